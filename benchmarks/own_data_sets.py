@@ -16,7 +16,8 @@ from experiments.corpora import MEDQUAD, inference_triplets
 from use_st5._files import atomic_path
 from use_st5.data.data_folder import DataFolder
 from use_st5.data.sentence_splitter import split_sentences
-from use_st5.evaluation.classification import MR, SICK_E, SST2, TREC, TransferSample
+from use_st5.evaluation.classification import MR, SICK_E, SST2, TREC
+from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.sts import STSB_DEV, STSB_TEST, STSB_TRAIN, read_sts
 from use_st5.training.dataset_stats import dataset_stats
 from use_st5.training.held_out import spread, validation_set
@@ -48,11 +49,10 @@ def inference(data: Path) -> Parts:
     """SICK: whether one sentence follows from the other."""
     return {
         part: [
-            dict(zip(("premise", "hypothesis"), sample.sentences, strict=True))
-            | {"label": _INFERENCE[sample.label]}
-            for sample in samples
+            {"premise": premise, "hypothesis": hypothesis, "label": _INFERENCE[label]}
+            for premise, hypothesis, label in zip(*texts.columns, texts.labels, strict=True)
         ]
-        for part, samples in SICK_E.read(DataFolder(data)).parts().items()
+        for part, texts in SICK_E.read(DataFolder(data)).items()
     }
 
 
@@ -78,8 +78,7 @@ def classes(dataset: Any) -> Callable[[Path], Parts]:
     """Sentences with a label."""
 
     def read(data: Path) -> Parts:
-        parts = dataset.read(DataFolder(data)).parts()
-        rows = {part: [_labelled(sample) for sample in each] for part, each in parts.items()}
+        rows = {part: _labelled(texts) for part, texts in dataset.read(DataFolder(data)).items()}
         if "dev" in rows:
             return rows
         mixed = divided(rows["train"], "text")
@@ -188,5 +187,9 @@ def all_scores(
     return {name: main, **{f"{name}/{measure}": value for measure, value in scores.items()}}
 
 
-def _labelled(sample: TransferSample) -> dict[str, Any]:
-    return {"text": sample.sentences[0], "label": str(sample.label)}
+def _labelled(texts: LabelledTexts) -> Rows:
+    (column,) = texts.columns
+    return [
+        {"text": text, "label": str(label)}
+        for text, label in zip(column, texts.labels.tolist(), strict=True)
+    ]

@@ -16,7 +16,7 @@ each, both side by side, and all-mpnet-base-v2 beside the layer that gives the h
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -34,14 +34,8 @@ from experiments.bundled_models.teacher import (
 )
 from experiments.stsb_dev import stsb_development
 from use_st5.data.data_folder import DataFolder
-from use_st5.evaluation.classification import (
-    MR,
-    MRPC,
-    SST2,
-    TREC,
-    TransferSample,
-    classifier_features,
-)
+from use_st5.evaluation.classification import MR, MRPC, SST2, TREC, classifier_features
+from use_st5.evaluation.labelled_texts import LabelledTexts, read_files
 from use_st5.vector_store import VectorCache
 
 PHRASES = 6_000
@@ -61,11 +55,11 @@ def main() -> None:
     arguments = parser.parse_args()
     data = DataFolder(arguments.data)
     trec, mrpc, reviews, train, dev = (
-        samples(data, part) for part in (TREC.train, MRPC.train, MR.train, SST2.train, SST2.dev)
+        read_files(data, part) for part in (TREC.train, MRPC.train, MR.train, SST2.train, SST2.dev)
     )
-    reviews = [reviews[row] for row in np.random.default_rng(0).permutation(len(reviews))[:REVIEWS]]
+    reviews = reviews.rows(np.random.default_rng(0).permutation(len(reviews))[:REVIEWS])
     chosen = np.random.default_rng(0).choice(len(train), PHRASES, replace=False)
-    phrases = [train[row] for row in chosen]
+    phrases = train.rows(chosen)
     encoders: dict[str, Encode] = {name: use_st5.load(name).encode for name in arguments.models}
     if arguments.mpnet and arguments.minilm:
         encoders |= teachers(VectorCache(both_teachers(arguments.mpnet, arguments.minilm)))
@@ -73,31 +67,20 @@ def main() -> None:
     stsb = stsb_development(arguments.data)
     for name, encode in encoders.items():
         known, unknown = features(encode, phrases), features(encode, dev)
-        sentiment = classifier().fit(known, labels(phrases)).score(unknown, labels(dev))
+        sentiment = classifier().fit(known, phrases.labels).score(unknown, dev.labels)
         scores = (
-            cross_val_score(classifier(), features(encode, trec), labels(trec), cv=5).mean(),
+            cross_val_score(classifier(), features(encode, trec), trec.labels, cv=5).mean(),
             sentiment,
-            cross_val_score(classifier(), features(encode, mrpc), labels(mrpc), cv=5).mean(),
-            cross_val_score(classifier(), features(encode, reviews), labels(reviews), cv=5).mean(),
+            cross_val_score(classifier(), features(encode, mrpc), mrpc.labels, cv=5).mean(),
+            cross_val_score(classifier(), features(encode, reviews), reviews.labels, cv=5).mean(),
             stsb(encode)["stsb_dev_spearman"],
         )
         print(*(f"{100 * score:.2f}" for score in scores), name, sep="  ", flush=True)
 
 
-def samples(data: DataFolder, files: tuple) -> list[TransferSample]:
-    """The samples of a part of a data set."""
-    return [sample for source, read in files for sample in read(data.find(source))]
-
-
-def labels(chosen: Sequence[TransferSample]) -> np.ndarray:
-    """The classes, `[samples]`."""
-    return np.array([sample.label for sample in chosen])
-
-
-def features(encode: Encode, chosen: Sequence[TransferSample]) -> np.ndarray:
-    """Vectors, or for pairs |u − v| and u·v, `[samples, dim]`."""
-    columns = zip(*(sample.sentences for sample in chosen), strict=True)
-    return classifier_features([encode(list(column)) for column in columns])
+def features(encode: Encode, chosen: LabelledTexts) -> np.ndarray:
+    """Vectors, or for pairs |u − v| and u·v, `[rows, dim]`."""
+    return classifier_features([encode(column) for column in chosen.columns])
 
 
 def classifier() -> Pipeline:

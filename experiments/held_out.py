@@ -8,16 +8,8 @@ from typing import Any, TypeVar
 
 from use_st5.data.data_folder import DataFolder
 from use_st5.data.text_hashes import normalized
-from use_st5.evaluation.classification import (
-    CR,
-    MPQA,
-    MR,
-    MRPC,
-    SST2,
-    SUBJ,
-    TREC,
-    TransferDataset,
-)
+from use_st5.evaluation.classification import CR, MPQA, MR, MRPC, SST2, SUBJ, TREC
+from use_st5.evaluation.labelled_texts import LabelledDataset
 from use_st5.evaluation.minimal_pairs import minimal_pairs
 from use_st5.evaluation.sts import SUITE, read_sts
 
@@ -65,11 +57,11 @@ def held_out_sentences(data: Path, *, required: bool = True) -> set[str]:
     return of_sts | of_transfer | of_probe
 
 
-def _test_texts(dataset: TransferDataset, folder: DataFolder) -> Iterator[str]:
+def _test_texts(dataset: LabelledDataset, folder: DataFolder) -> Iterator[str]:
     """The test texts of a task; none where its files are not there."""
     for source, read in dataset.test or dataset.train:
         if folder.has(source):
-            yield from (text for sample in read(folder.find(source)) for text in sample.sentences)
+            yield from (text for column in read(folder.find(source)).columns for text in column)
 
 
 def without_held_out(examples: Iterable[Example], held_out: Collection[str]) -> Iterator[Example]:

@@ -364,6 +364,7 @@ NOT_PUBLIC = {
         "data.text_hashes",
         "evaluation.classification",
         "evaluation.classifiers",
+        "evaluation.labelled_texts",
         "evaluation.minimal_pairs",
         "evaluation.pairs",
         "evaluation.registry",

@@ -23,8 +23,9 @@ import numpy as np
 
 import use_st5
 from use_st5.evaluation import evaluate
-from use_st5.evaluation.classification import SST2, TransferSample, TransferSet
+from use_st5.evaluation.classification import SST2
 from use_st5.evaluation.classifiers import Classifier, LabelledFeatures, split
+from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext, TaskResult
 from use_st5.vector_store import Encode, VectorCache, as_cache
@@ -35,7 +36,7 @@ _DRAWS = 5
 
 def learning_curve(
     encode: Encode,
-    data: TransferSet,
+    data: dict[str, LabelledTexts],
     *,
     sizes: Sequence[int],
     draws: int = _DRAWS,
@@ -64,17 +65,16 @@ def learning_curve(
         ValueError: A part is missing or has pairs of sentences; a size does not fit the training
             set; there are no draws; the encoder gives something unusable.
     """
-    if data.dev is None or data.test is None:
-        received = ", ".join(data.parts())
-        raise ValueError(f"{data.name}: expected a dev and a test part, received {received}.")
-    if bad := [size for size in sizes if not 1 <= size <= len(data.train)]:
-        most = len(data.train)
+    if missing := {"train", "dev", "test"} - data.keys():
+        raise ValueError(f"data: expected a dev and a test part, {sorted(missing)} missing.")
+    most = len(data["train"])
+    if bad := [size for size in sizes if not 1 <= size <= most]:
         raise ValueError(f"sizes: expected 1 to {most} training examples, received {bad}.")
     if draws < 1:
         raise ValueError(f"draws: expected at least 1, received {draws}.")
     classifier = classifier or SentEvalClassifier()
     embed = as_cache(encode)
-    train, dev, test = (_features(embed, part) for part in (data.train, data.dev, data.test))
+    train, dev, test = (_features(embed, data[part]) for part in ("train", "dev", "test"))
     accuracies: dict[int, list[float]] = {size: [] for size in sizes}
     steps = [(size, draw) for size in sizes for draw in range(draws)]
     for size, draw in (progress or Progress()).track(steps, "draws", len(steps)):
@@ -100,11 +100,10 @@ def _point(examples: int, accuracies: list[float]) -> dict[str, Any]:
     }
 
 
-def _features(embed: VectorCache, samples: Sequence[TransferSample]) -> LabelledFeatures:
-    if any(len(sample.sentences) != 1 for sample in samples):
+def _features(embed: VectorCache, texts: LabelledTexts) -> LabelledFeatures:
+    if len(texts.columns) != 1:
         raise ValueError("Expected single sentences, received pairs.")
-    sentences = [sample.sentences[0] for sample in samples]
-    return LabelledFeatures(embed(sentences), np.array([sample.label for sample in samples]))
+    return LabelledFeatures(embed(texts.columns[0]), texts.labels)
 
 
 def little_data_task(sizes: tuple[int, ...] = _SIZES, *, draws: int = _DRAWS) -> EvaluationTask:
@@ -115,18 +114,18 @@ def little_data_task(sizes: tuple[int, ...] = _SIZES, *, draws: int = _DRAWS) ->
         draws: Random subsets of each size.
     """
 
-    def score(context: TaskContext, data: TransferSet) -> TaskResult:
+    def score(context: TaskContext, data: dict[str, LabelledTexts]) -> TaskResult:
         curve = learning_curve(
             context.embed,
             data,
-            sizes=(*sizes, len(data.train)),
+            sizes=(*sizes, len(data["train"])),
             draws=draws,
             classifier=SentEvalClassifier(seed=context.seed),
             progress=context.progress,
         )
         names = [f"accuracy_{name}" for name in (*sizes, "all")]
         scores = {name: point["accuracy"] for name, point in zip(names, curve, strict=True)}
-        counts = {part: len(samples) for part, samples in data.parts().items()}
+        counts = {part: len(texts) for part, texts in data.items()}
         return TaskResult(names[0], scores, counts, {"curve": curve})
 
     return EvaluationTask(

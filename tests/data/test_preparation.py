@@ -393,7 +393,7 @@ def test_the_readers_take_what_is_written(name: str, tfds_folder: Path, tmp_path
     dataset = getattr(pairs, READ.get(name, name.removeprefix("glue/").upper()))
     data = DataFolder(tmp_path)
     dev = "validation_matched" if name == "glue/mnli" else "validation"
-    for split, texts in (("train", dataset.read_train(data)), (dev, dataset.read_dev(data))):
+    for split, texts in zip(("train", dev), dataset.read(data).values(), strict=True):
         assert len(texts) == 3
         assert {column[0][: len(split)] for column in texts.columns} == {split}
         assert sorted(texts.columns[0]) == [f"{split} {row} {TEXTS[0]}" for row in range(3)]

@@ -15,9 +15,6 @@ from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation import classification
 from use_st5.evaluation.classification import (
     TASKS,
-    TransferDataset,
-    TransferSample,
-    TransferSet,
     evaluate_transfer,
     read_binary_sentiment,
     read_entailment,
@@ -34,6 +31,7 @@ from use_st5.evaluation.classifiers import (
     kfold,
     split,
 )
+from use_st5.evaluation.labelled_texts import LabelledDataset, LabelledTexts, joined
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import EvaluationTask, TaskContext
 from use_st5.vector_store import VectorCache
@@ -49,41 +47,42 @@ def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
     return path
 
 
+def content(texts: LabelledTexts) -> tuple[list[object], ...]:
+    """The columns, then the classes."""
+    return *texts.columns, texts.labels.tolist()
+
+
 def test_one_sentence_a_line_empty_ones_too(tmp_path: Path) -> None:
     path = write(tmp_path / "rt-polarity.pos", "a  caf\xe9 .\n\nb\n", "latin-1")
-    assert read_sentences(path, label=1) == [
-        TransferSample(("a caf\xe9 .",), 1),
-        TransferSample(("",), 1),
-        TransferSample(("b",), 1),
-    ]
+    assert content(read_sentences(path, label=1)) == (["a caf\xe9 .", "", "b"], [1, 1, 1])
 
 
 def test_sst_binary(tmp_path: Path) -> None:
     path = write(tmp_path / "sentiment-dev", "it 's caf\xe9 . \t1\nbleak \t0\n")
-    expected = [TransferSample(("it 's caf\xe9 .",), 1), TransferSample(("bleak",), 0)]
-    assert read_binary_sentiment(path) == expected
+    assert content(read_binary_sentiment(path)) == (["it 's caf\xe9 .", "bleak"], [1, 0])
 
 
 def test_sst_fine(tmp_path: Path) -> None:
     path = write(tmp_path / "sentiment-dev", "4 a\xa0b .\n0 c\n")
-    assert read_fine_sentiment(path) == [TransferSample(("a b .",), 4), TransferSample(("c",), 0)]
+    assert content(read_fine_sentiment(path)) == (["a b .", "c"], [4, 0])
 
 
 def test_trec_has_its_coarse_classes_and_latin_text(tmp_path: Path) -> None:
     path = write(tmp_path / "x.label", "DESC:manner How : a ?\nNUM:dist \xf0 ?\n", "latin-1")
-    assert read_trec(path) == [TransferSample(("How : a ?",), 1), TransferSample(("\xf0 ?",), 5)]
+    assert content(read_trec(path)) == (["How : a ?", "\xf0 ?"], [1, 5])
 
 
 def test_mrpc_has_a_byte_order_mark_and_quotation_marks(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.txt", "\ufeff" + MRPC + '1\t7\t8\tA " b\tc\r\n0\t9\t7\td\te " f\r\n')
-    assert read_mrpc(path) == [TransferSample(('A " b', "c"), 1), TransferSample(("d", 'e " f'), 0)]
+    path = write(
+        tmp_path / "x.txt", "\ufeff" + MRPC + '1\t7\t8\tA " b\tc\r\n0\t9\t7\td\te  " f\r\n'
+    )
+    assert content(read_mrpc(path)) == (['A " b', "d"], ["c", 'e " f'], [1, 0])
 
 
 def test_sick_entailment(tmp_path: Path) -> None:
     rows = "1\ta b\tc\t4.5\tNEUTRAL\n2\td\te\t3\tENTAILMENT\n3\tf\tg\t1\tCONTRADICTION\n"
     found = read_entailment(write(tmp_path / "SICK_trial.txt", SICK + rows))
-    assert found[0] == TransferSample(("a b", "c"), 1)
-    assert [sample.label for sample in found] == [1, 2, 0]
+    assert content(found) == (["a b", "d", "f"], ["c", "e", "g"], [1, 2, 0])
 
 
 @pytest.mark.parametrize(
@@ -97,7 +96,7 @@ def test_sick_entailment(tmp_path: Path) -> None:
         (read_trec, "\nDATE:x a\n", r"x:2: expected a class of ABBR, .* received 'DATE'"),
         (read_trec, "NUM:dist\n", r"x:1: expected a sentence"),
         (read_mrpc, MRPC + "1\t7\t8\ta\n", r"x:2: expected 5"),
-        (read_mrpc, MRPC + "yes\t7\t8\ta\tb\n", r"x:2: expected a class of 0, 1, received 'yes'"),
+        (read_mrpc, MRPC + "yes\t7\t8\ta\tb\n", r"x:2: expected a label .* received 'yes'"),
         (read_mrpc, "1\t7\t8\ta\tb\n", r"x:1: expected the columns"),
         (read_entailment, SICK + "1\ta\tb\t3\t\n", r"x:2: .* received ''"),
         (read_entailment, SICK, r"x: expected labelled sentences, found none"),
@@ -134,23 +133,23 @@ def test_errors_name_file_and_line(
             {0: 665, 1: 2536, 2: 1299},
         ),
     ],
-    ids=lambda value: value.name if isinstance(value, TransferDataset) else "",
+    ids=lambda value: value.name if isinstance(value, LabelledDataset) else "",
 )
 def test_real_files_have_the_published_counts(
-    data_dir: Path, dataset: TransferDataset, counts: dict[str, int], classes: dict[int, int]
+    data_dir: Path, dataset: LabelledDataset, counts: dict[str, int], classes: dict[int, int]
 ) -> None:
-    found = dataset.read(DataFolder(data_dir)).parts()
-    assert {part: len(samples) for part, samples in found.items()} == counts
-    assert Counter(sample.label for sample in found["train"]) == classes
-    pairs = {len(sample.sentences) for samples in found.values() for sample in samples}
+    found = dataset.read(DataFolder(data_dir))
+    assert {part: len(texts) for part, texts in found.items()} == counts
+    assert Counter(found["train"].labels.tolist()) == classes
+    pairs = {len(texts.columns) for texts in found.values()}
     assert pairs == {2 if dataset in (classification.MRPC, classification.SICK_E) else 1}
 
 
 def test_subjective_sentences_are_class_0_and_objective_ones_follow_class_1(data_dir: Path) -> None:
     # senteval/binary.py calls the objective file "pos".
-    train = classification.SUBJ.read(DataFolder(data_dir)).train
-    assert train[0].sentences[0].startswith("the movie begins in the past")
-    assert (train[0].label, train[-1].label) == (1, 0)
+    train = classification.SUBJ.read(DataFolder(data_dir))["train"]
+    assert train.columns[0][0].startswith("the movie begins in the past")
+    assert (train.labels[0], train.labels[-1]) == (1, 0)
 
 
 def test_a_missing_file_is_named_with_where_to_get_it(tmp_path: Path) -> None:
@@ -161,11 +160,8 @@ def test_a_missing_file_is_named_with_where_to_get_it(tmp_path: Path) -> None:
     ):
         classification.CR.read(DataFolder(tmp_path))
     (tmp_path / "CR" / "custrev.neg").write_text("bad\nworse\n")
-    assert [sample.label for sample in classification.CR.read(DataFolder(tmp_path)).train] == [
-        1,
-        0,
-        0,
-    ]
+    found = classification.CR.read(DataFolder(tmp_path))["train"]
+    assert content(found) == (["good", "bad", "worse"], [1, 0, 0])
 
 
 WORDS = ("film", "plot", "dull", "bright", "cast", "ending", "slow", "joy")
@@ -174,31 +170,35 @@ WORDS = ("film", "plot", "dull", "bright", "cast", "ending", "slow", "joy")
 QUICK = SentEvalClassifier(folds=3, max_epoch=8)
 
 
-def samples(count: int, *, sentences: int, classes: int, seed: int) -> list[TransferSample]:
+def samples(count: int, *, sentences: int, classes: int, seed: int) -> LabelledTexts:
     """Random words, and the word "class" as often as the number of the class, at most half."""
     draw = random.Random(seed)
-    found = []
+    rows, labels = [], []
     for _ in range(count):
         label = draw.randrange(classes)
         texts = [" ".join(draw.choices(WORDS, k=draw.randint(1, 9))) for _ in range(sentences)]
         texts[0] += " class" * (label if draw.random() < 0.8 else 0)
-        found.append(TransferSample(tuple(texts), label))
-    return found
+        rows.append(texts)
+        labels.append(label)
+    return LabelledTexts(tuple([*column] for column in zip(*rows, strict=True)), np.array(labels))
 
 
-def arranged(found: list[TransferSample]) -> LabelledFeatures:
+def arranged(found: LabelledTexts) -> LabelledFeatures:
     """What SentEval makes of them: sorted, embedded, pairs as (|a − b|, a·b)."""
-    found = sorted(found, key=lambda x: ([text.count(" ") for text in x.sentences], x.label))
-    columns = zip(*(x.sentences for x in found), strict=True)
+    rows = sorted(
+        zip(*found.columns, found.labels.tolist(), strict=True),
+        key=lambda row: ([text.count(" ") for text in row[:-1]], row[-1]),
+    )
+    *columns, labels = zip(*rows, strict=True)
     vectors = [BagOfWords().encode([*texts]) for texts in columns]
     if len(vectors) == 2:
         vectors = [np.abs(vectors[0] - vectors[1]), vectors[0] * vectors[1]]
-    return LabelledFeatures(np.hstack(vectors), np.array([x.label for x in found]))
+    return LabelledFeatures(np.hstack(vectors), np.array(labels))
 
 
 def test_train_alone_is_validated_by_inner_kfold() -> None:
     train = samples(90, sentences=1, classes=2, seed=0)
-    score = evaluate_transfer(BagOfWords().encode, TransferSet("MR", train), classifier=QUICK)
+    score = evaluate_transfer(BagOfWords().encode, {"train": train}, classifier=QUICK)
     expected = inner_kfold(QUICK, arranged(train))
     assert (score.details["classifier"], score.counts) == ("senteval", {"train": 90})
     assert score.scores["accuracy"] == expected.test_accuracy > 0.6
@@ -209,7 +209,7 @@ def test_train_alone_is_validated_by_inner_kfold() -> None:
 
 def test_train_and_test_are_validated_by_kfold_and_pairs_have_two_features() -> None:
     train, test = (samples(n, sentences=2, classes=2, seed=n) for n in (90, 50))
-    data = TransferSet("MRPC", train, test=test)
+    data = {"train": train, "test": test}
     score = evaluate_transfer(BagOfWords().encode, data, classifier=QUICK)
     gold = arranged(test)
     expected = kfold(QUICK, train=arranged(train), test=gold)
@@ -225,9 +225,7 @@ def test_three_parts_are_validated_by_split() -> None:
         part: samples(n, sentences=1, classes=3, seed=n)
         for part, n in (("train", 120), ("dev", 40), ("test", 60))
     }
-    score = evaluate_transfer(
-        BagOfWords().encode, TransferSet("SICK-E", **parts), classifier=SklearnClassifier()
-    )
+    score = evaluate_transfer(BagOfWords().encode, parts, classifier=SklearnClassifier())
     expected = split(SklearnClassifier(), **{k: arranged(v) for k, v in parts.items()})
     assert (score.scores["accuracy"], score.details["dev_accuracy"]) == (
         expected.test_accuracy,
@@ -239,13 +237,11 @@ def test_three_parts_are_validated_by_split() -> None:
 
 
 def test_the_order_in_a_file_changes_nothing_where_lengths_differ() -> None:
-    train = [
-        TransferSample((" ".join(WORDS[(row + n) % 8] for n in range(row + 1)),), row % 2)
-        for row in range(60)
-    ]
-    mixed = random.Random(0).sample(train, len(train))
+    texts = [" ".join(WORDS[(row + n) % 8] for n in range(row + 1)) for row in range(60)]
+    train = LabelledTexts((texts,), np.arange(60) % 2)
+    mixed = train.rows(np.random.default_rng(0).permutation(60))
     first, second = (
-        evaluate_transfer(BagOfWords().encode, TransferSet("MR", part), classifier=QUICK)
+        evaluate_transfer(BagOfWords().encode, {"train": part}, classifier=QUICK)
         for part in (train, mixed)
     )
     assert first == second
@@ -253,25 +249,23 @@ def test_the_order_in_a_file_changes_nothing_where_lengths_differ() -> None:
 
 def test_each_distinct_sentence_is_encoded_once_and_none_without_words() -> None:
     bag = BagOfWords()
-    train = samples(60, sentences=2, classes=2, seed=0) * 2 + [TransferSample(("", "a"), 0)]
-    evaluate_transfer(
-        bag.encode, TransferSet("MRPC", train, test=train), classifier=SklearnClassifier(folds=2)
-    )
-    assert sorted(bag.asked) == sorted({text or "." for x in train for text in x.sentences})
+    twice = [samples(60, sentences=2, classes=2, seed=0)] * 2
+    train = joined([*twice, LabelledTexts(([""], ["a"]), np.array([0]))])
+    parts = {"train": train, "test": train}
+    evaluate_transfer(bag.encode, parts, classifier=SklearnClassifier(folds=2))
+    assert sorted(bag.asked) == sorted({text or "." for each in train.columns for text in each})
 
 
 def test_an_encoder_that_gives_nan_is_named() -> None:
-    train = TransferSet("MR", samples(60, sentences=1, classes=2, seed=0))
+    train = {"train": samples(60, sentences=1, classes=2, seed=0)}
     with pytest.raises(ValueError, match="finite"):
         evaluate_transfer(lambda texts: np.full((len(texts), 3), np.nan), train, classifier=QUICK)
 
 
-def test_parts_without_samples_are_refused() -> None:
-    one = [TransferSample(("a",), 0)]
-    with pytest.raises(ValueError, match=r"X: expected samples, received none for \['test'\]"):
-        TransferSet("X", one, test=[])
-    with pytest.raises(ValueError, match="X: expected test samples too"):
-        TransferSet("X", one, dev=one)
+def test_a_dev_part_without_a_test_part_is_refused() -> None:
+    one = LabelledTexts((["a"],), np.array([0]))
+    with pytest.raises(ValueError, match="data: expected test rows too"):
+        evaluate_transfer(BagOfWords().encode, {"train": one, "dev": one})
 
 
 ORIGINAL = [task for task in TASKS if task.group == "senteval"]

@@ -13,12 +13,16 @@ from sklearn.preprocessing import StandardScaler
 from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
 from use_st5.evaluation import pairs as glue
 from use_st5.evaluation.classifiers import SklearnClassifier
+from use_st5.evaluation.labelled_texts import (
+    LabelledDataset,
+    LabelledTexts,
+    TableLayout,
+    read_files,
+)
 from use_st5.evaluation.pairs import (
     TASKS,
-    GlueDataset,
-    LabelledTexts,
     PairFeatures,
-    TableLayout,
+    glue_dataset,
     glue_scores,
     hold_out,
     pair_auc,
@@ -31,120 +35,7 @@ from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import TaskContext
 from use_st5.vector_store import VectorCache
 
-
-def test_rows_keep_sentences_beside_their_labels() -> None:
-    texts = LabelledTexts((["a", "b", "c"], ["d", "e", "f"]), np.array([0, 1, 2]))
-    chosen = texts.rows(np.array([2, 0]))
-    assert chosen.columns == (["c", "a"], ["f", "d"])
-    assert chosen.labels.tolist() == [2, 0]
-    assert len(chosen) == 2
-
-
-def test_columns_and_labels_must_match() -> None:
-    with pytest.raises(ValueError, match=r"received 1 labels and columns of \[1, 2\] sentences"):
-        LabelledTexts((["a"], ["b", "c"]), np.array([0]))
-    with pytest.raises(ValueError, match="at least one"):
-        LabelledTexts(([],), np.array([]))
-
-
-def test_a_sentence_without_text_is_embedded_as_a_full_stop() -> None:
-    asked = []
-
-    def encode(sentences: list[str]) -> np.ndarray:
-        asked.extend(sentences)
-        return np.array([[len(sentence)] for sentence in sentences])
-
-    texts = LabelledTexts((["ab", ""], ["", "abc"]), np.array([0, 1]))
-    first, second = texts.embedded(VectorCache(encode))
-    assert (first.tolist(), second.tolist()) == ([[2], [1]], [[1], [3]])
-    assert sorted(asked) == [".", "ab", "abc"]
-
-
-PAIRS = TableLayout(("one", "two"), "label", ("no", "yes"))
-
-
-NO_HEADER = TableLayout((3,), 1, ("bad", "good"))
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_bytes(text.encode())
-    return path
-
-
-def test_columns_are_found_by_name_and_quotes_are_text(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "dev.tsv",
-        '\ufefflabel\tidx\ttwo\tone\r\nyes\t0\t"b\tc "d" \r\n\r\n0\t1\td\u2028e\tf\x85\r\n',
-    )
-    texts = PAIRS.read(path)
-    assert texts.columns == (['c "d"', "f"], ['"b', "d\u2028e"])
-    assert texts.labels.tolist() == [1, 0]
-    assert texts.labels.dtype.kind == "i"
-    assert texts.broken_lines == 0
-
-
-def test_columns_without_header_and_several_files(tmp_path: Path) -> None:
-    first = write(tmp_path / "a.tsv", "x\t1\t\tGood one.\nx\t0\t*\tOne bad.\n")
-    second = write(tmp_path / "b.tsv", "y\t1\t\tLast.")
-    texts = NO_HEADER.read(first, second)
-    assert texts.columns == (["Good one.", "One bad.", "Last."],)
-    assert texts.labels.tolist() == [1, 0, 1]
-
-
-def test_scores(tmp_path: Path) -> None:
-    layout = TableLayout(("one",), "score")
-    path = write(tmp_path / "a.tsv", "one\tscore\na\t4.25\nb\t0\n")
-    assert layout.read(path).labels.tolist() == [4.25, 0.0]
-    with pytest.raises(ValueError, match=r"a\.tsv:3: expected a score .*, received ''"):
-        layout.read(write(path, "one\tscore\na\t4.25\nb\t\n"))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("one\tlabel\na\tyes\n", r"dev\.tsv:1: expected the columns one, two, label; two missing"),
-        ("", r"dev\.tsv:1: .* one, two, label missing"),
-        ("one\ttwo\tlabel\n", r"dev\.tsv: expected rows with sentences and labels, found none"),
-        (
-            "one\ttwo\tlabel\na\tb\tno\na\tb\n",
-            r"dev\.tsv:3: expected 3 tab-separated fields, received 2: 'a\\tb'",
-        ),
-        ("one\ttwo\tlabel\na\t\tb\tno\n", r"dev\.tsv:2: expected 3 .* received 4: 'a\\t\\tb"),
-        (
-            "one\ttwo\tlabel\na\tb\tperhaps\n",
-            r"dev\.tsv:2: expected a label \(no or 0, yes or 1\), received 'perhaps'\.$",
-        ),
-        ("one\ttwo\tlabel\na\tb\t2\n", r"dev\.tsv:2: .* received '2'"),
-        ("one\ttwo\tlabel\na\tb\t-1\n", "received '-1'. GLUE's test files have no labels"),
-        ("one\ttwo\tlabel\na\tb\t\n", r"dev\.tsv:2: .* received ''"),
-    ],
-)
-def test_errors_name_file_and_line(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PAIRS.read(write(tmp_path / "dev.tsv", text))
-
-
-def test_missing_file_and_wrong_encoding(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"none\.tsv: expected a file"):
-        PAIRS.read(tmp_path / "none.tsv")
-    (tmp_path / "a.tsv").write_bytes(b"x\t1\t\t\xff\n")
-    with pytest.raises(ValueError, match=r"a\.tsv:\d+: expected UTF-8"):
-        NO_HEADER.read(tmp_path / "a.tsv")
-
-
-def test_a_few_broken_lines_are_left_out_where_the_layout_allows_it(tmp_path: Path) -> None:
-    layout = TableLayout(("one", "two"), "label", ("no", "yes"), most_broken=2)
-    # A line feed inside a question breaks its line in two.
-    text = "one\ttwo\tlabel\na\tb\tno\nc\td begins\nand ends\tyes\ne\tf\tyes\n"
-    texts = layout.read(write(tmp_path / "train.tsv", text))
-    assert texts.columns == (["a", "e"], ["b", "f"])
-    assert texts.labels.tolist() == [0, 1]
-    assert texts.broken_lines == 2
-    with pytest.raises(ValueError, match=r"train\.tsv:6: .* received 1: 'g' At most 2 such lines"):
-        layout.read(write(tmp_path / "train.tsv", text + "g\n"))
-
-
-DATASET = GlueDataset(
+DATASET = glue_dataset(
     "Toy",
     ("Toy/train.tsv", "elsewhere/raw/train.txt"),
     ("Toy/dev.tsv", "elsewhere/raw"),
@@ -164,22 +55,23 @@ def test_each_place_is_read_in_its_layout(tmp_path: Path) -> None:
     write_of_dataset(tmp_path / "x" / "elsewhere" / "raw" / "two.txt", "b\tfour\n")
     write_of_dataset(tmp_path / "x" / "elsewhere" / "raw" / "one.txt", "a\tthree\n")
     data = DataFolder(tmp_path)
-    assert DATASET.read_train(data).columns == (["one", "two"],)
-    assert DATASET.read_dev(data).columns == (["three", "four"],)
+    found = DATASET.read(data)
+    assert found["train"].columns == (["one", "two"],)
+    assert found["dev"].columns == (["three", "four"],)
     # GLUE's own layout comes first where both are there.
     write_of_dataset(tmp_path / "glue" / "Toy" / "train.tsv", "text\tlabel\nfive\tb\n")
-    assert DATASET.read_train(data).columns == (["five"],)
-    assert DATASET.read_train(data).labels.tolist() == [1]
+    train = DATASET.read(data)["train"]
+    assert (train.columns, train.labels.tolist()) == ((["five"],), [1])
 
 
 def test_missing_data_says_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(
         MissingDataError, match=r"GLUE Toy dev: expected Toy/dev\.tsv or .* from the toy shop"
     ):
-        DATASET.read_dev(DataFolder(tmp_path))
+        read_files(DataFolder(tmp_path), DATASET.dev)
     write_of_dataset(tmp_path / "elsewhere" / "raw" / "one.txt", "a\tthree\n")
     with pytest.raises(FileNotFoundError, match=r"two\.txt: expected a file"):
-        DATASET.read_dev(DataFolder(tmp_path))
+        read_files(DataFolder(tmp_path), DATASET.dev)
 
 
 # A header as published and two rows; what must be read of them.
@@ -271,13 +163,13 @@ def test_published_layouts(tmp_path: Path, name: str) -> None:
     path.parent.mkdir()
     path.write_text(text, encoding="utf-8")
     data = DataFolder(tmp_path)
-    read = dataset.read_train(data) if file == "train.tsv" else dataset.read_dev(data)
+    read = read_files(data, dataset.train if file == "train.tsv" else dataset.dev)
     assert read.columns == columns
     assert read.labels.tolist() == labels
 
 
 # Rows, and rows of class 1. The numbers of rows are those of GLUE.
-REAL: dict[str, tuple[GlueDataset, tuple[int, int], tuple[int, int]]] = {
+REAL: dict[str, tuple[LabelledDataset, tuple[int, int], tuple[int, int]]] = {
     "CoLA": (glue.COLA, (8551, 6023), (1043, 719)),  # the files of the corpus itself
     "SST-2": (glue.SST2, (67349, 37569), (872, 444)),
     "RTE": (glue.RTE, (2490, 1241), (277, 131)),
@@ -288,15 +180,14 @@ REAL: dict[str, tuple[GlueDataset, tuple[int, int], tuple[int, int]]] = {
 def test_real_counts(data_dir: Path, name: str) -> None:
     dataset, train, dev = REAL[name]
     data = DataFolder(data_dir)
-    for counts, texts in ((train, dataset.read_train(data)), (dev, dataset.read_dev(data))):
+    for counts, texts in zip((train, dev), dataset.read(data).values(), strict=True):
         assert (len(texts), int((texts.labels == 1).sum())) == counts
         assert set(texts.labels.tolist()) == {0, 1}
         assert all(sentence for column in texts.columns for sentence in column)
 
 
 def test_real_stsb_is_glue_s(data_dir: Path) -> None:
-    data = DataFolder(data_dir)
-    train, dev = glue.STSB.read_train(data), glue.STSB.read_dev(data)
+    train, dev = glue.STSB.read(DataFolder(data_dir)).values()
     assert (len(train), len(dev)) == (5749, 1500)
     assert train.columns[0][0] == "A plane is taking off."
     assert train.columns[1][0] == "An air plane is taking off."
@@ -551,7 +442,7 @@ def test_errors() -> None:
         pair_auc(angles, LabelledTexts((["1"],), np.array([1])))
 
 
-TOY = GlueDataset(
+TOY = glue_dataset(
     "Toy",
     ("Toy/train.tsv",),
     ("Toy/dev.tsv",),
@@ -559,7 +450,7 @@ TOY = GlueDataset(
 )
 
 
-GRADED = GlueDataset("Graded", ("Toy/train.tsv",), ("Toy/dev.tsv",), (TableLayout((0, 1), 2),))
+GRADED = glue_dataset("Graded", ("Toy/train.tsv",), ("Toy/dev.tsv",), (TableLayout((0, 1), 2),))
 
 
 def context(folder: Path) -> TaskContext:

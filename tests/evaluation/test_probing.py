@@ -10,10 +10,9 @@ import pytest
 
 from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.classifiers import SklearnClassifier
+from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.probing import (
-    PARTS,
     TASKS,
-    ProbingSet,
     mlp_grid,
     probe,
     probing_task,
@@ -37,13 +36,13 @@ def write(tmp_path: Path, text: str) -> Path:
 
 def test_parts_and_classes(tmp_path: Path) -> None:
     data = read_probing(write(tmp_path, GOOD))
-    assert data.classes == ("PAST", "PRES")
-    assert data.sentences == {
-        "train": ["She sings .", "They ran ."],
-        "dev": ["He sang ."],
-        "test": ["We run .", "I saw\u2028it ."],
+    assert {part: texts.columns for part, texts in data.items()} == {
+        "train": (["She sings .", "They ran ."],),
+        "dev": (["He sang ."],),
+        "test": (["We run .", "I saw\u2028it ."],),
     }
-    labels = {part: numbers.tolist() for part, numbers in data.labels.items()}
+    # PAST is 0, PRES is 1.
+    labels = {part: texts.labels.tolist() for part, texts in data.items()}
     assert labels == {"train": [1, 0], "dev": [0], "test": [1, 0]}
 
 
@@ -79,18 +78,17 @@ def encode(sentences: list[str]) -> np.ndarray:
     return np.array([[sentence.count(x) for x in "abcd" * 16] for sentence in sentences])
 
 
-def toy(seed: int, rule: str) -> ProbingSet:
+def toy(seed: int, rule: str) -> dict[str, LabelledTexts]:
     """Sentences of the letters a to d whose class is the most frequent letter, or random."""
     generator = np.random.default_rng(seed)
-    sentences, labels = {}, {}
+    data = {}
     for part, count in SIZES.items():
         numbers = generator.integers(4, size=count)
         words = generator.choice([*"abcd"], (count, 6))
-        sentences[part] = [
-            "".join(row) + 5 * "abcd"[n] for row, n in zip(words, numbers, strict=True)
-        ]
-        labels[part] = numbers if rule == "letter" else generator.integers(4, size=count)
-    return ProbingSet(("a", "b", "c", "d"), sentences, labels)
+        sentences = ["".join(row) + 5 * "abcd"[n] for row, n in zip(words, numbers, strict=True)]
+        labels = numbers if rule == "letter" else generator.integers(4, size=count)
+        data[part] = LabelledTexts((sentences,), labels)
+    return data
 
 
 def test_what_embeddings_show_is_found() -> None:
@@ -110,16 +108,17 @@ def test_the_dev_part_chooses_the_classifier() -> None:
     """Which of two variables is the larger in absolute value: not linear."""
     generator = np.random.default_rng(0)
     values = {part: generator.normal(size=(4 * count, 2)).round(4) for part, count in SIZES.items()}
-    sentences = {part: [f"{x} {y}" for x, y in rows] for part, rows in values.items()}
-    labels = {
-        part: (abs(rows[:, 0]) > abs(rows[:, 1])).astype(int) for part, rows in values.items()
+    data = {
+        part: LabelledTexts(
+            ([f"{x} {y}" for x, y in rows],), (abs(rows[:, 0]) > abs(rows[:, 1])).astype(int)
+        )
+        for part, rows in values.items()
     }
 
     def spread(texts: Iterable[str]) -> np.ndarray:
         return np.repeat([[float(word) for word in text.split()] for text in texts], 32, axis=1)
 
     classifiers = [FAST, SentEvalClassifier(hidden_dim=50, epoch_size=10)]
-    data = ProbingSet(("no", "yes"), sentences, labels)
     chosen, found = probe(spread, data, classifiers=classifiers)
     assert chosen == classifiers[1]
     assert found.test_accuracy > 0.9
@@ -155,7 +154,7 @@ def test_each_sentence_is_embedded_once() -> None:
 
     data = toy(1, "letter")
     probe(asking, data, classifiers=[SklearnClassifier(), SklearnClassifier(max_iterations=400)])
-    distinct = {sentence for part in PARTS for sentence in data.sentences[part]}
+    distinct = {sentence for texts in data.values() for sentence in texts.columns[0]}
     assert sorted(asked) == sorted(distinct)
 
 

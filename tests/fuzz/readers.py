@@ -296,7 +296,7 @@ def _multilingual_sets() -> dict[str, Reader]:
 
 def _classification_sets() -> dict[str, Reader]:
     from use_st5.evaluation import classification as senteval
-    from use_st5.evaluation.pairs import TableLayout
+    from use_st5.evaluation.labelled_texts import TableLayout
     from use_st5.evaluation.probing import read_probing
 
     probing = ([part, label, "A man."] for part in ("tr", "va", "te") for label in "ab")

@@ -74,28 +74,44 @@ def split_fields(
 
 
 def read_columns(
-    path: str | Path, columns: Sequence[str], *, encoding: str = "utf-8"
+    path: str | Path, columns: Sequence[str | int], *, broken: list[ValueError] | None = None
 ) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers and the fields of `columns`, in this order, of a table with a header.
+    """Line numbers and the fields of `columns`, in this order.
 
     Tab-separated without quoting, as GLUE and SICK are.
 
+    Args:
+        path: The file.
+        columns: Names in the header, or numbers, from 0, of a table without header.
+        broken: Gets the errors of lines with more or fewer fields than the header, which are then
+            left out; None: the first of them is raised.
+
     Raises:
-        ValueError: A column is missing in the header, or a line has more or fewer fields than it.
+        ValueError: A column is missing in the header, or a line has too few or too many fields.
     """
     path = Path(path)
-    lines = numbered_lines(path, encoding=encoding)
-    number, line = next(lines, (1, ""))
-    header = line.split("\t")
-    if missing := [column for column in columns if column not in header]:
-        raise ValueError(
-            f"{path}:{number}: expected the columns {', '.join(columns)}; {', '.join(missing)} "
-            f"missing in the header {header}."
-        )
-    places = [header.index(column) for column in columns]
+    lines = numbered_lines(path)
+    places = [column for column in columns if isinstance(column, int)]
+    least, most = max(places, default=0) + 1, None
+    if not places:
+        number, line = next(lines, (1, ""))
+        header = line.split("\t")
+        if missing := [str(column) for column in columns if column not in header]:
+            raise ValueError(
+                f"{path}:{number}: expected the columns {', '.join(map(str, columns))}; "
+                f"{', '.join(missing)} missing in the header {header}."
+            )
+        places = [header.index(str(column)) for column in columns]
+        least = most = len(header)
     for number, line in lines:
-        fields = split_fields(path, number, line, at_least=len(header), at_most=len(header))
-        yield number, [fields[place] for place in places]
+        try:
+            fields = split_fields(path, number, line, at_least=least, at_most=most)
+        except ValueError as error:
+            if broken is None:
+                raise
+            broken.append(error)
+        else:
+            yield number, [fields[place] for place in places]
 
 
 def parse_score(path: Path, number: int, text: str) -> float:

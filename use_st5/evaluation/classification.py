@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from use_st5.data.data_folder import DataFolder, DataSource
-from use_st5.evaluation._text_files import numbered_lines, read_columns, read_lines, split_fields
+from use_st5.data.data_folder import DataSource
+from use_st5.evaluation._text_files import numbered_lines, read_lines, split_fields
 from use_st5.evaluation.classifiers import (
     Classifier,
     LabelledFeatures,
@@ -25,181 +23,99 @@ from use_st5.evaluation.classifiers import (
     kfold,
     split,
 )
+from use_st5.evaluation.labelled_texts import (
+    Files,
+    LabelledDataset,
+    LabelledTexts,
+    Read,
+    TableLayout,
+    labelled_texts,
+)
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext, TaskResult
 from use_st5.vector_store import Encode, VectorCache, as_cache
 
-_YES_NO = ("0", "1")
+_SCORES = ("0", "1", "2", "3", "4")
 _TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+MRPC_LAYOUT = TableLayout(("#1 String", "#2 String"), "Quality", ("not_equivalent", "equivalent"))
+_SICK_LAYOUT = TableLayout(
+    ("sentence_A", "sentence_B"),
+    "entailment_judgment",
+    ("CONTRADICTION", "NEUTRAL", "ENTAILMENT"),
+)
 
 
-@dataclass(frozen=True)
-class TransferSample:
-    """What a classifier is to tell apart.
-
-    Attributes:
-        sentences: One or two, each in tokens joined by single spaces.
-        label: The class, from 0.
-    """
-
-    sentences: tuple[str, ...]
-    label: int
-
-    def order(self) -> tuple[int, ...]:
-        """What SentEval sorts by: the numbers of tokens, then the label."""
-        return *(len(sentence.split()) for sentence in self.sentences), self.label
-
-
-@dataclass(frozen=True)
-class TransferSet:
-    """Samples, in any order; which parts there are decides on the validation.
-
-    Attributes:
-        name: For example "MR".
-        train: The training samples; all samples where there is no test set.
-        dev: Where there are samples to choose the regularisation on.
-        test: Where there is a test set.
-
-    Raises:
-        ValueError: A part is there without samples, or dev is there without test.
-    """
-
-    name: str
-    train: Sequence[TransferSample]
-    dev: Sequence[TransferSample] | None = None
-    test: Sequence[TransferSample] | None = None
-
-    def __post_init__(self) -> None:
-        if empty := [part for part, samples in self.parts().items() if not samples]:
-            raise ValueError(f"{self.name}: expected samples, received none for {empty}.")
-        if self.dev is not None and self.test is None:
-            raise ValueError(f"{self.name}: expected test samples too, received only dev samples.")
-
-    def parts(self) -> dict[str, Sequence[TransferSample]]:
-        """Those of "train", "dev" and "test" that there are."""
-        every = {"train": self.train, "dev": self.dev, "test": self.test}
-        return {part: samples for part, samples in every.items() if samples is not None}
-
-
-Read = Callable[..., list[TransferSample]]
-
-
-def _reader(samples: Callable[..., Iterator[TransferSample]]) -> Read:
-    """A reader of files: raises FileNotFoundError, or ValueError with file and line."""
-
-    @functools.wraps(samples)
-    def read(path: str | Path, **options: Any) -> list[TransferSample]:
-        if not (found := [*samples(Path(path), **options)]):
-            raise ValueError(f"{path}: expected labelled sentences, found none.")
-        return found
-
-    return read
-
-
-@_reader
-def read_sentences(path: Path, *, label: int) -> Iterator[TransferSample]:
+def read_sentences(path: str | Path, *, label: int) -> LabelledTexts:
     """Sentences of one class, one a line (ISO-8859-1): MR, CR, SUBJ, MPQA."""
     lines = read_lines(path, encoding="latin-1")
-    yield from (_sample(label, line) for line in lines if lines != [""])
+    return _tokens(labelled_texts(Path(path), [(label, [line]) for line in lines if lines != [""]]))
 
 
-@_reader
-def read_binary_sentiment(path: Path) -> Iterator[TransferSample]:
+def read_binary_sentiment(path: str | Path) -> LabelledTexts:
     """SST/binary: a sentence, a tab, 0 or 1."""
-    for number, line in numbered_lines(path):
-        sentence, label = split_fields(path, number, line, at_least=2)[:2]
-        yield _sentence(path, number, sentence, _class(path, number, label, _YES_NO))
+
+    def parts(number: int, line: str) -> tuple[str, str]:
+        sentence, label = split_fields(Path(path), number, line, at_least=2)[:2]
+        return label, sentence
+
+    return _read_lines(path, parts, _SCORES[:2])
 
 
-@_reader
-def read_fine_sentiment(path: Path) -> Iterator[TransferSample]:
+def read_fine_sentiment(path: str | Path) -> LabelledTexts:
     """SST/fine: a digit of 0 … 4, a space, a sentence."""
-    for number, line in numbered_lines(path):
+
+    def parts(number: int, line: str) -> tuple[str, str]:
         label, _, sentence = line.partition(" ")
-        yield _sentence(path, number, sentence, _class(path, number, label, tuple("01234")))
+        return label, sentence
+
+    return _read_lines(path, parts, _SCORES)
 
 
-@_reader
-def read_trec(path: Path) -> Iterator[TransferSample]:
+def read_trec(path: str | Path) -> LabelledTexts:
     """TREC: a coarse class, a colon, a fine class, a space, a question (ISO-8859-1)."""
-    for number, line in numbered_lines(path, encoding="latin-1"):
+
+    def parts(number: int, line: str) -> tuple[str, str]:
         label, _, rest = line.partition(":")
-        question = rest.partition(" ")[2]
-        yield _sentence(path, number, question, _class(path, number, label, _TREC))
+        return label, rest.partition(" ")[2]
+
+    return _read_lines(path, parts, _TREC, encoding="latin-1")
 
 
-@_reader
-def read_mrpc(path: Path) -> Iterator[TransferSample]:
+def read_mrpc(path: str | Path) -> LabelledTexts:
     """MRPC (Dolan and Brockett 2005): columns Quality, #1 String and #2 String."""
-    yield from _pairs(path, ("#1 String", "#2 String", "Quality"), _YES_NO)
+    return _tokens(MRPC_LAYOUT.read(path))
 
 
-@_reader
-def read_entailment(path: Path) -> Iterator[TransferSample]:
+def read_entailment(path: str | Path) -> LabelledTexts:
     """SICK-E: columns sentence_A, sentence_B and entailment_judgment."""
-    columns = ("sentence_A", "sentence_B", "entailment_judgment")
-    yield from _pairs(path, columns, ("CONTRADICTION", "NEUTRAL", "ENTAILMENT"))
+    return _tokens(_SICK_LAYOUT.read(path))
 
 
-def _sentence(path: Path, number: int, text: str, label: int) -> TransferSample:
-    if not text.strip():
-        raise ValueError(f"{path}:{number}: expected a sentence, received none.")
-    return _sample(label, text)
+def _read_lines(
+    path: str | Path,
+    parts: Callable[[int, str], tuple[str, str]],
+    classes: tuple[str, ...],
+    encoding: str = "utf-8",
+) -> LabelledTexts:
+    """A class and a sentence from each line, by the number of the line and its text."""
+    rows = []
+    for number, line in numbered_lines(path, encoding=encoding):
+        label, sentence = parts(number, line)
+        if (label := label.strip()) not in classes:
+            raise ValueError(
+                f"{path}:{number}: expected a class of {', '.join(classes)}, received "
+                f"{label[:40]!r}."
+            )
+        if not sentence.strip():
+            raise ValueError(f"{path}:{number}: expected a sentence, received none.")
+        rows.append((classes.index(label), [sentence]))
+    return _tokens(labelled_texts(Path(path), rows))
 
 
-def _pairs(
-    path: Path, columns: tuple[str, str, str], classes: tuple[str, ...]
-) -> Iterator[TransferSample]:
-    for number, (first, second, label) in read_columns(path, columns):
-        yield _sample(_class(path, number, label, classes), first, second)
-
-
-def _sample(label: int, *sentences: str) -> TransferSample:
-    return TransferSample(tuple(" ".join(text.split()) for text in sentences), label)
-
-
-def _class(path: Path, number: int, text: str, names: tuple[str, ...]) -> int:
-    if (name := text.strip()) not in names:
-        raise ValueError(
-            f"{path}:{number}: expected a class of {', '.join(names)}, received {name[:40]!r}."
-        )
-    return names.index(name)
-
-
-@dataclass(frozen=True)
-class TransferDataset:
-    """Files and how each is read; samples of several files of a part follow each other.
-
-    Attributes:
-        name: For example "MR".
-        train: Files with their readers.
-        dev: Likewise; empty where there is no such part.
-        test: Likewise.
-    """
-
-    name: str
-    train: tuple[tuple[DataSource, Read], ...]
-    dev: tuple[tuple[DataSource, Read], ...] = ()
-    test: tuple[tuple[DataSource, Read], ...] = ()
-
-    @property
-    def sources(self) -> tuple[DataSource, ...]:
-        """All files."""
-        return tuple(source for source, _ in (*self.train, *self.dev, *self.test))
-
-    def read(self, data: DataFolder) -> TransferSet:
-        """Reads all files.
-
-        Raises:
-            MissingDataError: A file is missing; the message says how to get it.
-            ValueError: A file is not in its format; the message names file and line.
-        """
-        parts = {
-            part: [sample for source, read in files for sample in read(data.find(source))]
-            for part, files in (("train", self.train), ("dev", self.dev), ("test", self.test))
-            if files
-        }
-        return TransferSet(self.name, **parts)
+def _tokens(texts: LabelledTexts) -> LabelledTexts:
+    """Sentences in tokens joined by single spaces."""
+    columns = tuple([" ".join(text.split()) for text in column] for column in texts.columns)
+    return dataclasses.replace(texts, columns=columns)
 
 
 _SCRIPT = "data/downstream/get_transfer_data.bash of https://github.com/facebookresearch/SentEval"
@@ -209,10 +125,10 @@ def _file(place: str, read: Read, origin: str) -> tuple[DataSource, Read]:
     return DataSource(place, (place,), f"{origin}, or {_SCRIPT}", "research use"), read
 
 
-def _two_classes(name: str, first: str, second: str, origin: str) -> TransferDataset:
+def _two_classes(name: str, first: str, second: str, origin: str) -> LabelledDataset:
     """Class 1 in the first file, class 0 in the second (senteval/binary.py)."""
     files = ((first, 1), (second, 0))
-    return TransferDataset(
+    return LabelledDataset(
         name,
         tuple(
             _file(f"{name}/{file}", functools.partial(read_sentences, label=label), origin)
@@ -221,15 +137,15 @@ def _two_classes(name: str, first: str, second: str, origin: str) -> TransferDat
     )
 
 
-def _sentiment(name: str, folder: str, read: Read, origin: str) -> TransferDataset:
+def _sentiment(name: str, folder: str, read: Read, origin: str) -> LabelledDataset:
     train, dev, test = (
         (_file(f"SST/{folder}/sentiment-{part}", read, origin),)
         for part in ("train", "dev", "test")
     )
-    return TransferDataset(name, train, dev, test)
+    return LabelledDataset(name, train, dev, test)
 
 
-def _sick(part: str) -> tuple[tuple[DataSource, Read]]:
+def _sick(part: str) -> Files:
     file = f"SICK_{part}.txt"
     source = DataSource(
         f"SICK/{file}",
@@ -261,64 +177,66 @@ SST5 = _sentiment(
     read_fine_sentiment,
     "https://github.com/AcademiaSinicaNLPLab/sentiment_dataset/tree/master/data",
 )
-TREC = TransferDataset(
+TREC = LabelledDataset(
     "TREC",
     train=(_file("TREC/train_5500.label", read_trec, _QUESTIONS),),
     test=(_file("TREC/TREC_10.label", read_trec, _QUESTIONS),),
 )
-MRPC = TransferDataset(
+MRPC = LabelledDataset(
     "MRPC",
     train=(_file("MRPC/msr_paraphrase_train.txt", read_mrpc, _PARAPHRASES),),
     test=(_file("MRPC/msr_paraphrase_test.txt", read_mrpc, _PARAPHRASES),),
 )
-SICK_E = TransferDataset("SICK-E", _sick("train"), _sick("trial"), _sick("test_annotated"))
+SICK_E = LabelledDataset("SICK-E", _sick("train"), _sick("trial"), _sick("test_annotated"))
 DATASETS = (MR, CR, SUBJ, MPQA, SST2, SST5, TREC, MRPC, SICK_E)
 
 
 def evaluate_transfer(
     encode: Encode,
-    data: TransferSet,
+    data: dict[str, LabelledTexts],
     *,
     classifier: Classifier | None = None,
     progress: Progress | None = None,
 ) -> TaskResult:
     """Trains a classifier on embeddings and tests it.
 
-    Samples are sorted by their numbers of tokens and their labels first, as in the original: the
-    folds depend on their order. Pairs have the features (|a − b|, a·b) (senteval/mrpc.py, sick.py).
+    Rows are sorted by their numbers of tokens and their labels first, as in the original: the folds
+    depend on their order. Pairs have the features (|a − b|, a·b) (senteval/mrpc.py, sick.py).
 
     Args:
         encode: Sentences → embeddings `[sentences, dim]`; each distinct sentence is encoded once.
-        data: Train alone is validated by `inner_kfold`, train and test by `kfold`, train, dev and
-            test by `split`.
+        data: "train" alone is validated by `inner_kfold`, "train" and "test" by `kfold`, "train",
+            "dev" and "test" by `split`.
         classifier: `SklearnClassifier()` by default.
         progress: Shows how far the training is.
 
     Returns:
-        "accuracy" on the test samples, and "f1" of class 1 where there are pairs of two classes,
-        in 0 … 1; the details say what was chosen, once for each final classifier.
+        "accuracy" on the test rows, and "f1" of class 1 where there are pairs of two classes, in
+        0 … 1; the details say what was chosen, once for each final classifier.
 
     Raises:
-        ValueError: A class has fewer samples than there are folds, or `encode` gives another shape
-            or numbers that are not finite.
+        ValueError: A class has fewer rows than there are folds, there is "dev" without "test", or
+            `encode` gives another shape or numbers that are not finite.
     """
     classifier = classifier or SklearnClassifier()
     embed = as_cache(encode)
-    parts = {part: _features(embed, samples) for part, samples in data.parts().items()}
-    if data.test is None:
+    if "dev" in data and "test" not in data:
+        raise ValueError("data: expected test rows too, received only dev rows.")
+    parts = {part: _features(embed, texts) for part, texts in data.items()}
+    if "test" not in data:
         found = inner_kfold(classifier, parts["train"], progress=progress)
-    elif data.dev is None:
+    elif "dev" not in data:
         found = kfold(classifier, **parts, progress=progress)
     else:
         found = split(classifier, **parts, progress=progress)
     labels = parts.get("test", parts["train"]).labels
     scores = {"accuracy": found.test_accuracy}
-    if labels.max() < 2 and len(data.train[0].sentences) == 2:
+    if labels.max() < 2 and len(data["train"].columns) == 2:
         scores["f1"] = _f1(found.predictions, labels)
     return TaskResult(
         "accuracy",
         scores,
-        {part: len(samples) for part, samples in data.parts().items()},
+        {part: len(texts) for part, texts in data.items()},
         {
             "classifier": found.protocol,
             "dev_accuracy": found.dev_accuracy,
@@ -327,13 +245,10 @@ def evaluate_transfer(
     )
 
 
-def _features(embed: VectorCache, samples: Sequence[TransferSample]) -> LabelledFeatures:
-    ordered = sorted(samples, key=TransferSample.order)
-    columns = zip(*(sample.sentences for sample in ordered), strict=True)
-    # What the batchers of SentEval's examples give an encoder for no tokens.
-    vectors = [embed([sentence or "." for sentence in column]) for column in columns]
-    labels = np.array([sample.label for sample in ordered])
-    return LabelledFeatures(classifier_features(vectors), labels)
+def _features(embed: VectorCache, texts: LabelledTexts) -> LabelledFeatures:
+    counts = [np.array([len(text.split()) for text in column]) for column in texts.columns]
+    texts = texts.rows(np.lexsort((texts.labels, *counts[::-1])))
+    return LabelledFeatures(classifier_features(texts.embedded(embed)), texts.labels)
 
 
 def classifier_features(vectors: Sequence[np.ndarray]) -> np.ndarray:
@@ -358,7 +273,7 @@ def _f1(predictions: np.ndarray, labels: np.ndarray) -> float:
 
 
 def transfer_task(
-    dataset: TransferDataset, classifier: Classifier, *, suffix: str = ""
+    dataset: LabelledDataset, classifier: Classifier, *, suffix: str = ""
 ) -> EvaluationTask:
     """Accuracy of a classifier on frozen embeddings.
 
@@ -378,7 +293,7 @@ def transfer_task(
             "regularisation"
         )
 
-    def score(context: TaskContext, data: TransferSet) -> TaskResult:
+    def score(context: TaskContext, data: dict[str, LabelledTexts]) -> TaskResult:
         seeded = dataclasses.replace(classifier, seed=context.seed)
         return evaluate_transfer(context.embed, data, classifier=seeded, progress=context.progress)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import csv
 import functools
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from use_st5._quoted_rows import quoted_rows
 from use_st5.data.data_folder import DataFolder, DataSource
@@ -48,36 +50,32 @@ def read_sts2017(
 def read_jsts(path: str | Path) -> list[STSPair]:
     """Reads JSTS of JGLUE (Kurihara et al. 2022): an object per line, scores from 0 to 5."""
     path = Path(path)
-    keys = ("sentence_pair_id", "sentence1", "sentence2", "label")
-    pairs: dict[str, STSPair] = {}
+    rows: dict[str, tuple[int, list[str], str]] = {}
     for number, line in numbered_lines(path):
         try:
-            one, *sentences, label = (json.loads(line)[key] for key in keys)
-            if not all(isinstance(sentence, str) for sentence in sentences):
-                raise TypeError("a sentence is no text")
-            one = str(one)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            found = msgspec.json.decode(line, type=_Jsts)
+        except (ValueError, RecursionError) as error:
             raise ValueError(
-                f"{path}:{number}: expected a JSON object with {', '.join(keys)}, received "
-                f"{line[:80]!r}."
+                f"{path}:{number}: expected a JSON object with {', '.join(_Jsts.__struct_fields__)}"
+                f", received {line[:80]!r}."
             ) from error
-        check_new_id(path, number, one, pairs)
-        pairs[one] = checked_pair(path, number, sentences, parse_score(path, number, str(label)))
-    return _some(path, [*pairs.values()])
+        one = str(found.sentence_pair_id)
+        check_new_id(path, number, one, rows)
+        rows[one] = number, [found.sentence1, found.sentence2], str(found.label)
+    return _pairs(path, rows.values())
+
+
+class _Jsts(msgspec.Struct):
+    sentence_pair_id: Any
+    sentence1: str
+    sentence2: str
+    label: Any
 
 
 def read_korsts(path: str | Path) -> list[STSPair]:
     """Reads KorSTS (Ham et al. 2020): tab-separated with a header, no quoting."""
-    path = Path(path)
-    return _some(
-        path,
-        [
-            checked_pair(path, number, sentences, parse_score(path, number, score))
-            for number, (score, *sentences) in read_columns(
-                path, ("score", "sentence1", "sentence2")
-            )
-        ],
-    )
+    rows = read_columns(path, ("score", "sentence1", "sentence2"))
+    return _pairs(path, ((number, sentences, score) for number, (score, *sentences) in rows))
 
 
 def read_cnsd(path: str | Path) -> list[STSPair]:
@@ -86,8 +84,7 @@ def read_cnsd(path: str | Path) -> list[STSPair]:
     Its scores are those of the STS Benchmark cut to whole numbers. The first field is no id: the
     pairs of several sources share their numbers.
     """
-    path = Path(path)
-    pairs = []
+    rows = []
     for number, line in numbered_lines(path):
         fields = line.split("||")
         if len(fields) != 4:
@@ -95,29 +92,33 @@ def read_cnsd(path: str | Path) -> list[STSPair]:
                 f"{path}:{number}: expected 4 fields between ||, received {len(fields)}: "
                 f"{line[:80]!r}"
             )
-        pairs.append(checked_pair(path, number, fields[1:3], parse_score(path, number, fields[3])))
-    return _some(path, pairs)
+        rows.append((number, fields[1:3], fields[3]))
+    return _pairs(path, rows)
 
 
 def read_stsb_multi_mt(path: str | Path) -> list[STSPair]:
     """Reads stsb-multi-mt: two sentences and a score, comma-separated, quoted, no header."""
-    path = Path(path)
     # read_lines parts at line feeds alone; a quoted field may hold one.
-    rows = quoted_rows((line + "\n" for line in read_lines(path)), where=str(path))
-    pairs = []
-    for number, fields in rows:
+    lines = (line + "\n" for line in read_lines(path))
+    rows = []
+    for number, fields in quoted_rows(lines, where=str(path)):
         if isinstance(fields, csv.Error):
             raise ValueError(f"{path}:{number}: expected quoted fields ({fields}).") from fields
         if len(fields) != 3:
             raise ValueError(
                 f"{path}:{number}: expected 3 comma-separated fields, received {fields}."
             )
-        score = parse_score(path, number, fields[2])
-        pairs.append(checked_pair(path, number, fields[:2], score))
-    return pairs
+        rows.append((number, fields[:2], fields[2]))
+    return _pairs(path, rows)
 
 
-def _some(path: Path, pairs: list[STSPair]) -> list[STSPair]:
+def _pairs(path: str | Path, rows: Iterable[tuple[int, list[str], str]]) -> list[STSPair]:
+    """The pairs of line numbers, sentences and scores."""
+    path = Path(path)
+    pairs = [
+        checked_pair(path, number, sentences, parse_score(path, number, score))
+        for number, sentences, score in rows
+    ]
     if not pairs:
         raise ValueError(f"{path}: expected pairs of sentences, received none.")
     return pairs

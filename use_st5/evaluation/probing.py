@@ -8,43 +8,29 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from use_st5.data.data_folder import DataFolder, DataSource
+from use_st5.data.data_folder import DataSource
 from use_st5.evaluation._text_files import numbered_lines, split_fields
 from use_st5.evaluation.classifiers import Classification, Classifier, LabelledFeatures, split
+from use_st5.evaluation.labelled_texts import LabelledTexts, labelled_texts
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext, TaskResult
 from use_st5.vector_store import Encode, as_cache
 
 _CODES = {"tr": "train", "va": "dev", "te": "test"}
-PARTS = ("train", "dev", "test")
 # Its thousand classes are left to logistic regression, as in SentEval.
 _LINEAR_ONLY = "word_content.txt"
 
 
-@dataclass(frozen=True, eq=False)
-class ProbingSet:
-    """Sentences with the class of a property, in three parts.
-
-    Attributes:
-        classes: The names of the classes, sorted, as found in the training part.
-        sentences: "train", "dev" and "test" → sentences.
-        labels: The same → their class numbers, `[sentences]`.
-    """
-
-    classes: tuple[str, ...]
-    sentences: dict[str, list[str]]
-    labels: dict[str, np.ndarray]
-
-
-def read_probing(path: str | Path) -> ProbingSet:
+def read_probing(path: str | Path) -> dict[str, LabelledTexts]:
     """Reads a file of `data/probing/`: part (tr, va or te), class, …, sentence, between tabs.
 
-    Fields between the second and the last one are ignored, as the format allows more of them.
+    Fields between the second and the last one are ignored, as the format allows more of them. The
+    classes of the training part are numbered in alphabetical order.
+
+    Returns:
+        The parts "train", "dev" and "test".
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -52,32 +38,27 @@ def read_probing(path: str | Path) -> ProbingSet:
             training part has not; a part is empty; there is one class alone.
     """
     path = Path(path)
-    rows: dict[str, list[tuple[int, str, str]]] = {part: [] for part in PARTS}
+    found: dict[str, list[tuple[int, str, str]]] = {code: [] for code in _CODES}
     for number, line in numbered_lines(path):
         code, label, *_, sentence = split_fields(path, number, line, at_least=3)
-        if code not in _CODES:
+        if code not in found:
             raise ValueError(f"{path}:{number}: expected tr, va or te first, received {code!r}.")
-        rows[_CODES[code]].append((number, label, sentence.strip()))
-    if empty := [code for code, part in _CODES.items() if not rows[part]]:
+        found[code].append((number, label, sentence.strip()))
+    if empty := [code for code, rows in found.items() if not rows]:
         raise ValueError(f"{path}: expected lines of tr, va and te, found none of {empty}.")
-    classes = sorted({label for _, label, _ in rows["train"]})
+    classes = sorted({label for _, label, _ in found["tr"]})
     if len(classes) < 2:
         raise ValueError(f"{path}: expected two classes or more to train on, found {classes}.")
-    return ProbingSet(
-        tuple(classes),
-        {part: [sentence for *_, sentence in found] for part, found in rows.items()},
-        {part: _numbers(path, found, classes) for part, found in rows.items()},
-    )
-
-
-def _numbers(path: Path, rows: list[tuple[int, str, str]], classes: list[str]) -> np.ndarray:
     numbers = {label: number for number, label in enumerate(classes)}
-    for line, label, _ in rows:
+    for number, label, _ in (*found["va"], *found["te"]):
         if label not in numbers:
             raise ValueError(
-                f"{path}:{line}: expected a class of the training part (tr), received {label!r}."
+                f"{path}:{number}: expected a class of the training part (tr), received {label!r}."
             )
-    return np.array([numbers[label] for _, label, _ in rows])
+    return {
+        part: labelled_texts(path, [(numbers[label], [text]) for _, label, text in found[code]])
+        for code, part in _CODES.items()
+    }
 
 
 def mlp_grid(classifier: SentEvalClassifier) -> list[SentEvalClassifier]:
@@ -95,7 +76,7 @@ def mlp_grid(classifier: SentEvalClassifier) -> list[SentEvalClassifier]:
 
 def probe(
     encode: Encode,
-    data: ProbingSet,
+    data: dict[str, LabelledTexts],
     *,
     classifiers: Iterable[Classifier] = (SentEvalClassifier(),),
     progress: Progress | None = None,
@@ -104,7 +85,7 @@ def probe(
 
     Args:
         encode: Sentences → embeddings `[sentences, dim]`.
-        data: What is learnt. The dev part chooses the regularisation of each classifier.
+        data: "train", "dev" and "test". The dev part chooses the regularisation of each classifier.
         classifiers: Among what the dev part chooses; the first of equals.
         progress: Shows how far each training is.
 
@@ -116,7 +97,8 @@ def probe(
     """
     embed = as_cache(encode)
     parts = {
-        part: LabelledFeatures(embed(data.sentences[part]), data.labels[part]) for part in PARTS
+        part: LabelledFeatures(texts.embedded(embed)[0], texts.labels)
+        for part, texts in data.items()
     }
     found = [(each, split(each, **parts, progress=progress)) for each in classifiers]
     if not found:
@@ -145,10 +127,7 @@ def probing_task(name: str, title: str, file: str, *, mlp: bool = False) -> Eval
         f"https://github.com/facebookresearch/SentEval, data/probing/{file}",
     )
 
-    def read(data: DataFolder) -> ProbingSet:
-        return read_probing(data.find(source))
-
-    def score(context: TaskContext, data: ProbingSet) -> TaskResult:
+    def score(context: TaskContext, data: dict[str, LabelledTexts]) -> TaskResult:
         plain = SentEvalClassifier(seed=context.seed)
         chosen, found = probe(
             context.embed,
@@ -159,8 +138,8 @@ def probing_task(name: str, title: str, file: str, *, mlp: bool = False) -> Eval
         return TaskResult(
             "accuracy",
             {"accuracy": found.test_accuracy, "dev_accuracy": found.dev_accuracy},
-            {"classes": len(data.classes)}
-            | {part: len(sentences) for part, sentences in data.sentences.items()},
+            {"classes": int(data["train"].labels.max()) + 1}
+            | {part: len(texts) for part, texts in data.items()},
             {"l2": found.regularization[0], "classifier": chosen.options()},
         )
 
@@ -171,7 +150,7 @@ def probing_task(name: str, title: str, file: str, *, mlp: bool = False) -> Eval
         f"test accuracy of SentEval's classifier, {kind}, on frozen embeddings; the dev part "
         "chooses the L2 factor and when to stop (senteval/probing.py; Conneau et al. 2018)",
         score=score,
-        reader=read,
+        reader=lambda data: read_probing(data.find(source)),
         sources=(source,),
         options={"mlp_grid": grid, **SentEvalClassifier().settings()},
     )

@@ -104,14 +104,17 @@ def _results(
     for number, task in enumerate(tasks, start=1):
         context.progress.started(task, number, len(tasks))
         try:
-            result, cached = _kept_or_run(task, context, hashes[task.name], store)
+            kept = store and store.read(task, hashes[task.name], context.seed)
+            result = kept or _run(task, context, hashes[task.name])
+            if store and not kept:
+                store.write(task, hashes[task.name], context.seed, result)
         except Exception as error:
             if number == len(tasks) and not results:
                 raise
             failed[task.name] = f"{type(error).__name__}: {error}"
             continue
         results[task.name] = result
-        on_result(task.name, result, cached)
+        on_result(task.name, result, bool(kept))
     return results, failed
 
 
@@ -139,19 +142,6 @@ def _hashes(task: EvaluationTask, folder: DataFolder | None) -> dict[str, str]:
             raise ValueError(f"{task.title}: expected a data folder, received none.")
         return {}
     return folder.hashes(task.used_sources(folder))
-
-
-def _kept_or_run(
-    task: EvaluationTask, context: TaskContext, hashes: dict[str, str], store: ResultStore | None
-) -> tuple[dict[str, Any], bool]:
-    """The task's entry of the record, and whether it had been kept."""
-    kept = None if store is None else store.read(task, hashes, context.seed)
-    if kept is not None:
-        return kept, True
-    result = _run(task, context, hashes)
-    if store is not None:
-        store.write(task, hashes, context.seed, result)
-    return result, False
 
 
 def _run(task: EvaluationTask, context: TaskContext, hashes: dict[str, str]) -> dict[str, Any]:

@@ -12,9 +12,8 @@ name searches the gold sentences only, without margin and threshold: its numbers
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -74,76 +73,61 @@ TATOEBA = DataSource(
 # Where BUCC's threshold is chosen, and where it is then used: names of the organisers and XTREME.
 _DEVELOPMENT = ("dev", "sample", "training")
 _TEST = ("test", "training")
+# How many neighbours the margin takes.
+_NEIGHBOURS = 4
 _DIRECTIONS = ("to_english", "from_english")
 
 
-@dataclass(frozen=True)
-class ParallelSentences:
-    """Two lists of one length; each sentence is the translation of the one at its place.
-
-    Attributes:
-        language: The code of the language that is not English.
-        foreign: Its sentences.
-        english: Theirs in English.
-    """
-
-    language: str
-    foreign: list[str]
-    english: list[str]
-
-
-def read_tatoeba(folder: str | Path, language: str) -> ParallelSentences:
+def read_tatoeba(folder: str | Path, language: str) -> tuple[list[str], list[str]]:
     """Reads `tatoeba.xxx-eng.xxx` and, line for line, `tatoeba.xxx-eng.eng`.
 
     Args:
         folder: LASER's `data/tatoeba/v1`.
         language: xxx, among `LANGUAGES`.
 
+    Returns:
+        The sentences, and their translations in English.
+
     Raises:
         FileNotFoundError: One of the files is missing.
         ValueError: They differ in their number of lines, or a line is blank.
     """
     paths = [Path(folder) / f"tatoeba.{language}-eng.{side}" for side in (language, "eng")]
-    rows = read_side_by_side(*paths)
-    for number, *lines in rows:
-        for path, line in zip(paths, lines, strict=True):
+    sides: tuple[list[str], list[str]] = ([], [])
+    for number, *lines in read_side_by_side(*paths):
+        for path, line, side in zip(paths, lines, sides, strict=True):
             if not line.strip():
                 raise ValueError(f"{path}:{number}: expected a sentence, received none.")
-    _, foreign, english = zip(*rows, strict=True)
-    return ParallelSentences(
-        language, *([line.strip() for line in side] for side in (foreign, english))
-    )
+            side.append(line.strip())
+    return sides
 
 
-def evaluate_tatoeba(
-    encode: Encode, languages: Iterable[ParallelSentences]
-) -> dict[str, dict[str, float]]:
+def evaluate_tatoeba(encode: Encode, foreign: list[str], english: list[str]) -> dict[str, float]:
     """Searches by cosine for the one nearest sentence, in both directions.
 
-    Right is the sentence on the same line alone, as in the published code, even where a sentence
-    stands on several lines; of equally near ones the first is taken.
+    Right is the sentence at the same place alone, as in the published code, even where a sentence
+    stands at several; of equally near ones the first is taken.
 
     Args:
         encode: Sentences → embeddings `[sentences, dim]`.
-        languages: At most one test set per language.
+        foreign: The sentences of a language.
+        english: The translation of each.
 
     Returns:
-        Code of the language → "pairs", and the accuracies "to_english" (the foreign sentences are
-        the queries) and "from_english", in 0 … 1.
+        "pairs", and the accuracies "to_english" (the foreign sentences are the queries) and
+        "from_english", in 0 … 1.
 
     Raises:
-        ValueError: A set is empty; `encode` gives another shape or numbers that are not finite.
+        ValueError: There are no sentences; `encode` gives another shape or numbers that are not
+            finite.
     """
     embed = as_cache(encode)
-    scores = {}
-    for each in languages:
-        foreign, english = unit_rows(embed(each.foreign)), unit_rows(embed(each.english))
-        scores[each.language] = {
-            "pairs": len(foreign),
-            "to_english": _accuracy(foreign, english),
-            "from_english": _accuracy(english, foreign),
-        }
-    return scores
+    first, second = unit_rows(embed(foreign)), unit_rows(embed(english))
+    return {
+        "pairs": len(first),
+        "to_english": _accuracy(first, second),
+        "from_english": _accuracy(second, first),
+    }
 
 
 def _accuracy(queries: np.ndarray, corpus: np.ndarray) -> float:
@@ -151,22 +135,25 @@ def _accuracy(queries: np.ndarray, corpus: np.ndarray) -> float:
     return float(np.mean(rows[:, 0] == np.arange(len(queries))))
 
 
-def _read_tatoeba(data: DataFolder) -> list[ParallelSentences]:
+def _read_tatoeba(data: DataFolder) -> dict[str, tuple[list[str], list[str]]]:
     folder = data.find(TATOEBA)
-    return [read_tatoeba(folder, code) for code in LANGUAGES]
+    return {code: read_tatoeba(folder, code) for code in LANGUAGES}
 
 
-def _score_tatoeba(context: TaskContext, data: list[ParallelSentences]) -> TaskResult:
+def _score_tatoeba(
+    context: TaskContext, data: dict[str, tuple[list[str], list[str]]]
+) -> TaskResult:
     """The accuracies of all languages, and their means over 14, 36 and 112 of them."""
-    found = evaluate_tatoeba(context.embed, context.progress.track(data, "Tatoeba"))
+    steps = context.progress.track(data.items(), "Tatoeba")
+    found = {code: evaluate_tatoeba(context.embed, *sides) for code, sides in steps}
     scores = {}
     for size, codes in GROUPS.items():
         ways = np.array([[found[code][way] for way in _DIRECTIONS] for code in codes])
         scores[f"accuracy_{size}"] = float(np.mean(ways.sum(axis=1) / 2))
         for way, values in zip(_DIRECTIONS, ways.T, strict=True):
             scores[f"accuracy_{size}_{way}"] = float(np.mean(values.copy()))
-    details = {code: {"name": LANGUAGES[code], **found[code]} for code in LANGUAGES}
-    pairs = sum(len(each.foreign) for each in data)
+    details = {code: {"name": name, **found[code]} for code, name in LANGUAGES.items()}
+    pairs = sum(len(foreign) for foreign, _ in data.values())
     return TaskResult("accuracy_36", scores, {"pairs": pairs}, {"languages": details})
 
 
@@ -241,7 +228,7 @@ def _two_fields(path: Path, number: int, line: str) -> tuple[str, str]:
 
 
 def evaluate_bucc(
-    encode: Encode, data: BUCCSet, *, threshold: float | None = None, k: int = 4
+    encode: Encode, data: BUCCSet, *, threshold: float | None = None, k: int = _NEIGHBOURS
 ) -> dict[str, float]:
     """Mines pairs with a margin of at least a threshold and compares them with the gold.
 
@@ -337,14 +324,14 @@ def _bucc_parts(
         yield part, read_bucc(folder, language, part)
 
 
-def _score_bucc(context: TaskContext, parts: dict[str, BUCCSet], *, k: int) -> TaskResult:
+def _score_bucc(context: TaskContext, parts: dict[str, BUCCSet]) -> TaskResult:
     """Chooses the threshold on one part; uses it on the other where there is one with gold."""
     development, test = [*parts, None][:2]
     scores: dict[str, float] = {}
     counts: dict[str, int] = {}
     threshold: float | None = None
     for data, suffix in zip(parts.values(), ("_dev", ""), strict=False):
-        found = evaluate_bucc(context.embed, data, threshold=threshold, k=k)
+        found = evaluate_bucc(context.embed, data, threshold=threshold, k=_NEIGHBOURS)
         threshold = scores["threshold"] = found["threshold"]
         for name in ("f1", "precision", "recall"):
             scores[name + suffix] = found[name]
@@ -354,13 +341,8 @@ def _score_bucc(context: TaskContext, parts: dict[str, BUCCSet], *, k: int) -> T
     return TaskResult("f1" if test else "f1_dev", scores, counts, details)
 
 
-def bucc_task(language: str, *, k: int = 4) -> EvaluationTask:
-    """Mining translations between English and "de", "fr", "ru" or "zh".
-
-    Args:
-        language: Its code.
-        k: How many neighbours the margin takes.
-    """
+def bucc_task(language: str) -> EvaluationTask:
+    """Mining translations between English and "de", "fr", "ru" or "zh"."""
     title = f"BUCC {language}-en"
     sources = tuple(
         DataSource(
@@ -378,10 +360,10 @@ def bucc_task(language: str, *, k: int = 4) -> EvaluationTask:
         "F1 of pairs mined by the ratio margin of cosines, one to one (LASER); the least margin is "
         "the best on the development gold; f1: on test gold (the organisers' training part, as in "
         "XTREME), f1_dev: on the development gold itself, which is optimistic (mSimCSE)",
-        score=partial(_score_bucc, k=k),
+        score=_score_bucc,
         reader=lambda data: dict(_bucc_parts(data, sources[2], language)),
         sources=sources,
-        options={"k": k},
+        options={"k": _NEIGHBOURS},
     )
 
 

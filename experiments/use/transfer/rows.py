@@ -12,11 +12,12 @@ import numpy as np
 
 import use_st5
 from experiments.use.transfer.model import TransferModel
-from experiments.use.transfer.splits import LabelledTexts, TransferSplit
+from experiments.use.transfer.splits import TransferSplit
 from experiments.use.transfer.word_cnn import WordCNN
 from experiments.use.transfer.word_dan import WordDAN
 from experiments.use.transfer.word_embedding import WordEmbedding
 from experiments.use.transfer.word_vectors import WordVectors
+from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.layers import SavedModelLayer
 from use_st5.tokenizers import NGramVocabulary
 from use_st5.vector_store import VectorCache
@@ -117,15 +118,15 @@ class Ingredients:
         embedding = None
         if row.words:
             embedding = WordEmbedding.from_texts(
-                split.train.texts, num_words=NUM_WORDS, vectors=self._word_vectors(row)
+                split.train.columns[0], num_words=NUM_WORDS, vectors=self._word_vectors(row)
             )
 
         def features(samples: LabelledTexts) -> Features:
             inputs = {}
             if row.encoder:
-                inputs["sentence"] = self._encoder(row.encoder).embed(samples.texts)
+                inputs["sentence"] = self._encoder(row.encoder).embed(samples.columns[0])
             if embedding:
-                inputs["words"] = embedding.ids(samples.texts).numpy()
+                inputs["words"] = embedding.ids(samples.columns[0]).numpy()
             return Features(inputs, samples.labels)
 
         return PreparedSplit(

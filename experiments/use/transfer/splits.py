@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from use_st5.evaluation.classification import (
-    CR,
-    MPQA,
-    MR,
-    SST2,
-    SUBJ,
-    TREC,
-    TransferDataset,
-    TransferSample,
-    TransferSet,
-)
+from use_st5.evaluation.classification import CR, MPQA, MR, SST2, SUBJ, TREC
+from use_st5.evaluation.labelled_texts import LabelledDataset, LabelledTexts
 
 TABLE_2 = {"mr": MR, "cr": CR, "subj": SUBJ, "mpqa": MPQA, "trec": TREC, "sst2": SST2}
 SIZES = (1000, 2000, 4000, 8000, 16000, 32000)
-TASKS: dict[str, tuple[TransferDataset, int | None]] = {
+TASKS: dict[str, tuple[LabelledDataset, int | None]] = {
     **{name: (dataset, None) for name, dataset in TABLE_2.items()},
     **{f"sst2_{size}": (SST2, size) for size in SIZES},
 }
 _TENTHS = 10
-
-
-@dataclass(frozen=True)
-class LabelledTexts:
-    """Texts with their classes, int64 `[texts]`, from 0."""
-
-    texts: list[str]
-    labels: np.ndarray
-
-    def rows(self, chosen: np.ndarray) -> LabelledTexts:
-        """Those that an index or a mask chooses."""
-        rows = np.arange(len(self.texts))[chosen]
-        return LabelledTexts([self.texts[row] for row in rows], self.labels[rows])
 
 
 @dataclass(frozen=True)
@@ -59,7 +36,7 @@ class TransferSplit:
 
 
 def split(
-    data: TransferSet, repeat: int, *, seed: int, examples: int | None = None
+    data: dict[str, LabelledTexts], repeat: int, *, seed: int, examples: int | None = None
 ) -> TransferSplit:
     """The split of one repeat.
 
@@ -69,7 +46,7 @@ def split(
     is tested that is in the development part. Tenths and folds have each class in its share.
 
     Args:
-        data: One text a sample.
+        data: The parts, of one text a row.
         repeat: From 0.
         seed: Of the tenth, the folds and the drawn examples.
         examples: Draw so many training texts, others in each repeat; None: all.
@@ -77,34 +54,25 @@ def split(
     Raises:
         ValueError: There are fewer training texts than `examples`.
     """
-    train, number = _labelled(data.train), 0
-    if data.dev is None:
+    train, number = data["train"], 0
+    if "dev" not in data:
         tenth = _folds(train.labels, np.random.default_rng(seed)) == 0
         train, dev = train.rows(~tenth), train.rows(tenth)
     else:
-        dev = _labelled(data.dev)
-    if data.test is None:
+        dev = data["dev"]
+    if "test" not in data:
         number = repeat % _TENTHS
         fold = _folds(train.labels, np.random.default_rng((seed, 1))) == number
         train, test = train.rows(~fold), train.rows(fold)
     else:
-        test = _labelled(data.test)
+        test = data["test"]
     if examples is not None:
-        if examples > len(train.texts):
-            raise ValueError(
-                f"{data.name}: expected at least {examples} training texts, found "
-                f"{len(train.texts)}."
-            )
+        if examples > len(train):
+            raise ValueError(f"Expected at least {examples} training texts, found {len(train)}.")
         number = repeat
-        order = np.random.default_rng((seed, 2, repeat)).permutation(len(train.texts))
+        order = np.random.default_rng((seed, 2, repeat)).permutation(len(train))
         train = train.rows(order[:examples])
     return TransferSplit(number, train, dev, test)
-
-
-def _labelled(samples: Sequence[TransferSample]) -> LabelledTexts:
-    return LabelledTexts(
-        [sample.sentences[0] for sample in samples], np.array([sample.label for sample in samples])
-    )
 
 
 def _folds(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -13,8 +13,8 @@ from experiments.use.little_data import (
     little_data_task,
 )
 from use_st5.data.data_folder import DataFolder, MissingDataError
-from use_st5.evaluation.classification import TransferSample, TransferSet
 from use_st5.evaluation.classifiers import SklearnClassifier
+from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import Progress, TaskContext
 from use_st5.vector_store import VectorCache
@@ -26,16 +26,15 @@ def encode(sentences: list[str]) -> np.ndarray:
     return np.array([[float(word) for word in sentence.split()] for sentence in sentences])
 
 
-def toy(seed: int, count: int) -> list[TransferSample]:
+def toy(seed: int, count: int) -> LabelledTexts:
     """Classes that 20 numbers tell, up to noise: more examples help."""
     generator = np.random.default_rng(seed)
     vectors = generator.normal(size=(count, 20)).round(3)
     labels = (vectors.sum(axis=1) + generator.normal(size=count) > 0).astype(int)
-    texts = [" ".join(map(str, row)) for row in vectors]
-    return [TransferSample((text,), label) for text, label in zip(texts, labels, strict=True)]
+    return LabelledTexts(([" ".join(map(str, row)) for row in vectors],), labels)
 
 
-DATA = TransferSet("toy", toy(0, 2000), toy(1, 200), toy(2, 1000))
+DATA = {"train": toy(0, 2000), "dev": toy(1, 200), "test": toy(2, 1000)}
 
 
 def test_more_examples_help() -> None:
@@ -74,8 +73,8 @@ def test_draws_are_subsets_without_repetition(monkeypatch: pytest.MonkeyPatch) -
     assert [seed for seed, *_ in seen] == [3, 4, 3, 4]
     assert [len(train) for _, train, *_ in seen] == [50, 50, 2000, 2000]
     assert {sizes for *_, a, b in seen for sizes in [(a, b)]} == {(200, 1000)}
-    vectors = encode([sample.sentences[0] for sample in DATA.train]).astype(np.float32)
-    labels = [sample.label for sample in DATA.train]
+    vectors = encode(DATA["train"].columns[0]).astype(np.float32)
+    labels = DATA["train"].labels
     rows = {tuple(row): label for row, label in zip(vectors, labels, strict=True)}
     for _, train, *_ in seen:
         drawn = [tuple(row) for row in train.features]
@@ -112,11 +111,11 @@ def test_no_draws() -> None:
 
 
 def test_three_parts_of_single_sentences() -> None:
-    with pytest.raises(ValueError, match=r"toy: expected a dev and a test part, received train"):
-        learning_curve(encode, TransferSet("toy", DATA.train), sizes=[10])
-    pairs = [TransferSample(("1", "2"), 0)]
+    with pytest.raises(ValueError, match=r"a dev and a test part, \['dev', 'test'\] missing"):
+        learning_curve(encode, {"train": DATA["train"]}, sizes=[10])
+    pairs = LabelledTexts((["1"], ["2"]), np.array([0]))
     with pytest.raises(ValueError, match="single sentences, received pairs"):
-        learning_curve(encode, TransferSet("toy", pairs, pairs, pairs), sizes=[1])
+        learning_curve(encode, dict.fromkeys(("train", "dev", "test"), pairs), sizes=[1])
 
 
 TASK = little_data_task((50, 100), draws=2)

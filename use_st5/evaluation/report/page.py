@@ -12,12 +12,12 @@ from use_st5 import _page
 from use_st5._files import atomic_path
 from use_st5._page import folded, linked
 from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.report.plots import name_of
 from use_st5.evaluation.report.tables import (
     Section,
     Table,
     best_means,
     check_names,
-    name_of,
     report_sections,
 )
 

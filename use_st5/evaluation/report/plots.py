@@ -38,7 +38,8 @@ def score_of(record: EvaluationRecord, task: str, name: str | None = None) -> fl
     return math.nan if value is None else float(value)
 
 
-def _named(record: EvaluationRecord) -> str:
+def name_of(record: EvaluationRecord) -> str:
+    """The model's name on one line."""
     return " ".join(str(record.model["name"]).split())
 
 
@@ -46,18 +47,20 @@ def _percent(value: float | None) -> float:
     return math.nan if value is None else 100 * value
 
 
+def _details(records: Sequence[EvaluationRecord], task: str, name: str) -> dict[int, Any]:
+    """Place of a model that has the task → a detail of its result."""
+    there = ((place, record.tasks.get(task)) for place, record in enumerate(records))
+    return {place: found["details"][name] for place, found in there if found}
+
+
 def dice_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
     """Lines of correlation over fifths of STS-B by shared words; None where no model has them."""
-    found = {
-        place: record.tasks["sts_dice"]["details"]["quintiles"]
-        for place, record in enumerate(records)
-        if "sts_dice" in record.tasks
-    }
+    found = _details(records, "sts_dice", "quintiles")
     if not found:
         return None
     series = [
         Series(
-            _named(records[place]),
+            name_of(records[place]),
             tuple(range(1, len(fifths) + 1)),
             tuple(_percent(each["spearman"]) for each in fifths),
             place=place,
@@ -77,17 +80,13 @@ def dice_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
 
 def source_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
     """A row of dots for each source of STS12 to STS16; None where no model has them."""
-    found = {
-        place: record.tasks["sts_sources"]["details"]["sources"]
-        for place, record in enumerate(records)
-        if "sts_sources" in record.tasks
-    }
+    found = _details(records, "sts_sources", "sources")
     if not found:
         return None
     labels = [*dict.fromkeys(name for sources in found.values() for name in sources)]
     series = [
         Series(
-            _named(records[place]),
+            name_of(records[place]),
             tuple(_percent(sources.get(name, {}).get("spearman")) for name in labels),
             place=place,
         )
@@ -111,7 +110,7 @@ def difference_plot(
     """
     nothing = Difference(math.nan)
     series = []
-    for place, name in enumerate(map(_named, records)):
+    for place, name in enumerate(map(name_of, records)):
         row = [found[title].get(name, nothing) for title in found]
         if not all(math.isnan(each.value) for each in row):
             values = tuple(100 * each.value for each in row)
@@ -130,7 +129,7 @@ def geometry_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
     for place, record in enumerate(records):
         x, y = (score_of(record, "geometry", n) for n in ("uniformity", "alignment_above_4"))
         if x is not None and y is not None and math.isfinite(x + y):
-            series.append(Series(_named(record), (x,), (y,), place=place))
+            series.append(Series(name_of(record), (x,), (y,), place=place))
     axis = Axis("uniformity (less: more even)", "alignment, positives > 4 (less: closer)")
     if not series:
         return None
@@ -143,14 +142,12 @@ def bias_plot(records: Sequence[EvaluationRecord], tests: dict[str, dict[str, An
     labels = ["\n".join([task["title"], *categories(task)]) for task in tests.values()]
     series = []
     for place, record in enumerate(records):
-        values, spread = [], []
-        for test in tests:
-            names = ("effect_size", "effect_size_low", "effect_size_high")
-            value, *ends = (score_of(record, test, name) for name in names)
-            values.append(math.nan if value is None else value)
-            low, high = (math.nan if end is None else end for end in ends)
-            spread.append((low, high))
-        series.append(Series(_named(record), tuple(values), spread=tuple(spread), place=place))
+        values, low, high = (
+            [math.nan if (x := score_of(record, test, name)) is None else x for test in tests]
+            for name in ("effect_size", "effect_size_low", "effect_size_high")
+        )
+        spread = tuple(zip(low, high, strict=True))
+        series.append(Series(name_of(record), tuple(values), spread=spread, place=place))
     caption = (
         "Effect sizes with their 95 % intervals. To the right of 0, the first targets are nearer "
         "to the first attributes."

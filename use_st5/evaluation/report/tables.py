@@ -18,6 +18,7 @@ from use_st5.evaluation.report.plots import (
     dice_plot,
     difference_plot,
     geometry_plot,
+    name_of,
     score_of,
     source_plot,
 )
@@ -185,11 +186,6 @@ def check_names(records: Records) -> None:
         )
 
 
-def name_of(record: EvaluationRecord) -> str:
-    """The model's name on one line."""
-    return " ".join(str(record.model["name"]).split())
-
-
 def baseline_of(records: Records, name: str | None = None) -> EvaluationRecord:
     """The model that the others are compared with: of this name, or the first.
 
@@ -311,25 +307,19 @@ def cautions(records: Records, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _column(
-    records: Records, name: str, score: str | None = None, *, higher: bool = True
+    records: Records, names: Sequence[str], score: str | None = None, *, higher: bool = True
 ) -> list[Cell]:
-    """The cells of a task's score, by default of the main one; the best is marked."""
+    """The cells of the mean over tasks, by default of their main scores; the best is marked.
+
+    Missing where a model lacks one of the tasks.
+    """
     cells = []
     for record in records:
-        shown = score or (record.tasks[name]["main"] if name in record.tasks else "")
-        cells.append(score_cell(score_of(record, name, score), shown))
-    return cells if cautions(records, [name]) else mark_best(cells, higher=higher)
-
-
-def _mean_column(records: Records, names: Sequence[str]) -> list[Cell]:
-    """The means of the main scores; missing where a model lacks one."""
-    cells = []
-    for record in records:
-        scores = [score for name in names if (score := score_of(record, name)) is not None]
-        mean = sum(scores) / len(scores) if len(scores) == len(names) else None
+        found = [value for name in names if (value := score_of(record, name, score)) is not None]
+        mean = sum(found) / len(found) if len(found) == len(names) else None
         main = record.tasks[names[0]]["main"] if names[0] in record.tasks else ""
-        cells.append(score_cell(mean, main))
-    return cells if cautions(records, names) else mark_best(cells)
+        cells.append(score_cell(mean, score or main))
+    return cells if cautions(records, names) else mark_best(cells, higher=higher)
 
 
 def _model_table(
@@ -353,9 +343,9 @@ def _score_table(records: Records, tasks: Tasks, average: Sequence[str]) -> Tabl
     ordered = {name: tasks[name] for name in average if name in tasks} | tasks
     columns: dict[str, list[Cell]] = {}
     for place, (name, task) in enumerate(ordered.items(), start=1):
-        columns[task["title"]] = _column(records, name)
+        columns[task["title"]] = _column(records, [name])
         if place == len(average) and set(average) <= tasks.keys():
-            columns["Avg."] = _mean_column(records, average)
+            columns["Avg."] = _column(records, average)
     titles: dict[str, list[str]] = {}
     for name, task in ordered.items():
         for main in sorted({r.tasks[name]["main"] for r in records if name in r.tasks}):
@@ -371,7 +361,7 @@ def _angular_table(records: Records, tasks: Tasks) -> Table | None:
     score = "pearson_angular_all"
     there = ("stsb_dev", "stsb")
     tasks = {name: tasks[name] for name in there if score in tasks.get(name, {}).get("scores", {})}
-    columns = {task["title"]: _column(records, name, score) for name, task in tasks.items()}
+    columns = {task["title"]: _column(records, [name], score) for name, task in tasks.items()}
     title = "The STS Benchmark as in the Universal Sentence Encoder's paper"
     return _model_table(records, columns, f"{describe(score)}.", {}, title) if columns else None
 
@@ -382,7 +372,7 @@ def _task_table(records: Records, name: str, tasks: Tasks, *, higher: bool = Tru
         score for each in records if name in each.tasks for score in each.tasks[name]["scores"]
     )
     columns = {
-        score.replace("_", " "): _column(records, name, score, higher=higher) for score in scores
+        score.replace("_", " "): _column(records, [name], score, higher=higher) for score in scores
     }
     unit = "Accuracy × 100." if higher else "Less is better."
     return _model_table(records, columns, unit, {name: tasks[name]})
@@ -465,7 +455,7 @@ def _overview(records: Records, base: EvaluationRecord) -> Section:
     }
     differences: dict[str, list[Cell]] = {}
     for title, names in shared_tasks(records).items():
-        columns[title] = _mean_column(records, names)
+        columns[title] = _column(records, names)
         if not cautions(records, names):
             found = [_mean_difference(record, base, names) for record in records]
             differences[title] = [*map(_difference_cell, found)]
@@ -577,7 +567,7 @@ def best_means(records: Records) -> Iterator[str]:
     if len(records) < 2:
         return
     for title, names in shared_tasks(records).items():
-        cells = _mean_column(records, names)
+        cells = _column(records, names)
         best = [name_of(r) for r, cell in zip(records, cells, strict=True) if cell.best]
         if best:
             score = next(cell.text for cell in cells if cell.best)

@@ -10,11 +10,12 @@ import pytest
 import use_st5
 from experiments.use.transfer import rows
 from experiments.use.transfer.rows import Ingredients, TransferRow, transfer_rows
-from experiments.use.transfer.splits import LabelledTexts, TransferSplit
+from experiments.use.transfer.splits import TransferSplit
 from experiments.use.transfer.word_vectors import WordVectors
+from use_st5.evaluation.labelled_texts import LabelledTexts
 
 ROW = TransferRow("models/mine", None)
-TEXTS = LabelledTexts(["a", "bb"], np.array([0, 1]))
+TEXTS = LabelledTexts((["a", "bb"],), np.array([0, 1]))
 SPLIT = TransferSplit(0, TEXTS, TEXTS, TEXTS)
 
 

@@ -1,0 +1,174 @@
+"""Labelled sentences and pairs of sentences, and the published files that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from use_st5.data.data_folder import DataFolder, DataSource
+from use_st5.evaluation._text_files import parse_score, read_columns
+from use_st5.vector_store import VectorCache
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTexts:
+    """The rows of one part of a data set.
+
+    Attributes:
+        columns: The first sentences and, where the task is about pairs, the second ones.
+        labels: `[rows]`: class numbers (int64), or scores (float64).
+        broken_lines: How many lines of the file were left out because fields were missing.
+
+    Raises:
+        ValueError: No rows, or columns of different lengths.
+    """
+
+    columns: tuple[list[str], ...]
+    labels: np.ndarray
+    broken_lines: int = 0
+
+    def __post_init__(self) -> None:
+        lengths = {len(column) for column in self.columns}
+        if lengths != {len(self.labels)} or not len(self.labels):
+            raise ValueError(
+                "Expected as many labels as sentences in each column, and at least one; received "
+                f"{len(self.labels)} labels and columns of {sorted(lengths)} sentences."
+            )
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    def rows(self, chosen: np.ndarray) -> LabelledTexts:
+        """The rows that their numbers choose, in this order, or a mask."""
+        numbers = np.arange(len(self))[chosen].tolist()
+        columns = tuple([column[row] for row in numbers] for column in self.columns)
+        return LabelledTexts(columns, self.labels[numbers], self.broken_lines)
+
+    def embedded(self, embed: VectorCache) -> list[np.ndarray]:
+        """The embeddings `[rows, dim]` of each column.
+
+        A sentence without text, as some of QQP's are, is embedded as ".", as in SentEval's
+        examples: not every encoder has a vector for nothing.
+        """
+        return [embed([sentence or "." for sentence in column]) for column in self.columns]
+
+
+def labelled_texts(
+    path: Path, rows: Sequence[tuple[float, Sequence[str]]], *, broken_lines: int = 0
+) -> LabelledTexts:
+    """The rows of a file, each a label and its sentences.
+
+    Raises:
+        ValueError: There are none.
+    """
+    if not rows:
+        raise ValueError(f"{path}: expected labelled sentences, found none.")
+    labels, sentences = zip(*rows, strict=True)
+    columns = tuple([*column] for column in zip(*sentences, strict=True))
+    return LabelledTexts(columns, np.array(labels), broken_lines)
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """The columns of a tab-separated table without quoting, as all of GLUE's are.
+
+    Attributes:
+        texts: The columns of the sentences: names in the header, or numbers, from 0, where the
+            table has no header.
+        label: The column of the label, in the same way.
+        classes: The names of the classes in the order of their numbers; labels are written as
+            either. Empty where the label is a score.
+        most_broken: A table with at most so many lines of more or fewer fields than its header is
+            read without them; with more it is not in its format.
+    """
+
+    texts: tuple[str, ...] | tuple[int, ...]
+    label: str | int
+    classes: tuple[str, ...] = ()
+    most_broken: int = 0
+
+    def read(self, path: str | Path) -> LabelledTexts:
+        """Reads a file.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: A column is missing in the header, a line has too few or too many fields, a
+                label is unknown; there are no rows.
+        """
+        path, rows = Path(path), []
+        broken: list[ValueError] | None = [] if self.most_broken else None
+        for number, (*texts, label) in read_columns(path, (*self.texts, self.label), broken=broken):
+            rows.append((self._label(path, number, label), [text.strip() for text in texts]))
+        count = len(broken or ())
+        if broken and count > self.most_broken:
+            raise ValueError(
+                f"{broken[self.most_broken]} At most {self.most_broken} such lines are left out."
+            )
+        return labelled_texts(path, rows, broken_lines=count)
+
+    def _label(self, path: Path, number: int, text: str) -> float:
+        text = text.strip()
+        if not self.classes:
+            return parse_score(path, number, text)
+        if text in self.classes:
+            return self.classes.index(text)
+        if text in map(str, range(len(self.classes))):
+            return int(text)
+        known = ", ".join(f"{name} or {index}" for index, name in enumerate(self.classes))
+        hint = " GLUE's test files have no labels: take its dev file." if text == "-1" else ""
+        raise ValueError(f"{path}:{number}: expected a label ({known}), received {text!r}.{hint}")
+
+
+Read = Callable[[Path], LabelledTexts]
+Files = tuple[tuple[DataSource, Read], ...]
+
+
+def read_files(data: DataFolder, files: Files) -> LabelledTexts:
+    """Reads files; the rows of the second follow those of the first.
+
+    Raises:
+        MissingDataError: A file is missing; the message says how to get it.
+        ValueError: A file is not in its format; the message names file and line.
+    """
+    return joined([read(data.find(source)) for source, read in files])
+
+
+def joined(parts: Sequence[LabelledTexts]) -> LabelledTexts:
+    """All rows, in order."""
+    columns = zip(*(part.columns for part in parts), strict=True)
+    return LabelledTexts(
+        tuple([text for column in same for text in column] for same in columns),
+        np.concatenate([part.labels for part in parts]),
+        sum(part.broken_lines for part in parts),
+    )
+
+
+@dataclass(frozen=True)
+class LabelledDataset:
+    """A published data set: the files of its parts, and how each is read.
+
+    Attributes:
+        name: For example "MR".
+        train: The files of the training rows; of all rows where there is no test set.
+        dev: Likewise; empty where there is no such part.
+        test: Likewise.
+    """
+
+    name: str
+    train: Files
+    dev: Files = ()
+    test: Files = ()
+
+    @property
+    def sources(self) -> tuple[DataSource, ...]:
+        """All files."""
+        return tuple(source for source, _ in (*self.train, *self.dev, *self.test))
+
+    def read(self, data: DataFolder) -> dict[str, LabelledTexts]:
+        """Those of "train", "dev" and "test" that there are; raises as `read_files`."""
+        parts = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {part: read_files(data, files) for part, files in parts.items() if files}
