@@ -10,6 +10,7 @@ from scipy import stats
 from sklearn import linear_model, metrics
 from sklearn.preprocessing import StandardScaler
 
+from tests.evaluation.toys import letter_context
 from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
 from use_st5.evaluation import pairs as glue
 from use_st5.evaluation.classifiers import SklearnClassifier
@@ -453,15 +454,6 @@ TOY = glue_dataset(
 GRADED = glue_dataset("Graded", ("Toy/train.tsv",), ("Toy/dev.tsv",), (TableLayout((0, 1), 2),))
 
 
-def context(folder: Path) -> TaskContext:
-    """Embeddings are the numbers of letters x and y, 64 times each."""
-    return TaskContext(
-        VectorCache(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
-        DataFolder(folder),
-        seed=7,
-    )
-
-
 def write_tasks(folder: Path, name: str, lines: list[str]) -> None:
     (folder / "Toy").mkdir(exist_ok=True)
     (folder / "Toy" / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -472,11 +464,11 @@ def test_classes(tmp_path: Path) -> None:
     write_tasks(tmp_path, "train.tsv", [*rows, "broken"])
     write_tasks(tmp_path, "dev.tsv", rows[:10])
     task = sentglue_task("sentglue_toy", TOY, ("matthews", "accuracy"), "u")
-    result = task.run(context(tmp_path))
+    result = task.run(letter_context(tmp_path, seed=7))
     assert result.main == "matthews"
     assert result.scores == {"matthews": 1.0, "accuracy": 1.0}
     assert result.counts == {"train": 200, "dev": 10, "broken_lines": 1}
-    assert result == task.run(context(tmp_path))
+    assert result == task.run(letter_context(tmp_path, seed=7))
 
 
 def test_scores_tasks(tmp_path: Path) -> None:
@@ -484,7 +476,7 @@ def test_scores_tasks(tmp_path: Path) -> None:
     write_tasks(tmp_path, "train.tsv", 3 * rows)
     write_tasks(tmp_path, "dev.tsv", rows[:12])
     task = sentglue_task("sentglue_graded", GRADED, ("pearson", "spearman"), "u, v, |u − v|, u·v")
-    result = task.run(context(tmp_path))
+    result = task.run(letter_context(tmp_path, seed=7))
     assert result.main == "pearson"
     assert result.scores["pearson"] > 0.9
     assert result.scores["spearman"] == pytest.approx(1.0)
@@ -506,7 +498,7 @@ def test_a_missing_split(tmp_path: Path) -> None:
     write_tasks(tmp_path, "train.tsv", ["a\tno"])
     task = sentglue_task("a", TOY, ("accuracy",), "u")
     with pytest.raises(MissingDataError, match="GLUE Toy dev: expected Toy/dev.tsv"):
-        task.run(context(tmp_path))
+        task.run(letter_context(tmp_path, seed=7))
 
 
 TASK = pair_task(

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.data.data_folder import DataFolder, MissingDataError
+from tests.evaluation.toys import letter_context
+from use_st5.data.data_folder import MissingDataError
 from use_st5.evaluation.classifiers import SklearnClassifier
 from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.probing import (
@@ -19,8 +20,6 @@ from use_st5.evaluation.probing import (
     read_probing,
 )
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
-from use_st5.evaluation.task import TaskContext
-from use_st5.vector_store import VectorCache
 
 GOOD = (
     "tr\tPRES\tShe sings .\nva\tPAST\tHe sang .\ntr\tPAST\tThey ran .\nte\tPRES\tWe run .\r\n"
@@ -161,14 +160,6 @@ def test_each_sentence_is_embedded_once() -> None:
 TASK = probing_task("probing_toy", "Toy", "toy.txt")
 
 
-def context(folder: Path) -> TaskContext:
-    return TaskContext(
-        VectorCache(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
-        DataFolder(folder),
-        seed=7,
-    )
-
-
 def write_tasks(folder: Path, name: str) -> None:
     (folder / "probing").mkdir()
     lines = [
@@ -181,7 +172,7 @@ def write_tasks(folder: Path, name: str) -> None:
 
 def test_result(tmp_path: Path) -> None:
     write_tasks(tmp_path, "toy.txt")
-    result = TASK.run(context(tmp_path))
+    result = TASK.run(letter_context(tmp_path, seed=7))
     assert result.main == "accuracy"
     assert result.scores == {"accuracy": 1.0, "dev_accuracy": 1.0}
     assert result.counts == {"classes": 2, "train": 200, "dev": 50, "test": 40}
@@ -197,7 +188,7 @@ def test_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> Non
     grid = lambda plain: [dataclasses.replace(plain, hidden_dim=9)]  # noqa: E731
     monkeypatch.setattr("use_st5.evaluation.probing.mlp_grid", grid)
     task = probing_task("probing_toy", "Toy", file, mlp=True)
-    units = task.run(context(tmp_path)).details["classifier"]["hidden_dim"]
+    units = task.run(letter_context(tmp_path, seed=7)).details["classifier"]["hidden_dim"]
     assert units == (9 if file == "toy.txt" else 0)
     assert task.options["mlp_grid"] == (file == "toy.txt")
     assert ("50, 100 or 200 units" in task.protocol) == (file == "toy.txt")
@@ -205,7 +196,7 @@ def test_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> Non
 
 def test_missing_data_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match="expected probing/toy.txt .*SentEval"):
-        TASK.run(context(tmp_path))
+        TASK.run(letter_context(tmp_path, seed=7))
 
 
 FILES = {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import zlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+from use_st5.vector_store import VectorCache
 
 WORDS = DataSource("words", ("words.txt",), "nowhere: a test makes it")
 
@@ -29,6 +31,20 @@ class BagOfWords:
             for word in sentence.lower().split():
                 vectors[row, zlib.crc32(word.encode()) % 64] += 1
         return vectors
+
+
+def letter_context(folder: Path, *, seed: int = 1111) -> TaskContext:
+    """Embeddings are the numbers of the letters x and y, 64 times each.
+
+    Args:
+        folder: The data folder.
+        seed: The run's.
+    """
+
+    def encode(texts: list[str]) -> np.ndarray:
+        return np.array([[text.count(letter) for letter in "xy" * 64] for text in texts])
+
+    return TaskContext(VectorCache(encode), DataFolder(folder), seed=seed)
 
 
 def words_task(name: str = "words", *, factor: float = 1.0, **fields: Any) -> EvaluationTask:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Self
@@ -17,6 +14,7 @@ import tensorflow as tf
 
 from use_st5._imports import require
 from use_st5._records import read_bounded
+from use_st5.tokenizers.framed_tokenizer import written_assets
 from use_st5.tokenizers.long_texts import as_utf8, beginnings, counted
 
 T5_VOCABULARY = Path(__file__).resolve().parent / "vocabularies" / "t5.model"
@@ -118,17 +116,8 @@ class SentencePieceTokenizer(tf.Module):
         digest = hashlib.sha256(proto).hexdigest()
         self.vocabulary = SentencePieceVocabulary(size=ids[-1] + 1, sha256=digest)
         self._piece_ids = None if piece_ids is None else tf.constant(ids, tf.int32)
-        self._assets = self._written(proto, None if piece_ids is None else ids)
-
-    def _written(self, proto: bytes, ids: Sequence[int] | None) -> list[tf.saved_model.Asset]:
-        """The files of this tokenizer, as a SavedModel tracks them."""
-        # They must be there when a SavedModel is written: they live as long as this object.
-        folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        (folder / _MODEL_ASSET).write_bytes(proto)
-        if ids is not None:
-            (folder / _IDS_ASSET).write_text("\n".join(map(str, ids)), encoding="utf-8")
-        return [tf.saved_model.Asset(str(path)) for path in sorted(folder.iterdir())]
+        listed = {} if piece_ids is None else {_IDS_ASSET: "\n".join(map(str, ids))}
+        self._assets = written_assets(self, {**listed, _MODEL_ASSET: proto})
 
     @classmethod
     def from_assets(cls, folder: Path) -> Self:

@@ -12,12 +12,12 @@ from experiments.use.little_data import (
     learning_curve,
     little_data_task,
 )
-from use_st5.data.data_folder import DataFolder, MissingDataError
+from tests.evaluation.toys import letter_context
+from use_st5.data.data_folder import MissingDataError
 from use_st5.evaluation.classifiers import SklearnClassifier
 from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
-from use_st5.evaluation.task import Progress, TaskContext
-from use_st5.vector_store import VectorCache
+from use_st5.evaluation.task import Progress
 
 CLASSIFIER = SklearnClassifier(seed=3)
 
@@ -121,13 +121,6 @@ def test_three_parts_of_single_sentences() -> None:
 TASK = little_data_task((50, 100), draws=2)
 
 
-def context(folder: Path) -> TaskContext:
-    return TaskContext(
-        VectorCache(lambda texts: np.array([[text.count(x) for x in "xy" * 64] for text in texts])),
-        DataFolder(folder),
-    )
-
-
 def write(folder: Path, part: str, count: int) -> None:
     (folder / "SST" / "binary").mkdir(parents=True, exist_ok=True)
     lines = [f"{'xy'[n % 2]} {n % 9} \t{n % 2}" for n in range(count)]
@@ -138,7 +131,7 @@ def write(folder: Path, part: str, count: int) -> None:
 def test_result(tmp_path: Path) -> None:
     for part, count in (("train", 200), ("dev", 50), ("test", 40)):
         write(tmp_path, part, count)
-    result = TASK.run(context(tmp_path))
+    result = TASK.run(letter_context(tmp_path))
     assert result.main == "accuracy_50"
     assert [*result.scores] == ["accuracy_50", "accuracy_100", "accuracy_all"]
     assert result.scores["accuracy_all"] == 1.0
@@ -155,10 +148,10 @@ def test_too_few_phrases_and_missing_files(tmp_path: Path) -> None:
     for part in ("train", "dev"):
         write(tmp_path, part, 60)
     with pytest.raises(MissingDataError, match="expected SST/binary/sentiment-test"):
-        TASK.run(context(tmp_path))
+        TASK.run(letter_context(tmp_path))
     write(tmp_path, "test", 10)
     with pytest.raises(ValueError, match=r"sizes: expected 1 to 60 .* received \[100\]"):
-        TASK.run(context(tmp_path))
+        TASK.run(letter_context(tmp_path))
 
 
 def test_a_bad_line_is_named(tmp_path: Path) -> None:
@@ -167,7 +160,7 @@ def test_a_bad_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "SST" / "binary" / "sentiment-dev"
     path.write_text("good \t1\nso so \t2\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"sentiment-dev:2: .* received '2'"):
-        TASK.run(context(tmp_path))
+        TASK.run(letter_context(tmp_path))
 
 
 def test_the_sizes_of_the_paper() -> None:

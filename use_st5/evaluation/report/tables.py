@@ -222,13 +222,10 @@ def _section(records: Records, base: EvaluationRecord, group: str) -> Section:
     if group == "sts":
         tables = [_score_table(records, tasks, _STS), _angular_table(records, tasks)]
         plots = [*_differences(records, base, tasks), dice_plot(records), source_plot(records)]
-    elif group == "tatoeba" and "tatoeba" in tasks:
-        tables = [_task_table(records, "tatoeba", tasks), _language_table(records)]
-    elif group == "minimal_pairs" and "minimal_pairs" in tasks:
-        tables = [_task_table(records, "minimal_pairs", tasks)]
-    elif group == "geometry" and "geometry" in tasks:
-        tables = [_task_table(records, "geometry", tasks, higher=False)]
-        plots = [geometry_plot(records)]
+    elif group in ("tatoeba", "minimal_pairs", "geometry") and group in tasks:
+        tables = [_task_table(records, group, tasks, higher=group != "geometry")]
+        tables += [_language_table(records)] if group == "tatoeba" else []
+        plots = [geometry_plot(records)] if group == "geometry" else []
     elif group in ("weat", "seat"):
         tables, plots = [_bias_table(records, tasks)], [bias_plot(records, tasks)]
     else:
