@@ -3,7 +3,8 @@
 A file holds one concept from the published files to the scores: how they are read, the protocol
 with its source, and `TASKS`, which `registry` lists. `task` says what a task is, `runner` runs
 tasks over one encoder, `record` is the file that a run leaves, `report` the page of several
-records, `classifiers` and `senteval_classifier` learn from embeddings.
+records, `labelled_texts` reads what has labels, and `classifiers` and `senteval_classifier` learn
+from embeddings.
 
 Examples:
     >>> import use_st5
