@@ -28,8 +28,7 @@ from use_st5.evaluation.pairs import (
     hold_out,
     pair_auc,
     pair_task,
-    predict_classes,
-    predict_scores,
+    predict,
     sentglue_task,
 )
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
@@ -38,9 +37,10 @@ from use_st5.vector_store import VectorCache
 
 DATASET = glue_dataset(
     "Toy",
-    ("Toy/train.tsv", "elsewhere/raw/train.txt"),
-    ("Toy/dev.tsv", "elsewhere/raw"),
-    (TableLayout(("text",), "label", ("a", "b")), TableLayout((1,), 0, ("a", "b"))),
+    TableLayout(("text",), "label", ("a", "b")),
+    TableLayout((1,), 0, ("a", "b")),
+    train=("Toy/train.tsv", "elsewhere/raw/train.txt"),
+    dev=("Toy/dev.tsv", "elsewhere/raw"),
     origin="the toy shop",
     parts=("one.txt", "two.txt"),
 )
@@ -235,7 +235,7 @@ def pairs(seed: int, count: int) -> LabelledTexts:
 def test_what_embeddings_tell_is_learnt(make: object) -> None:
     train, dev = make(0, 400), make(1, 100)
     for classifier in (FAST, SklearnClassifier()):
-        found = predict_classes(numbers, train=train, dev=dev, classifier=classifier)
+        found = predict(numbers, train=train, dev=dev, classifier=classifier)
         assert (found == dev.labels).all()
 
 
@@ -245,16 +245,14 @@ def test_what_they_do_not_tell_is_not() -> None:
     for texts in (train, dev):
         for side, column in enumerate(texts.columns):
             column[:] = [f"{len(texts)} {side} {row}" for row in range(len(texts))]
-    found = predict_classes(noise, train=train, dev=dev, classifier=FAST)
+    found = predict(noise, train=train, dev=dev, classifier=FAST)
     assert abs(np.mean(found == dev.labels) - 0.5) < 0.1
 
 
 def test_dev_labels_play_no_part() -> None:
     train, dev = single(0, 100), single(1, 50)
     other = LabelledTexts(dev.columns, (dev.labels + 1) % 3)
-    one, two = (
-        predict_classes(numbers, train=train, dev=each, classifier=FAST) for each in (dev, other)
-    )
+    one, two = (predict(numbers, train=train, dev=each, classifier=FAST) for each in (dev, other))
     assert np.array_equal(one, two)
 
 
@@ -265,7 +263,7 @@ def test_each_sentence_is_embedded_once() -> None:
         asked.extend(sentences)
         return numbers(sentences)
 
-    predict_classes(encode, train=pairs(0, 60), dev=pairs(1, 20), classifier=FAST)
+    predict(encode, train=pairs(0, 60), dev=pairs(1, 20), classifier=FAST)
     assert len(asked) == len(set(asked)) == 8
 
 
@@ -294,7 +292,7 @@ def graded(seed: int, count: int) -> LabelledTexts:
 
 def test_scores_are_learnt_from_distances() -> None:
     dev = graded(1, 200)
-    found = predict_scores(numbers, train=graded(0, 400), dev=dev)
+    found = predict(numbers, train=graded(0, 400), dev=dev)
     assert glue_scores(dev.labels, found, ["pearson"])["pearson"] > 0.95
     assert ((found >= 0) & (found <= 5)).all()
 
@@ -336,7 +334,7 @@ def test_classifier_comes_near_scikit_learn_s_own() -> None:
         return LabelledTexts((written(u), written(v)), labels), np.hstack([u, v, abs(u - v), u * v])
 
     (train, train_x), (dev, dev_x) = noisy(2000), noisy(1000)
-    found = predict_classes(numbers, train=train, dev=dev, classifier=SentEvalClassifier())
+    found = predict(numbers, train=train, dev=dev, classifier=SentEvalClassifier())
     scaler = StandardScaler().fit(train_x)
     peer = linear_model.LogisticRegression().fit(scaler.transform(train_x), train.labels)
     expected = metrics.accuracy_score(dev.labels, peer.predict(scaler.transform(dev_x)))
@@ -443,15 +441,10 @@ def test_errors() -> None:
         pair_auc(angles, LabelledTexts((["1"],), np.array([1])))
 
 
-TOY = glue_dataset(
-    "Toy",
-    ("Toy/train.tsv",),
-    ("Toy/dev.tsv",),
-    (TableLayout((0,), 1, ("no", "yes"), most_broken=1),),
-)
+TOY = glue_dataset("Toy", TableLayout((0,), 1, ("no", "yes"), most_broken=1))
 
 
-GRADED = glue_dataset("Graded", ("Toy/train.tsv",), ("Toy/dev.tsv",), (TableLayout((0, 1), 2),))
+GRADED = glue_dataset("Toy", TableLayout((0, 1), 2))
 
 
 def write_tasks(folder: Path, name: str, lines: list[str]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from use_st5._imports import require
 from use_st5.data.data_folder import DataSource
 from use_st5.evaluation._text_files import numbered_lines, read_lines, split_fields
 from use_st5.evaluation.classifiers import (
@@ -232,7 +233,8 @@ def evaluate_transfer(
     labels = parts.get("test", parts["train"]).labels
     scores = {"accuracy": found.test_accuracy}
     if labels.max() < 2 and len(data["train"].columns) == 2:
-        scores["f1"] = _f1(found.predictions, labels)
+        metrics = require("sklearn.metrics", "evaluation")
+        scores["f1"] = float(metrics.f1_score(labels, found.predictions, zero_division=0.0))
     return TaskResult(
         "accuracy",
         scores,
@@ -264,12 +266,6 @@ def classifier_features(vectors: Sequence[np.ndarray]) -> np.ndarray:
         return vectors[0]
     first, second = vectors
     return np.concatenate([np.abs(first - second), first * second], axis=1)
-
-
-def _f1(predictions: np.ndarray, labels: np.ndarray) -> float:
-    """2·hits / (predicted + true) of class 1; 0 where there are neither."""
-    hits = int(((predictions == 1) & (labels == 1)).sum())
-    return 2 * hits / max(int((predictions == 1).sum() + (labels == 1).sum()), 1)
 
 
 def transfer_task(

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -49,10 +51,9 @@ _ORIGIN = (
 
 def glue_dataset(
     name: str,
-    train: tuple[str, ...],
-    dev: tuple[str, ...],
-    layouts: tuple[TableLayout, ...],
-    *,
+    *layouts: TableLayout,
+    train: tuple[str, ...] = (),
+    dev: tuple[str, ...] = (),
     origin: str = _ORIGIN,
     parts: tuple[str, ...] = (),
 ) -> LabelledDataset:
@@ -60,23 +61,25 @@ def glue_dataset(
 
     Args:
         name: GLUE's name of it, for example "SST-2".
-        train: The file as GLUE publishes it, and further files that hold the same rows.
+        *layouts: Of each place.
+        train: The file as GLUE publishes it, by default NAME/train.tsv, and further files that hold
+            the same rows.
         dev: The same of the dev split. A place that is a folder stands for `parts` in it.
-        layouts: Of each place.
         origin: Where to get it.
         parts: The files of a dev split that is a folder.
     """
 
-    def split(kind: str, places: tuple[str, ...]) -> Files:
+    def part(kind: str, places: tuple[str, ...]) -> Files:
         def read(path: Path) -> LabelledTexts:
             by_place = zip(places, layouts, strict=True)
             layout = next(layout for place, layout in by_place if path.match(place))
-            files = [path / part for part in parts] if path.is_dir() else [path]
+            files = [path / each for each in parts] if path.is_dir() else [path]
             return joined([layout.read(file) for file in files])
 
         return ((DataSource(f"GLUE {name} {kind}", places, origin), read),)
 
-    return LabelledDataset(name, split("train", train), split("dev", dev))
+    train, dev = train or (f"{name}/train.tsv",), dev or (f"{name}/dev.tsv",)
+    return LabelledDataset(name, part("train", train), part("dev", dev))
 
 
 _ENTAILMENT = ("entailment", "not_entailment")
@@ -93,100 +96,75 @@ _MNLI = TableLayout(("sentence1", "sentence2"), "gold_label", _NLI)
 _QQP = TableLayout(("question1", "question2"), "is_duplicate", _DUPLICATE, most_broken=50)
 COLA = glue_dataset(
     "CoLA",
-    ("CoLA/train.tsv", "cola_public/raw/in_domain_train.tsv"),
-    ("CoLA/dev.tsv", "cola_public/raw"),
-    (_COLA, _COLA),
+    _COLA,
+    _COLA,
+    train=("CoLA/train.tsv", "cola_public/raw/in_domain_train.tsv"),
+    dev=("CoLA/dev.tsv", "cola_public/raw"),
     # GLUE's dev split is both of them in this order.
     parts=("in_domain_dev.tsv", "out_of_domain_dev.tsv"),
 )
 SST2 = glue_dataset(
     "SST-2",
-    ("SST-2/train.tsv", "SST/binary/sentiment-train"),  # the second is SentEval's
-    ("SST-2/dev.tsv", "SST/binary/sentiment-dev"),
-    (TableLayout(("sentence",), "label", _SENTIMENT), TableLayout((0,), 1, _SENTIMENT)),
+    TableLayout(("sentence",), "label", _SENTIMENT),
+    TableLayout((0,), 1, _SENTIMENT),
+    train=("SST-2/train.tsv", "SST/binary/sentiment-train"),  # the second is SentEval's
+    dev=("SST-2/dev.tsv", "SST/binary/sentiment-dev"),
 )
-MRPC = glue_dataset(
-    "MRPC",
-    ("MRPC/train.tsv",),
-    ("MRPC/dev.tsv",),
-    (classification.MRPC_LAYOUT,),
-)
+MRPC = glue_dataset("MRPC", classification.MRPC_LAYOUT)
 STSB = glue_dataset(
     "STS-B",
-    ("STS-B/train.tsv", *STSB_TRAIN.places),
-    ("STS-B/dev.tsv", *STSB_DEV.places),
-    (TableLayout(("sentence1", "sentence2"), "score"), _STSB, _STSB),
+    TableLayout(("sentence1", "sentence2"), "score"),
+    _STSB,
+    _STSB,
+    train=("STS-B/train.tsv", *STSB_TRAIN.places),
+    dev=("STS-B/dev.tsv", *STSB_DEV.places),
 )
-QQP = glue_dataset("QQP", ("QQP/train.tsv",), ("QQP/dev.tsv",), (_QQP,))
-MNLI_MATCHED = glue_dataset("MNLI-m", ("MNLI/train.tsv",), ("MNLI/dev_matched.tsv",), (_MNLI,))
-MNLI_MISMATCHED = glue_dataset(
-    "MNLI-mm", ("MNLI/train.tsv",), ("MNLI/dev_mismatched.tsv",), (_MNLI,)
+QQP = glue_dataset("QQP", _QQP)
+MNLI_MATCHED, MNLI_MISMATCHED = (
+    glue_dataset(name, _MNLI, train=("MNLI/train.tsv",), dev=(f"MNLI/dev_{kind}.tsv",))
+    for name, kind in (("MNLI-m", "matched"), ("MNLI-mm", "mismatched"))
 )
-QNLI = glue_dataset(
-    "QNLI",
-    ("QNLI/train.tsv",),
-    ("QNLI/dev.tsv",),
-    (_QNLI,),
-)
-RTE = glue_dataset(
-    "RTE",
-    ("RTE/train.tsv",),
-    ("RTE/dev.tsv",),
-    (TableLayout(("sentence1", "sentence2"), "label", _ENTAILMENT),),
-)
+QNLI = glue_dataset("QNLI", _QNLI)
+RTE = glue_dataset("RTE", TableLayout(("sentence1", "sentence2"), "label", _ENTAILMENT))
 
 
-def predict_classes(
+def predict(
     encode: Encode,
     *,
     train: LabelledTexts,
     dev: LabelledTexts,
-    classifier: Classifier,
+    classifier: Classifier | None = None,
     seed: int = 1111,
     progress: Progress | None = None,
 ) -> np.ndarray:
-    """Trains a classifier on frozen embeddings and predicts the classes of the dev split.
+    """Learns from frozen embeddings, and predicts the classes or the scores of the dev split.
 
     Args:
         encode: Sentences → embeddings `[sentences, dim]`.
         train: 95 % of it are trained on; a random 5 % choose the regularisation, and when to stop.
         dev: What is predicted.
-        classifier: Which, and its settings.
-        seed: Of the 5 %.
-        progress: Shows how far the training is.
+        classifier: Of classes: which, and its settings. None: labels are scores from 0 to 5, which
+            soft labels learn (see `relatedness`).
+        seed: Of the 5 %, and of the training of scores.
+        progress: Shows how far the training of classes is.
 
     Returns:
-        A class number for each row of `dev`.
+        A class number or a score for each row of `dev`.
 
     Raises:
-        ValueError: Fewer than two training rows, or the encoder gives something unusable.
-    """
-    embed = as_cache(encode)
-    sets = [
-        LabelledFeatures(_features(embed, texts), texts.labels)
-        for texts in (*hold_out(train, seed=seed), dev)
-    ]
-    found = split(classifier, train=sets[0], dev=sets[1], test=sets[2], progress=progress)
-    return found.predictions
-
-
-def predict_scores(
-    encode: Encode, *, train: LabelledTexts, dev: LabelledTexts, seed: int = 1111
-) -> np.ndarray:
-    """Learns the scores of pairs, 0 to 5, from frozen embeddings and predicts the dev split's.
-
-    By soft labels (see `relatedness`), with 5 % of `train` held out as in `predict_classes`.
-
-    Raises:
-        ValueError: A score is outside 0 … 5, fewer than two training rows, or the encoder gives
+        ValueError: Fewer than two training rows, a score is outside 0 … 5, or the encoder gives
             something unusable.
     """
     embed = as_cache(encode)
-    learnt, held_out = hold_out(train, seed=seed)
-    pairs = [_features(embed, texts)[:] for texts in (learnt, held_out, dev)]
-    return predict_relatedness(
-        (pairs[0], learnt.labels), (pairs[1], held_out.labels), pairs[2], seed=seed
-    )
+    texts = (*hold_out(train, seed=seed), dev)
+    features = [_features(embed, each) for each in texts]
+    if classifier is None:
+        learnt, held_out, asked = (each[:] for each in features)
+        known = (learnt, texts[0].labels), (held_out, texts[1].labels)
+        return predict_relatedness(*known, asked, seed=seed)
+    sets = [LabelledFeatures(x, each.labels) for x, each in zip(features, texts, strict=True)]
+    found = split(classifier, train=sets[0], dev=sets[1], test=sets[2], progress=progress)
+    return found.predictions
 
 
 def hold_out(texts: LabelledTexts, *, seed: int) -> tuple[LabelledTexts, LabelledTexts]:
@@ -202,6 +180,20 @@ def hold_out(texts: LabelledTexts, *, seed: int) -> tuple[LabelledTexts, Labelle
     return texts.rows(order[count:]), texts.rows(order[:count])
 
 
+def _sklearn_metrics() -> Any:
+    return require("sklearn.metrics", "evaluation")
+
+
+# Name → the score of true and of predicted labels.
+_SCORES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "accuracy": lambda labels, predictions: np.mean(labels == predictions),
+    "f1": lambda *labels: _sklearn_metrics().f1_score(*labels, zero_division=0.0),
+    "matthews": lambda *labels: _sklearn_metrics().matthews_corrcoef(*labels),
+    "pearson": partial(correlation, stats.pearsonr),
+    "spearman": partial(correlation, stats.spearmanr),
+}
+
+
 def glue_scores(
     labels: np.ndarray, predictions: np.ndarray, names: Sequence[str]
 ) -> dict[str, float]:
@@ -212,19 +204,7 @@ def glue_scores(
         predictions: Predicted ones `[rows]`.
         names: Among "accuracy", "f1" (of class 1), "matthews", "pearson", "spearman".
     """
-    return {name: _score(name, labels, predictions) for name in names}
-
-
-def _score(name: str, labels: np.ndarray, predictions: np.ndarray) -> float:
-    if name == "accuracy":
-        return float(np.mean(labels == predictions))
-    if name in ("pearson", "spearman"):
-        correlate = stats.pearsonr if name == "pearson" else stats.spearmanr
-        return correlation(correlate, labels, predictions)
-    metrics = require("sklearn.metrics", "evaluation")
-    if name == "f1":
-        return float(metrics.f1_score(labels, predictions, zero_division=0.0))
-    return float(metrics.matthews_corrcoef(labels, predictions))
+    return {name: float(_SCORES[name](labels, predictions)) for name in names}
 
 
 def _features(embed: VectorCache, texts: LabelledTexts) -> Features:
@@ -251,7 +231,6 @@ class PairFeatures:
     """
 
     dtype = np.dtype(np.float32)
-    ndim = 2
 
     def __init__(self, u: np.ndarray, v: np.ndarray) -> None:
         if u.shape != v.shape or u.ndim != 2:
@@ -296,7 +275,7 @@ def similarity_auc(similarities: Callable[[], np.ndarray], pairs: LabelledTexts)
             "Expected positive and negative pairs for an AUC, received "
             f"{int(hits.sum())} and {int((~hits).sum())}."
         )
-    return float(require("sklearn.metrics", "evaluation").roc_auc_score(hits, similarities()))
+    return float(_sklearn_metrics().roc_auc_score(hits, similarities()))
 
 
 def sentglue_task(
@@ -322,17 +301,13 @@ def sentglue_task(
 
     def score(context: TaskContext, splits: dict[str, LabelledTexts]) -> TaskResult:
         train, dev = splits["train"], splits["dev"]
-        if graded:
-            found = predict_scores(context.embed, train=train, dev=dev, seed=context.seed)
-        else:
-            found = predict_classes(
-                context.embed,
-                train=train,
-                dev=dev,
-                classifier=SentEvalClassifier(seed=context.seed),
-                seed=context.seed,
-                progress=context.progress,
-            )
+        found = predict(
+            context.embed,
+            **splits,
+            classifier=None if graded else SentEvalClassifier(seed=context.seed),
+            seed=context.seed,
+            progress=context.progress,
+        )
         scores = glue_scores(dev.labels, found, metrics)
         counts = {"train": len(train), "dev": len(dev), "broken_lines": train.broken_lines}
         return TaskResult(metrics[0], scores, counts)
