@@ -74,7 +74,11 @@ def split_fields(
 
 
 def read_columns(
-    path: str | Path, columns: Sequence[str | int], *, broken: list[ValueError] | None = None
+    path: str | Path,
+    columns: Sequence[str | int],
+    *,
+    most_broken: int = 0,
+    broken: list[int] | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and the fields of `columns`, in this order.
 
@@ -83,13 +87,13 @@ def read_columns(
     Args:
         path: The file.
         columns: Names in the header, or numbers, from 0, of a table without header.
-        broken: Gets the errors of lines with more or fewer fields than the header, which are then
-            left out; None: the first of them is raised.
+        most_broken: At most so many lines with too few or too many fields are left out.
+        broken: Gets the numbers of these lines.
 
     Raises:
-        ValueError: A column is missing in the header, or a line has too few or too many fields.
+        ValueError: A column is missing in the header, or more lines are broken.
     """
-    path = Path(path)
+    path, broken = Path(path), [] if broken is None else broken
     lines = numbered_lines(path)
     places = [column for column in columns if isinstance(column, int)]
     least, most = max(places, default=0) + 1, None
@@ -107,9 +111,10 @@ def read_columns(
         try:
             fields = split_fields(path, number, line, at_least=least, at_most=most)
         except ValueError as error:
-            if broken is None:
-                raise
-            broken.append(error)
+            broken.append(number)
+            if len(broken) > most_broken:
+                limit = f" At most {most_broken} such lines are left out." if most_broken else ""
+                raise ValueError(f"{error}{limit}") from error
         else:
             yield number, [fields[place] for place in places]
 

@@ -99,16 +99,14 @@ class TableLayout:
             ValueError: A column is missing in the header, a line has too few or too many fields, a
                 label is unknown; there are no rows.
         """
-        path, rows = Path(path), []
-        broken: list[ValueError] | None = [] if self.most_broken else None
-        for number, (*texts, label) in read_columns(path, (*self.texts, self.label), broken=broken):
-            rows.append((self._label(path, number, label), [text.strip() for text in texts]))
-        count = len(broken or ())
-        if broken and count > self.most_broken:
-            raise ValueError(
-                f"{broken[self.most_broken]} At most {self.most_broken} such lines are left out."
-            )
-        return labelled_texts(path, rows, broken_lines=count)
+        path, columns = Path(path), (*self.texts, self.label)
+        broken: list[int] = []
+        found = read_columns(path, columns, most_broken=self.most_broken, broken=broken)
+        rows = [
+            (self._label(path, number, label), [text.strip() for text in texts])
+            for number, (*texts, label) in found
+        ]
+        return labelled_texts(path, rows, broken_lines=len(broken))
 
     def _label(self, path: Path, number: int, text: str) -> float:
         text = text.strip()
