@@ -7,7 +7,7 @@ effect as there; the others are accepted if they ask for what happens anyway, an
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, TypedDict, get_args
@@ -117,7 +117,9 @@ class Wishes:
             if keyword in _WITHOUT_EFFECT:
                 _check_without_effect(keyword, value)
         return cls(
-            prompt=check_sentences([_prompt(keywords, prompts, default)])[0],
+            prompt=chosen_prompt(
+                keywords.get("prompt"), keywords.get("prompt_name"), prompts, default
+            ),
             normalize=_checked_switch("normalize_embeddings", keywords) or False,
             show_progress=_checked_switch("show_progress_bar", keywords),
             truncate_dim=_checked_width(keywords.get("truncate_dim")),
@@ -199,7 +201,7 @@ class SentenceTransformersNames(abc.ABC):
     def _prompted(self, options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
         """The options with the first of some prompts that the model has, unless they name one."""
         given = options.get("prompt") is not None or options.get("prompt_name") is not None
-        name = next((name for name in names if name in self.prompts), None)
+        name = first_prompt_name(names, self.prompts)
         return options if given or name is None else {**options, "prompt_name": name}
 
     def get_embedding_dimension(self) -> int:
@@ -223,22 +225,36 @@ class SentenceTransformersNames(abc.ABC):
         )
 
 
-def _prompt(
-    keywords: SentenceTransformersKeywords, prompts: Mapping[str, str], default: str | None
+def first_prompt_name(names: Sequence[str], prompts: Mapping[str, str]) -> str | None:
+    """The first of some names of prompts that a model has; None: it has none of them."""
+    return next((name for name in names if name in prompts), None)
+
+
+def chosen_prompt(
+    prompt: Any, name: Any, prompts: Mapping[str, str], default: str | None = None
 ) -> str:
-    """What is put before each text: the prompt itself, the one that is named, or the default."""
-    prompt, name = keywords.get("prompt"), keywords.get("prompt_name")
+    """What is put before each text: the prompt itself, the one that is named, or the default.
+
+    Args:
+        prompt: Of the caller; None: `name` says it.
+        name: Of one of the prompts; None: the default.
+        prompts: The model's prompts by name.
+        default: The name of its default prompt.
+
+    Raises:
+        TypeError: The prompt or the name is no string.
+        ValueError: The model has no prompt of this name.
+    """
     for keyword, value in (("prompt", prompt), ("prompt_name", name)):
         if not isinstance(value, str | None):
             raise TypeError(f"Expected {keyword} as a string, received {type(value).__name__}.")
-    if prompt is not None:
-        return prompt
-    if name is not None and name not in prompts:
+    if prompt is None and name is not None and name not in prompts:
         raise ValueError(
             f"Expected prompt_name to be one of the model's prompts, {[*prompts]}, received "
             f'{name!r}. Or write the prompt itself, such as prompt="query: ".'
         )
-    return prompts.get(name or default or "", "")
+    found = prompts.get(name or default or "", "") if prompt is None else prompt
+    return check_sentences([found])[0]
 
 
 def _checked_width(value: Any) -> int | None:

@@ -122,7 +122,8 @@ class SentenceEncoder(SentenceTransformersNames):
     @property
     def prompts(self) -> dict[str, str]:  # type: ignore[override]
         """What the model puts before texts, by name; "query" and "document" are always there."""
-        return {"query": "", "document": "", **(self.manifest.prompts if self.manifest else {})}
+        known = self.manifest.prompts if self.manifest else {}
+        return {**SentenceTransformersNames.prompts, **known}
 
     @property
     def default_prompt_name(self) -> str | None:  # type: ignore[override]

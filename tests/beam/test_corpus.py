@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ import pyarrow.parquet as pq
 import use_st5
 from tests.beam.test_rows import tfrecord_bytes
 from tests.beam.toy_file_system import ToyFileSystem
-from use_st5.beam import CorpusReport, embed_corpus, pipeline
+from use_st5.beam import CorpusReport, embed_corpus, embed_texts, pipeline
 
 ROOT = Path(__file__).resolve().parents[2]
 _WORKER = "apache_beam.runners.worker.sdk_worker_main"
@@ -81,6 +82,54 @@ def test_all_formats_become_one(corpus: Path, tmp_path: Path) -> None:
     assert CorpusReport(**written) == report
     names = {path.name.partition("-")[0] for path in (tmp_path / "vectors").iterdir()}
     assert names == {"vectors", "bad", pipeline.REPORT}
+
+
+@pytest.fixture(scope="module")
+def prompted(tmp_path_factory: pytest.TempPathFactory, toy_use_dan: Any) -> Path:
+    """A toy with prompts."""
+    folder = tmp_path_factory.mktemp("prompted") / "model"
+    shutil.copytree(toy_use_dan.folders["float32"], folder)
+    path = folder / "use_st5.json"
+    prompts = {"prompts": {"query": "the cat ", "usual": "a "}, "default_prompt_name": "usual"}
+    path.write_text(json.dumps(json.loads(path.read_text()) | prompts))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("options", "prompt"),
+    [
+        ({}, "a "),
+        ({"prompt_name": "query"}, "the cat "),
+        ({"prompt_name": "document"}, ""),
+        ({"prompt": "cat "}, "cat "),
+    ],
+)
+def test_the_model_reads_a_prompt_before_each_text(
+    prompted: Path, tmp_path: Path, options: dict[str, str], prompt: str
+) -> None:
+    (tmp_path / "a.txt").write_text("sat\n\nthe\n")
+    report = embed_corpus(str(tmp_path / "a.txt"), tmp_path / "v", model=prompted, **options)
+    assert (report.prompt, report.rows, report.characters) == (prompt, 3, 6)
+    rows = {row["text"]: row["embedding"] for row in read(tmp_path / "v").values()}
+    encoder = use_st5.load(prompted)
+    expected = encoder.encode([prompt + text for text in rows], prompt="")
+    np.testing.assert_allclose([*rows.values()], expected, atol=1e-6)
+    assert np.ptp(expected, axis=0).max() > 0.01
+    schema = pq.read_schema(next((tmp_path / "v").glob("*.parquet")))
+    assert schema.metadata.get(b"prompt", b"").decode() == prompt
+
+
+def test_a_prompt_that_the_model_lacks_is_refused_before_the_pipeline(prompted: Path) -> None:
+    with pytest.raises(ValueError, match=r"one of the model's prompts, \['query', 'document', 'us"):
+        embed_texts(prompted, prompt_name="passage")
+
+
+def test_texts_with_their_prompt_are_counted_as_cut(fake: Any, tmp_path: Path) -> None:
+    fake.too_long = 3
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    assert embed_corpus(str(tmp_path / "a.txt"), tmp_path / "v").truncated == 0
+    longer = embed_corpus(str(tmp_path / "a.txt"), tmp_path / "w", prompt="q")
+    assert longer.truncated == 2
 
 
 def test_fields_and_formats_are_named(fake: Any, tmp_path: Path) -> None:

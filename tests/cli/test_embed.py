@@ -420,7 +420,6 @@ def test_work_with_another_prompt_is_not_continued(
         ),
         ({"query": ""}, ("--prompt-name", "passage"), "prompts of fake, which has none; received"),
         ({}, ("--prompt-name", "a", "--prompt", "b"), "received both. Give one of them."),
-        ({}, ("--prompt", "b", "--runner", "DirectRunner"), "expected no prompt with --runner"),
     ],
 )
 def test_prompts_that_are_refused(

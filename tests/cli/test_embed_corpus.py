@@ -28,7 +28,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_options_reach_the_runner(use: Callable, asked: dict[str, Any]) -> None:
     words = "embed gs://b/*.log -o gs://b/v --runner FlinkRunner --model my --text body --id key"
-    words += " --input-format jsonl --batch-size 8 --overwrite -- --parallelism 4 --streaming"
+    words += " --input-format jsonl --batch-size 8 --prompt-name query --overwrite"
+    words += " -- --parallelism 4 --streaming"
     result = use(*words.split())
     assert result.exit_code == 0, result.stderr
     assert result.stderr == "gs://b/v: 1,200 rows by m, from 2 files\n"
@@ -43,6 +44,8 @@ def test_options_reach_the_runner(use: Callable, asked: dict[str, Any]) -> None:
         "id_field": "key",
         "file_format": "jsonl",
         "batch_size": 8,
+        "prompt": None,
+        "prompt_name": "query",
         "overwrite": True,
     }
 

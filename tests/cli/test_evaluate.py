@@ -42,6 +42,10 @@ class Batched(Lengths):
     def encode(self, sentences, batch_size=7):
         return np.full((len(sentences), SIZE), batch_size, np.float32)
 
+class Prompted(Lengths):
+    def encode(self, sentences, prompt=""):
+        return super().encode([prompt + text for text in sentences])
+
 def made():
     return Batched()
 
@@ -284,6 +288,40 @@ def test_a_bundled_model_is_kept_by_its_identity(
     assert record.model == {"name": "fake", "identity": "two", "dimension": 8}
 
 
+def test_the_prompt_is_put_before_each_text_and_its_results_are_kept_apart(
+    use: Callable, fake: FakeEncoder, tmp_path: Path
+) -> None:
+    fake.prompts, fake.default_prompt_name = {"query": "q: ", "usual": "u: "}, "usual"
+    for options, encoded, identity in (
+        ([], ["u: abcd"], "0"),
+        (["--prompt-name", "query"], ["q: abcd"], "0 with the prompt 'q: '"),
+        (["--prompt", "q: "], [], "0 with the prompt 'q: '"),
+        (["--prompt", ""], ["abcd"], "0 with the prompt ''"),
+        (["--prompt-name", "usual"], [], "0"),
+    ):
+        fake.encoded.clear()
+        result = use("evaluate", "bundled", "--tasks", "own", *options)
+        assert result.exit_code == 0, result.stderr
+        assert fake.encoded == encoded
+        record = EvaluationRecord.read(tmp_path / "evaluation" / "fake.json")
+        assert record.model["identity"] == identity
+    refused = use("evaluate", "bundled", "--tasks", "own", "--prompt-name", "passage")
+    assert refused.exit_code == 2
+    assert "expected one of the prompts of fake, query ('q: '), usual ('u: ')" in refused.stderr
+
+
+def test_the_prompt_reaches_encode_where_it_is_taken(use: Callable, tmp_path: Path) -> None:
+    prompt = ("--prompt", "q: ")
+    result = use("evaluate", "encoders.py:Prompted", "--tasks", "own", *prompt)
+    assert result.stdout.splitlines()[1].split("\t")[3] == "7.0000"
+    record = EvaluationRecord.read(tmp_path / "evaluation" / "lengths.json")
+    assert record.model["identity"] == "v1 with the prompt 'q: '"
+    for options in (prompt, ("--prompt-name", "query")):
+        refused = use("evaluate", MODEL, "--tasks", "own", *options)
+        assert refused.exit_code == 2
+        assert f"with the argument {options[0][2:].replace('-', '_')}, which" in refused.stderr
+
+
 def test_texts_that_the_model_cuts_are_told_once(use: Callable, fake: FakeEncoder) -> None:
     fake.max_length = 2
     result = use("evaluate", "bundled", "--tasks", "own,words", "--data", "data")
@@ -331,7 +369,7 @@ def test_a_record_of_more_tasks_is_not_replaced(
         ("broken.py:Model", "broken.py could not be imported (SyntaxError"),
         (
             "encoders.py:Absent",
-            "encoders.py: expected Absent, found only: Lengths, Batched, made, needs",
+            "encoders.py: expected Absent, found only: Lengths, Batched, Prompted, made, needs",
         ),
         ("encoders.py:needs", "encoders.py:needs: expected a function or class without arguments"),
         ("encoders.py:fails", "received RuntimeError from the call: no weights"),

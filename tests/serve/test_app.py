@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ pytest.importorskip("prometheus_client", reason="the extra `serve` is not instal
 
 import use_st5
 from tests.serve.running import running
+from use_st5._bundled import bundled_folder
 from use_st5.cross_encoder import CrossEncoder
 from use_st5.serve.app import ServerLimits, create_app
 
@@ -110,6 +112,32 @@ def test_similarity_is_that_of_the_encoder(
     np.testing.assert_allclose(among, encoder.similarity(TEXTS[:2]), atol=1e-5)
 
 
+class Prompted(use_st5.SentenceEncoder):
+    """The bundled model with prompts."""
+
+    prompts = {"query": "a person asks: ", "document": "", "usual": "music: "}  # type: ignore[assignment] # noqa: RUF012
+    default_prompt_name = "usual"  # type: ignore[assignment]
+
+
+def test_a_request_names_the_prompt(encoder: use_st5.SentenceEncoder) -> None:
+    import httpx
+
+    models = {"mine": Prompted(bundled_folder("use_dan_en"))}
+    with running(create_app(models)) as url:
+        for name, prompt in (("query", "a person asks: "), ("document", ""), (None, "music: ")):
+            body = {"input": TEXTS, "prompt_name": name}
+            found = httpx.post(f"{url}/v1/embeddings", json=body, timeout=30).json()["data"]
+            expected = encoder.encode([prompt + text for text in TEXTS])
+            np.testing.assert_allclose([each["embedding"] for each in found], expected, atol=1e-5)
+        cosines = httpx.post(f"{url}/similarity", json={"a": TEXTS}, timeout=30).json()
+        expected = encoder.similarity([f"music: {text}" for text in TEXTS])
+        np.testing.assert_allclose(cosines["similarities"], expected, atol=1e-5)
+        body = {"input": "a", "prompt_name": "passage"}
+        told = error(httpx.post(f"{url}/v1/embeddings", json=body), 400)
+    known = "expected one of the prompts of mine, query, document, usual"
+    assert told == f"prompt_name: {known}; received passage."
+
+
 def test_rerank_sorts_documents(post: Callable) -> None:
     body = {"query": "abc", "documents": ["xyz", "abx", "abc"], "return_documents": True}
     found = post("/rerank", body).json()
@@ -169,6 +197,8 @@ class Slow:
     """An encoder that waits for an event."""
 
     dimension = 2
+    prompts: Mapping[str, str] = MappingProxyType({})
+    default_prompt_name = None
 
     def __init__(self) -> None:
         self.go, self.started = threading.Event(), threading.Event()

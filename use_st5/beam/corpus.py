@@ -41,6 +41,7 @@ class CorpusReport:
         bad_rows: Rows that have none.
         truncated: Texts that are longer than the model reads.
         characters: Of the texts with a vector.
+        prompt: What the model read before each text.
     """
 
     model: str
@@ -50,10 +51,15 @@ class CorpusReport:
     bad_rows: int = 0
     truncated: int = 0
     characters: int = 0
+    prompt: str = ""
 
 
 def embed_texts(
-    model: str | os.PathLike[str] = "use_dan_en", *, batch_size: int | None = None
+    model: str | os.PathLike[str] = "use_dan_en",
+    *,
+    batch_size: int | None = None,
+    prompt: str | None = None,
+    prompt_name: str | None = None,
 ) -> EmbedTexts:
     """A transform of Apache Beam that turns pairs of id and text into vectors.
 
@@ -64,6 +70,8 @@ def embed_texts(
         model: The name of a bundled model, a folder that every worker has, or a URL that Beam's
             file systems read, such as `gs://bucket/my_model`.
         batch_size: Texts in one call of the graph at most; None: the model's own.
+        prompt: What the model reads before each text; None: what `prompt_name` says.
+        prompt_name: The name of one of the model's prompts; None: its default prompt, if any.
 
     Returns:
         A `PTransform` from pairs `(id, text)` to a named tuple: `vectors`, a collection of
@@ -74,6 +82,7 @@ def embed_texts(
     Raises:
         ImportError: Apache Beam is not installed.
         FileNotFoundError: There is no such model here.
+        ValueError: The model has no such prompt.
 
     Examples:
         >>> with apache_beam.Pipeline() as pipeline:
@@ -84,7 +93,8 @@ def embed_texts(
     require("apache_beam", "beam")
     from use_st5.beam.pipeline import EmbedTexts
 
-    return EmbedTexts(ModelSource.of(os.fspath(model)), batch_size)
+    source = ModelSource.of(os.fspath(model), prompt=prompt, prompt_name=prompt_name)
+    return EmbedTexts(source, batch_size)
 
 
 def embed_corpus(
@@ -98,13 +108,15 @@ def embed_corpus(
     id_field: str | None = None,
     file_format: FileFormat | None = None,
     batch_size: int | None = None,
+    prompt: str | None = None,
+    prompt_name: str | None = None,
     overwrite: bool = False,
 ) -> CorpusReport:
     """Embeds the texts of many files with Apache Beam, each once, and waits for the end.
 
     Writes `vectors-*.parquet` with the columns `id`, `text` and `embedding`, `bad-*.jsonl` with the
-    rows that have no vector, and last `embeddings.json`: a folder that has it is whole. What a
-    killed worker had written counts for nothing, so that every row is there once.
+    rows that have no vector, and last `embeddings.json`: a folder that has it is whole. Every row
+    is there once, also after a worker was killed.
 
     Args:
         pattern: Files by name, with `*`, `**` and `?`, on any file system that Beam has: lines of
@@ -118,34 +130,40 @@ def embed_corpus(
             path below the pattern's fixed folders and the row's number from 1.
         file_format: Of all files; None: as the name of each says.
         batch_size: As for `embed_texts`.
+        prompt: The same.
+        prompt_name: The same.
         overwrite: Whether vectors that are there already are replaced, when the new ones are whole.
 
     Raises:
         ImportError: Apache Beam, or what the runner needs, is not installed.
         FileNotFoundError: There are no such files, or no such model.
         FileExistsError: The folder holds vectors.
-        ValueError: An option is unknown.
-        RuntimeError: The runner gave up, or not as many rows are there as were embedded.
+        ValueError: An option is unknown, or the model has no such prompt.
+        RuntimeError: The runner gave up, or rows are missing.
     """
     parsed = parsed_options(runner, options)
     check_runner(runner)
     from use_st5.beam import pipeline as steps
 
-    source = ModelSource.of(os.fspath(model))
-    pattern, place = _anywhere(pattern), _anywhere(os.fspath(folder))
+    source = ModelSource.of(os.fspath(model), prompt=prompt, prompt_name=prompt_name)
+    pattern, target = _anywhere(pattern), steps.CorpusFolder(_anywhere(os.fspath(folder)))
     steps.matched(pattern)  # Rather an error here than on a worker in some minutes.
-    reader = RowReader(text_field, id_field, file_format)
-    target = steps.CorpusFolder(place)
 
     def build(pipeline: Any) -> None:
-        read = pipeline | steps.ReadBlocks(pattern, reader)
+        read = pipeline | steps.ReadBlocks(pattern, RowReader(text_field, id_field, file_format))
         target.write(read, read.made | steps.EmbedBlocks(source, batch_size), source)
 
     with target.sole_writer():
         target.make_room(overwrite=overwrite)
         _run(parsed, build, target)
-        report = CorpusReport(source.name, source.model_hash, **target.counted())
-        target.finish(json.dumps(asdict(report), indent=2) + "\n")
+        return _finished(target, source)
+
+
+def _finished(target: CorpusFolder, source: ModelSource) -> CorpusReport:
+    """Puts the new files in their places, with the report."""
+    counts = target.counted()
+    report = CorpusReport(source.name, source.model_hash, **counts, prompt=source.prompt)
+    target.finish(json.dumps(asdict(report), indent=2) + "\n")
     return report
 
 

@@ -14,6 +14,7 @@ from use_st5._imports import require
 from use_st5._inner_path import check_inner_names, joined
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, describe_files
+from use_st5._sentence_transformers import SentenceTransformersNames, chosen_prompt
 
 if TYPE_CHECKING:
     from use_st5.encoder import SentenceEncoder
@@ -24,31 +25,43 @@ _one_at_a_time = threading.Lock()
 
 @dataclass(frozen=True)
 class ModelSource:
-    """The place of a model, and the hash of its files.
+    """The place of a model, the hash of its files, and what is put before each text.
 
     Attributes:
         place: The name of a bundled model, a folder, or a URL that Beam's file systems read.
         name: The model's name.
         model_hash: What `SentenceEncoder.identity` is.
+        prompt: What is put before each text.
     """
 
     place: str
     name: str
     model_hash: str
+    prompt: str = ""
 
     @classmethod
-    def of(cls, place: str) -> ModelSource:
+    def of(
+        cls, place: str, *, prompt: str | None = None, prompt_name: str | None = None
+    ) -> ModelSource:
         """Reads a model's files, without TensorFlow.
+
+        Args:
+            place: As the attribute.
+            prompt: What is put before each text; None: what `prompt_name` says.
+            prompt_name: The name of one of the model's prompts; None: its default prompt, if any.
 
         Raises:
             FileNotFoundError: There is no such model.
-            ValueError: Its manifest is damaged.
+            ValueError: Its manifest is damaged, or it has no such prompt.
         """
         folder = _local_folder(place)
         manifest = ModelManifest.read(folder)
+        known = {**SentenceTransformersNames.prompts, **(manifest.prompts if manifest else {})}
+        default = manifest.default_prompt_name if manifest else None
+        before = chosen_prompt(prompt, prompt_name, known, default)
         if manifest is not None:
-            return cls(place, manifest.name, manifest.model_hash)
-        return cls(place, folder.name, describe_files(folder)[1])
+            return cls(place, manifest.name, manifest.model_hash, before)
+        return cls(place, folder.name, describe_files(folder)[1], before)
 
     def load(self) -> SentenceEncoder:
         """The model, the same object for all threads of a process.

@@ -101,7 +101,10 @@ class Block(NamedTuple):
 def vector_schema(source: ModelSource) -> Any:
     """The columns `id`, `text` and `embedding` (a list of float32), and the model beside them."""
     columns = [("id", pa.string()), ("text", pa.string()), ("embedding", pa.list_(pa.float32()))]
-    return pa.schema(columns, metadata={"model": source.name, "model_hash": source.model_hash})
+    facts = {"model": source.name, "model_hash": source.model_hash}
+    if source.prompt:
+        facts["prompt"] = source.prompt
+    return pa.schema(columns, metadata=facts)
 
 
 class EmbedTexts(_PTransform):
@@ -227,7 +230,9 @@ class _Embed(_DoFn):
 
     def __init__(self, source: ModelSource, batch_size: int | None) -> None:
         self._source = source
-        self._options: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
+        self._options: dict[str, Any] = {"prompt": source.prompt}
+        if batch_size is not None:
+            self._options["batch_size"] = batch_size
 
     def setup(self) -> None:
         self._encoder = self._source.load()
@@ -251,7 +256,7 @@ class _Embed(_DoFn):
             yield as_table(ids, texts, vectors, self._schema)
         yield _tally(
             rows=len(texts),
-            truncated=len(self._encoder.truncated(texts)),
+            truncated=len(self._encoder.truncated([self._source.prompt + text for text in texts])),
             characters=sum(map(len, texts)),
         )
         beam.metrics.Metrics.distribution(_COUNTERS, "rows_of_a_call").update(len(texts))

@@ -132,13 +132,7 @@ def embed(
     corpus = Corpus(source, text_field, id_field, input_format, tuple(runner_options or ()))
     chosen = ModelChoice(model, backend, prompt, prompt_name)
     if runner is not None:
-        if prompt is not None or prompt_name is not None:
-            raise typer.BadParameter(
-                "expected no prompt with --runner, which puts the model's default prompt before "
-                "each text, if it has one. Put the prompt into the texts.",
-                param_hint="--prompt",
-            )
-        corpus.embed(runner, output, form, model, batch_size=batch_size, overwrite=overwrite)
+        corpus.embed(runner, output, form, chosen, batch_size=batch_size, overwrite=overwrite)
         return
     corpus.refuse_without_runner()
     options = {} if batch_size is None else {"batch_size": batch_size}

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from use_st5.cli.files import STDIN
+from use_st5.cli.models import ModelChoice
 from use_st5.cli.output import say, waiting
 
 _PANEL = "With --runner"
@@ -80,7 +81,7 @@ class Corpus:
         runner: str,
         output: str | None,
         form: str | None,
-        model: str,
+        model: ModelChoice,
         *,
         batch_size: int | None,
         overwrite: bool,
@@ -106,13 +107,15 @@ class Corpus:
             report = embed_corpus(
                 self.pattern,
                 output,
-                model=model,
+                model=model.name,
                 runner=runner,
                 options=self.runner_options,
                 text_field=self.text_field or "text",
                 id_field=self.id_field,
                 file_format=self.file_format.value if self.file_format else None,
                 batch_size=batch_size,
+                prompt=model.prompt,
+                prompt_name=model.prompt_name,
                 overwrite=overwrite,
             )
         say(f"{output}: {report.rows:,} rows by {report.model}, from {report.files:,} files")

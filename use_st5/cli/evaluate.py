@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from use_st5.cli.files import sole_file
-from use_st5.cli.models import BackendChoice, BackendOption
+from use_st5.cli.models import (
+    BackendChoice,
+    BackendOption,
+    ModelChoice,
+    PromptNameOption,
+    PromptOption,
+    named_encoder,
+)
 from use_st5.cli.output import manual, print_table, say
 
 if TYPE_CHECKING:
@@ -46,13 +53,18 @@ HELP = manual(
     the data files. An existing file is replaced only if it has no further tasks. `use-st5 report`
     makes a page from such files.
 
+    Some models have prompts (see use-st5 info). --prompt-name puts one of them, and --prompt one of
+    yours, before each text of all tasks. Without them, the model's default prompt is used, if it
+    has one. A Python object gets them as arguments of encode.
+
     Each sentence is encoded once for all tasks. Vectors and results are cached, so an interrupted
-    run continues. A result is computed again if the model, the data, an option or the seed has
-    changed. Results of a Python object are cached only if its attribute identity, a text, changes
-    with its weights.""",
+    run continues. A result is computed again if the model, the prompt, the data, an option or
+    the seed has changed. Results of a Python object are cached only if its attribute identity, a
+    text, changes with its weights.""",
     "use-st5 evaluate use_dan_en --tasks sts,senteval --data data",
     "use-st5 evaluate path/to/my_model --tasks weat",
     "use-st5 evaluate path/to/my_model --weat my_words.json",
+    "use-st5 evaluate path/to/my_model --tasks stsb --prompt-name query",
     "use-st5 evaluate my_encoder.py:MyEncoder --tasks stsb,tatoeba --out mine.json",
     "use-st5 evaluate --list --data data",
 )
@@ -80,8 +92,7 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 1111,
     cache: Annotated[
-        Path | None,
-        typer.Option("--cache", help=f"The folder of the cache. Default: {_CACHE}."),
+        Path | None, typer.Option("--cache", help=f"The folder of the cache. Default: {_CACHE}.")
     ] = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Neither read nor write the cache.")
@@ -91,12 +102,13 @@ def evaluate(
         typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
     ] = None,
     backend: BackendChoice = BackendOption.TENSORFLOW,
+    prompt: PromptOption = None,
+    prompt_name: PromptNameOption = None,
     list_tasks: Annotated[bool, typer.Option("--list", help="Only list the tasks.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Evaluates a model."""
     from use_st5.cli.evaluation_tasks import chosen_tasks, print_tasks
-    from use_st5.cli.models import named_encoder
 
     if list_tasks:
         print_tasks(tasks, data, as_json=as_json)
@@ -105,11 +117,12 @@ def evaluate(
         raise typer.BadParameter("expected a model, or --list.")
     if cache is not None and no_cache:
         raise typer.BadParameter("expected --cache or --no-cache, received both.")
+    named = ModelChoice(model, backend, prompt, prompt_name)
     chosen, skipped = chosen_tasks(tasks, data, weat or ())
     with contextlib.ExitStack() as claims:
         if output is not None:
             claims.enter_context(_claimed(output, chosen))
-        encoder = named_encoder(model, batch_size=batch_size, backend=backend)
+        encoder = named_encoder(named, batch_size=batch_size)
         if output is None:
             output = _FOLDER / f"{_file_name(encoder.name)}.json"
             claims.enter_context(_claimed(output, chosen))

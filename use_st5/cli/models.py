@@ -99,11 +99,13 @@ class ModelChoice:
         Raises:
             typer.BadParameter: The model has no prompt of the given name.
         """
+        from use_st5._sentence_transformers import first_prompt_name
+
         if self.prompt is not None:
             return self.prompt
         name, known = self.prompt_name, encoder.prompts
         if name is None:
-            name = next((each for each in usual if each in known), encoder.default_prompt_name)
+            name = first_prompt_name(usual, known) or encoder.default_prompt_name
         elif name not in known:
             listed = ", ".join(f"{each} ({text!r})" for each, text in known.items() if text)
             raise typer.BadParameter(
@@ -321,49 +323,58 @@ class NamedEncoder:
     say_truncated: Callable[[], None] = lambda: None
 
 
-def named_encoder(
-    model: str,
-    *,
-    batch_size: int | None = None,
-    backend: BackendOption = BackendOption.TENSORFLOW,
-) -> NamedEncoder:
+def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> NamedEncoder:
     """Loads what the argument MODEL names.
 
     Args:
-        model: The name of a bundled model, the folder of a SavedModel, or an object of the user's
-            own as `FILE.py:NAME` or `package.module:NAME`. If NAME is a class, or has no `encode`,
-            it is called without arguments and the result is taken.
+        chosen: Its name is that of a bundled model, the folder of a SavedModel, or an object of the
+            user's own as `FILE.py:NAME` or `package.module:NAME`. If NAME is a class, or has no
+            `encode`, it is called without arguments and the result is taken. Such an object runs
+            itself; its `encode` is called with the prompt or the name.
         batch_size: Passed to `encode`; None: the encoder's own.
-        backend: What runs a model; an object of the user's own runs itself.
 
     Raises:
         FileNotFoundError: There is no such model or file.
         ImportError: The file or module cannot be imported.
         ValueError: The object is missing, cannot be called, or has no `encode`.
+        typer.BadParameter: There is no such prompt, or the object's `encode` lacks an argument.
     """
+    model = chosen.name
     place, _, name = model.rpartition(":")
+    options: dict[str, Any] = {"batch_size": batch_size}
     counting = None
     if not place or not name.isidentifier() or Path(model).exists():
-        encoder = load_encoder(ModelChoice(model, backend))
-        name = encoder.name
-        counting = CountingEncoder(encoder)
+        loaded = load_encoder(chosen)
+        encoder: Any = CountingEncoder(loaded, chosen)
+        counting, prompt = encoder, chosen.prompt_of(loaded)
+        other = prompt != ModelChoice(model).prompt_of(loaded)
     else:
         encoder = _called(_look_up(_import(place), place, name), model)
-        given = getattr(encoder, "name", None)
-        name = given if isinstance(given, str) and given else name
-    identity = getattr(encoder, "identity", None)
-    if identity is not None and not (isinstance(identity, str) and identity):
-        raise ValueError(
-            f"{model}: expected identity to be a text that changes with the weights, received "
-            f"{identity!r}."
-        )
-    encode = (counting or encoder).encode
-    if batch_size is not None:
-        _check_batches(encode, model)
-        encode = functools.partial(encode, batch_size=batch_size)
+        options |= {"prompt": chosen.prompt, "prompt_name": chosen.prompt_name}
+        prompt = chosen.prompt or chosen.prompt_name or ""
+        other = chosen.prompt is not None or chosen.prompt_name is not None
+    given = getattr(encoder, "name", None)
+    name = given if isinstance(given, str) and given else name
+    identity = _identity(encoder, model)
+    if identity and other:  # Other vectors of the same weights.
+        identity = f"{identity} with the prompt {prompt!r}"
+    options = {option: value for option, value in options.items() if value is not None}
+    for option in options:
+        _check_takes(encoder.encode, option, model)
+    encode = functools.partial(encoder.encode, **options)
     if counting is None:
         return NamedEncoder(name, identity, encode)
     return NamedEncoder(name, identity, encode, counting.say_truncated)
+
+
+def _identity(encoder: Any, model: str) -> str | None:
+    identity = getattr(encoder, "identity", None)
+    if identity is None or (isinstance(identity, str) and identity):
+        return identity
+    raise ValueError(
+        f"{model}: expected identity to be a text that changes with the weights, received "
+        f"{identity!r}."
+    )
 
 
 def _import(place: str) -> ModuleType:
@@ -420,11 +431,11 @@ def _called(found: Any, model: str) -> Any:
     return found
 
 
-def _check_batches(encode: Callable[..., Any], model: str) -> None:
+def _check_takes(encode: Callable[..., Any], option: str, model: str) -> None:
     parameters = inspect.signature(encode).parameters.values()
-    takes = any(each.name == "batch_size" or each.kind is each.VAR_KEYWORD for each in parameters)
+    takes = any(each.name == option or each.kind is each.VAR_KEYWORD for each in parameters)
     if not takes:
         raise typer.BadParameter(
-            f"expected an encode with the argument batch_size, which {model} lacks. Leave it out.",
-            param_hint="--batch-size",
+            f"expected an encode with the argument {option}, which {model} lacks. Leave it out.",
+            param_hint=f"--{option.replace('_', '-')}",
         )

@@ -31,6 +31,9 @@ HELP = manual(
     and /metrics has counters for Prometheus. Requests of several clients are computed together.
     If too many texts wait, a request gets the status 429.
 
+    If a model has prompts (see use-st5 info), a request for vectors names one in its field
+    prompt_name. Without it, the model's default prompt is used, if it has one.
+
     MODEL is a sentence encoder or a cross-encoder. The name of its folder is its name in requests.
     After Ctrl-C or SIGTERM the server completes the accepted requests and stops. It has no
     encryption and no passwords: put it behind a proxy before you open it to others.

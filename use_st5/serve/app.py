@@ -14,6 +14,7 @@ import numpy as np
 
 import use_st5
 from use_st5._imports import require
+from use_st5._sentence_transformers import chosen_prompt
 from use_st5._vectors import pairwise, unit_rows
 from use_st5.cross_encoder import CrossEncoder
 from use_st5.encoder import SentenceEncoder
@@ -61,12 +62,13 @@ class _Body(BaseModel):
 
 
 class EmbeddingsRequest(_Body):
-    """`POST /v1/embeddings`, as OpenAI's clients send it."""
+    """`POST /v1/embeddings`, as OpenAI's clients send it, and `prompt_name`: one of the model's."""
 
     input: str | Annotated[list[str], Field(min_length=1)]
     model: str | None = None
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Annotated[int, Field(ge=1)] | None = None
+    prompt_name: str | None = None
 
 
 class SimilarityRequest(_Body):
@@ -118,6 +120,16 @@ class _Service:
             return str(name)
         found = ", ".join(models) or "none"
         raise HTTPException(404, f"model: expected {what}, one of {found}; received {name}.")
+
+    def prompted(self, name: str, texts: list[str], prompt_name: str | None = None) -> list[str]:
+        """Texts with a prompt of the model before each: its default one where none is named."""
+        encoder = self.encoders[name]
+        try:
+            prompt = chosen_prompt(None, prompt_name, encoder.prompts, encoder.default_prompt_name)
+        except ValueError:
+            known = f"expected one of the prompts of {name}, {', '.join(encoder.prompts)}"
+            raise HTTPException(400, f"prompt_name: {known}; received {prompt_name}.") from None
+        return [prompt + text for text in texts] if prompt else texts
 
     async def compute(self, name: str, items: Sequence[Any], request: Request) -> np.ndarray:
         """The rows of a model for some items, when their batch is computed."""
@@ -212,6 +224,7 @@ def _add_vector_routes(app: FastAPI, service: _Service) -> None:
             raise HTTPException(
                 400, f"dimensions: expected up to {dimension}, received {body.dimensions}."
             )
+        texts = service.prompted(name, texts, body.prompt_name)
         vectors = await service.compute(name, texts, request)
         if body.dimensions is not None:
             vectors = unit_rows(vectors[:, : body.dimensions]).astype(np.float32)
@@ -228,7 +241,8 @@ def _add_vector_routes(app: FastAPI, service: _Service) -> None:
     async def similarity(body: SimilarityRequest, request: Request) -> Response:
         """Cosines of texts, a row for each text of `a`."""
         name = service.named(body.model, service.encoders, "a sentence encoder")
-        vectors = await service.compute(name, [*body.a, *(body.b or [])], request)
+        texts = service.prompted(name, [*body.a, *(body.b or [])])
+        vectors = await service.compute(name, texts, request)
         first, second = vectors[: len(body.a)], vectors[len(body.a) :] if body.b else vectors
         return _json({"model": name, "similarities": pairwise(first, second).tolist()})
 
@@ -266,7 +280,9 @@ def _add_other_routes(app: FastAPI, service: _Service) -> None:
 
 
 def _encode(encoder: SentenceEncoder) -> Callable[[list[str]], np.ndarray]:
-    return lambda texts: encoder.encode(texts, show_progress=False, on_truncation="ignore")
+    # The texts have their prompts: those of a batch may differ.
+    options: dict[str, Any] = {"prompt": "", "show_progress": False, "on_truncation": "ignore"}
+    return lambda texts: encoder.encode(texts, **options)
 
 
 def _score(model: CrossEncoder) -> Callable[[list[tuple[str, str]]], np.ndarray]:
