@@ -143,7 +143,7 @@ setup(
     package_data={
         "use_st5.saved_models": model_files(),
         "": ["*.json", "py.typed"],
-        "use_st5.export": ["page/*"],
+        "use_st5.export": ["page/*", "*.mjs"],
         "use_st5.tokenizers": ["vocabularies/*"],
     },
     install_requires=[

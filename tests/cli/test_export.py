@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shutil
 import subprocess
@@ -155,7 +156,8 @@ def test_an_archive_of_another_precision(use: Callable, model: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        ((), 2, "--archive or --web"),
+        ((), 2, "--web, --onnx or --litert"),
+        (("--to", "new", "--length", "64"), 2, "expected --onnx or --litert"),
         (("--archive", "model.zip"), 2, "ends in .tar.gz"),
         (("--archive", "there.tgz"), 1, "give --overwrite"),
         (("--archive", "folder.tgz", "--overwrite"), 1, "found a folder"),
@@ -199,6 +201,37 @@ def test_pages_are_refused_before_any_work(
     assert result.exit_code == code
     assert message in " ".join(result.stderr.split())
     assert not [*tmp_path.glob("[pn]*")]
+
+
+def test_a_folder_for_a_runtime(use: Callable, model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ai_edge_litert", reason="the extra `litert` is not installed")
+    for precision in ("float32", "int8"):
+        options = ("--litert", "lite", "--precision", precision, "--overwrite", "--length", "16")
+        result = use("export", str(model), *options)
+        assert result.exit_code == 0, result.stderr
+        assert f"precision {precision}; lite/reader.py runs it" in result.stderr
+        facts = json.loads((tmp_path / "lite" / "model.json").read_text())
+        assert (facts["precision"], facts["length"], facts["name"]) == (precision, 16, "tiny")
+    assert "give --overwrite" in use("export", str(model), "--litert", "lite").stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (("--precision", "int4"), 2, "int4 is for --web"),
+        (("--length", "3"), 1, "a fixed length of 16 or more, received 3"),
+        ((), 1, "Found thesis.txt"),
+    ],
+)
+def test_folders_for_runtimes_are_refused_before_any_work(
+    use: Callable, model: Path, tmp_path: Path, options: tuple[str, ...], code: int, message: str
+) -> None:
+    (tmp_path / "lite").mkdir()
+    (tmp_path / "lite" / "thesis.txt").touch()
+    result = use("export", str(model), "--litert", "lite", "--overwrite", *options)
+    assert result.exit_code == code
+    assert message in " ".join(result.stderr.split())
+    assert [path.name for path in (tmp_path / "lite").iterdir()] == ["thesis.txt"]
 
 
 def test_hub_loads_an_archive_by_its_url(

@@ -1,4 +1,4 @@
-"""`use-st5 export`: checks and copies a model's folder, in a precision, or writes a page of it."""
+"""`use-st5 export`: checks and copies a model's folder, in a precision, or in another format."""
 
 from __future__ import annotations
 
@@ -37,6 +37,12 @@ HELP = manual(
     USE-DAN. It works from the disk and without network. With --precision int4 it has less than
     half of the size, and vectors change.
 
+    --onnx and --litert write a folder for ONNX Runtime or LiteRT: network, tokenizer, and a reader
+    in Python, for a USE-DAN also in JavaScript (with --litert only for a fixed length). It needs
+    neither TensorFlow nor use_st5. --length gives the network a fixed shape, as some accelerators
+    and LiteRT.js need it: texts are cut to so many tokens. --precision int8 also computes matrix
+    products in int8.
+
     MODEL, --to and --archive may be on gs:// or any other file system of TensorFlow.
 
     What is written appears when it is complete. An existing model or page is replaced only with
@@ -45,6 +51,7 @@ HELP = manual(
     "use-st5 export runs/use_dan_en --to saved_models/use_dan_en --precision int8",
     "use-st5 export use_dan_en --archive use_dan_en.tar.gz",
     "use-st5 export use_dan_en --web my_page",
+    "use-st5 export use_dan_en --litert my_model --length 64",
 )
 
 
@@ -65,6 +72,16 @@ def export(
     web: Annotated[
         Path | None, typer.Option("--web", help="The folder to write a page for browsers to.")
     ] = None,
+    onnx: Annotated[
+        Path | None, typer.Option("--onnx", help="The folder to write for ONNX Runtime.")
+    ] = None,
+    litert: Annotated[
+        Path | None, typer.Option("--litert", help="The folder to write for LiteRT.")
+    ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option("--length", help="Tokens of --onnx and --litert. Default: any number."),
+    ] = None,
     precision: Annotated[
         Precision | None,
         typer.Option(
@@ -79,58 +96,80 @@ def export(
         bool, typer.Option("--overwrite", help="Replace an existing model, archive or page.")
     ] = False,
 ) -> None:
-    """Writes a model to a folder, an archive or a page."""
-    _check_options(to, archive, web, precision)
-    source, onnx = _find(model), backend is not BackendOption.TENSORFLOW
+    """Writes a model to a folder, an archive, a page or a folder for a runtime."""
+    runtimes = {name: to for name, to in (("onnx", onnx), ("litert", litert)) if to is not None}
+    _check_options(to, archive, web, runtimes, precision, length)
+    source, with_graph = _find(model), backend is not BackendOption.TENSORFLOW
     with ExitStack() as targets:
         if to is not None:
-            if not remote_path(to) and to.resolve() == source.resolve():
-                raise typer.BadParameter(
-                    "expected another folder than the model's own.", param_hint="--to"
-                )
-            targets.enter_context(sole_model(to, overwrite=overwrite))
+            targets.enter_context(_sole_copy(source, to, overwrite=overwrite))
         if archive is not None:
             targets.enter_context(sole_file(archive, overwrite=overwrite, remote=True))
         if web is not None:
             targets.enter_context(_sole_page(source, web, overwrite=overwrite))
+        for folder in runtimes.values():
+            targets.enter_context(_sole_runtime(source, folder, length, overwrite=overwrite))
         manifest = ModelManifest.read(source)
         if manifest is not None:
             manifest.check_contents(source)
         if to is not None:
-            found, size = _write(source, to, manifest, precision, onnx=onnx)
+            found, size = _write(source, to, manifest, precision, onnx=with_graph)
             say(f"{as_written(to)}: {size / 1e6:.1f} MB, precision {found}")
         if archive is not None:
-            _pack(source, archive, manifest, precision, onnx=onnx)
+            _pack(source, archive, manifest, precision, onnx=with_graph)
         if web is not None:
             _write_page(source, web, precision or Precision.INT8)
+        for name, folder in runtimes.items():
+            _write_runtime(source, name, folder, manifest, precision, length)
 
 
 def _check_options(
-    to: Path | None, archive: Path | None, web: Path | None, precision: Precision | None
+    to: Path | None,
+    archive: Path | None,
+    web: Path | None,
+    runtimes: dict[str, Path],
+    precision: Precision | None,
+    length: int | None,
 ) -> None:
     """Refuses, before any work, what does not fit together.
 
     Raises:
         typer.BadParameter: Nothing would be written, the archive has another ending, or what is
-            written does not have the precision.
+            written does not have the precision or the length.
     """
-    if to is None and archive is None and web is None:
-        raise typer.BadParameter("expected --to, --archive or --web.", param_hint="--to")
+    models = to is not None or archive is not None or bool(runtimes)
+    if not models and web is None:
+        raise typer.BadParameter(
+            "expected --to, --archive, --web, --onnx or --litert.", param_hint="--to"
+        )
     if archive is not None and not archive.name.endswith((".tar.gz", ".tgz")):
         raise typer.BadParameter(
             f"expected a file that ends in .tar.gz or .tgz, received {archive}.",
             param_hint="--archive",
         )
-    models = to is not None or archive is not None
     if precision is Precision.INT4 and models:
         raise typer.BadParameter(
-            "expected float32 or int8 for --to and --archive; int4 is for --web.",
-            param_hint="--precision",
+            "expected float32 or int8 for models; int4 is for --web.", param_hint="--precision"
         )
     if precision is Precision.FLOAT32 and web is not None:
         raise typer.BadParameter(
             "expected int8 or int4 for --web, received float32.", param_hint="--precision"
         )
+    if length is not None and not runtimes:
+        raise typer.BadParameter("expected --onnx or --litert beside it.", param_hint="--length")
+
+
+@contextmanager
+def _sole_copy(source: Path, to: Path, *, overwrite: bool) -> Iterator[None]:
+    """The block alone writes the model of `--to`.
+
+    Raises:
+        typer.BadParameter: It is the folder of the model itself.
+    """
+    if not remote_path(to) and to.resolve() == source.resolve():
+        raise typer.BadParameter("expected another folder than the model's own.", param_hint="--to")
+    with sole_model(to, overwrite=overwrite):
+        yield
 
 
 def _write(
@@ -195,6 +234,57 @@ def _write_page(source: Path, folder: Path, precision: Precision) -> None:
         to_web(source, folder, precision="int4" if precision is Precision.INT4 else "int8")
     size = f"{_size(folder) / 1e6:.1f} MB, precision {precision}"
     say(f"{folder}: {size}; open {folder / 'index.html'} in a browser")
+
+
+@contextmanager
+def _sole_runtime(
+    source: Path, folder: Path, length: int | None, *, overwrite: bool
+) -> Iterator[None]:
+    """The block alone writes a folder for a runtime.
+
+    Raises:
+        FileExistsError: It is there and `overwrite` is False, or holds anything else.
+        ValueError: It is remote, or the model has no reader or not this length.
+    """
+    start_tensorflow()
+    from use_st5.export.text_model import check_text_model, text_model_manifest
+
+    text_model_manifest(source, length)
+    writes_remote(folder, allowed=False)
+    with sole_writer(folder):
+        check_text_model(folder)
+        check_new(folder, overwrite=overwrite)
+        yield
+
+
+def _write_runtime(
+    source: Path,
+    runtime: str,
+    folder: Path,
+    manifest: ModelManifest | None,
+    precision: Precision | None,
+    length: int | None,
+) -> None:
+    """Writes the folder of `--onnx` or `--litert`."""
+    from use_st5.export.text_model import to_text_model
+
+    with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
+        if manifest is not None and precision not in (None, manifest.precision):
+            stored = Path(scratch, "model")
+            _write(source, stored, manifest, precision, onnx=False)
+            source = stored
+        with waiting(f"writing {folder}"):
+            to_text_model(
+                source,
+                folder,
+                runtime="onnx" if runtime == "onnx" else "litert",
+                length=length,
+                int8=precision is Precision.INT8,
+            )
+    found = precision or (manifest.precision if manifest else "unknown")
+    say(
+        f"{folder}: {_size(folder) / 1e6:.1f} MB, precision {found}; {folder / 'reader.py'} runs it"
+    )
 
 
 def _pack(

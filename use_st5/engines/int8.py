@@ -58,7 +58,7 @@ def write_int8_model(source: Path, folder: Path, manifest: ModelManifest, path: 
     quantization = require("onnxruntime.quantization", "onnx")
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         made = Path(scratch, "int8.onnx")
-        with _without_advice():
+        with without_advice():
             quantization.quantize_dynamic(
                 os.fspath(source),
                 os.fspath(made),
@@ -85,7 +85,7 @@ def write_int8_model(source: Path, folder: Path, manifest: ModelManifest, path: 
 
 
 @contextlib.contextmanager
-def _without_advice() -> Iterator[None]:
+def without_advice() -> Iterator[None]:
     """Drops the warnings in which ONNX Runtime recommends its own scripts."""
     before = logging.root.manager.disable
     logging.disable(max(before, logging.WARNING))

@@ -5,24 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
 from use_st5._imports import require
-from use_st5.engines.farmhash import fingerprint64
-from use_st5.engines.ngram_ids import PartCache
-from use_st5.engines.ptb_tokens import is_letter, normal, parts, tokens_of
-from use_st5.tokenizers.ngram_vocabulary import (
-    EMPTY_ID,
-    FIRST_TERM_ID,
-    PIECE_MARK,
-    NGramVocabulary,
-)
+from use_st5.engines.piece_ids import PieceIds
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
-# Of `use_st5.tokenizers.piece_tokenizer`.
-_PIECE_LETTERS = 16
-_MOST_PIECES = 8
 # In place of 0, which is padding (`use_st5.tokenizers.byte_pair_tokenizer`).
 _BYTE_PAIR_START = 1
 # Characters of a text that a token has at most, as a rule; what is behind is not tokenized.
@@ -40,66 +29,6 @@ class TokenIds(Protocol):
             max_tokens: Ids of a text at most, the special ones included; None cuts nothing.
         """
         ...
-
-
-class PieceIds:
-    """The ids of `PieceTokenizer`, or with `whole` those of `UnigramTokenizer`.
-
-    Args:
-        vocabulary: The words and their ids.
-        whole: Whether an unknown word is one bucket, and not several pieces.
-    """
-
-    def __init__(self, vocabulary: NGramVocabulary, *, whole: bool) -> None:
-        vocabulary.check_unigrams_only()
-        self._vocabulary = vocabulary
-        self._known = dict(
-            zip(vocabulary.unigrams, range(FIRST_TERM_ID, vocabulary.size), strict=False)
-        )
-        self._whole = whole
-        self._cache = PartCache(self._of_part)
-
-    def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
-        """The ids of each text; `EMPTY_ID` for a text without tokens."""
-        return [[*self._cache.of(parts(normal(text)))][:max_tokens] or [EMPTY_ID] for text in texts]
-
-    def _of_part(self, part: str) -> tuple[int, ...]:
-        return tuple(chain.from_iterable(map(self._of_token, tokens_of(part))))
-
-    def _of_token(self, token: str) -> list[int]:
-        known = self._known.get(token)
-        if known is not None:
-            return [known]
-        if self._whole:
-            return [self._bucket(token)]
-        return [*chain.from_iterable(map(self._pieces, _at_punctuation(token)))]
-
-    def _pieces(self, word: str) -> list[int]:
-        """A word of the vocabulary, or the longest pieces from left to right."""
-        known = self._known.get(word)
-        if known is not None:
-            return [known]
-        found: list[int] = []
-        while word and len(found) < _MOST_PIECES:
-            mark = PIECE_MARK if found else ""
-            sizes = range(min(len(word), _PIECE_LETTERS), 0, -1)
-            fitting = (size for size in sizes if mark + word[:size] in self._known)
-            size = next(fitting, 0)
-            if not size:
-                return [*found, self._bucket(word)]
-            found.append(self._known[mark + word[:size]])
-            word = word[size:]
-        return found
-
-    def _bucket(self, word: str) -> int:
-        hashed = fingerprint64(word.encode()) % self._vocabulary.unigram_buckets
-        return self._vocabulary.unigram_bucket_id + hashed
-
-
-def _at_punctuation(token: str) -> list[str]:
-    """A token cut around each character that is neither letter nor mark nor number."""
-    spaced = "".join(each if is_letter(each) else f" {each} " for each in token)
-    return [part for part in spaced.split(" ") if part]
 
 
 class FramedIds:
@@ -122,6 +51,23 @@ class FramedIds:
             _beginnings(texts, room), add_special_tokens=False
         )
         return [[self._start, *each.ids[:room], self._end] for each in found]
+
+    def write(self, path: Path, max_tokens: int | None) -> None:
+        """Writes a `tokenizer.json` of the package tokenizers that gives the same ids.
+
+        Args:
+            path: The file.
+            max_tokens: Ids of a text at most, the special ones included; None cuts nothing.
+        """
+        tokenizers = require("tokenizers", "onnx")
+        copy = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
+        copy.post_processor = tokenizers.processors.TemplateProcessing(
+            single="<start> $A <end>",
+            special_tokens=[("<start>", self._start), ("<end>", self._end)],
+        )
+        if max_tokens is not None:
+            copy.enable_truncation(max_tokens)
+        path.write_text(copy.to_str(pretty=True), encoding="utf-8")
 
 
 class SentencePieceIds:

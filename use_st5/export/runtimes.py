@@ -1,12 +1,13 @@
 """Exported encoders for ONNX Runtime and LiteRT, from ids to vectors.
 
-Both formats hold the network and its table, not the tokenizer: ids int32 `[batch, length]`, 0 =
-padding, in; float32 `[batch, dimension]` out. The ids are those of the SavedModel's `preprocess`:
+Both formats hold the network and its table, not the tokenizer (`use_st5.export.to_text_model`
+writes both): ids int32 `[batch, length]`, 0 = padding, in; float32 `[batch, dimension]` out. The
+ids are those of the SavedModel's `preprocess`:
 
     loaded = tf.saved_model.load("my_model")
     ids = loaded.preprocess(["How old are you?"]).numpy()
 
-Batch and length are free in both. ONNX Runtime takes them as they come:
+Batch and length are free in both, unless a length is fixed. ONNX Runtime takes them as they come:
 
     session = onnxruntime.InferenceSession("my_model.onnx")
     (vectors,) = session.run(["embeddings"], {"ids": ids})
@@ -21,6 +22,8 @@ few lengths (`use_st5.tokenizers.length_buckets.pad_to_bucket`) are faster:
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +33,20 @@ from use_st5._files import atomic_path
 from use_st5._imports import require
 from use_st5._loading import load_saved_model
 from use_st5._model_folder import model_folder
+from use_st5.engines.int8 import without_advice
 
 _OPSET = 18
 # Of a Protocol Buffers message, and of what a FlatBuffers file can address.
 _LARGEST = 2**31
 
 
-def to_onnx(name_or_folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+def to_onnx(
+    name_or_folder: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    length: int | None = None,
+    int8: bool = False,
+) -> None:
     """Writes the part of an exported encoder that turns ids into vectors as an ONNX file.
 
     Input `ids`, output `embeddings`; operator set 18. Needs the extra `onnx`.
@@ -44,23 +54,31 @@ def to_onnx(name_or_folder: str | os.PathLike[str], path: str | os.PathLike[str]
     Args:
         name_or_folder: The model: its folder, or a bundled model's name.
         path: The file to write, as a rule `….onnx`; an older one is replaced.
+        length: Ids are int32 `[1, length]`, for accelerators that need a fixed shape. None: any
+            `[batch, length]`.
+        int8: Whether matrix products are computed in int8, with weights of 7 bits, because
+            processors without VNNI add in 16 bits. Vectors change.
 
     Raises:
         FileNotFoundError: There is no such model.
-        ImportError: tf2onnx is missing.
+        ImportError: tf2onnx or, with `int8`, ONNX Runtime is missing.
         ValueError: The model has no function of ids, or is too large for one file (2 GiB).
     """
     tf2onnx = require("tf2onnx", "onnx")
     loaded = _loaded(model_folder(name_or_folder))
-    proto, _ = tf2onnx.convert.from_function(
-        tf.function(lambda ids: loaded.signatures["ids"](ids=ids)),
-        input_signature=[tf.TensorSpec([None, None], tf.int32, name="ids")],
-        opset=_OPSET,
-    )
-    _write(path, proto.SerializeToString())
+    ids = _ids(length)
+    proto, _ = tf2onnx.convert.from_function(_network(loaded, ids), [ids], opset=_OPSET)
+    content = proto.SerializeToString()
+    _write(path, _int8_onnx(content) if int8 else content)
 
 
-def to_litert(name_or_folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+def to_litert(
+    name_or_folder: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    length: int | None = None,
+    int8: bool = False,
+) -> None:
     """Writes the part of an exported encoder that turns ids into vectors as a LiteRT file.
 
     Its signature `ids` takes `ids` and gives `embeddings`. TensorFlow itself converts; the
@@ -69,15 +87,57 @@ def to_litert(name_or_folder: str | os.PathLike[str], path: str | os.PathLike[st
     Args:
         name_or_folder: The model: its folder, or a bundled model's name.
         path: The file to write, as a rule `….tflite`; an older one is replaced.
+        length: Ids are int32 `[1, length]`, for accelerators that need a fixed shape. None: any
+            `[batch, length]`.
+        int8: Whether matrix products are computed in int8. Vectors change.
 
     Raises:
         FileNotFoundError: There is no such model.
         ValueError: The model has no function of ids, or is too large for one file (2 GiB).
     """
     folder = model_folder(name_or_folder)
-    _loaded(folder)  # brings in the ops that the converter meets on its way to the signature
-    converter = tf.lite.TFLiteConverter.from_saved_model(os.fspath(folder), signature_keys=["ids"])
-    _write(path, converter.convert())
+    loaded = _loaded(folder)  # brings in the ops that the converter meets, too
+    with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
+        if length is not None:
+            root = tf.Module()
+            root.loaded, root.network = loaded, _network(loaded, _ids(length))
+            folder = Path(scratch, "fixed")
+            tf.saved_model.save(root, os.fspath(folder), signatures={"ids": root.network})
+        converter = tf.lite.TFLiteConverter.from_saved_model(
+            os.fspath(folder), signature_keys=["ids"]
+        )
+        if int8:
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        _write(path, converter.convert())
+
+
+def _ids(length: int | None) -> tf.TensorSpec:
+    shape = [None, None] if length is None else [1, length]
+    return tf.TensorSpec(shape, tf.int32, name="ids")
+
+
+def _network(loaded: Any, ids: tf.TensorSpec) -> Callable[..., Any]:
+    """The signature `ids` for ids of a shape."""
+    return tf.function(lambda ids: loaded.signatures["ids"](ids=ids), input_signature=[ids])
+
+
+def _int8_onnx(content: bytes) -> bytes:
+    """A graph with matrix products in int8."""
+    quantization = require("onnxruntime.quantization", "onnx")
+    with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
+        source, made = Path(scratch, "float32.onnx"), Path(scratch, "int8.onnx")
+        source.write_bytes(content)
+        with without_advice():
+            quantization.quantize_dynamic(
+                os.fspath(source),
+                os.fspath(made),
+                op_types_to_quantize=["MatMul"],
+                per_channel=True,
+                reduce_range=True,
+                weight_type=quantization.QuantType.QInt8,
+                extra_options={"MatMulConstBOnly": True},
+            )
+        return made.read_bytes()
 
 
 def _loaded(folder: Path) -> Any:

@@ -23,6 +23,7 @@ from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest
 from use_st5.engines.dan import DANEngine
 from use_st5.engines.weights import Table
+from use_st5.export.replaced_folder import check_replaced_folder
 from use_st5.export.rounding import int4_codes, int8_codes
 
 Precision = Literal["int8", "int4"]
@@ -82,19 +83,8 @@ def check_page(path: str | os.PathLike[str]) -> None:
     Raises:
         FileExistsError: The folder holds anything else, or it is a file.
     """
-    folder = Path(path)
-    if folder.is_dir():
-        found = sorted(entry.name for entry in folder.iterdir())
-        ours = {_MODEL, *(entry.name for entry in _PAGE.iterdir())}
-        other = [name for name in found if name not in ours and not _is_part(name)]
-        other = other or (found if _MODEL not in found else [])
-    else:
-        other = ["a file"] if folder.exists() else []
-    if other:
-        raise FileExistsError(
-            f"Expected {folder} to be empty or to contain only a page of use_st5, because it would "
-            f"be replaced. Found {', '.join(other[:3])}. Move this away, or choose another folder."
-        )
+    ours = {_MODEL, *(entry.name for entry in _PAGE.iterdir())}
+    check_replaced_folder(path, _MODEL, lambda name: name in ours or _is_part(name), "a page")
 
 
 def _is_part(name: str) -> bool:

@@ -8,9 +8,6 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from use_st5._files import atomic_path
-from use_st5._records import read_bounded
-
 PADDING_ID = 0
 EMPTY_ID = 1
 FIRST_TERM_ID = 2
@@ -94,6 +91,9 @@ class NGramVocabulary:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the vocabulary as one text file; equal vocabularies give equal bytes."""
+        # Not above: exported readers have a copy of this file, and no other part of use_st5.
+        from use_st5._files import atomic_path
+
         header = _HEADER.format(
             len(self.unigrams), len(self.bigrams), self.unigram_buckets, self.bigram_buckets
         )
@@ -112,9 +112,14 @@ class NGramVocabulary:
         path = Path(path)
         if not path.is_file():
             raise FileNotFoundError(f"Expected a vocabulary file at {path}, found none.")
+        size = path.stat().st_size
+        if size > _LARGEST_FILE:
+            raise ValueError(
+                f"{path}: expected up to {_LARGEST_FILE:,} bytes, received {size:,}. Copy or build "
+                "it again."
+            )
         # Not splitlines(), which would also break at characters that a term may hold.
-        content = read_bounded(path, limit=_LARGEST_FILE, remedy="Copy or build it again.")
-        header, *lines = content.decode(errors="replace").split("\n")
+        header, *lines = path.read_bytes().decode(errors="replace").split("\n")
         match = _HEADER_PATTERN.fullmatch(header)
         if match is None:
             raise ValueError(

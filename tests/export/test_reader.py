@@ -1,0 +1,227 @@
+"""The readers of `to_text_model`, as a user runs them: without use_st5 and without TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.engines.fuzzed import fuzzed_texts
+from use_st5._vectors import cosine
+from use_st5.encoder import SentenceEncoder
+from use_st5.engines.int8 import sentences
+from use_st5.export.reader import Encoder
+from use_st5.export.text_model import to_text_model
+
+pytestmark = pytest.mark.process
+
+NODE = shutil.which("node")
+RUNTIMES = {"onnx": "onnxruntime", "litert": "ai_edge_litert.interpreter"}
+ODD = [
+    *(
+        "",
+        " ",
+        "\t\n",
+        "😀 the cat 👍🏽",
+        "👩\u200d👧",
+        "İ ẞ ﷺ “how old”",
+        "a\u0301",
+        "\ud83d a dog",
+    ),
+    *(b"the caf\xe9", b"\xff\xfe", b"how \xf0\x9f\x98 old", b"\xed\xa0\x80 cat", b"a\0cat"),
+    *("the cat sat on the mat. " * 400, "x" * 5000, "Don't. 'tis \"so\" (how) cannot wanna 't"),
+]
+# Encodes what a file has, bytes as hexadecimal, with nothing of ours but the folder.
+DRIVER = """
+import json, sys
+for name in ("use_st5", "tensorflow", "keras", "msgspec", "filelock", "onnx", "tf2onnx"):
+    sys.modules[name] = None
+folder, given, answer = sys.argv[1:]
+sys.path.insert(0, folder)
+from reader import Encoder
+texts = [bytes.fromhex(each["hex"]) if isinstance(each, dict) else each
+         for each in json.load(open(given, encoding="utf-8"))]
+import numpy as np
+np.save(answer, Encoder().encode(texts))
+"""
+# Encodes with the module onnxruntime-node, or with stand-ins that give the ids back.
+JAVASCRIPT = """
+const [folder, given, answer, runtime] = process.argv.slice(1);
+const fs = require("fs"), url = require("url"), path = require("path");
+const check = (data, shape) => {
+  if (!(data instanceof Int32Array) || shape[0] !== 1 || shape[1] !== data.length)
+    throw new Error(`${data.constructor.name} ${shape}`);
+};
+class OrtTensor {
+  constructor(type, data, dims) { check(data, dims); Object.assign(this, { type, data }); }
+}
+const run = async ({ ids }) => ({ embeddings: { data: ids.type === "int32" && ids.data } });
+class LiteRtTensor {
+  constructor(data, shape) { check(data, shape); this.kept = data; }
+  async data() { return this.kept.slice(); }
+  delete() { this.kept = null; }
+}
+const modules = {
+  onnx: { Tensor: OrtTensor, InferenceSession: { create: async () => ({ run }) } },
+  litert: { Tensor: LiteRtTensor, loadAndCompile: async () => ({
+    run: async (ids) => [new LiteRtTensor(ids.kept.slice(), [1, ids.kept.length])] }) },
+};
+const loaded = modules[runtime] ?? require(runtime);
+const reader = url.pathToFileURL(path.join(folder, "reader.mjs"));
+import(reader).then(async ({ loadEncoder }) => {
+  const encoder = await loadEncoder(loaded);
+  const vectors = await encoder.encode(JSON.parse(fs.readFileSync(given, "utf8")));
+  fs.writeFileSync(answer, JSON.stringify(vectors.map((vector) => [...vector])));
+});
+"""
+
+
+def texts_for(family: str) -> list[str | bytes]:
+    fuzzed = fuzzed_texts(300)
+    if family == "bert":  # Its graph has other tables of Unicode (tests/engines/test_token_ids.py).
+        fuzzed = [text for text in fuzzed if max(text, default="a") < "\u3000"]
+    return [*sentences()[::3], *ODD, *fuzzed]
+
+
+def needs(runtime: str) -> None:
+    """Skips where a runtime, or what converts to it, is not installed."""
+    modules = ("tf2onnx", "onnxruntime") if runtime == "onnx" else (RUNTIMES[runtime],)
+    for module in modules:
+        pytest.importorskip(module, reason=f"the extra `{runtime}` is not installed")
+
+
+def run(command: list[Any], **options: Any) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, **options
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def by_reader(folder: Path, texts: list[str | bytes], tmp_path: Path) -> np.ndarray:
+    """The vectors of a fresh process."""
+    given = [{"hex": text.hex()} if isinstance(text, bytes) else text for text in texts]
+    (tmp_path / "given.json").write_text(json.dumps(given), encoding="utf-8")
+    driver = [sys.executable, "-c", DRIVER]
+    run([*driver, folder, tmp_path / "given.json", tmp_path / "answer.npy"], cwd=tmp_path)
+    return np.load(tmp_path / "answer.npy")
+
+
+def by_encode(folder: Path, texts: list[str | bytes]) -> np.ndarray:
+    return SentenceEncoder(folder).encode(texts, on_truncation="ignore")
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_vectors_are_those_of_encode(toy: Any, runtime: str, tmp_path: Path) -> None:
+    needs(runtime)
+    source = toy.folders["float32"]
+    family = json.loads((source / "use_st5.json").read_text())["family"]
+    if family == "bert":
+        pytest.importorskip("tokenizers", reason="the extra `onnx` is not installed")
+    to_text_model(source, tmp_path / "model", runtime=runtime)
+    texts = texts_for(family)
+    found = by_reader(tmp_path / "model", texts, tmp_path)
+    np.testing.assert_allclose(found, by_encode(source, texts), atol=2e-5)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("name", ["use_dan", "use_transformer"])
+def test_int8(name: str, runtime: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    needs(runtime)
+    source = request.getfixturevalue(f"toy_{name}").folders["int8"]
+    to_text_model(source, tmp_path / "model", runtime=runtime, int8=True)
+    texts = texts_for(name)
+    found = by_reader(tmp_path / "model", texts, tmp_path)
+    assert cosine(found, by_encode(source, texts)).min() > 0.99
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_fixed_length_cuts_and_pads(toy_use_dan: Any, runtime: str, tmp_path: Path) -> None:
+    needs(runtime)
+    source = toy_use_dan.folders["float32"]
+    to_text_model(source, tmp_path / "model", runtime=runtime, length=16)
+    texts = ["the cat", "", "how old are you? " * 9]
+    loaded = tf.saved_model.load(str(source))
+    ids = loaded.preprocess(tf.constant(texts))
+    assert ids.shape[1] > 16
+    found = by_reader(tmp_path / "model", [*texts], tmp_path)
+    np.testing.assert_allclose(found, loaded.encode_ids(ids[:, :16]), atol=2e-5)
+    network = tmp_path / "model" / ("network.onnx" if runtime == "onnx" else "network.tflite")
+    assert input_shape(runtime, network) == [1, 16]
+
+
+def input_shape(runtime: str, network: Path) -> list[int]:
+    """The shape of the ids that a network states."""
+    if runtime == "onnx":
+        import onnxruntime
+
+        return onnxruntime.InferenceSession(network).get_inputs()[0].shape
+    from ai_edge_litert.interpreter import Interpreter
+
+    return Interpreter(str(network)).get_input_details()[0]["shape_signature"].tolist()
+
+
+@pytest.fixture
+def dan_folder(toy_use_dan: Any, tmp_path: Path) -> Path:
+    """A USE-DAN for ONNX Runtime."""
+    needs("onnx")
+    to_text_model(toy_use_dan.folders["float32"], tmp_path / "model", runtime="onnx")
+    return tmp_path / "model"
+
+
+def test_in_this_process(dan_folder: Path) -> None:
+    encoder = Encoder(dan_folder)
+    assert encoder.encode([]).shape == (0, 16)
+    many = [*map(str, sentences()), "the cat " * 3000]
+    each = np.concatenate([encoder.encode([text]) for text in many[-30:]])
+    np.testing.assert_allclose(encoder.encode(many)[-30:], each, atol=2e-6)
+    with pytest.raises(TypeError, match="a list of texts"):
+        encoder.encode("the cat")
+
+
+def test_as_a_script(dan_folder: Path, toy_use_dan: Any, tmp_path: Path) -> None:
+    printed = run([sys.executable, dan_folder / "reader.py", "the cat", "é"], cwd=tmp_path)
+    found = np.array([json.loads(line) for line in printed.splitlines()])
+    expected = by_encode(toy_use_dan.folders["float32"], ["the cat", "é"])
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def by_node(folder: Path, texts: list[str], runtime: str, tmp_path: Path) -> list[list[float]]:
+    given, answer = tmp_path / "texts.json", tmp_path / "vectors.json"
+    given.write_text(json.dumps(texts), encoding="utf-8")
+    run([NODE, "-e", JAVASCRIPT, folder, given, answer, runtime])
+    return json.loads(answer.read_text(encoding="utf-8"))
+
+
+@pytest.mark.skipif(NODE is None, reason="needs Node 18 or newer (Debian: nodejs)")
+@pytest.mark.parametrize(("runtime", "length"), [("onnx", None), ("onnx", 20), ("litert", 20)])
+def test_javascript_gives_the_ids_of_python(
+    toy_use_dan: Any, runtime: str, length: int | None, tmp_path: Path
+) -> None:
+    needs(runtime)
+    folder = tmp_path / "model"
+    to_text_model(toy_use_dan.folders["float32"], folder, runtime=runtime, length=length)
+    texts = [text for text in texts_for("use_dan") if isinstance(text, str)]
+    rows = [[*row] for row in Encoder(folder).ids(texts)]
+    padded = [row + [0] * ((length or 0) - len(row)) for row in rows]
+    assert by_node(folder, texts, runtime, tmp_path) == padded
+
+
+@pytest.mark.skipif(NODE is None, reason="needs Node 18 or newer (Debian: nodejs)")
+def test_javascript_gives_the_vectors(dan_folder: Path, toy_use_dan: Any, tmp_path: Path) -> None:
+    module = subprocess.run([NODE, "-e", 'require("onnxruntime-node")'], capture_output=True)
+    if module.returncode:
+        pytest.skip("needs onnxruntime-node (npm), found by NODE_PATH")
+    texts = [text for text in texts_for("use_dan") if isinstance(text, str)]
+    found = by_node(dan_folder, texts, "onnxruntime-node", tmp_path)
+    expected = by_encode(toy_use_dan.folders["float32"], [*texts])
+    np.testing.assert_allclose(np.array(found), expected, atol=2e-5)

@@ -1,0 +1,230 @@
+"""A folder for ONNX Runtime or LiteRT that takes text: network, tokenizer, facts and readers.
+
+`reader.py` runs it in Python without TensorFlow and without this package: it and the tokenizers
+that it needs are copies of the sources here. A USE-DAN also has `reader.mjs`, with the tokenizer of
+the page for browsers; for LiteRT only if its length is fixed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import tensorflow as tf
+
+import use_st5
+from use_st5._files import atomic_path, sole_writer
+from use_st5._imports import require
+from use_st5._loading import load_saved_model
+from use_st5._model_folder import model_folder
+from use_st5._model_manifest import ModelManifest
+from use_st5._vectors import cosine
+from use_st5.engines.int8 import sentences
+from use_st5.engines.token_ids import FramedIds, token_ids
+from use_st5.export.reader import Encoder
+from use_st5.export.replaced_folder import check_replaced_folder
+from use_st5.export.runtimes import to_litert, to_onnx
+
+Runtime = Literal["onnx", "litert"]
+
+SHORTEST = 16  # tokens of a fixed length: fewer hold no sentence
+_FACTS = "model.json"
+_NETWORKS = {"onnx": "network.onnx", "litert": "network.tflite"}
+# The kind of a tokenizer → the file that holds it.
+_TOKENIZERS = {
+    **dict.fromkeys(("ngrams", "pieces", "unigrams"), "vocabulary.txt"),
+    **dict.fromkeys(("wordpiece", "byte_pair"), "tokenizer.json"),
+}
+_PACKAGE = "use_st5_tokenizer"
+# Sources of this package that the reader imports.
+_COPIED = (
+    *("engines/farmhash.py", "engines/ptb_tokens.py", "engines/ngram_ids.py"),
+    *("engines/piece_ids.py", "tokenizers/ngram_vocabulary.py"),
+)
+_OURS = {
+    *(_FACTS, *_NETWORKS.values(), *_TOKENIZERS.values(), _PACKAGE),
+    *("reader.py", "reader.mjs", "tokenizer.mjs", "__pycache__"),
+}
+_HERE = Path(__file__).parent
+_LEAST_COSINE, _LEAST_COSINE_INT8 = 0.999, 0.99
+
+
+def to_text_model(
+    name_or_folder: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    runtime: Runtime,
+    length: int | None = None,
+    int8: bool = False,
+) -> None:
+    """Writes a folder that ONNX Runtime or LiteRT runs on texts, without TensorFlow and use_st5.
+
+    Before the folder is there, its reader encodes 504 sentences, whose vectors are compared with
+    those of the model.
+
+    Args:
+        name_or_folder: A USE-DAN, USE Transformer, BERT, RoBERTa or MPNet: its folder, or a bundled
+            model's name.
+        path: The folder to write. An older one of this kind is replaced.
+        runtime: "onnx" (needs the extra `onnx`) or "litert" (needs the extra `litert`).
+        length: Tokens that the network reads, where accelerators need a fixed shape: texts are
+            padded and cut to it, one in a call. None: any number.
+        int8: Whether matrix products are computed in int8. Vectors change.
+
+    Raises:
+        FileNotFoundError: There is no such model.
+        FileExistsError: The folder contains anything but an older one of this kind.
+        ImportError: A package of the extra is missing.
+        ValueError: The model is of another kind, the length is too short or longer than the model
+            reads, or a cosine to the model's vectors is below 0.999, with `int8` below 0.99.
+    """
+    source = model_folder(name_or_folder)
+    manifest = text_model_manifest(source, length)
+    require("onnxruntime" if runtime == "onnx" else "ai_edge_litert.interpreter", runtime)
+    with sole_writer(path):
+        check_text_model(path)
+        with atomic_path(path) as folder:
+            folder.mkdir()
+            facts = _facts(manifest, runtime, length, int8=int8)
+            _write_tokenizer(source, folder, manifest, length or facts["max_length"])
+            _write_readers(folder, facts)
+            write = to_onnx if runtime == "onnx" else to_litert
+            write(source, folder / _NETWORKS[runtime], length=length, int8=int8)
+            text = json.dumps(facts, indent=2, ensure_ascii=False)
+            (folder / _FACTS).write_text(text + "\n", encoding="utf-8")
+            _check_vectors(source, folder, int8=int8)
+
+
+def check_text_model(path: str | os.PathLike[str]) -> None:
+    """Checks that a new folder replaces nothing but an older one of this kind.
+
+    Raises:
+        FileExistsError: The folder holds anything else, or it is a file.
+    """
+    check_replaced_folder(path, _FACTS, _OURS.__contains__, "a model for a runtime")
+
+
+def text_model_manifest(folder: Path, length: int | None = None) -> ModelManifest:
+    """What the model in a folder says about itself.
+
+    Raises:
+        ValueError: It has no such tokenizer, or reads pairs, or the length is out of range.
+    """
+    manifest = ModelManifest.read(folder)
+    if manifest is None or manifest.texts > 1 or manifest.tokenizer not in _TOKENIZERS:
+        raise ValueError(
+            f"{folder}: expected a USE-DAN, USE Transformer, BERT, RoBERTa or MPNet, received "
+            f"{_kind(manifest)}. Serve it with `use-st5 serve`, or write its network alone with "
+            "use_st5.export.to_onnx or to_litert."
+        )
+    most = _max_length(manifest)
+    if length is not None and not SHORTEST <= length <= (most or length):
+        limit = f" to {most}, the most that this model reads" if most else " or more"
+        raise ValueError(
+            f"Expected a fixed length of {SHORTEST}{limit}, received {length}. Choose another."
+        )
+    return manifest
+
+
+def _kind(manifest: ModelManifest | None) -> str:
+    if manifest is None:
+        return "another SavedModel"
+    if manifest.texts > 1:
+        return "a cross-encoder"
+    return f"a model of the family {manifest.family} with the tokenizer {manifest.tokenizer!r}"
+
+
+def _max_length(manifest: ModelManifest) -> int | None:
+    """The most tokens that a model reads; None: any number."""
+    limits = (manifest.max_length, manifest.config["config"].get("max_positions"))
+    return min((each for each in limits if each), default=None)
+
+
+def _facts(
+    manifest: ModelManifest, runtime: Runtime, length: int | None, *, int8: bool
+) -> dict[str, Any]:
+    """What `model.json` says."""
+    file = _TOKENIZERS[manifest.tokenizer or ""]
+    return {
+        "format": 1,
+        "name": manifest.name,
+        "license": manifest.metadata.get("license"),
+        "languages": manifest.metadata.get("languages"),
+        "runtime": runtime,
+        "network": _NETWORKS[runtime],
+        "precision": "int8" if int8 else manifest.precision,
+        "tokenizer": manifest.tokenizer if file == "vocabulary.txt" else file,
+        "prompt": manifest.prompts.get(manifest.default_prompt_name or "", ""),
+        "dimension": manifest.dimension,
+        "max_length": _max_length(manifest),
+        "length": length,
+        "model_hash": manifest.model_hash,
+        "use_st5": use_st5.__version__,
+    }
+
+
+def _write_tokenizer(
+    source: Path, folder: Path, manifest: ModelManifest, max_tokens: int | None
+) -> None:
+    file = _TOKENIZERS[manifest.tokenizer or ""]
+    if file == "vocabulary.txt":
+        shutil.copy(source / "assets" / file, folder / file)
+        return
+    tokenizer = token_ids(manifest.tokenizer, source / "assets")
+    assert isinstance(tokenizer, FramedIds)
+    tokenizer.write(folder / file, max_tokens)
+
+
+def _write_readers(folder: Path, facts: dict[str, Any]) -> None:
+    """Copies the readers and their tokenizers, which import each other and not this package."""
+    (folder / "reader.py").write_text(_copied(_HERE / "reader.py"), encoding="utf-8")
+    if facts["tokenizer"] == "tokenizer.json":
+        return
+    (folder / _PACKAGE).mkdir()
+    (folder / _PACKAGE / "__init__.py").touch()
+    for name in _COPIED:
+        file = _HERE.parent / name
+        (folder / _PACKAGE / file.name).write_text(_copied(file), encoding="utf-8")
+    # LiteRT.js runs networks of a fixed shape only.
+    if facts["tokenizer"] == "ngrams" and (facts["runtime"] == "onnx" or facts["length"]):
+        shutil.copy(_HERE / "reader.mjs", folder)
+        script = (_HERE / "page" / "tokenizer.js").read_text(encoding="utf-8")
+        module = f"{script}\nexport {{ NGramTokenizer }};\n"
+        (folder / "tokenizer.mjs").write_text(module, encoding="utf-8")
+
+
+def _copied(file: Path) -> str:
+    """A source of this package as a file of the folder."""
+    text = file.read_text(encoding="utf-8")
+    moved = re.sub(r"from use_st5\.(?:engines|tokenizers)\.", f"from {_PACKAGE}.", text)
+    return f"# A file of use_st5 {use_st5.__version__} (Apache License 2.0).\n{moved}"
+
+
+def _check_vectors(source: Path, folder: Path, *, int8: bool) -> None:
+    """Compares the vectors of the folder with those of its source.
+
+    Raises:
+        ValueError: A cosine is too small.
+    """
+    encoder = Encoder(folder)
+    most = encoder.facts["length"]
+    given = [
+        text
+        for text, ids in zip(sentences(), encoder.ids(sentences()), strict=True)
+        if most is None or len(ids) < most
+    ]
+    prompted = tf.constant([encoder.facts["prompt"] + text for text in given])
+    expected = load_saved_model(source).signatures["serving_default"](text=prompted)["embeddings"]
+    least = float(cosine(np.asarray(expected), encoder.encode(given)).min())
+    limit = _LEAST_COSINE_INT8 if int8 else _LEAST_COSINE
+    if not least >= limit:
+        raise ValueError(
+            f"{source}: expected a cosine of {limit} or more to the model's vectors, found "
+            f"{least:.4f} among {len(given)} sentences. "
+            + ("Export in float32." if int8 else "Use backend='onnx' instead.")
+        )
