@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,20 @@ def needs(runtime: str) -> None:
         pytest.importorskip(module, reason=f"the extra `{runtime}` is not installed")
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Writes the folder of a model, once for all tests."""
+
+    @functools.cache
+    def write(source: Path, runtime: str, **how: Any) -> Path:
+        needs(runtime)
+        folder = tmp_path_factory.mktemp("exported") / "model"
+        to_text_model(source, folder, runtime=runtime, **how)
+        return folder
+
+    return write
+
+
 def run(command: list[Any], **options: Any) -> str:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
@@ -121,41 +137,39 @@ def by_encode(folder: Path, texts: list[str | bytes]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_the_vectors_are_those_of_encode(toy: Any, runtime: str, tmp_path: Path) -> None:
-    needs(runtime)
-    source = toy.folders["float32"]
-    family = json.loads((source / "use_st5.json").read_text())["family"]
-    if family == "bert":
+@pytest.mark.parametrize("name", ["use_dan", "use_transformer", "bert"])
+def test_the_vectors_are_those_of_encode(
+    exported: Any, name: str, runtime: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    if name == "bert":
         pytest.importorskip("tokenizers", reason="the extra `onnx` is not installed")
-    to_text_model(source, tmp_path / "model", runtime=runtime)
-    texts = texts_for(family)
-    found = by_reader(tmp_path / "model", texts, tmp_path)
+    source = request.getfixturevalue(f"toy_{name}").folders["float32"]
+    texts = texts_for(name)
+    found = by_reader(exported(source, runtime), texts, tmp_path)
     np.testing.assert_allclose(found, by_encode(source, texts), atol=2e-5)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("name", ["use_dan", "use_transformer"])
-def test_int8(name: str, runtime: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    needs(runtime)
-    source = request.getfixturevalue(f"toy_{name}").folders["int8"]
-    to_text_model(source, tmp_path / "model", runtime=runtime, int8=True)
-    texts = texts_for(name)
-    found = by_reader(tmp_path / "model", texts, tmp_path)
+def test_int8(exported: Any, toy_use_transformer: Any, runtime: str, tmp_path: Path) -> None:
+    source = toy_use_transformer.folders["int8"]
+    texts = texts_for("use_transformer")
+    found = by_reader(exported(source, runtime, int8=True), texts, tmp_path)
     assert cosine(found, by_encode(source, texts)).min() > 0.99
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_fixed_length_cuts_and_pads(toy_use_dan: Any, runtime: str, tmp_path: Path) -> None:
-    needs(runtime)
+def test_a_fixed_length_cuts_and_pads(
+    exported: Any, toy_use_dan: Any, runtime: str, tmp_path: Path
+) -> None:
     source = toy_use_dan.folders["float32"]
-    to_text_model(source, tmp_path / "model", runtime=runtime, length=16)
+    folder = exported(source, runtime, length=16)
     texts = ["the cat", "", "how old are you? " * 9]
     loaded = tf.saved_model.load(str(source))
     ids = loaded.preprocess(tf.constant(texts))
     assert ids.shape[1] > 16
-    found = by_reader(tmp_path / "model", [*texts], tmp_path)
+    found = by_reader(folder, [*texts], tmp_path)
     np.testing.assert_allclose(found, loaded.encode_ids(ids[:, :16]), atol=2e-5)
-    network = tmp_path / "model" / ("network.onnx" if runtime == "onnx" else "network.tflite")
+    network = folder / ("network.onnx" if runtime == "onnx" else "network.tflite")
     assert input_shape(runtime, network) == [1, 16]
 
 
@@ -171,11 +185,9 @@ def input_shape(runtime: str, network: Path) -> list[int]:
 
 
 @pytest.fixture
-def dan_folder(toy_use_dan: Any, tmp_path: Path) -> Path:
+def dan_folder(exported: Any, toy_use_dan: Any) -> Path:
     """A USE-DAN for ONNX Runtime."""
-    needs("onnx")
-    to_text_model(toy_use_dan.folders["float32"], tmp_path / "model", runtime="onnx")
-    return tmp_path / "model"
+    return exported(toy_use_dan.folders["float32"], "onnx")
 
 
 def test_in_this_process(dan_folder: Path) -> None:
@@ -203,13 +215,12 @@ def by_node(folder: Path, texts: list[str], runtime: str, tmp_path: Path) -> lis
 
 
 @pytest.mark.skipif(NODE is None, reason="needs Node 18 or newer (Debian: nodejs)")
-@pytest.mark.parametrize(("runtime", "length"), [("onnx", None), ("onnx", 20), ("litert", 20)])
+@pytest.mark.parametrize(("runtime", "length"), [("onnx", None), ("onnx", 16), ("litert", 16)])
 def test_javascript_gives_the_ids_of_python(
-    toy_use_dan: Any, runtime: str, length: int | None, tmp_path: Path
+    exported: Any, toy_use_dan: Any, runtime: str, length: int | None, tmp_path: Path
 ) -> None:
-    needs(runtime)
-    folder = tmp_path / "model"
-    to_text_model(toy_use_dan.folders["float32"], folder, runtime=runtime, length=length)
+    fixed = {} if length is None else {"length": length}
+    folder = exported(toy_use_dan.folders["float32"], runtime, **fixed)
     texts = [text for text in texts_for("use_dan") if isinstance(text, str)]
     rows = [[*row] for row in Encoder(folder).ids(texts)]
     padded = [row + [0] * ((length or 0) - len(row)) for row in rows]

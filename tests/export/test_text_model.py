@@ -20,48 +20,44 @@ def source(toy_use_dan: Any) -> Path:
     return toy_use_dan.folders["int8"]
 
 
-def test_files_and_facts(source: Path, tmp_path: Path) -> None:
-    to_text_model(source, tmp_path / "model", runtime="onnx", length=24)
+@pytest.mark.parametrize("int8", [False, True])
+def test_files_facts_and_copies(source: Path, tmp_path: Path, int8: bool) -> None:
+    import onnx
+
+    folder = tmp_path / "model"
+    to_text_model(source, folder, runtime="onnx", length=24, int8=int8)
     expected = {
         *("model.json", "network.onnx", "vocabulary.txt", "use_st5_tokenizer"),
         *("reader.py", "reader.mjs", "tokenizer.mjs"),
     }
-    assert {each.name for each in (tmp_path / "model").iterdir()} - {"__pycache__"} == expected
-    facts = json.loads((tmp_path / "model" / "model.json").read_text())
+    assert {each.name for each in folder.iterdir()} == expected
+    facts = json.loads((folder / "model.json").read_text())
     manifest = json.loads((source / "use_st5.json").read_text())
     assert facts["model_hash"] == manifest["model_hash"]
     chosen = ("format", "name", "languages", "precision", "tokenizer", "dimension", "max_length")
     assert [facts[name] for name in chosen] == [1, "toy", ["en"], "int8", "ngrams", 16, None]
     assert (facts["runtime"], facts["length"], facts["prompt"]) == ("onnx", 24, "")
+    kinds = {node.op_type for node in onnx.load(folder / "network.onnx").graph.node}
+    assert ("MatMulInteger" in kinds) is int8
+    check_imports(folder)
 
 
-def test_the_copies_import_nothing_of_this_package(source: Path, tmp_path: Path) -> None:
-    to_text_model(source, tmp_path / "model", runtime="onnx")
-    for file in (tmp_path / "model").rglob("*.py"):
+def check_imports(folder: Path) -> None:
+    """No copied source imports this package."""
+    for file in folder.rglob("*.py"):
         lines = file.read_text().splitlines()
         imported = [line for line in lines if line.lstrip().startswith(("import use", "from use"))]
         # The vocabulary is written with it, which no reader does.
         of_writing = ["        from use_st5._files import atomic_path"]
         allowed = of_writing if file.name == "ngram_vocabulary.py" else []
-        ours = [line for line in imported if "use_st5_tokenizer." not in line]
-        assert ours == allowed
-
-
-def test_int8_computes_in_int8(source: Path, tmp_path: Path) -> None:
-    import onnx
-
-    kinds = {}
-    for int8 in (False, True):
-        to_text_model(source, tmp_path / "model", runtime="onnx", int8=int8)
-        graph = onnx.load(tmp_path / "model" / "network.onnx").graph
-        kinds[int8] = {node.op_type for node in graph.node}
-    assert "MatMulInteger" in kinds[True] - kinds[False]
+        assert [line for line in imported if "use_st5_tokenizer." not in line] == allowed
 
 
 def test_an_older_folder_is_replaced_and_no_other(source: Path, tmp_path: Path) -> None:
-    for _ in range(2):
-        to_text_model(source, tmp_path / "model", runtime="onnx")
-        (tmp_path / "model" / "__pycache__").mkdir()
+    (tmp_path / "model" / "__pycache__").mkdir(parents=True)
+    (tmp_path / "model" / "model.json").write_text("older")
+    to_text_model(source, tmp_path / "model", runtime="onnx")
+    assert json.loads((tmp_path / "model" / "model.json").read_text())["format"] == 1
     (tmp_path / "model" / "notes.txt").write_text("mine")
     with pytest.raises(FileExistsError, match=r"Found notes\.txt"):
         to_text_model(source, tmp_path / "model", runtime="onnx")
@@ -71,13 +67,14 @@ def test_an_older_folder_is_replaced_and_no_other(source: Path, tmp_path: Path) 
         check_text_model(tmp_path / "other")
 
 
-@pytest.mark.parametrize("int8", [False, True])
 def test_other_vectors_are_refused(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, int8: bool
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_model, "_LEAST_COSINE_INT8" if int8 else "_LEAST_COSINE", 1.1)
-    with pytest.raises(ValueError, match=r"expected a cosine of 1\.1 or more .* found \d"):
-        to_text_model(source, tmp_path / "model", runtime="onnx", int8=int8)
+    monkeypatch.setattr(text_model, "sentences", lambda: ["The cat sat.", "What is the mat?"])
+    run = text_model.Encoder.encode
+    monkeypatch.setattr(text_model.Encoder, "encode", lambda *given: run(*given)[::-1])
+    with pytest.raises(ValueError, match=r"a cosine of 0\.999 or more .* found .* among 2 sent"):
+        to_text_model(source, tmp_path / "model", runtime="onnx")
     assert not [*tmp_path.iterdir()]
 
 
