@@ -14,7 +14,7 @@ from tests.engines.fuzzed import every_code_point, fuzzed_texts
 from tests.tokenizers.real_sentences import real_sentences
 from use_st5._bundled import bundled_folder
 from use_st5.convert.tokenizer_files import MPNET_TOKENS
-from use_st5.engines.token_ids import token_ids
+from use_st5.engines.token_ids import FramedIds, token_ids
 from use_st5.tokenizers.added_tokens import AddedToken
 from use_st5.tokenizers.byte_level_words import byte_letters
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
@@ -79,8 +79,21 @@ def check(made: Any, kind: str, folder: Path, texts: list[str]) -> None:
             batch = texts[start : start + 2000]
             graph = made.padded(tf.constant(batch), limit).numpy()
             expected = [np.trim_zeros(row, "b").tolist() for row in graph]
-            for text, one, other in zip(batch, ours.ids(batch, limit), expected, strict=True):
+            found = ours.ids(batch, limit)
+            for text, one, other in zip(batch, found, expected, strict=True):
                 assert one == other, repr(text)
+            if isinstance(ours, FramedIds):
+                assert by_tokenizers(ours, folder / "tokenizer.json", batch, limit) == found
+
+
+def by_tokenizers(
+    ours: FramedIds, file: Path, texts: list[str], limit: int | None
+) -> list[list[int]]:
+    """The ids of the file that is written for the package tokenizers."""
+    from tokenizers import Tokenizer
+
+    ours.write(file, limit)
+    return [each.ids for each in Tokenizer.from_file(str(file)).encode_batch_fast(texts)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from use_st5.tokenizers import ngram_vocabulary
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
 VOCABULARY = NGramVocabulary(
@@ -68,6 +69,14 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(ValueError, match="to begin with '<use_st5 n-gram vocabulary 1>'"):
             NGramVocabulary.load(path)
+
+
+def test_a_huge_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "vocabulary.txt"
+    VOCABULARY.save(path)
+    monkeypatch.setattr(ngram_vocabulary, "_LARGEST_FILE", 99)
+    with pytest.raises(ValueError, match=r"vocabulary.txt: expected up to 99 bytes, received 1"):
+        NGramVocabulary.load(path)
 
 
 def test_cut_and_altered_files_are_refused(tmp_path: Path) -> None:
