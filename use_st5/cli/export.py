@@ -246,7 +246,6 @@ def _sole_runtime(
         FileExistsError: It is there and `overwrite` is False, or holds anything else.
         ValueError: It is remote, or the model has no reader or not this length.
     """
-    start_tensorflow()
     from use_st5.export.text_model import check_text_model, text_model_manifest
 
     text_model_manifest(source, length)
@@ -266,6 +265,7 @@ def _write_runtime(
     length: int | None,
 ) -> None:
     """Writes the folder of `--onnx` or `--litert`."""
+    start_tensorflow()
     from use_st5.export.text_model import to_text_model
 
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:

@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import tensorflow as tf
 
 import use_st5
 from use_st5._files import atomic_path, sole_writer
 from use_st5._imports import require
-from use_st5._loading import load_saved_model
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest
 from use_st5._vectors import cosine
@@ -28,7 +26,6 @@ from use_st5.engines.int8 import sentences
 from use_st5.engines.token_ids import FramedIds, token_ids
 from use_st5.export.reader import Encoder
 from use_st5.export.replaced_folder import check_replaced_folder
-from use_st5.export.runtimes import to_litert, to_onnx
 
 Runtime = Literal["onnx", "litert"]
 
@@ -85,6 +82,9 @@ def to_text_model(
     """
     source = model_folder(name_or_folder)
     manifest = text_model_manifest(source, length)
+    # Not above: a model or a folder is refused without waiting for TensorFlow.
+    from use_st5.export.runtimes import to_litert, to_onnx
+
     require("onnxruntime" if runtime == "onnx" else "ai_edge_litert.interpreter", runtime)
     with sole_writer(path):
         check_text_model(path)
@@ -211,6 +211,10 @@ def _check_vectors(source: Path, folder: Path, *, int8: bool) -> None:
     Raises:
         ValueError: A cosine is too small.
     """
+    import tensorflow as tf
+
+    from use_st5._loading import load_saved_model
+
     encoder = Encoder(folder)
     most = encoder.facts["length"]
     given = [
