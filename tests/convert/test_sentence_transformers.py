@@ -148,7 +148,8 @@ def test_other_modules_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("StaticEmbedding", "StaticEmbedding is not read: it averages a table .* use a USE-DAN"),
+        ("StaticEmbedding", "or StaticEmbedding, and perhaps Normalize; found Transformer, Pool"),
+        ("WordEmbeddings", "WordEmbeddings is not read: it averages word vectors; .* use a USE-D"),
         ("WeightedLayerPooling", "it mixes the outputs of several layers; give a model without"),
         ("Dropout", "module Dropout is not read: .* remove its entry from modules.json"),
         ("Router", "module Router is not read: .* give the folder of one"),
@@ -159,6 +160,28 @@ def test_another_module_is_named(tmp_path: Path, kind: str, message: str) -> Non
     write(tmp_path, "Transformer", "Pooling", kind)
     with pytest.raises(ValueError, match=message):
         read_modules(tmp_path)
+
+
+def test_a_static_embedding_stands_alone_or_before_the_normalisation(tmp_path: Path) -> None:
+    for kinds, stated, limit in (
+        (("StaticEmbedding",), {}, None),
+        (("StaticEmbedding", "Normalize"), {"truncation": None, "model": {}}, None),
+        (("StaticEmbedding",), {"truncation": {"max_length": 8, "direction": "Right"}}, 10),
+    ):
+        write(tmp_path, *kinds)
+        write_json(tmp_path / "StaticEmbedding" / "tokenizer.json", stated)
+        modules = read_modules(tmp_path)
+        assert modules.static
+        assert (modules.pooling, modules.max_length) == ("mean", limit)
+        assert modules.normalize == (len(kinds) == 2)
+    truncation = {"max_length": 8, "direction": "Left"}
+    write_json(tmp_path / "StaticEmbedding" / "tokenizer.json", {"truncation": truncation})
+    with pytest.raises(ValueError, match=r"tokenizer.json: .*direction"):
+        read_modules(tmp_path)
+    for others in (("StaticEmbedding", "Dense"), ("StaticEmbedding", "Pooling")):
+        write(tmp_path, *others)
+        with pytest.raises(ValueError, match=f"Normalize; found {', '.join(others)}"):
+            read_modules(tmp_path)
 
 
 def test_every_module_of_sentence_transformers_is_known() -> None:

@@ -71,7 +71,7 @@ def test_the_bundled_model() -> None:
 
 
 def test_which_families_have_an_engine() -> None:
-    without = {"cross_encoder", "kerashub", "modernbert", "saved_model"}
+    without = {"cross_encoder", "kerashub", "modernbert", "saved_model", "static_embedding"}
     assert {"use_dan", *FAMILIES} == {*family._OWN} - without
 
 

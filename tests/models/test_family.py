@@ -143,7 +143,7 @@ def test_a_checkpoint_that_no_family_reads_is_named(name: str, said: str) -> Non
     checkpoint = Checkpoint(
         where=Path("here"), format="Hugging Face", source=source, settings=settings
     )
-    known = "MPNet, ModernBERT, BERT, DistilBERT, RoBERTa, XLM-RoBERTa, T5 and mT5"
+    known = "MPNet, ModernBERT, BERT, DistilBERT, RoBERTa, XLM-RoBERTa, T5, mT5 and StaticEmbedding"
     expected = f"here: this is {said}; use_st5 reads {known}."
     with pytest.raises(ValueError, match=re.escape(expected)):
         family_that_knows(checkpoint, None)
@@ -154,6 +154,7 @@ def test_the_list_of_families() -> None:
         "bert",
         "modernbert",
         "mpnet",
+        "static_embedding",
         "t5",
         "use_dan",
         "use_transformer",

@@ -31,6 +31,7 @@ from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import families
 from use_st5.models.modernbert.model import ModernBertConfig, SentenceModernBert
 from use_st5.models.mpnet.model import MPNetConfig, SentenceMPNet
+from use_st5.models.static_embedding.model import StaticEmbedding
 from use_st5.models.t5.model import T5, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.models.use_dan.model import USEDAN, USEDANConfig
@@ -69,6 +70,7 @@ ENCODERS: dict[str, Callable[[], keras.Model]] = {
         ModernBertConfig(SIZE, 2, 8, 16, 2, local_window=2, dropout=0.1)
     ),
     "mpnet": lambda: SentenceMPNet(MPNetConfig(SIZE, 1, 8, 16, 2, relative_buckets=8)),
+    "static_embedding": lambda: StaticEmbedding(SIZE, 16),
     "bert cls": lambda: SentenceBert(BERT, pooling="cls"),
     "bert max": lambda: SentenceBert(BERT, pooling="max"),
 }

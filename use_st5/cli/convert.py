@@ -21,12 +21,12 @@ HELP = manual(
     """Turn a checkpoint of a BERT, MPNet, T5 or their like into a sentence encoder of strings.
 
     The format of SOURCE is detected. It may be: a folder of sentence-transformers (modules.json;
-    such as all-mpnet-base-v2 or sentence-t5-base); a folder of Hugging Face with a BERT,
-    DistilBERT, RoBERTa, XLM-RoBERTa, MPNet, ModernBERT, T5, T5 1.1 or mT5 (config.json and
-    safetensors); a T5X checkpoint of a T5 or a dual encoder (a folder checkpoint_N or one file); a
-    TensorFlow checkpoint (model.ckpt-N) of a T5 of Mesh TensorFlow or the Model Garden; the folder
-    of the original BERT (bert_config.json, vocab.txt, bert_model.ckpt); a BERT of the Model Garden,
-    with vocab.txt beside it.
+    such as all-mpnet-base-v2, sentence-t5-base or static-retrieval-mrl-en-v1); a folder of Hugging
+    Face with a BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet, ModernBERT, T5, T5 1.1 or mT5
+    (config.json and safetensors); a T5X checkpoint of a T5 or a dual encoder (a folder checkpoint_N
+    or one file); a TensorFlow checkpoint (model.ckpt-N) of a T5 of Mesh TensorFlow or the Model
+    Garden; the folder of the original BERT (bert_config.json, vocab.txt, bert_model.ckpt); a BERT
+    of the Model Garden, with vocab.txt beside it.
 
     SOURCE may also be a name: hf://ORG/NAME or hf://ORG/NAME@REVISION for Hugging Face's hub,
     kaggle://… for Kaggle Models, or the URL of an archive. It is downloaded once. From a checkpoint

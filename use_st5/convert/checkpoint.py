@@ -36,11 +36,11 @@ class Checkpoint:
     Attributes:
         where: Its folder, file or prefix.
         format: Whose it is.
-        source: Its tensors by name; of sentence-transformers those of the Transformer.
+        source: Its tensors by name; of sentence-transformers those of the first module.
         folder: Where `config.json` and the vocabulary lie; None: the format has neither.
-        settings: The content of `config.json`; beside a TensorFlow checkpoint that of
-            `bert_config.json`, and the `model_type` "bert".
-        modules: What follows the Transformer in a folder of sentence-transformers.
+        settings: The content of `config.json`, which a StaticEmbedding lacks; beside a TensorFlow
+            checkpoint that of `bert_config.json`, and the `model_type` "bert".
+        modules: The modules of a folder of sentence-transformers.
     """
 
     where: Path
@@ -129,6 +129,14 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     path = Path(path)
     if (path / MODULES).is_file():
         modules = read_modules(path)
+        if modules.static:
+            return Checkpoint(
+                where=path,
+                format="sentence-transformers",
+                source=SafetensorsSource(modules.transformer),
+                folder=modules.transformer,
+                modules=modules,
+            )
         return _of_folder(path, modules.transformer, modules)
     if (path / CONFIG).is_file():
         return _of_folder(path, path)

@@ -7,23 +7,22 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import keras
 import msgspec
 
-from use_st5._records import InnerPath, Positive, read_record
+from use_st5._records import LIMIT, InnerPath, Positive, read_record
 from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.weights import Target, WeightSource, assign_weights, check_shapes
 
 MODULES = "modules.json"
-_READ = ("Transformer", "Pooling", "Dense", "LayerNorm", "Normalize")
+_READ = ("Transformer", "Pooling", "Dense", "LayerNorm", "Normalize", "StaticEmbedding")
 # Each kind by its first letter.
-_ORDER = re.compile("TP[DL]*N?")
+_ORDER = re.compile("TP[DL]*N?|SN?")
 _STUDENT = "for such speed use a USE-DAN, such as use_dan_en"
 # The other modules of sentence-transformers, and what to do about each.
 _UNREAD = {
-    "StaticEmbedding": f"it averages a table of tokens without a Transformer; {_STUDENT}",
     "WordEmbeddings": f"it averages word vectors; {_STUDENT}",
     "WordWeights": f"it weights word vectors; {_STUDENT}",
     "BoW": f"it counts words; {_STUDENT}",
@@ -40,6 +39,8 @@ _UNREAD = {
     "SparseAutoEncoder": "sparse encoders are not read; give a dense one",
 }
 _LONGEST = 2**31 - 1
+# Bytes of a tokenizer.json, which holds a vocabulary.
+_TOKENIZER_LIMIT = 2**26
 _KERNEL, _BIAS = "linear.weight", "linear.bias"
 _SCALE, _SHIFT = "norm.weight", "norm.bias"
 _VECTOR = "sentence_embedding"
@@ -128,15 +129,15 @@ class SentenceModules:
     """The modules of `modules.json`.
 
     Attributes:
-        transformer: The folder of the Transformer.
+        transformer: The folder of the first module: of the Transformer, or of the table.
         pooling: "mean", "cls", "max", "mean_sqrt_len", "weightedmean", "lasttoken", several with
-            "+"; None: a cross-encoder, which is
-            a Transformer alone.
+            "+"; None: a cross-encoder, which is a Transformer alone.
         pooling_file: Where that is said.
         behind_pooling: The dense layers and layer norms, the first one first.
         normalize: Whether vectors are scaled to length 1 at the end.
         max_length: Tokens that are read of a text, special ones included; None: not said.
         lower_case: Whether texts are made small letters, whatever the tokenizer does.
+        static: Whether the first module is a StaticEmbedding, a table without a Transformer.
     """
 
     transformer: Path
@@ -146,6 +147,7 @@ class SentenceModules:
     normalize: bool
     max_length: int | None
     lower_case: bool = False
+    static: bool = False
 
 
 class _Module(msgspec.Struct):
@@ -176,12 +178,22 @@ class _Tokenizer(msgspec.Struct):
     model_max_length: float | None = None
 
 
+class _Truncation(msgspec.Struct):
+    max_length: Positive
+    direction: Literal["Right"] = "Right"
+
+
+class _WholeTokenizer(msgspec.Struct):
+    truncation: _Truncation | None = None
+
+
 def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     """Reads which modules a folder has and what they are set to.
 
     Expected are a Transformer, the pooling, and where there are any dense layers, layer norms and
     the normalisation (`modules.json`, `1_Pooling`, `2_Dense`, `3_Normalize`); or a Transformer that
-    classifies sequences, alone: a cross-encoder.
+    classifies sequences, alone: a cross-encoder; or a StaticEmbedding, which pools by itself, and
+    perhaps the normalisation.
 
     Args:
         folder: The folder with `modules.json`.
@@ -197,6 +209,8 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
         return cross
     _refuse_others(path, kinds)
     homes = [path.parent / entry.path for entry in entries]
+    if kinds[0] == "StaticEmbedding":
+        return _static_embedding(path, homes[0], normalize=len(kinds) > 1)
     readers: dict[str, Callable[[Path], DenseModule | NormModule]]
     readers = {"Dense": _dense, "LayerNorm": _layer_norm}
     pooling_file = homes[1] / "config.json"
@@ -230,8 +244,24 @@ def _refuse_others(path: Path, kinds: list[str]) -> None:
     if not _ORDER.fullmatch("".join(kind[0] for kind in kinds)):
         raise ValueError(
             f"{path}: expected Transformer, Pooling, and perhaps Dense or LayerNorm, and Normalize "
-            f"at the end; found {', '.join(kinds) or 'nothing'}. Give a model of these modules."
+            "at the end; or StaticEmbedding, and perhaps Normalize; found "
+            f"{', '.join(kinds) or 'nothing'}. Give a model of these modules."
         )
+
+
+def _static_embedding(path: Path, folder: Path, *, normalize: bool) -> SentenceModules:
+    """A table, whose tokenizer alone may cut texts; special tokens are not counted there."""
+    tokenizer = _read(folder / "tokenizer.json", _WholeTokenizer, limit=_TOKENIZER_LIMIT)
+    cut = tokenizer.truncation
+    return SentenceModules(
+        transformer=folder,
+        pooling="mean",
+        pooling_file=path,
+        behind_pooling=(),
+        normalize=normalize,
+        max_length=None if cut is None else cut.max_length + 2,
+        static=True,
+    )
 
 
 def _cross_encoder(folder: Path) -> SentenceModules | None:
@@ -304,6 +334,6 @@ def _layer_norm(folder: Path) -> NormModule:
     return NormModule(where=path, width=width, source=SafetensorsSource(folder))
 
 
-def _read(path: Path, kind: type[Kind]) -> Kind:
+def _read(path: Path, kind: type[Kind], *, limit: int = LIMIT) -> Kind:
     remedy = "Save the model again (sentence-transformers: model.save(folder))."
-    return read_record(path, kind, remedy=remedy)
+    return read_record(path, kind, remedy=remedy, limit=limit)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from use_st5.models.modernbert.model import SentenceModernBert as SentenceModernBert
     from use_st5.models.mpnet.model import MPNetConfig as MPNetConfig
     from use_st5.models.mpnet.model import SentenceMPNet as SentenceMPNet
+    from use_st5.models.static_embedding.model import StaticEmbedding as StaticEmbedding
     from use_st5.models.t5.model import T5 as T5
     from use_st5.models.t5.model import T5Config as T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5 as SentenceT5

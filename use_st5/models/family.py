@@ -26,6 +26,7 @@ _OWN = {
     "modernbert": "use_st5.models.modernbert.family",
     "bert": "use_st5.models.bert.family",
     "t5": "use_st5.models.t5.family",
+    "static_embedding": "use_st5.models.static_embedding.family",
     "use_dan": "use_st5.models.use_dan.family",
     "use_transformer": "use_st5.models.use_transformer.family",
     "saved_model": "use_st5.models.saved_model.family",

@@ -117,18 +117,40 @@ def counted(
     Returns:
         int32 `[batch]`.
     """
+    return summed(text, number, tf.zeros([tf.shape(text)[0]], tf.int32), keep_spaces=keep_spaces)
+
+
+def summed(
+    text: tf.Tensor,
+    sums: Callable[[tf.Tensor], tf.Tensor],
+    zeros: tf.Tensor,
+    *,
+    keep_spaces: bool = False,
+) -> tf.Tensor:
+    """Adds up what the tokens of texts have, of long texts a block at a time.
+
+    Args:
+        text: string `[batch]`.
+        sums: string `[texts]` → numbers `[texts, ...]`, the sums over the tokens of each.
+        zeros: `[batch, ...]`, in whose dtype the sums of the blocks are added.
+        keep_spaces: Whether a space is a part of the token behind it, not a mere separator.
+
+    Returns:
+        Of the shape and the dtype of `zeros`.
+    """
     batch = tf.shape(text)[0]
 
     def read(pieces: tf.Tensor, rows: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor]:
-        return (total + tf.math.unsorted_segment_sum(number(pieces), rows, batch),)
+        more = tf.math.unsorted_segment_sum(sums(pieces), rows, batch)
+        return (total + tf.cast(more, total.dtype),)
 
     def of_long() -> tf.Tensor:
         pieces, positions = cut(as_utf8(text), between=_PLAIN)
         if keep_spaces:
             pieces = tf.strings.join([tf.where(positions[:, 1] > 0, " ", ""), pieces])
-        return fold(read, (tf.zeros([batch], tf.int32),), pieces, positions[:, 0])[0]
+        return fold(read, (zeros,), pieces, positions[:, 0])[0]
 
-    return tf.cond(are_long(text), of_long, lambda: number(text))
+    return tf.cond(are_long(text), of_long, lambda: tf.cast(sums(text), zeros.dtype))
 
 
 def as_utf8(text: tf.Tensor) -> tf.Tensor:

@@ -1,0 +1,132 @@
+"""StaticEmbeddings of sentence-transformers, with random weights, from strings."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import use_st5
+from tests.fake_hub import contents, fake_hub
+from tests.tokenizers.test_added_tokens import modernbert
+from tests.tokenizers.test_framed_sentencepiece_tokenizer import whole
+from use_st5.models.static_embedding.model import StaticEmbedding
+from use_st5.tokenizers.long_texts import LONG_BYTES
+from use_st5.trainable_encoder import TrainableEncoder
+
+pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
+transformers = pytest.importorskip("transformers")
+peers = pytest.importorskip("sentence_transformers")
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "##s", "é", "今", "."]
+TEXTS = ["the cat sat.", "", "  ", "A CAT sats", "the " * 60, "dogs", "é 今日", "Cats. "]
+
+
+def bert(folder: Path, words: list[str] = WORDS) -> Any:
+    """The tokenizer of a BERT."""
+    path = folder / "words.txt"
+    path.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    return transformers.BertTokenizerFast(str(path)).backend_tokenizer
+
+
+def saved(folder: Path, tokenizer: Any, *, normalize: bool = False) -> Any:
+    """A model with random weights and prompts, written to a folder."""
+    torch.manual_seed(0)
+    modules = importlib.import_module("sentence_transformers.sentence_transformer.modules")
+    chain = [modules.StaticEmbedding(tokenizer, embedding_dim=6)]
+    chain += [modules.Normalize()] if normalize else []
+    model = peers.SentenceTransformer(modules=chain, device="cpu", prompts={"query": "the cat "})
+    model.save(str(folder))
+    return model
+
+
+def check(peer: Any, folder: Path, texts: list[str]) -> None:
+    """The vectors of the folder are the peer's, also those of its SavedModels."""
+    expected = peer.encode(texts)
+    encoder = TrainableEncoder.load(folder)
+    assert isinstance(encoder.model, StaticEmbedding)
+    np.testing.assert_allclose(encoder.encode(texts), expected, atol=1e-5)
+    for precision, atol in (("float32", 1e-5), ("int8", 0.02 * np.abs(expected).max())):
+        encoder.export(folder / precision, precision=precision)
+        exported = use_st5.load(folder / precision)
+        found = exported.encode(texts, on_truncation="ignore")
+        np.testing.assert_allclose(found, expected, atol=atol)
+        assert np.ptp(found, axis=0).max() > 0.1
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_vectors_from_strings(tmp_path: Path, normalize: bool) -> None:
+    peer = saved(tmp_path, bert(tmp_path), normalize=normalize)
+    check(peer, tmp_path, TEXTS)
+    exported = use_st5.load(tmp_path / "float32")
+    # The mean of no rows: sentence-transformers gives zeros, too.
+    for empty in ("", " \n"):
+        np.testing.assert_array_equal(exported.encode(empty), np.zeros(6))
+        np.testing.assert_array_equal(peer.encode(empty), np.zeros(6))
+    found, expected = (each.encode_query(TEXTS) for each in (exported, peer))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert exported.max_length is None
+
+
+def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("huggingface_hub", reason="the extra `hub-models` is not installed")
+    peer = saved(tmp_path / "model", bert(tmp_path), normalize=True)
+    with fake_hub(tmp_path, monkeypatch) as hub:
+        hub.add("org/static", contents(tmp_path / "model"))
+        found = use_st5.load("hf://org/static").encode(TEXTS)
+    np.testing.assert_allclose(found, peer.encode(TEXTS), atol=1e-5)
+
+
+def test_texts_are_cut_where_the_tokenizer_does(tmp_path: Path) -> None:
+    tokenizer = bert(tmp_path)
+    tokenizer.enable_truncation(3)
+    peer = saved(tmp_path, tokenizer)
+    check(peer, tmp_path, [*TEXTS, "the cat sat " + "cat " * LONG_BYTES])
+    assert use_st5.load(tmp_path / "float32").truncated(TEXTS).tolist() == [0, 3, 4]
+
+
+def test_padding_need_not_be_the_first_word(tmp_path: Path) -> None:
+    words = [*WORDS[5:8], *WORDS[:5], *WORDS[8:]]
+    check(saved(tmp_path, bert(tmp_path, words)), tmp_path, TEXTS)
+
+
+@pytest.mark.parametrize("content", [whole, modernbert])
+def test_other_tokenizers(tmp_path: Path, content: Any) -> None:
+    """Of an XLM-RoBERTa and of a ModernBERT; a long text is read in blocks."""
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content()), encoding="utf-8")
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_file=str(tmp_path / "tokenizer.json")
+    )
+    peer = saved(tmp_path, tokenizer)
+    check(peer, tmp_path, [*TEXTS, "The cat  sat, café ½", "a" * 150])
+    texts = [TEXTS[0], "the cat " * (LONG_BYTES // 4)]
+    found = use_st5.load(tmp_path / "float32").encode(texts)
+    table = peer[0].embedding.weight.detach().numpy().astype(np.float64)
+    rows = [each.ids for each in peer[0].tokenizer.encode_batch(texts, add_special_tokens=False)]
+    np.testing.assert_allclose(found, [table[ids].mean(axis=0) for ids in rows], atol=1e-5)
+    # It adds up so many rows in float32.
+    np.testing.assert_allclose(found, peer.encode(texts), atol=1e-3)
+
+
+def test_names_of_model2vec_and_other_tensors(tmp_path: Path) -> None:
+    peer = saved(tmp_path, bert(tmp_path))
+    (path,) = tmp_path.rglob("model.safetensors")
+    (table,) = load_file(path).values()
+    save_file({"embeddings": table}, path)
+    found = TrainableEncoder.load(tmp_path).encode(TEXTS)
+    np.testing.assert_allclose(found, peer.encode(TEXTS), atol=1e-5)
+    for others in ({"mapping": np.arange(12)}, {"weights": np.ones(12, np.float32)}):
+        save_file({"embeddings": table, **others}, path)
+        with pytest.raises(ValueError, match=r"expected one table, embedding.weight or embeddings"):
+            TrainableEncoder.load(tmp_path)
+    save_file({"embedding.weight": table[:-1]}, path)
+    with pytest.raises(ValueError, match=r"at most 11 pieces, the rows of the table; it has 12"):
+        TrainableEncoder.load(tmp_path)
+    with pytest.raises(ValueError, match=r"expected no pooling as an argument"):
+        TrainableEncoder.load(tmp_path, pooling="mean")

@@ -1,0 +1,1 @@
+"""StaticEmbedding of sentence-transformers: the mean of the rows of a token table."""

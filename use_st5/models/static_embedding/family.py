@@ -1,0 +1,124 @@
+"""The family of StaticEmbedding: tokenizers, checkpoints, precisions and graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import tensorflow as tf
+
+from use_st5.convert.checkpoint import Checkpoint
+from use_st5.export.embedding_tables import stored_table
+from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of
+from use_st5.models.bert.family import read_framed_tokenizer
+from use_st5.models.family import Family
+from use_st5.models.static_embedding.checkpoint import read_static_embedding, table_shape
+from use_st5.models.static_embedding.model import FRAME, StaticEmbedding
+from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from use_st5.tokenizers.framed_sentencepiece_tokenizer import FramedSentencePieceTokenizer
+from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
+from use_st5.tokenizers.long_texts import beginnings, summed
+from use_st5.tokenizers.tokenizer import Tokenizer
+from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
+
+_LABEL = "StaticEmbedding"
+_TOKENIZERS = (WordPieceTokenizer, BytePairTokenizer, FramedSentencePieceTokenizer)
+
+
+class StaticEmbeddingFamily(Family):
+    """The mean of a text's rows in a table (`StaticEmbedding`), of texts of any length."""
+
+    name = "static_embedding"
+    model_types = (StaticEmbedding,)
+    presets: ClassVar = {}
+    tokenizers: ClassVar = {each.kind: each for each in _TOKENIZERS}
+    precisions = ("float32", "int8")
+    poolings = ("mean",)
+    reads = (_LABEL,)
+    # Those of a USE-DAN, whose table is averaged, too.
+    learning_rates: ClassVar = {
+        **{"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
+        **{"labels": 1e-3, "inference": 1e-3},
+    }
+
+    def graph(
+        self,
+        model: StaticEmbedding,
+        tokenizer: Tokenizer,
+        *,
+        precision: str,
+        max_length: int | None,
+    ) -> EncoderGraph:
+        """The graph whose texts are never padded; the special tokens are not looked up."""
+        if not isinstance(tokenizer, FramedTokenizer):
+            raise ValueError(
+                "A StaticEmbedding reads through a FramedTokenizer, such as WordPieceTokenizer. "
+                f"Received: {type(tokenizer).__name__}"
+            )
+        table = stored_table(model.embedding.embeddings, precision)
+        room = None if max_length is None else max_length - FRAME
+
+        def flat(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            pieces = tokenizer.pieces(text if room is None else beginnings(text, room))
+            pieces = pieces if room is None else pieces[:, :room]
+            return pieces.values, pieces.value_rowids()
+
+        ids_of = graph_of(flat, TEXTS[1])
+
+        def sums(text: tf.Tensor) -> tf.Tensor:
+            """Of each text the sum of its rows, and how many they are."""
+            ids, rows = ids_of(text)
+            parts = (table.lookup(ids), tf.ones([tf.size(ids), 1]))
+            found = [tf.math.unsorted_segment_sum(each, rows, tf.size(text)) for each in parts]
+            return tf.concat(found, axis=1)
+
+        def embed_text(text: tf.Tensor, training: bool) -> tf.Tensor:
+            if training or room is not None:
+                total = sums(text)
+            else:  # Of a long text all rows would be in memory at once; there may be millions.
+                zeros = tf.zeros([tf.size(text), model.dimension + 1], tf.float64)
+                total = summed(text, sums, zeros, keep_spaces=tokenizer.keeps_spaces)
+            mean = total[:, :-1] / tf.maximum(total[:, -1:], 1)
+            return model.scaled(tf.cast(mean, tf.float32))
+
+        return EncoderGraph.of_model(
+            model,
+            tokenizer,
+            table,
+            max_length=max_length,
+            embed_text=embed_text,
+            embed_ids=lambda ids, training: model.encode_embedded(table.lookup(ids), ids),
+            preprocess=graph_of(lambda text: tokenizer.padded(text, max_length), TEXTS[1]),
+        )
+
+    def knows(self, checkpoint: Checkpoint) -> bool:
+        """Whether a folder of sentence-transformers has the module StaticEmbedding."""
+        return checkpoint.modules is not None and checkpoint.modules.static
+
+    def read(
+        self,
+        checkpoint: Checkpoint,
+        *,
+        pooling: str | None = None,
+        vocabulary: Path | None = None,
+        dtype: Any = None,
+        on_tensor: Callable[[str], None] = lambda name: None,
+    ) -> tuple[StaticEmbedding, FramedTokenizer]:
+        """The table and its tokenizer."""
+        checkpoint.pooling(pooling)  # which it refuses
+        rows, _ = table_shape(checkpoint)
+        tokenizer = read_framed_tokenizer(
+            dataclasses.replace(checkpoint, settings={"vocab_size": rows}),
+            _LABEL,
+            _TOKENIZERS,
+            vocabulary,
+        )
+        model = read_static_embedding(
+            checkpoint, padding=tokenizer.padding_id, dtype=dtype, on_tensor=on_tensor
+        )
+        return model, tokenizer
+
+
+FAMILY = StaticEmbeddingFamily()
