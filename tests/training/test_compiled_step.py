@@ -220,8 +220,8 @@ def test_every_family_and_every_loss_is_here() -> None:
     public = {getattr(losses, name) for name in losses.__all__ if name.endswith("Loss")}
     assert public - {TaskLoss, VectorLoss} == tried - {SpanCorruptionLoss}  # of an experiment
     # A cross-encoder is tried with the losses of pairs. The graph of a SavedModel of another origin
-    # is not ours to compile.
-    others = {"cross_encoder", "saved_model"}
+    # is not ours to compile, nor are the networks of KerasHub, an extra.
+    others = {"cross_encoder", "kerashub", "saved_model"}
     # Other tests of this process may have registered families of their own.
     ours = {n for n, each in families().items() if type(each).__module__.startswith("use_st5.")}
     assert {name.split()[0] for name in ENCODERS} | others >= ours
