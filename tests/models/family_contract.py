@@ -8,6 +8,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import pytest
 
 import use_st5
 from use_st5.cross_encoder import CrossEncoder
@@ -30,6 +31,46 @@ import tensorflow_hub as hub
 
 print(np.asarray(hub.load(sys.argv[1])(sys.argv[2:])).tolist())
 """
+
+
+class FamilyContract:
+    """The tests of a family, for a subclass in a module that has a fixture `encoder`.
+
+    Attributes:
+        name: Of the family.
+        adapted: How many layers of the encoder get an adapter.
+    """
+
+    name: str
+    adapted: int
+
+    def test_it_is_adapted(self, encoder: TrainableEncoder) -> None:
+        check_adapters(encoder, layers=self.adapted)
+
+    @pytest.mark.end_to_end
+    def test_it_is_trained(self, encoder: TrainableEncoder) -> None:
+        check_training(encoder)
+
+    @pytest.mark.parametrize(
+        "precision", ["int8", pytest.param("float32", marks=pytest.mark.end_to_end)]
+    )
+    def test_it_is_exported(
+        self, encoder: TrainableEncoder, precision: str, tmp_path: Path
+    ) -> None:
+        assert family_of(encoder.model).name == self.name
+        check_export(encoder, precision, tmp_path / precision)
+
+    @pytest.mark.end_to_end
+    def test_it_compares_pairs(self, encoder: TrainableEncoder, tmp_path: Path) -> None:
+        check_cross_encoder(encoder, tmp_path / "judge")
+
+    @pytest.mark.end_to_end
+    @pytest.mark.process
+    def test_a_fresh_process_loads_it(
+        self, encoder: TrainableEncoder, tmp_path: Path, fresh_python: Callable[..., str]
+    ) -> None:
+        pytest.importorskip("tensorflow_hub", reason="the extra `hub` is not installed")
+        check_fresh_process(encoder, tmp_path / "model", fresh_python)
 
 
 def check_training(encoder: TrainableEncoder) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.models import family_contract as contract
+from tests.models.family_contract import FamilyContract
 from tests.models.modernbert.test_model import built
 from tests.tokenizers.test_added_tokens import modernbert, write
 from use_st5.convert.tokenizer_files import read_tokenizer
@@ -21,31 +20,6 @@ def encoder(tmp_path: Path) -> TrainableEncoder:
     return TrainableEncoder(built(), read_tokenizer(write(tmp_path, modernbert())))
 
 
-def test_it_is_adapted(encoder: TrainableEncoder) -> None:
-    contract.check_adapters(encoder, layers=14)
-
-
-@pytest.mark.end_to_end
-def test_it_is_trained(encoder: TrainableEncoder) -> None:
-    contract.check_training(encoder)
-
-
-@pytest.mark.parametrize(
-    "precision", ["int8", pytest.param("float32", marks=pytest.mark.end_to_end)]
-)
-def test_it_is_exported(encoder: TrainableEncoder, precision: str, tmp_path: Path) -> None:
-    contract.check_export(encoder, precision, tmp_path / precision)
-
-
-@pytest.mark.end_to_end
-def test_it_compares_pairs(encoder: TrainableEncoder, tmp_path: Path) -> None:
-    contract.check_cross_encoder(encoder, tmp_path / "judge")
-
-
-@pytest.mark.end_to_end
-@pytest.mark.process
-def test_a_fresh_process_loads_it(
-    encoder: TrainableEncoder, tmp_path: Path, fresh_python: Callable[..., str]
-) -> None:
-    pytest.importorskip("tensorflow_hub", reason="the extra `hub` is not installed")
-    contract.check_fresh_process(encoder, tmp_path / "model", fresh_python)
+class TestModernBert(FamilyContract):
+    name = "modernbert"
+    adapted = 14

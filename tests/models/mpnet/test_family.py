@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import keras
 import numpy as np
 import pytest
 
 from tests.models import family_contract as contract
 from use_st5.convert.tokenizer_files import MPNET_TOKENS
-from use_st5.models.family import family_of
 from use_st5.models.mpnet.model import MPNetConfig, SentenceMPNet
 from use_st5.trainable_encoder import TrainableEncoder
 
@@ -43,32 +39,6 @@ def test_padding_and_the_first_word_change_places(encoder: TrainableEncoder) -> 
     np.testing.assert_array_equal(pairs, [[1, 4, 2, 2, 5, 2]])
 
 
-@pytest.mark.end_to_end
-def test_it_is_trained(encoder: TrainableEncoder) -> None:
-    contract.check_training(encoder)
-
-
-def test_it_is_adapted(encoder: TrainableEncoder) -> None:
-    contract.check_adapters(encoder, layers=12)
-
-
-@pytest.mark.parametrize(
-    "precision", ["int8", pytest.param("float32", marks=pytest.mark.end_to_end)]
-)
-def test_it_is_exported(encoder: TrainableEncoder, precision: str, tmp_path: Path) -> None:
-    assert family_of(encoder.model).name == "mpnet"
-    contract.check_export(encoder, precision, tmp_path / precision)
-
-
-@pytest.mark.end_to_end
-def test_it_compares_pairs(encoder: TrainableEncoder, tmp_path: Path) -> None:
-    contract.check_cross_encoder(encoder, tmp_path / "judge")
-
-
-@pytest.mark.end_to_end
-@pytest.mark.process
-def test_a_fresh_process_loads_it(
-    encoder: TrainableEncoder, tmp_path: Path, fresh_python: Callable[..., str]
-) -> None:
-    pytest.importorskip("tensorflow_hub", reason="the extra `hub` is not installed")
-    contract.check_fresh_process(encoder, tmp_path / "model", fresh_python)
+class TestMPNet(contract.FamilyContract):
+    name = "mpnet"
+    adapted = 12
