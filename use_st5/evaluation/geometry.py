@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 
 from use_st5._vectors import unit_rows
-from use_st5.evaluation.sts import STSB_TEST, STSPair, STSSet, embed_pairs, read_sts
-from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+from use_st5.evaluation.sts import STSB_TEST, STSPair, embed_pairs, read_sts
+from use_st5.evaluation.task import EvaluationTask, TaskResult
 from use_st5.vector_store import Encode, as_cache
 
 _T = 2.0
@@ -109,10 +109,6 @@ def _kernel_sum(vectors: np.ndarray) -> float:
     return total
 
 
-def _score(context: TaskContext, data: STSSet) -> TaskResult:
-    return evaluate_geometry(context.embed, data.pairs)
-
-
 TASKS = (
     EvaluationTask(
         "geometry",
@@ -122,7 +118,7 @@ TASKS = (
         "alignment: of the pairs with gold score above 4 (Figure 4 of Sentence-T5) and from 4 "
         "(SimCSE, whose authors took all of STS-B); uniformity: over all pairs of distinct "
         "sentences, and with self-pairs as in t5x_retrieval; lower is better",
-        score=_score,
+        score=lambda context, data: evaluate_geometry(context.embed, data.pairs),
         reader=partial(read_sts, source=STSB_TEST),
         sources=(STSB_TEST,),
     ),

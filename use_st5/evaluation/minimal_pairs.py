@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from use_st5._vectors import cosine
-from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+from use_st5.evaluation.task import EvaluationTask, TaskResult
 from use_st5.vector_store import Encode, as_cache
 
 # Kind → items of three sentences each.
@@ -74,10 +74,6 @@ def _nearer(embed: Encode, items: list[MinimalPair]) -> np.ndarray:
     return cosine(sentences, paraphrases) > cosine(sentences, altered)
 
 
-def _score(context: TaskContext, _: Any) -> TaskResult:
-    return evaluate_minimal_pairs(context.embed, minimal_pairs())
-
-
 TASKS = (
     EvaluationTask(
         "minimal_pairs",
@@ -86,6 +82,6 @@ TASKS = (
         "Share of 400 items (50 of each kind) whose paraphrase in other words has a higher cosine "
         "with the sentence than an altered sentence in almost the same words; a tie counts as a "
         "miss; the cosine of word counts scores 0.0025; items of use_st5",
-        score=_score,
+        score=lambda context, _: evaluate_minimal_pairs(context.embed, minimal_pairs()),
     ),
 )

@@ -474,14 +474,6 @@ def _score_by_dice(context: TaskContext, pairs: Sequence[STSPair]) -> TaskResult
     )
 
 
-def _read_years(data: DataFolder) -> list[STSSet]:
-    return [read_sts(data, source) for source in _YEARS if data.has(source)]
-
-
-def _read_whole_stsb(data: DataFolder) -> list[STSPair]:
-    return [pair for source in _STSB for pair in read_sts(data, source).pairs]
-
-
 def sts_task(name: str, source: DataSource) -> EvaluationTask:
     """Correlations on one set that `read_sts` knows, in all aggregations."""
     return EvaluationTask(
@@ -518,7 +510,7 @@ TASKS = (
         "STS16, as in section 3.1 of Tsukagoshi et al. (*SEM 2022); mean: of the sources in the "
         "data folder, unweighted; the five sets have the 24 of the paper's Table 1",
         score=_score_sources,
-        reader=_read_years,
+        reader=lambda data: [read_sts(data, source) for source in _YEARS if data.has(source)],
         optional_sources=_YEARS,
     ),
     EvaluationTask(
@@ -531,7 +523,7 @@ TASKS = (
         "no punctuation), ties in a fixed random order; q1 shares fewest words; mean: of the five. "
         "No held-out score for a model that was trained or chosen on STS-B",
         score=_score_by_dice,
-        reader=_read_whole_stsb,
+        reader=lambda data: [pair for part in _STSB for pair in read_sts(data, part).pairs],
         sources=_STSB,
     ),
 )
