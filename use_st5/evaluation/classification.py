@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -54,32 +54,29 @@ def read_sentences(path: str | Path, *, label: int) -> LabelledTexts:
 
 def read_binary_sentiment(path: str | Path) -> LabelledTexts:
     """SST/binary: a sentence, a tab, 0 or 1."""
-
-    def parts(number: int, line: str) -> tuple[str, str]:
+    rows = []
+    for number, line in numbered_lines(path):
         sentence, label = split_fields(Path(path), number, line, at_least=2)[:2]
-        return label, sentence
-
-    return _read_lines(path, parts, _SCORES[:2])
+        rows.append((number, label, sentence))
+    return _classed(path, _SCORES[:2], rows)
 
 
 def read_fine_sentiment(path: str | Path) -> LabelledTexts:
     """SST/fine: a digit of 0 … 4, a space, a sentence."""
-
-    def parts(number: int, line: str) -> tuple[str, str]:
+    rows = []
+    for number, line in numbered_lines(path):
         label, _, sentence = line.partition(" ")
-        return label, sentence
-
-    return _read_lines(path, parts, _SCORES)
+        rows.append((number, label, sentence))
+    return _classed(path, _SCORES, rows)
 
 
 def read_trec(path: str | Path) -> LabelledTexts:
     """TREC: a coarse class, a colon, a fine class, a space, a question (ISO-8859-1)."""
-
-    def parts(number: int, line: str) -> tuple[str, str]:
+    rows = []
+    for number, line in numbered_lines(path, encoding="latin-1"):
         label, _, rest = line.partition(":")
-        return label, rest.partition(" ")[2]
-
-    return _read_lines(path, parts, _TREC, encoding="latin-1")
+        rows.append((number, label, rest.partition(" ")[2]))
+    return _classed(path, _TREC, rows)
 
 
 def read_mrpc(path: str | Path) -> LabelledTexts:
@@ -92,16 +89,12 @@ def read_entailment(path: str | Path) -> LabelledTexts:
     return _tokens(_SICK_LAYOUT.read(path))
 
 
-def _read_lines(
-    path: str | Path,
-    parts: Callable[[int, str], tuple[str, str]],
-    classes: tuple[str, ...],
-    encoding: str = "utf-8",
+def _classed(
+    path: str | Path, classes: tuple[str, ...], rows: Iterable[tuple[int, str, str]]
 ) -> LabelledTexts:
-    """A class and a sentence from each line, by the number of the line and its text."""
-    rows = []
-    for number, line in numbered_lines(path, encoding=encoding):
-        label, sentence = parts(number, line)
+    """Of lines, each with its number, class and sentence."""
+    found = []
+    for number, label, sentence in rows:
         if (label := label.strip()) not in classes:
             raise ValueError(
                 f"{path}:{number}: expected a class of {', '.join(classes)}, received "
@@ -109,8 +102,8 @@ def _read_lines(
             )
         if not sentence.strip():
             raise ValueError(f"{path}:{number}: expected a sentence, received none.")
-        rows.append((classes.index(label), [sentence]))
-    return _tokens(labelled_texts(Path(path), rows))
+        found.append((classes.index(label), [sentence]))
+    return _tokens(labelled_texts(Path(path), found))
 
 
 def _tokens(texts: LabelledTexts) -> LabelledTexts:
