@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not bundled_names(), reason="no model is bundled
 
 MEGABYTE = 1_000_000
 # STS-B dev, Pearson: a little below the cards' figures, which are rounded.
-DEVELOPMENT = {"use_dan_en": 0.838, "use_transformer_en": 0.856}
+DEVELOPMENT = {"use_dan_en": 0.838, "use_transformer_en": 0.855}
 TEXTS = [
     "How old are you?",
     "",

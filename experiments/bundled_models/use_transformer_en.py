@@ -189,7 +189,7 @@ class UseTransformerEn(BundledTraining):
 
 
 EXPERIMENT = UseTransformerEn(
-    expected={"stsb_dev_pearson": 0.8570, "stsb_dev_spearman": 0.8545},
+    expected={"stsb_dev_pearson": 0.8552, "stsb_dev_spearman": 0.8547},
 )
 ABLATION = Ablation(
     rows={
