@@ -70,9 +70,12 @@ class KerasHubTokenizer(tf.Module):
         digest = hashlib.sha256(b"\0".join(contents.values())).hexdigest()
         self.vocabulary = KerasHubVocabulary(tokenizer.vocabulary_size() + 1, digest)
         self._assets = written_assets(self, contents)
-        # In a graph KerasHub's layers compute with TensorFlow, outside of one maybe not.
-        self._rows = tf.function(self._packed, autograph=False)
-        self._pieces = tf.function(lambda text: tokenizer(as_utf8(text)), autograph=False)
+        # In a graph KerasHub's layers compute with TensorFlow, outside of one maybe not. Of a
+        # function that is an attribute, a SavedModel would hold every trace.
+        rows = tf.function(self._packed, autograph=False)
+        pieces = tf.function(lambda text: tokenizer(as_utf8(text)), autograph=False)
+        self._rows = lambda text, length: rows(text, length)
+        self._pieces = lambda text: pieces(text)
         self._special = int(tf.math.count_nonzero(self._rows(tf.constant([""]), 8)))
 
     @classmethod

@@ -60,10 +60,10 @@ def test_it_is_trained(embedder: Any) -> None:
 
 
 def test_what_is_no_text_embedder_is_refused() -> None:
-    with pytest.raises(TypeError, match="a preprocessor, received Sequential"):
-        TrainableEncoder.of_kerashub(keras.Sequential())
     alone = bert()
     alone.preprocessor = None
+    with pytest.raises(TypeError, match="a preprocessor, received Sequential"):
+        TrainableEncoder.of_kerashub(keras.Sequential())
     with pytest.raises(TypeError, match="from_preset makes one"):
         TrainableEncoder.of_kerashub(alone)
 
