@@ -15,9 +15,16 @@ from use_st5.tokenizers.tokenizer import Tokenizer
 
 # Layers of the blocks of BERT, XLM-RoBERTa and Qwen, and of Gemma's feed-forward layers.
 _LINEAR = (
-    *("query", "key", "value", "attention_output"),
-    *(f"feedforward_{part}_dense" for part in ("intermediate", "gate", "output")),
-    *("gating_ffw", "gating_ffw_2", "ffw_linear"),
+    "query",
+    "key",
+    "value",
+    "attention_output",
+    "feedforward_intermediate_dense",
+    "feedforward_gate_dense",
+    "feedforward_output_dense",
+    "gating_ffw",
+    "gating_ffw_2",
+    "ffw_linear",
 )
 
 
