@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import keras
+import numpy as np
 
 from experiments.held_out import without_held_out
 from experiments.run import Run
@@ -35,16 +36,11 @@ STEPS_PER_CALL = 10
 class TaskData(Protocol):
     """The data of a task, which may come in several parts: arrays of different lengths."""
 
-    @property
-    def group_size(self) -> int:
-        """So many examples, one after the other, stay together in a batch."""
-
-    @property
-    def buckets(self) -> Sequence[int]:
-        """Widths of batches of like texts, as in `ArrayData`; none: all batches have one."""
-
     def sources(self, task: str, material: Any) -> Mapping[str, Source]:
         """The parts by name. Nothing is read before a part's examples are asked for."""
+
+    def array_data(self, arrays: Mapping[str, np.ndarray], material: Any) -> ArrayData:
+        """The batches of a part, out of its arrays."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,22 +65,27 @@ class Examples:
     Attributes:
         read: Data folder → examples, values by name.
         columns: The arrays that they become, by the names that the loss reads.
-        group_size: As in `TaskData`.
-        buckets: As in `TaskData`.
+        buckets: Widths of batches of like texts, as in `ArrayData`; none: all batches have one.
+        every: Each so-many-th example is taken, of a corpus that is larger than a training needs.
     """
 
     read: Callable[[Path], Iterable[Mapping[str, Any]]]
     columns: Mapping[str, PreparedColumn]
-    group_size: int = 1
     buckets: Sequence[int] = ()
+    every: int = 1
 
     def sources(self, task: str, material: Any) -> dict[str, Source]:
         """One part, of the task's name."""
 
         def examples() -> Iterator[Mapping[str, Any]]:
-            yield from without_held_out(self.read(material.data), material.held_out)
+            some = itertools.islice(self.read(material.data), 0, None, self.every)
+            yield from without_held_out(some, material.held_out)
 
         return {task: (examples, self.columns)}
+
+    def array_data(self, arrays: Mapping[str, np.ndarray], _material: Any) -> ArrayData:
+        """The batches of the arrays as they are."""
+        return ArrayData(arrays, buckets=self.buckets)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,8 +137,13 @@ def prepare_tasks(run: Run, tasks: Iterable[CorpusTask], tokenizer: Any, materia
                 prepare(shown, columns, tokenizer, _place(run, name, rows), reuse=True)
 
 
-def open_tasks(run: Run, tasks: Iterable[CorpusTask]) -> Arrays:
+def open_tasks(run: Run, tasks: Iterable[CorpusTask], material: Any = None) -> Arrays:
     """What `prepare_tasks` wrote, looked for before anything is trained.
+
+    Args:
+        run: Its folder of arrays is read.
+        tasks: The tasks.
+        material: As for `prepare_tasks`; None: no task's batches need it.
 
     Raises:
         FileNotFoundError: A part was not prepared.
@@ -155,8 +161,7 @@ def open_tasks(run: Run, tasks: Iterable[CorpusTask]) -> Arrays:
             arrays = {
                 each: array[:rows] for each, array in open_prepared(folder, columns=columns).items()
             }
-            group_size, buckets = task.data.group_size, task.data.buckets
-            parts[name] = ArrayData(arrays, group_size=group_size, buckets=buckets)
+            parts[name] = task.data.array_data(arrays, material)
         found[task.name] = parts
     return found
 

@@ -94,7 +94,14 @@ class VectorStore:
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
         """The vectors `[texts, dim]` of texts that have one, copied."""
-        places = np.array([self._places[_key(text)] for text in texts])
+        return self.at(self.places(texts))
+
+    def places(self, texts: Sequence[str]) -> np.ndarray:
+        """Where the vectors of texts that have one lie: block and row, int `[texts, 2]`."""
+        return np.array([self._places[_key(text)] for text in texts])
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """The vectors `[places, dim]` that lie at places, copied."""
         first = self._blocks[0]
         vectors = np.empty((len(places), first.shape[1]), first.dtype)
         for block in np.unique(places[:, 0]):

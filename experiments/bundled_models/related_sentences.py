@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+from keras import ops
 
 from experiments.bundled_models.alterations import generate_alterations
 from use_st5.data.text_hashes import normalized
-from use_st5.search import exact_search
 
 NEIGHBOURS = 2
 GROUP_SIZE = 2 + NEIGHBOURS
+_QUERIES = 1_024  # compared with all sentences at a time
 
 Pair = tuple[str, str]
 Length = tuple[int, int]  # fewest and most words
@@ -51,21 +52,24 @@ def altered_sentences(
     return [(each, altered) for each, altered in pairs if normalized(altered) not in held_out]
 
 
-def related_groups(pairs: Sequence[Pair], vectors: np.ndarray) -> Iterator[list[str]]:
-    """Each sentence with its alteration and the sentences nearest to it.
+def related_rows(vectors: np.ndarray) -> np.ndarray:
+    """The rows of sentences and alterations, which stand in turn, as groups of related ones.
 
     Args:
-        pairs: What `altered_sentences` gives, more than `NEIGHBOURS`.
-        vectors: The teacher's vectors of their sentences, rows of length 1, `[pairs, dim]`.
+        vectors: The teacher's vectors of the sentences, all of about one length, `[pairs, dim]`;
+            more than `NEIGHBOURS`.
 
-    Yields:
-        `GROUP_SIZE` texts: a sentence, its alteration, its neighbours.
+    Returns:
+        int `[pairs * GROUP_SIZE]`: a sentence, its alteration, the sentences nearest to it.
     """
-    # By the distance: of unit vectors the nearest have the largest cosine, and those of a teacher
-    # that are kept as float16 are not quite. Each finds itself or its equal first.
-    halves = np.sum(vectors.astype(np.float64) ** 2, axis=1, keepdims=True) / 2
-    queries, corpus = np.hstack([vectors, np.ones_like(halves)]), np.hstack([vectors, -halves])
-    _, rows = exact_search(queries, corpus, k=NEIGHBOURS + 1)
-    for row, near in enumerate(rows):
-        others = [other for other in near if other != row][:NEIGHBOURS]
-        yield [*pairs[row], *(pairs[other][0] for other in others)]
+    units = vectors.astype(np.float32)
+    units /= np.linalg.norm(units, axis=1, keepdims=True)
+    corpus = ops.convert_to_tensor(units)
+    groups = np.empty((len(units), GROUP_SIZE), np.int64)
+    for start in range(0, len(units), _QUERIES):
+        cosines = ops.matmul(corpus[start : start + _QUERIES], ops.transpose(corpus))
+        nearest = ops.convert_to_numpy(ops.top_k(cosines, NEIGHBOURS + 1)[1])
+        for row, near in enumerate(nearest, start):  # Each finds itself, or its equal, too.
+            others = [other for other in near if other != row][:NEIGHBOURS]
+            groups[row] = [2 * row, 2 * row + 1, *(2 * other for other in others)]
+    return groups.reshape(-1)

@@ -9,7 +9,6 @@ import numpy as np
 
 from use_st5._imports import require
 from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
-from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY
 
 # What the blocks of a Transformer add at the start, against the scale of their own initial values.
 _BRANCH_SCALE = 0.1
@@ -25,6 +24,9 @@ def spelled(terms: Iterable[str]) -> list[str]:
 
 def spelled_pieces() -> list[str]:
     """T5's pieces from id `NUM_SPECIAL` on, without the mark of a space where there is more."""
+    # It needs TensorFlow, and training does not.
+    from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY
+
     text = require("tensorflow_text", "text")
     tokenizer = text.SentencepieceTokenizer(model=T5_VOCABULARY.read_bytes())
     ids = np.arange(NUM_SPECIAL, int(tokenizer.vocab_size()), dtype=np.int32)

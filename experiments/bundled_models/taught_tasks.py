@@ -5,30 +5,31 @@ from __future__ import annotations
 import abc
 import dataclasses
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.bundled_models.related_sentences import GROUP_SIZE, Length, related_groups
+from experiments.bundled_models.related_sentences import GROUP_SIZE, Length, related_rows
 from use_st5.column_kinds import KindName
 from use_st5.data import PreparedColumn
 from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.sts import STSB_TRAIN, read_sts
+from use_st5.training import ArrayData
 
 if TYPE_CHECKING:
     from experiments.bundled_models.teacher_text import TaughtText
     from experiments.corpus_tasks import CorpusTask, Source
-
-_VECTOR = PreparedColumn("vector")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _ByLength(abc.ABC):
     """Sentences with the teachers' vectors, in parts by length.
 
-    A batch is as wide as its longest row may be. The material is a `TaughtText`.
+    The arrays on disk hold ids and the number of each text; the vectors come from the teachers'
+    folder when a batch is made. A batch is as wide as its longest row may be. The material is a
+    `TaughtText`.
 
     Attributes:
         lengths: Name → (fewest words, most words, tokens that they may become).
@@ -42,8 +43,6 @@ class _ByLength(abc.ABC):
     ids: KindName
     hints: bool = False
     lowercase: float = 0.0
-    group_size: ClassVar[int] = 1
-    buckets: ClassVar[Sequence[int]] = ()
 
     def sources(self, task: str, material: TaughtText) -> dict[str, Source]:
         """A part for each length, `TASK_LENGTH`."""
@@ -52,17 +51,21 @@ class _ByLength(abc.ABC):
             for name, (fewest, most, max_tokens) in self.lengths.items()
         }
 
+    def array_data(self, arrays: Mapping[str, np.ndarray], material: TaughtText) -> ArrayData:
+        """The batches of a part, with the teachers' vectors."""
+        return TaughtArrays(arrays, material, hints=self.hints)
+
     def _source(self, text: TaughtText, length: Length, max_tokens: int) -> Source:
-        columns = {"sentence": PreparedColumn(self.ids, max_tokens=max_tokens), "teacher": _VECTOR}
-        if self.hints:
-            columns["hint"] = _VECTOR
+        columns = {
+            "sentence": PreparedColumn(self.ids, max_tokens=max_tokens),
+            "number": PreparedColumn("label"),
+        }
 
         def examples() -> Iterator[Mapping[str, Any]]:
             draw = random.Random(0)
             for sentence in self._sentences(text, length):
                 read = sentence.lower() if draw.random() < self.lowercase else sentence
-                example = {"sentence": read, "teacher": text.teacher.vector(sentence)}
-                yield {**example, "hint": text.hint(sentence)} if self.hints else example
+                yield {"sentence": read, "number": text.numbers[sentence]}
 
         return examples, columns
 
@@ -82,13 +85,51 @@ class Taught(_ByLength):
 class Related(_ByLength):
     """Groups of related sentences; the lengths are those of the text's `related`."""
 
-    group_size: ClassVar[int] = GROUP_SIZE
+    def array_data(self, arrays: Mapping[str, np.ndarray], material: TaughtText) -> ArrayData:
+        """The batches of a part: each sentence with its alteration and its neighbours."""
+        firsts = material.answers(arrays["number"][::2], hints=False)["teacher"]
+        rows = related_rows(firsts)
+        grouped = {name: array[rows] for name, array in arrays.items()}
+        return TaughtArrays(grouped, material, hints=self.hints, group_size=GROUP_SIZE)
 
     def _sentences(self, text: TaughtText, length: Length) -> Iterator[str]:
-        pairs = text.pairs[length]
-        firsts = text.vectors([first for first, _ in pairs]).astype(np.float32)
-        for group in related_groups(pairs, firsts):
-            yield from group
+        """Sentences and their alterations in turn."""
+        return (each for pair in text.pairs[length] for each in pair)
+
+
+class TaughtArrays(ArrayData):
+    """Ids of sentences, whose teachers' vectors each batch looks up.
+
+    Args:
+        arrays: "sentence", ids `[examples, length]`, and "number", of the text, `[examples]`.
+        text: The texts and their teachers.
+        hints: Whether hints come with them.
+        group_size: As in `ArrayData`.
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[str, np.ndarray],
+        text: TaughtText,
+        *,
+        hints: bool,
+        group_size: int = 1,
+    ) -> None:
+        self._text, self._hints = text, hints
+        # What a batch will hold, for those who look at types and shapes: no memory is taken.
+        first = text.answers(arrays["number"][:1], hints=hints)
+        shown = {
+            name: np.broadcast_to(row, (len(arrays["number"]), row.shape[1]))
+            for name, row in first.items()
+        }
+        super().__init__({**arrays, **shown}, group_size=group_size)
+
+    def take(self, rows: np.ndarray, *, batch: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """As in `ArrayData`."""
+        del batch  # All have one width.
+        numbers = self.arrays["number"][rows]
+        answers = self._text.answers(numbers, hints=self._hints)
+        return {"sentence": self.arrays["sentence"][rows], "number": numbers, **answers}
 
 
 def scored_pairs(data: Path) -> Iterator[Mapping[str, Any]]:

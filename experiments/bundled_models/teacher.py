@@ -44,7 +44,7 @@ HINT_LAYER = 5
 # dev 0.5 and 1 are alike.
 _MINILM_SCALE = 0.7
 _LONGEST = 96  # tokens
-_TOKENS = 2_048  # of a batch
+_TOKENS = {"cpu": 2_048, "cuda": 65_536}  # of a batch
 _QUESTIONS = "questions.txt"
 
 
@@ -53,11 +53,12 @@ class Teacher:
 
     Args:
         folder: Keeps the vectors.
+        chunk: Texts that are encoded at a time; an interruption loses as many.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, chunk: int = 8_192) -> None:
         self._folder = folder
-        self._vectors = VectorStore(folder, dtype="float16", chunk=8_192, alone=True)
+        self._vectors = VectorStore(folder, dtype="float16", chunk=chunk, alone=True)
 
     def check(self, texts: Iterable[str]) -> None:
         """Checks that all texts have vectors.
@@ -89,18 +90,21 @@ class Teacher:
             texts = questions.read_text(encoding="utf-8").split("\n")[:-1]
             self._vectors.extend(encode, texts, show_progress=True)
 
-    def vector(self, text: str) -> np.ndarray:
-        """What a student learns to give, `[TEACHER_DIM]`: both teachers' vectors side by side.
+    def places(self, texts: Sequence[str]) -> np.ndarray:
+        """Where the vectors of texts lie, int `[texts, 2]`."""
+        return self._vectors.places(texts)
 
-        Its cosines are weighted means of the teachers' cosines.
+    def answers(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What a student learns from.
+
+        Returns:
+            Both teachers' vectors side by side, float32 `[places, TEACHER_DIM]`: their cosines are
+            weighted means of the teachers' cosines. The means of all-mpnet-base-v2's layer
+            `HINT_LAYER`, float32 `[places, HINT_DIM]`.
         """
-        both = self._vectors[text][:TEACHER_DIM].copy()
-        both[MPNET_DIM:] *= _MINILM_SCALE
-        return both
-
-    def hint(self, text: str) -> np.ndarray:
-        """The mean of all-mpnet-base-v2's layer `HINT_LAYER`, float16 `[HINT_DIM]`."""
-        return self._vectors[text][TEACHER_DIM:]
+        found = self._vectors.at(places).astype(np.float32)
+        found[:, MPNET_DIM:TEACHER_DIM] *= _MINILM_SCALE
+        return found[:, :TEACHER_DIM], found[:, TEACHER_DIM:]
 
 
 def both_teachers(mpnet: Path, minilm: Path) -> Callable[[Sequence[str]], np.ndarray]:
@@ -129,31 +133,29 @@ class _Network:
     def __init__(self, folder: Path) -> None:
         self._torch = require("torch", "peers")
         transformers = require("transformers", "peers")
+        self._device = "cuda" if self._torch.cuda.is_available() else "cpu"
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         model = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager")
-        self._model: Any = model.eval().to(self._torch.bfloat16)
+        self._model: Any = model.eval().to(self._device, self._torch.bfloat16)
 
     def __call__(self, texts: Sequence[str], *layers: int) -> list[np.ndarray]:
         """Of some layers and of the last, float32 `[texts, dim]`."""
         ids = self._tokenizer([*texts], truncation=True, max_length=_LONGEST)["input_ids"]
-        outputs: list[list[Any]] = [[None] * len(ids) for _ in (*layers, -1)]
         by_length: dict[int, list[int]] = {}
         for row, each in enumerate(ids):
             by_length.setdefault(len(each), []).append(row)
+        shape = len(ids), self._model.config.hidden_size
+        means = [self._torch.empty(shape, device=self._device) for _ in (*layers, -1)]
         for length, rows in by_length.items():  # Nothing is padded.
-            size = max(1, _TOKENS // length)
+            size = max(1, _TOKENS[self._device] // length)
             for start in range(0, len(rows), size):
                 batch = rows[start : start + size]
+                read = self._torch.tensor([ids[row] for row in batch], device=self._device)
                 with self._torch.inference_mode():
-                    hidden = self._model(
-                        input_ids=self._torch.tensor([ids[row] for row in batch]),
-                        output_hidden_states=True,
-                    ).hidden_states
-                for kept, layer in zip(outputs, (*layers, -1), strict=True):
-                    means = hidden[layer].float().mean(1).numpy()
-                    for row, mean in zip(batch, means, strict=True):
-                        kept[row] = mean
-        return [np.stack(each) for each in outputs]
+                    hidden = self._model(input_ids=read, output_hidden_states=True).hidden_states
+                for kept, layer in zip(means, (*layers, -1), strict=True):
+                    kept[batch] = hidden[layer].float().mean(1)
+        return [each.cpu().numpy() for each in means]
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
@@ -167,7 +169,9 @@ def main() -> None:
     parser.add_argument("--mpnet", type=Path, required=True, help="folder of all-mpnet-base-v2")
     parser.add_argument("--minilm", type=Path, required=True, help="folder of all-MiniLM-L6-v2")
     options = parser.parse_args()
-    Teacher(options.teacher).answer(both_teachers(options.mpnet, options.minilm))
+    chunk = 65_536 if require("torch", "peers").cuda.is_available() else 8_192
+    teacher = Teacher(options.teacher, chunk=chunk)
+    teacher.answer(both_teachers(options.mpnet, options.minilm))
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import keras
 
@@ -23,11 +24,14 @@ from experiments.corpus_tasks import (
 )
 from experiments.run import Options, Run, Scores
 from experiments.stsb_dev import stsb_development
-from use_st5 import TrainableEncoder
+from use_st5._files import write_json
 from use_st5._progress import progress_lines
 from use_st5.data import PreparedColumn
 from use_st5.losses import ScoredPairLoss, TeacherLoss
 from use_st5.training import TrainingArguments
+
+if TYPE_CHECKING:  # It needs TensorFlow, and the part "train" does not.
+    from use_st5 import TrainableEncoder
 
 # The teachers' vectors, and the hints from an inner layer of one of them.
 TEACHER_LOSS = partial(
@@ -59,9 +63,9 @@ class Stage:
 
 def train_model(
     run: Run,
-    make: Callable[[], TrainableEncoder],
+    make: Callable[[], TrainableEncoder | keras.Model],
     stages: Sequence[Stage],
-    score: Any,
+    text: TaughtText,
     **options: Any,
 ) -> None:
     """Trains an encoder in stages, and keeps its model and its facts.
@@ -70,16 +74,15 @@ def train_model(
         run: The run, whose arrays are prepared.
         make: Makes the encoder, in the scope of the run's strategy and after its seed is set.
         stages: One after the other; those without tasks leave it as it is.
-        score: Evaluates by the development split of STS-B.
+        text: What the teachers were asked about.
         **options: Further ones of `Trainer`.
     """
     stages = [stage for stage in stages if stage.tasks]
-    arrays = [open_tasks(run, stage.tasks) for stage in stages]
+    arrays = [open_tasks(run, stage.tasks, text) for stage in stages]
     keras.utils.set_random_seed(run.seed)
     with run.scope():
         encoder = make()
     histories = {}
-    options |= {"evaluate": score, "monitor": "stsb_dev_pearson"}
     for stage, its_arrays in zip(stages, arrays, strict=True):
         history = train_tasks(
             run, encoder, stage.tasks, its_arrays, stage.args, stage=stage.name, **options
@@ -87,7 +90,7 @@ def train_model(
         histories[stage.name] = history.to_state()
     if histories:
         run.write("history.json", histories)
-    run.keep(encoder.model)
+    run.keep(encoder if isinstance(encoder, keras.Model) else encoder.model)
     run.write_facts(**METADATA, tasks=[task.name for stage in stages for task in stage.tasks])
 
 
@@ -116,14 +119,14 @@ class BundledTraining(abc.ABC):
         """The encoder's tokenizer."""
 
     @abc.abstractmethod
-    def _words(self, tokenizer: Any) -> Sequence[str]:
+    def _words(self, text: TaughtText) -> Sequence[str]:
         """The single words or pieces whose vectors the table begins with."""
 
     @abc.abstractmethod
-    def _initial_model(self, tokenizer: Any, text: TaughtText, seed: int) -> keras.Model:
+    def _initial_model(self, words: Sequence[str], text: TaughtText, seed: int) -> keras.Model:
         """The model before the training."""
 
-    def _finish(self, model: keras.Model, tokenizer: Any) -> None:  # noqa: B027
+    def _finish(self, model: keras.Model, text: TaughtText) -> None:  # noqa: B027
         """Changes the trained model before its export; by default not at all."""
 
     def run(
@@ -138,32 +141,63 @@ class BundledTraining(abc.ABC):
         """
         run, teacher = Run(data, output, **options), teacher or output / "teacher"
         run.check_local(prepared=run.prepared, teacher=teacher)
-        text, stages = self.text.opened(run, teacher), self._stages()
+        text = self.text.opened(run, teacher)
         with run.begun():
-            score = stsb_development(run.data)
-            with progress_lines(lambda: f"preparing {self.name}"):
-                tokenizer = self._tokenizer(text)
-                if run.does("prepare"):
-                    tasks = [task for stage in stages for task in stage.tasks]
-                    text.check(self._words(tokenizer), sentences=need_teacher(tasks))
-                    prepare_tasks(run, tasks, tokenizer, text)
+            if run.does("prepare"):
+                stsb_development(run.data)  # What is missing is better said now.
+                with progress_lines(lambda: f"preparing {self.name}"):
+                    prepare_tasks(run, self._tasks, self._tokenizer(text), text)
+            if run.does("prepare") or run.does("train"):
+                text.check(self._kept_words(run, text), sentences=need_teacher(self._tasks))
             if run.does("train"):
+                train_model(
+                    run,
+                    partial(self._encoder, run, text),
+                    self._stages(),
+                    text,
+                    **self.trainer_options,
+                    **self._evaluation(run),
+                )
+            return self._export(run, text) if run.does("export") else {}
 
-                def make() -> TrainableEncoder:
-                    model = self._initial_model(tokenizer, text, run.seed)
-                    return TrainableEncoder(model, tokenizer, max_length=self.max_length)
+    @property
+    def _tasks(self) -> list[CorpusTask]:
+        return [task for stage in self._stages() for task in stage.tasks]
 
-                train_model(run, make, stages, score, **self.trainer_options)
-            return self._export(run, tokenizer, score) if run.does("export") else {}
+    def _kept_words(self, run: Run, text: TaughtText) -> list[str]:
+        """The table's words; the part "prepare" writes them, since a tokenizer may know them."""
+        path = run.prepared / "words.json"
+        if not path.exists():
+            write_json(path, {"words": [*self._words(text)]})
+        return json.loads(path.read_text(encoding="utf-8"))["words"]
 
-    def _export(self, run: Run, tokenizer: Any, score: Any) -> Scores:
+    def _encoder(self, run: Run, text: TaughtText) -> TrainableEncoder | keras.Model:
+        """The encoder before the training; without TensorFlow the model alone."""
+        model = self._initial_model(self._kept_words(run, text), text, run.seed)
+        if keras.config.backend() != "tensorflow":
+            return model
+        return self._with_tokenizer(model, text)
+
+    def _with_tokenizer(
+        self, model: keras.Model, text: TaughtText, **options: Any
+    ) -> TrainableEncoder:
+        from use_st5 import TrainableEncoder
+
+        tokenizer = self._tokenizer(text)
+        return TrainableEncoder(model, tokenizer, max_length=self.max_length, **options)
+
+    def _evaluation(self, run: Run) -> dict[str, Any]:
+        """How `Trainer` evaluates; not at all without TensorFlow, which makes ids of texts."""
+        if keras.config.backend() != "tensorflow":
+            return {}
+        return {"evaluate": stsb_development(run.data), "monitor": "stsb_dev_pearson"}
+
+    def _export(self, run: Run, text: TaughtText) -> Scores:
         """Exports the encoder in int8, and writes its scores before the export."""
         facts, model = run.facts(), run.kept()
-        self._finish(model, tokenizer)
-        encoder = TrainableEncoder(
-            model, tokenizer, name=self.name, max_length=self.max_length, metadata=facts
-        )
-        scores = score(encoder.encode)
+        self._finish(model, text)
+        encoder = self._with_tokenizer(model, text, name=self.name, metadata=facts)
+        scores = stsb_development(run.data)(encoder.encode)
         encoder.export(run.output / "model", precision="int8")
         return run.write_scores(scores)
 

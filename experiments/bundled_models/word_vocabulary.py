@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from use_st5.tokenizers import NGramVocabulary, build_vocabulary
+from use_st5.tokenizers import NGramVocabulary
 from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
 
 
@@ -49,6 +49,8 @@ class VocabularySettings:
             corpora: Further text, whose words count, too: a word of its own has its vector from
                 the teachers.
         """
+        from use_st5.tokenizers import build_vocabulary  # It needs TensorFlow.
+
         words, pieces = self.wordpieces(data)
         vocabulary = build_vocabulary(
             itertools.chain(sentences, corpora),

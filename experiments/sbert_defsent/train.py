@@ -44,6 +44,7 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import keras
+import numpy as np
 
 from experiments.command import main
 from experiments.corpora import definitions, inference_pairs
@@ -70,7 +71,7 @@ from use_st5 import TrainableEncoder
 from use_st5.data import PreparedColumn
 from use_st5.losses import ClassificationLoss, DefinitionLoss
 from use_st5.models import SentenceBert
-from use_st5.training import TrainingArguments
+from use_st5.training import ArrayData, TrainingArguments
 
 Pooling = Literal["mean", "cls", "max"]
 BATCH_SIZE = 16
@@ -122,13 +123,12 @@ class Definitions:
     Attributes:
         split: The part.
         read: Data folder → words and definitions.
-        buckets: As in `TaskData`, and so is the groups' size.
+        buckets: As in `Examples`.
     """
 
     split: Split = "train"
     read: Callable[[Path], Iterable[Mapping[str, Any]]] = definitions
     buckets: Sequence[int] = BUCKETS
-    group_size: int = 1
 
     def sources(self, task: str, material: Any) -> dict[str, Source]:
         """One part, of the task's name."""
@@ -138,6 +138,10 @@ class Definitions:
             yield from defined_words(every, material.tokenizer.single_ids, self.split)
 
         return {task: (examples, {"definition": IDS, "word": PreparedColumn("label")})}
+
+    def array_data(self, arrays: Mapping[str, np.ndarray], _material: Any) -> ArrayData:
+        """The batches of the arrays as they are."""
+        return ArrayData(arrays, buckets=self.buckets)
 
 
 _PAIR_COLUMNS = {"premise": IDS, "hypothesis": IDS, "label": PreparedColumn("label")}

@@ -118,11 +118,16 @@ def test_all_vectors_must_be_there(corpora: Path, tmp_path: Path) -> None:
     some = text.sentences[:20]
     rows = fake_teacher(some)
     np.testing.assert_allclose(text.vectors(some)[:, :5], rows[:, :5], rtol=0.01, atol=0.01)
+    numbers = np.array([text.numbers[each] for each in some])
+    found = text.answers(numbers, hints=True)
+    np.testing.assert_array_equal(found["teacher"], text.vectors(some))
+    assert set(text.answers(numbers, hints=False)) == {"teacher"}
     # What all hints share is no part of a difference.
-    hints, layer = np.array([text.hint(each) for each in some]), rows[:, TEACHER_DIM:]
+    hints, layer = found["hint"], rows[:, TEACHER_DIM:]
     assert hints.shape == (20, HINT_DIM)
     np.testing.assert_allclose(hints - hints[0], layer - layer[0], atol=0.1)
-    assert np.abs(np.mean([text.hint(each) for each in asked], axis=0)).max() < 0.1
+    every = text.answers(np.arange(len(asked)), hints=True)["hint"]
+    assert np.abs(every.mean(axis=0)).max() < 0.1
 
 
 def test_the_text_of_the_shipped_models() -> None:

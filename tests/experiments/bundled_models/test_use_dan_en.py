@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import keras
@@ -12,15 +13,8 @@ import pytest
 import tensorflow as tf
 
 from experiments.bundled_models import use_dan_en
-from experiments.bundled_models.word_vocabulary import VocabularySettings
-from tests.experiments.bundled_models.small_trainings import TEXT, run_with_teacher, small_training
-
-SMALL = small_training(
-    use_dan_en.EXPERIMENT,
-    TEXT,
-    {"short": (1, 4, 5), "long": (5, 9, 12)},
-    vocabulary=VocabularySettings(60, 40, 5),
-)
+from tests.experiments.bundled_models.jax_run import SMALL
+from tests.experiments.bundled_models.small_trainings import run_with_teacher
 
 
 def test_trains_exports_and_scores_in_parts_and_at_once(corpora: Path, tmp_path: Path) -> None:
@@ -37,6 +31,27 @@ def test_trains_exports_and_scores_in_parts_and_at_once(corpora: Path, tmp_path:
     assert (facts["seed"], facts["tasks"]) == (0, tasks)
     # Complete: the same command finds everything done.
     assert SMALL.run(corpora, tmp_path / "run", steps=40) == scores
+
+
+@pytest.mark.process
+def test_training_under_jax_needs_no_tensorflow(
+    repository: Path,
+    corpora: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fresh_python: Callable[..., str],
+) -> None:
+    pytest.importorskip("jax", reason="the extra `jax` is not installed")
+    run = tmp_path / "run"
+    run_with_teacher(SMALL, corpora, run, steps=40, part="prepare")
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    tests = repository / "tests"
+    script = tests / "experiments/bundled_models/jax_run.py"
+    fresh_python(tests / "without_tensorflow.py", script, run, timeout=900)
+    scores = SMALL.run(corpora, run, part="export")
+    assert np.isfinite(list(scores.values())).all()
+    vectors = tf.saved_model.load(run / "model")(tf.constant(["A man runs.", "The cat eats."]))
+    assert np.abs(vectors[0] - vectors[1]).max() > 0.01
 
 
 @pytest.mark.end_to_end
@@ -74,10 +89,10 @@ def test_the_settings_of_the_shipped_model() -> None:
         "related": (0.28, 1024),
         "scored": (0.02, 256),
     }
-    assert (experiment.args.steps, experiment.args.evaluation_steps) == (7_000, 500)
-    optimizer = experiment.args.make_optimizer(7_000)
+    assert (experiment.args.steps, experiment.args.evaluation_steps) == (20_000, 5_000)
+    optimizer = experiment.args.make_optimizer(20_000)
     assert type(optimizer) is keras.optimizers.Adam
-    rates = [float(optimizer._learning_rate(step)) for step in (0, 100, 200, 3_600, 7_000)]
+    rates = [float(optimizer._learning_rate(step)) for step in (0, 500, 1_000, 10_500, 20_000)]
     np.testing.assert_allclose(rates, [0, 2.5e-3, 5e-3, 2.5e-3, 0], atol=1e-8)
 
 

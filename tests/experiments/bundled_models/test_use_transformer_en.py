@@ -79,15 +79,15 @@ def test_the_settings_of_the_shipped_model() -> None:
         "skip_thought": (0.01, 64),
         "input_response": (0.02, 128),
         "inference": (0.03, 128),
-        "teacher": (0.46, 384),
-        "related": (0.48, 384),
+        "teacher": (0.46, 1024),
+        "related": (0.48, 1024),
         "scored": (0.02, 128),
     }
     args = experiment.args
-    assert (args.steps, args.evaluation_steps, args.jit_compile) == (3_500, 250, False)
-    optimizer = args.make_optimizer(3_500)
+    assert (args.steps, args.evaluation_steps, args.jit_compile) == (14_000, 5_000, False)
+    optimizer = args.make_optimizer(14_000)
     assert type(optimizer) is keras.optimizers.Adam
-    assert float(optimizer._learning_rate(200)) == pytest.approx(2e-3)
+    assert float(optimizer._learning_rate(1_000)) == pytest.approx(2e-3)
     for task in experiment.tasks[3:5]:
         settings = task.loss().get_config()
         wanted = {"temperature": 0.1, "hint_weight": 1.5, "similarity_weight": 10.0}

@@ -132,8 +132,8 @@ T5_PRESETS: dict[str, T5Config] = {
     # Ours, T5 1.0's layout for two cores (`experiments/sentence_t5/pretrain.py`): the encoder takes
     # 32 MB in float32, and three quarters of that are the token table.
     "t5_mini_en": T5Config(T5_ROWS, 4, 192, 768, 3, num_decoder_layers=2),
-    # Of `experiments/bundled_models/st5_mini_en.py`, T5 1.1's layout: 27 MB in int8.
-    "st5_mini_en": _gated(T5_ROWS, 4, 512, 1024, 8),
+    # Of `experiments/bundled_models/st5_mini_en.py`, T5 1.1's layout: 35 MB in int8.
+    "st5_mini_en": _gated(T5_ROWS, 6, 512, 1024, 8),
 }
 
 
