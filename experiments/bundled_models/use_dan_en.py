@@ -12,7 +12,7 @@ but for those whose sentences stand in other STS sets.
 
 Training starts near a mean of the teachers' vectors of single words, which are weighted by rank.
 The shipped model was trained on an H100 under JAX (README of this folder): 256 seconds while two
-other trainings shared the device. STS-B dev Spearman is 83.1, and 84.4 after calibration. The card
+other trainings shared the device. STS-B dev Spearman is 83.1, and 84.1 after calibration. The card
 in `saved_models/use_dan_en` has the other scores.
 
 `--variant uncalibrated` is the model as training leaves it. `--variant ablation` trains it without
@@ -115,9 +115,10 @@ RELATED = CorpusTask(
 SCORED = scored_task(IDS, batch_size=256)
 # The size of the first rows of bi-grams and hash buckets, against those that are drawn.
 _OTHER_ROWS = 0.3
-# By hand, a factor at a time, on the development splits of STS-B and SICK, where they brought 1.4
-# and 1.2 points of Spearman's correlation.
-CALIBRATION = Calibration(frequent=0.7, numbers=1.8, bigrams=0.75, unknown=3.0, skip=0.5)
+# By hand, a factor at a time, on the development splits of STS-B and SICK, where they brought 1.0
+# and 1.1 points of Spearman's correlation. `frequent=0.7` and `unknown=3.0` gave 0.3 more on STS-B,
+# but products in int8 then moved a vector of LiteRT to a cosine of 0.987.
+CALIBRATION = Calibration(numbers=1.8, bigrams=0.75, unknown=2.0, skip=0.5)
 
 
 TASKS = (SKIP_THOUGHT, INPUT_RESPONSE, INFERENCE, TEACHER, RELATED, SCORED)
@@ -188,7 +189,7 @@ class UseDanEn(BundledTraining):
             calibrate(model, text.vocabulary(self.vocabulary), self.calibration)
 
 
-EXPERIMENT = UseDanEn(expected={"stsb_dev_pearson": 0.8448, "stsb_dev_spearman": 0.8443})
+EXPERIMENT = UseDanEn(expected={"stsb_dev_pearson": 0.8411, "stsb_dev_spearman": 0.8409})
 UNCALIBRATED = UseDanEn(calibration=None)
 THREE_TASKS = (SKIP_THOUGHT, INPUT_RESPONSE, INFERENCE)
 ABLATION = Ablation(

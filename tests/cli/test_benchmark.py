@@ -41,6 +41,14 @@ def test_json_of_the_bundled_models(use: Callable, given: list) -> None:
     assert found[0]["sentences_per_second"] == {"10": 10_000, "100": 1_000}
 
 
+def test_without_tensorflow_text_a_sentence_t5_is_left_out(
+    use: Callable, given: list, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmark.importlib.util, "find_spec", lambda name: None)
+    found = json.loads(use("benchmark", "--json").stdout)
+    assert [each["model"] for each in found] == ["use_dan_en", "use_transformer_en"]
+
+
 def test_a_model_is_measured_at_each_length(fake: FakeEncoder) -> None:
     """The fake encoder counts; it is called on whole batches of sentences of that many words."""
     found = benchmark.measure("fake", [3, 30], 4, None, 0.01)

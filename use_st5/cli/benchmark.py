@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -14,17 +15,19 @@ from typing import Annotated, Any
 
 import typer
 
-from use_st5._bundled import bundled_names
+from use_st5._bundled import bundled_folder, bundled_names
 from use_st5._model_folder import model_folder
+from use_st5._model_manifest import ModelManifest
 from use_st5.cli.models import load_encoder, start_tensorflow
 from use_st5.cli.output import manual, print_table, waiting
 
 HELP = manual(
     """Measure sentences per second and memory of models on this machine.
 
-    MODELS are names of bundled models or folders of SavedModels; by default all bundled ones. The
-    sentences are random words; a model that reads 128 tokens cuts longer ones. The device is
-    TensorFlow's first GPU, or the CPU.
+    MODELS are names of bundled models or folders of SavedModels; by default all bundled ones that
+    this installation can load: a Sentence-T5 needs tensorflow-text. The sentences are random
+    words; a model that reads 128 tokens cuts longer ones. The device is TensorFlow's first GPU, or
+    the CPU.
 
     Each model runs in its own process. The memory is the largest that this process had, including
     TensorFlow; with a GPU, also the largest that TensorFlow had of its memory.
@@ -57,7 +60,7 @@ def benchmark(
 ) -> None:
     """Measures sentences per second and memory of models on this machine."""
     words = _numbers(lengths)
-    folders = [(model, str(model_folder(model))) for model in models or bundled_names()]
+    folders = [(model, str(model_folder(model))) for model in models or _loadable()]
     found = [
         {"model": model, **_in_a_process(folder, words, batch_size, threads, seconds)}
         for model, folder in folders
@@ -77,6 +80,15 @@ def benchmark(
         for each in found
     ]
     print_table(["model", *heads, *(["GPU memory, MB"] if gpu else [])], rows)
+
+
+def _loadable() -> list[str]:
+    """The bundled models, without those whose tokenizer is in a package that is missing."""
+    names = bundled_names()
+    if importlib.util.find_spec("tensorflow_text") is not None:
+        return [*names]
+    manifests = {name: ModelManifest.read(bundled_folder(name)) for name in names}
+    return [name for name, each in manifests.items() if each and each.tokenizer != "sentencepieces"]
 
 
 def _in_a_process(folder: str, *arguments: Any) -> dict[str, Any]:
