@@ -16,12 +16,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.engines.fuzzed import fuzzed_texts
+from tests.engines.fuzzed import every_code_point, fuzzed_texts
+from tests.toy_encoders import USE_TRANSFORMER, Toy
+from use_st5._bundled import bundled_folder
 from use_st5._vectors import cosine
 from use_st5.encoder import SentenceEncoder
 from use_st5.engines.int8 import sentences
 from use_st5.export.reader import Encoder
 from use_st5.export.text_model import to_text_model
+from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
+from use_st5.trainable_encoder import TrainableEncoder
 
 pytestmark = pytest.mark.process
 
@@ -40,6 +46,15 @@ ODD = [
     ),
     *(b"the caf\xe9", b"\xff\xfe", b"how \xf0\x9f\x98 old", b"\xed\xa0\x80 cat", b"a\0cat"),
     *("the cat sat on the mat. " * 400, "x" * 5000, "Don't. 'tis \"so\" (how) cannot wanna 't"),
+]
+# Words that a USE Transformer cuts: at punctuation, into known pieces, and where no piece fits. The
+# letters of some are newer than TensorFlow's tables.
+UNKNOWN = [
+    *("antidisestablishmentarianism-like 26,000", "qzthe unqzcat's", "q" * 40 + " zz#@! ##ing"),
+    *("qzédouard qzà", "gastrointestinalxq neurofibromatosisxq neurofibromatosis"),
+    *("1st 22nd ½ Ⅻ", "漢字 かな 한국어", "हिन्दी में ไทย", "Привет, мир! ΟΔΟΣ", "مرحبا شالوم שלום"),
+    *("a\U0002ebf0b q\u1c89z", "un\u0301fu\u20e3nny 𝔘𝔫𝔦code", "<empty> ## [UNK]"),
+    "pre-👍🏽fix👩\u200d👧es",
 ]
 # Encodes what a file has, bytes as hexadecimal, with nothing of ours but the folder.
 DRIVER = """
@@ -214,25 +229,70 @@ def by_node(folder: Path, texts: list[str], runtime: str, tmp_path: Path) -> lis
     return json.loads(answer.read_text(encoding="utf-8"))
 
 
+@pytest.fixture(scope="module")
+def toy_pieces(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """A USE Transformer with the vocabulary of the bundled one, which has pieces of words."""
+    vocabulary = bundled_folder("use_transformer_en") / "assets" / "vocabulary.txt"
+    tokenizer = PieceTokenizer(NGramVocabulary.load(vocabulary))
+    config = USETransformerConfig(num_embeddings=tokenizer.vocabulary.size, **USE_TRANSFORMER)
+    model = USETransformer(config)
+    model.build()
+    folder = tmp_path_factory.mktemp("pieces") / "float32"
+    TrainableEncoder(model, tokenizer, name="toy").export(folder, precision="float32")
+    return Toy(model, tokenizer, config.max_length, {"float32": folder})
+
+
+def source_of(name: str, request: pytest.FixtureRequest) -> Path:
+    """A bundled model, or a toy."""
+    if name == "use_transformer_en":
+        return bundled_folder(name)
+    return request.getfixturevalue(f"toy_{name}").folders["float32"]
+
+
+def strings_for(name: str) -> list[str]:
+    return [text for text in [*texts_for(name), *UNKNOWN] if isinstance(text, str)]
+
+
 @pytest.mark.skipif(NODE is None, reason="needs Node 18 or newer (Debian: nodejs)")
-@pytest.mark.parametrize(("runtime", "length"), [("onnx", None), ("onnx", 16), ("litert", 16)])
+@pytest.mark.parametrize(
+    ("name", "runtime", "length"),
+    [
+        *(("use_dan", "onnx", None), ("use_dan", "onnx", 16), ("use_dan", "litert", 16)),
+        *(("use_transformer", "onnx", None), ("use_transformer", "litert", 16)),
+        *(("pieces", "onnx", None), ("pieces", "litert", 16)),
+    ],
+)
 def test_javascript_gives_the_ids_of_python(
-    exported: Any, toy_use_dan: Any, runtime: str, length: int | None, tmp_path: Path
+    exported: Any,
+    name: str,
+    runtime: str,
+    length: int | None,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
 ) -> None:
     fixed = {} if length is None else {"length": length}
-    folder = exported(toy_use_dan.folders["float32"], runtime, **fixed)
-    texts = [text for text in texts_for("use_dan") if isinstance(text, str)]
+    folder = exported(source_of(name, request), runtime, **fixed)
+    texts = [*strings_for(name), *every_code_point("qz{}xq")[::97]]
     rows = [[*row] for row in Encoder(folder).ids(texts)]
     padded = [row + [0] * ((length or 0) - len(row)) for row in rows]
     assert by_node(folder, texts, runtime, tmp_path) == padded
 
 
 @pytest.mark.skipif(NODE is None, reason="needs Node 18 or newer (Debian: nodejs)")
-def test_javascript_gives_the_vectors(dan_folder: Path, toy_use_dan: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("use_dan", "use_transformer", "pieces"),
+        pytest.param("use_transformer_en", marks=pytest.mark.end_to_end),
+    ],
+)
+def test_javascript_gives_the_vectors_of_python(
+    exported: Any, name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     module = subprocess.run([NODE, "-e", 'require("onnxruntime-node")'], capture_output=True)
     if module.returncode:
         pytest.skip("needs onnxruntime-node (npm), found by NODE_PATH")
-    texts = [text for text in texts_for("use_dan") if isinstance(text, str)]
-    found = by_node(dan_folder, texts, "onnxruntime-node", tmp_path)
-    expected = by_encode(toy_use_dan.folders["float32"], [*texts])
-    np.testing.assert_allclose(np.array(found), expected, atol=2e-5)
+    folder, texts = exported(source_of(name, request), "onnx"), strings_for(name)
+    found = np.array(by_node(folder, texts, "onnxruntime-node", tmp_path))
+    np.testing.assert_allclose(found, Encoder(folder).encode(texts), atol=1e-5)
+    np.testing.assert_allclose(found, by_encode(source_of(name, request), [*texts]), atol=2e-5)

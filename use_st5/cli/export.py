@@ -38,10 +38,10 @@ HELP = manual(
     half of the size, and vectors change.
 
     --onnx and --litert write a folder for ONNX Runtime or LiteRT: network, tokenizer, and a reader
-    in Python, for a USE-DAN also in JavaScript (with --litert only for a fixed length). It needs
-    neither TensorFlow nor use_st5. --length gives the network a fixed shape, as some accelerators
-    and LiteRT.js need it: texts are cut to so many tokens. --precision int8 also computes matrix
-    products in int8.
+    in Python, for a USE-DAN or USE Transformer also in JavaScript (with --litert only for a fixed
+    length). It needs neither TensorFlow nor use_st5. --length gives the network a fixed shape, as
+    some accelerators and LiteRT.js need it: texts are cut to so many tokens. --precision int8 also
+    computes matrix products in int8.
 
     MODEL, --to and --archive may be on gs:// or any other file system of TensorFlow.
 

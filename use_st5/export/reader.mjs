@@ -8,6 +8,7 @@
 //
 // A folder for LiteRT runs in browsers alone: give the module @litertjs/core, after its loadLiteRt.
 
+import { PieceTokenizer } from "./pieces.mjs";
 import { NGramTokenizer } from "./tokenizer.mjs";
 
 // Module of the runtime, bytes of the network → ids to a vector.
@@ -45,7 +46,9 @@ export async function loadEncoder(runtime) {
   const text = async (name) => new TextDecoder().decode(await content(name));
   const facts = JSON.parse(await text("model.json"));
   const network = await NETWORKS[facts.runtime](runtime, await content(facts.network));
-  return new Encoder(facts, new NGramTokenizer(await text("vocabulary.txt")), network);
+  // Without pairs in the vocabulary n-grams are tokens: so a USE Transformer may have "unigrams".
+  const Tokenizer = facts.tokenizer === "pieces" ? PieceTokenizer : NGramTokenizer;
+  return new Encoder(facts, new Tokenizer(await text("vocabulary.txt")), network);
 }
 
 class Encoder {
@@ -53,11 +56,12 @@ class Encoder {
     Object.assign(this, { facts, tokenizer, network });
   }
 
-  /** The ids of a text; a fixed length cuts or pads them. */
+  /** The ids of a text, cut to what the network reads; a fixed length also pads them. */
   ids(text) {
     const ids = this.tokenizer.ids(this.facts.prompt + text);
-    const { length } = this.facts;
-    return length ? Array.from({ length }, (_, place) => ids[place] ?? 0) : ids;
+    const { length, max_length: most } = this.facts;
+    if (length) return Array.from({ length }, (_, place) => ids[place] ?? 0);
+    return ids.slice(0, most ?? ids.length);
   }
 
   /** The unit vectors of texts, a Float32Array [dimension] for each. */

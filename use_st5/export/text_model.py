@@ -1,8 +1,8 @@
 """A folder for ONNX Runtime or LiteRT that takes text: network, tokenizer, facts and readers.
 
 `reader.py` runs it in Python without TensorFlow and without this package: it and the tokenizers
-that it needs are copies of the sources here. A USE-DAN also has `reader.mjs`, with the tokenizer of
-the page for browsers; for LiteRT only if its length is fixed.
+that it needs are copies of the sources here. A USE-DAN or USE Transformer also has `reader.mjs`,
+with the tokenizer of the page for browsers; for LiteRT only if its length is fixed.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ _COPIED = (
     *("engines/farmhash.py", "engines/ptb_tokens.py", "engines/ngram_ids.py"),
     *("engines/piece_ids.py", "tokenizers/ngram_vocabulary.py"),
 )
+_SCRIPTS = ("reader.mjs", "pieces.mjs")
 _OURS = {
     *(_FACTS, *_NETWORKS.values(), *_TOKENIZERS.values(), _PACKAGE),
-    *("reader.py", "reader.mjs", "tokenizer.mjs", "__pycache__"),
+    *("reader.py", "__pycache__", *_SCRIPTS, "tokenizer.mjs"),
 }
 _HERE = Path(__file__).parent
 _LEAST_COSINE, _LEAST_COSINE_INT8 = 0.999, 0.99
@@ -191,10 +192,11 @@ def _write_readers(folder: Path, facts: dict[str, Any]) -> None:
         file = _HERE.parent / name
         (folder / _PACKAGE / file.name).write_text(_copied(file), encoding="utf-8")
     # LiteRT.js runs networks of a fixed shape only.
-    if facts["tokenizer"] == "ngrams" and (facts["runtime"] == "onnx" or facts["length"]):
-        shutil.copy(_HERE / "reader.mjs", folder)
+    if facts["runtime"] == "onnx" or facts["length"]:
+        for name in _SCRIPTS:
+            shutil.copy(_HERE / name, folder)
         script = (_HERE / "page" / "tokenizer.js").read_text(encoding="utf-8")
-        module = f"{script}\nexport {{ NGramTokenizer }};\n"
+        module = f"{script}\nexport {{ EMPTY_ID, NGramTokenizer, characterClass, tokens }};\n"
         (folder / "tokenizer.mjs").write_text(module, encoding="utf-8")
 
 

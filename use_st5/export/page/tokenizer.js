@@ -121,8 +121,12 @@ class NGramTokenizer {
   id(term, buckets) {
     const known = this.terms.get(term);
     if (known !== undefined) return known;
-    if (!buckets.count) return null;
-    return buckets.first + Number(fingerprint64(term) % BigInt(buckets.count));
+    return buckets.count ? this.bucket(term, buckets) : null;
+  }
+
+  /** The id of the bucket that a term's hash names. */
+  bucket(term, { first, count }) {
+    return first + Number(fingerprint64(term) % BigInt(count));
   }
 }
 
