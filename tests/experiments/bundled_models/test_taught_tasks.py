@@ -59,6 +59,11 @@ def test_the_loss_finds_the_types_and_widths_of_a_batch() -> None:
     for name, array in batch.items():
         assert array.dtype == data.arrays[name].dtype
         assert array.shape[1:] == data.row_shape(name)
+    other = Taught(lengths={}, ids="ids").array_data(
+        {"sentence": ids, "number": numbers[::-1]}, text
+    )
+    names = ["sentence", "teacher"]
+    assert data.fingerprint(names) != other.fingerprint(names)
 
 
 def test_sentences_go_by_their_number_of_words() -> None:
