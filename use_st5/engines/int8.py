@@ -55,20 +55,9 @@ def write_int8_model(source: Path, folder: Path, manifest: ModelManifest, path: 
         ValueError: The cosine between the vectors and those of float32 is below 0.999 for one of
             the `sentences`.
     """
-    quantization = require("onnxruntime.quantization", "onnx")
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         made = Path(scratch, "int8.onnx")
-        with without_advice():
-            quantization.quantize_dynamic(
-                os.fspath(source),
-                os.fspath(made),
-                op_types_to_quantize=["MatMul"],
-                per_channel=True,
-                reduce_range=not has_vnni(),
-                weight_type=quantization.QuantType.QInt8,
-                # Behind operators of ONNX Runtime its shape inference knows no types.
-                extra_options={"DefaultTensorType": 1, "MatMulConstBOnly": True},  # float
-            )
+        round_products(source, made, reduce_range=not has_vnni())
         texts = sentences()
         exact, rounded = (
             np.concatenate([engine.run(texts[at : at + 64]) for at in range(0, len(texts), 64)])
@@ -84,8 +73,33 @@ def write_int8_model(source: Path, folder: Path, manifest: ModelManifest, path: 
         path.write_bytes(made.read_bytes())
 
 
+def round_products(source: Path, path: Path, *, reduce_range: bool) -> None:
+    """Writes a graph with matrix products in int8 (dynamic quantization).
+
+    Args:
+        source: The graph in float32.
+        path: The file to write.
+        reduce_range: Whether weights have 7 bits, for processors without VNNI.
+
+    Raises:
+        ImportError: The package onnx is missing.
+    """
+    quantization = require("onnxruntime.quantization", "onnx")
+    with _without_advice():
+        quantization.quantize_dynamic(
+            os.fspath(source),
+            os.fspath(path),
+            op_types_to_quantize=["MatMul"],
+            per_channel=True,
+            reduce_range=reduce_range,
+            weight_type=quantization.QuantType.QInt8,
+            # Behind operators of ONNX Runtime its shape inference knows no types.
+            extra_options={"DefaultTensorType": 1, "MatMulConstBOnly": True},  # float
+        )
+
+
 @contextlib.contextmanager
-def without_advice() -> Iterator[None]:
+def _without_advice() -> Iterator[None]:
     """Drops the warnings in which ONNX Runtime recommends its own scripts."""
     before = logging.root.manager.disable
     logging.disable(max(before, logging.WARNING))

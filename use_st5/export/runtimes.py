@@ -33,7 +33,7 @@ from use_st5._files import atomic_path
 from use_st5._imports import require
 from use_st5._loading import load_saved_model
 from use_st5._model_folder import model_folder
-from use_st5.engines.int8 import without_advice
+from use_st5.engines.int8 import round_products
 
 _OPSET = 18
 # Of a Protocol Buffers message, and of what a FlatBuffers file can address.
@@ -123,20 +123,10 @@ def _network(loaded: Any, ids: tf.TensorSpec) -> Callable[..., Any]:
 
 def _int8_onnx(content: bytes) -> bytes:
     """A graph with matrix products in int8."""
-    quantization = require("onnxruntime.quantization", "onnx")
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         source, made = Path(scratch, "float32.onnx"), Path(scratch, "int8.onnx")
         source.write_bytes(content)
-        with without_advice():
-            quantization.quantize_dynamic(
-                os.fspath(source),
-                os.fspath(made),
-                op_types_to_quantize=["MatMul"],
-                per_channel=True,
-                reduce_range=True,
-                weight_type=quantization.QuantType.QInt8,
-                extra_options={"MatMulConstBOnly": True},
-            )
+        round_products(source, made, reduce_range=True)
         return made.read_bytes()
 
 
