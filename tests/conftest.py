@@ -167,6 +167,26 @@ def fresh_python(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.fixture
+def under_jax(
+    fresh_python: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., str]:
+    """Runs a script of `tests` where Keras runs on JAX and no import of TensorFlow succeeds.
+
+    `under_jax("training/jax_run.py", *arguments) -> stdout`. Without JAX the test is skipped.
+    """
+    pytest.importorskip("jax", reason="the extra `jax` is not installed")
+
+    def run(script: str, *arguments: str | os.PathLike[str]) -> str:
+        monkeypatch.setenv("KERAS_BACKEND", "jax")
+        tests = REPOSITORY / "tests"
+        return fresh_python(
+            tests / "without_tensorflow.py", tests / script, *arguments, timeout=900
+        )
+
+    return run
+
+
+@pytest.fixture
 def written_elsewhere() -> Iterator[Callable[..., int]]:
     """Starts a process that is the sole writer of a path until the test ends; gives its id.
 

@@ -42,6 +42,7 @@ MADE_OF_OPTIONAL = {
 }
 # What `without_tensorflow.py` runs under JAX, and the modules that it imports in functions.
 UNDER_JAX = (
+    "tests/experiments/bundled_models/jax_run.py",
     "tests/experiments/sentence_t5/jax_run.py",
     "tests/experiments/trans_encoder/small.py",
     "tests/training/devices_run.py",

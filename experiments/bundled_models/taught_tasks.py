@@ -128,8 +128,9 @@ class TaughtArrays(ArrayData):
         """As in `ArrayData`."""
         del batch  # All have one width.
         numbers = self.arrays["number"][rows]
-        answers = self._text.answers(numbers, hints=self._hints)
-        return {"sentence": self.arrays["sentence"][rows], "number": numbers, **answers}
+        found = self._text.answers(numbers, hints=self._hints)
+        found |= {"sentence": self.arrays["sentence"][rows], "number": numbers}
+        return {name: found[name] for name in self.arrays}  # Their order counts.
 
     def fingerprint(self, names: Sequence[str]) -> str:
         """As in `ArrayData`; a text's number stands for its vectors."""

@@ -44,7 +44,6 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import keras
-import numpy as np
 
 from experiments.command import main
 from experiments.corpora import definitions, inference_pairs
@@ -59,7 +58,7 @@ from experiments.corpus_tasks import (
     steps_of_a_pass,
     train_tasks,
 )
-from experiments.held_out import held_out_sentences, without_held_out
+from experiments.held_out import held_out_sentences
 from experiments.minilm import given_or_minilm
 from experiments.paper_corpora import paper_definitions, paper_pairs
 from experiments.run import Options, Run, Scores
@@ -71,7 +70,7 @@ from use_st5 import TrainableEncoder
 from use_st5.data import PreparedColumn
 from use_st5.losses import ClassificationLoss, DefinitionLoss
 from use_st5.models import SentenceBert
-from use_st5.training import ArrayData, TrainingArguments
+from use_st5.training import TrainingArguments
 
 Pooling = Literal["mean", "cls", "max"]
 BATCH_SIZE = 16
@@ -116,32 +115,32 @@ def defsent_rate(model: str, pooling: Pooling) -> float:
 DEFSENT_RATE = defsent_rate("bert_base", "mean")
 
 
+_DEFINITION_COLUMNS = {"definition": IDS, "word": PreparedColumn("label")}
+
+
 @dataclasses.dataclass(frozen=True)
-class Definitions:
+class Definitions(Examples):
     """The definitions of one part of the words, without the sentences of the test sets.
 
     Attributes:
         split: The part.
-        read: Data folder → words and definitions.
-        buckets: As in `Examples`.
     """
 
-    split: Split = "train"
     read: Callable[[Path], Iterable[Mapping[str, Any]]] = definitions
+    columns: Mapping[str, PreparedColumn] = dataclasses.field(
+        default_factory=_DEFINITION_COLUMNS.copy
+    )
     buckets: Sequence[int] = BUCKETS
+    split: Split = "train"
 
     def sources(self, task: str, material: Any) -> dict[str, Source]:
         """One part, of the task's name."""
+        ((read, columns),) = super().sources(task, material).values()
 
         def examples() -> Iterator[Mapping[str, Any]]:
-            every = without_held_out(self.read(material.data), material.held_out)
-            yield from defined_words(every, material.tokenizer.single_ids, self.split)
+            yield from defined_words(read(), material.tokenizer.single_ids, self.split)
 
-        return {task: (examples, {"definition": IDS, "word": PreparedColumn("label")})}
-
-    def array_data(self, arrays: Mapping[str, np.ndarray], _material: Any) -> ArrayData:
-        """The batches of the arrays as they are."""
-        return ArrayData(arrays, buckets=self.buckets)
+        return {task: (examples, columns)}
 
 
 _PAIR_COLUMNS = {"premise": IDS, "hypothesis": IDS, "label": PreparedColumn("label")}

@@ -58,19 +58,14 @@ def test_two_devices_and_batch_files_teach_what_one_device_teaches(
 @pytest.mark.process
 @pytest.mark.parametrize("cases", SETS)
 def test_two_devices_of_jax_teach_what_one_teaches(
-    cases: list[str],
-    repository: Path,
-    fresh_python: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
+    cases: list[str], under_jax: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("jax")
-    monkeypatch.setenv("KERAS_BACKEND", "jax")
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     # Programs that run three times are compiled quickly, not well.
     flags = "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0"
     monkeypatch.setenv("XLA_FLAGS", f"{flags} --xla_llvm_disable_expensive_passes=true")
-    without = repository / "tests/without_tensorflow.py"
-    assert_alike(fresh_python(without, RUN, *cases, timeout=900), cases, {"one", "two"})
+    found = under_jax("training/devices_run.py", *cases)
+    assert_alike(found, cases, {"one", "two"})
 
 
 def test_every_task_is_tried_with_a_batch_that_crosses_a_border() -> None:

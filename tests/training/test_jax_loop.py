@@ -20,15 +20,10 @@ from use_st5.training.backend_loop import backend_loop
 from use_st5.training.jax_loop import JaxLoop
 from use_st5.training.tensorflow_loop import TensorFlowLoop
 
-RUN = Path(__file__).with_name("jax_run.py")
-
 
 @pytest.mark.process
 def test_steps_are_those_under_tensorflow_and_resume_exactly(
-    repository: Path,
-    tmp_path: Path,
-    fresh_python: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, under_jax: Callable[..., str]
 ) -> None:
     make = partial(TensorFlowLoop, jit_compile=False, progress=False)
     keras.utils.set_random_seed(0)
@@ -41,9 +36,7 @@ def test_steps_are_those_under_tensorflow_and_resume_exactly(
     files = tmp_path / "initial.npz", tmp_path / "final.npz"
     np.savez(files[0], **initial)
     exchanged = begin_under_tensorflow(make, tmp_path)
-    monkeypatch.setenv("KERAS_BACKEND", "jax")
-    without = repository / "tests/without_tensorflow.py"
-    output = fresh_python(without, RUN, *files, timeout=900)
+    output = under_jax("training/jax_run.py", *files)
     found = np.load(files[1])
     for name, trainer in trainers.items():
         losses = [record["loss"] for record in trainer.run(STEPS).records]

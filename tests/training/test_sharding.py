@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -13,18 +12,15 @@ pytest.importorskip("jax")
 
 from use_st5.training import sharding
 
-RUN = Path(__file__).with_name("sharded_run.py")
-
 
 @pytest.mark.process
 def test_eight_devices_give_the_weights_of_one(
-    repository: Path, fresh_python: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    under_jax: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KERAS_BACKEND", "jax")
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     devices = "--xla_force_host_platform_device_count=8"
     monkeypatch.setenv("XLA_FLAGS", f"{os.environ['XLA_FLAGS']} {devices}")
-    output = fresh_python(repository / "tests/without_tensorflow.py", RUN, timeout=900)
+    output = under_jax("training/sharded_run.py")
     found = json.loads(output.splitlines()[-1])
     assert found.pop("devices") == 8
     cut, rows = found.pop("refused")

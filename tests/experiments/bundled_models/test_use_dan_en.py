@@ -35,19 +35,11 @@ def test_trains_exports_and_scores_in_parts_and_at_once(corpora: Path, tmp_path:
 
 @pytest.mark.process
 def test_training_under_jax_needs_no_tensorflow(
-    repository: Path,
-    corpora: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    fresh_python: Callable[..., str],
+    corpora: Path, tmp_path: Path, under_jax: Callable[..., str]
 ) -> None:
-    pytest.importorskip("jax", reason="the extra `jax` is not installed")
     run = tmp_path / "run"
     run_with_teacher(SMALL, corpora, run, steps=40, part="prepare")
-    monkeypatch.setenv("KERAS_BACKEND", "jax")
-    tests = repository / "tests"
-    script = tests / "experiments/bundled_models/jax_run.py"
-    fresh_python(tests / "without_tensorflow.py", script, run, timeout=900)
+    under_jax("experiments/bundled_models/jax_run.py", run)
     scores = SMALL.run(corpora, run, part="export")
     assert np.isfinite(list(scores.values())).all()
     vectors = tf.saved_model.load(run / "model")(tf.constant(["A man runs.", "The cat eats."]))

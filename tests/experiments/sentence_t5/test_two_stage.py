@@ -109,21 +109,13 @@ def test_trains_through_both_stages(corpora: Path, pretrained: Path, tmp_path: P
 
 @pytest.mark.process
 def test_the_stages_run_under_jax_between_preparation_and_export(
-    repository: Path,
-    corpora: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    fresh_python: Callable[..., str],
+    corpora: Path, tmp_path: Path, under_jax: Callable[..., str]
 ) -> None:
-    pytest.importorskip("jax")
     _write_answers(corpora)
     runs = tmp_path / "runs"
     SMALL_T5.run(corpora, runs / "pretrain_t5", part="prepare")
     small_nli().run(corpora, runs / "sentence_t5", part="prepare")
-    monkeypatch.setenv("KERAS_BACKEND", "jax")
-    tests = repository / "tests"
-    run = tests / "experiments/sentence_t5/jax_run.py"
-    fresh_python(tests / "without_tensorflow.py", run, runs, timeout=900)
+    under_jax("experiments/sentence_t5/jax_run.py", runs)
     assert (runs / "pretrain_t5/checkpoints/checkpoint-000000010/values.safetensors").exists()
     scores = small_nli().run(corpora, runs / "sentence_t5", part="export")
     assert ModelManifest.read(runs / "sentence_t5/model").metadata["stages"] == ["nli"]

@@ -132,18 +132,10 @@ def test_a_run_killed_twice_ends_with_the_same_weights(
 
 @pytest.mark.process
 def test_the_training_runs_under_jax_without_tensorflow(
-    repository: Path,
-    data: Path,
-    bert: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    fresh_python: Callable[..., str],
+    data: Path, bert: Path, tmp_path: Path, under_jax: Callable[..., str]
 ) -> None:
-    pytest.importorskip("jax")
     small("mutual").run(data, tmp_path, part="prepare", pretrained=bert)
-    monkeypatch.setenv("KERAS_BACKEND", "jax")
-    script = repository / "tests/experiments/trans_encoder/small.py"
-    fresh_python(repository / "tests/without_tensorflow.py", script, tmp_path, timeout=900)
+    under_jax("experiments/trans_encoder/small.py", tmp_path)
     scores = small("mutual").run(data, tmp_path, part="export", pretrained=bert)
     assert np.isfinite([*scores.values()]).all()
     assert (tmp_path / "cross_encoder/saved_model.pb").is_file()
