@@ -87,8 +87,8 @@ class TeacherText:
         return TaughtText(self, run.data, run.prepared, Teacher(teacher), held_out)
 
 
-# With alterations and single words these are 1.9 million texts: minutes of an accelerator, and more
-# than half a day of two cores. Sentences that people compare come first.
+# With alterations and single words these are 1.8 million texts: minutes of an accelerator, 7 to 14
+# hours of two cores. Sentences that people compare come first.
 TEXT = TeacherText(
     sources={
         "sts_train": Sample(None, most=40),
