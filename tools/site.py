@@ -116,7 +116,7 @@ def demo_files() -> dict[str, bytes]:
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "page")
-        to_web(ROOT / "saved_models" / "use_dan_en", folder, precision="int4")
+        to_web(ROOT / "saved_models" / "use_dan_en", folder)
         place = posixpath.dirname(DEMO[1])
         return {f"{place}/{path.name}": path.read_bytes() for path in folder.iterdir()}
 

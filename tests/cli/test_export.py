@@ -177,7 +177,7 @@ def test_archives_are_refused_before_any_work(
 
 
 def test_a_page_for_browsers(use: Callable, model: Path, tmp_path: Path) -> None:
-    for precision, options in (("int8", ()), ("int4", ("--precision", "int4", "--overwrite"))):
+    for precision, options in (("small", ()), ("int8", ("--precision", "int8", "--overwrite"))):
         result = use("export", str(model), "--web", "page", *options)
         assert result.exit_code == 0, result.stderr
         assert f"MB, precision {precision}; open page/index.html in a browser" in result.stderr
@@ -189,8 +189,8 @@ def test_a_page_for_browsers(use: Callable, model: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("source", "options", "code", "message"),
     [
-        ("use_dan_en", ("--precision", "float32"), 2, "expected int8 or int4 for --web"),
-        ("use_dan_en", ("--precision", "int4", "--to", "new"), 2, "int4 is for --web"),
+        ("use_dan_en", ("--precision", "float32"), 2, "expected small or int8 for --web"),
+        ("use_dan_en", ("--precision", "small", "--to", "new"), 2, "small is for --web"),
         ("use_transformer_en", ("--to", "new"), 1, "the family use_transformer"),
     ],
 )
@@ -218,7 +218,7 @@ def test_a_folder_for_a_runtime(use: Callable, model: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (("--precision", "int4"), 2, "int4 is for --web"),
+        (("--precision", "small"), 2, "small is for --web"),
         (("--length", "3"), 1, "a fixed length of 16 or more, received 3"),
         ((), 1, "Found thesis.txt"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from use_st5.export.rounding import int4_codes, int8_codes
+from use_st5.export.rounding import codes_by_frequency, int8_codes
 
 
 def test_int8_codes_of_rows_and_columns() -> None:
@@ -18,27 +18,37 @@ def test_int8_codes_of_rows_and_columns() -> None:
     np.testing.assert_allclose(scales * 127, [[0.5, 127.0, 1.4]], rtol=1e-6)
 
 
-def test_int4_codes_are_steps_of_the_root_mean_square() -> None:
-    # The root mean square of the first row is 2, so that a step is 1.3; 9 of 12 entries are 0.
+def test_codes_by_frequency_have_finer_steps_for_frequent_rows() -> None:
+    # The root mean square of each row is 2, and of the median row too: at rank 4,950 a step is
+    # 0.35 times 2. At rank 575 (with 50: an eighth of 5,000) it is half as large.
     row = np.zeros(12, np.float32)
     row[:3] = 4.0, -4.0, 4.0
-    codes, scales = int4_codes(np.stack([row, 0 * row]))
-    np.testing.assert_allclose(scales, [[1.3], [1.0]], rtol=1e-6)
-    assert codes[0].tolist() == [3, -3, 3, *[0] * 9]
-    assert not codes[1].any()
+    codes, scales = codes_by_frequency(np.stack([row, row]), np.array([4950, 575]))
+    np.testing.assert_allclose(scales, [[0.7], [0.35]], rtol=1e-6)
+    assert codes[:, :4].tolist() == [[6, -6, 6, 0], [11, -11, 11, 0]]
 
 
-def test_int4_codes_have_at_most_seven_steps() -> None:
-    row = np.zeros((1, 400), np.float32)
-    row[0, :2] = 50.0, -50.0  # 14 root mean squares
-    codes, _ = int4_codes(row)
-    assert (codes.max(), codes.min()) == (7, -7)
+def test_codes_by_frequency_of_larger_rows_have_larger_steps() -> None:
+    table = np.float32([[1.0, -1.0], [2.0, -2.0], [4.0, 4.0], [0.0, 0.0]])
+    codes, scales = codes_by_frequency(table, np.full(4, 4950))
+    # The median of the sizes is 1.5; the sizes 1 and 4 are two steps of size two apart.
+    np.testing.assert_allclose(scales[2] / scales[0], 2.0, rtol=1e-6)
+    np.testing.assert_allclose(scales[1, 0], 0.35 * 3**0.5, rtol=1e-6)
+    assert (scales[3, 0], codes[3].any()) == (1.0, False)
+
+
+def test_codes_by_frequency_end_at_127() -> None:
+    table = np.ones((3, 400), np.float32)
+    table[0, :2] = 500.0, -500.0
+    codes, scales = codes_by_frequency(table, np.zeros(3, int))
+    assert (codes.max(), codes.min()) == (127, -127)
+    assert np.abs(codes * scales - table).max() <= scales.max() / 2 + 1e-6
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_not_finite_is_refused(value: float) -> None:
     weights = np.float32([[1.0, 2.0], [value, 0.0]])
     with pytest.raises(ValueError, match=r"NaN or infinity in rows \[1\]"):
-        int4_codes(weights)
+        codes_by_frequency(weights, np.arange(2))
     with pytest.raises(ValueError, match=r"NaN or infinity in columns \[0\]"):
         int8_codes(weights, axis=0)

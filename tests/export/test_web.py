@@ -9,9 +9,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -26,7 +28,7 @@ from use_st5.encoder import SentenceEncoder
 from use_st5.engines.dan import DANEngine
 from use_st5.engines.ngram_ids import Flat
 from use_st5.engines.weights import Table
-from use_st5.export.rounding import int4_codes
+from use_st5.export.rounding import codes_by_frequency
 from use_st5.export.web import dan_manifest, to_web
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
@@ -37,27 +39,7 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (De
 
 TEXTS = ["How old are you?", "", " ", "the cat", "The cat sat on the mat. " * 300, "ﷺ naïve “q”"]
 
-# Loads the scripts of a page as its index.html does, in one global scope, and answers one call.
-DRIVER = """
-const [folder, given, answer, call] = process.argv.slice(1);
-const fs = require("fs"), vm = require("vm"), path = require("path");
-const load = (name) => vm.runInThisContext(fs.readFileSync(path.join(folder, name), "utf8"), name);
-const texts = JSON.parse(fs.readFileSync(given, "utf8"));
-load("tokenizer.js");
-async function vectors() {
-  ["encoder.js", "model.js"].forEach(load);
-  for (let part = 0; part < vm.runInThisContext("MODEL.parts"); part++) load(`model-${part}.js`);
-  const encoder = await vm.runInThisContext("unpackedEncoder()");
-  return texts.map((text) => [...encoder.encode(text)]);
-}
-async function ids() {
-  const [vocabulary, ...rest] = texts;
-  globalThis.vocabulary = vocabulary;
-  const tokenizer = vm.runInThisContext("new NGramTokenizer(vocabulary)");
-  return rest.map((text) => tokenizer.ids(text));
-}
-({ vectors, ids })[call]().then((found) => fs.writeFileSync(answer, JSON.stringify(found)));
-"""
+DRIVER = Path(__file__).with_name("page_driver.cjs")
 
 Node = Callable[[Path, list[str], str], list[Any]]
 
@@ -69,7 +51,7 @@ def node(tmp_path: Path) -> Node:
     def call(folder: Path, texts: list[str], name: str) -> list[Any]:
         given, answer = tmp_path / "given.json", tmp_path / "answer.json"
         given.write_text(json.dumps(texts), encoding="utf-8")  # a lone surrogate is an escape
-        command = [NODE, "-e", DRIVER, folder, given, answer, name]
+        command = [NODE, DRIVER, folder, given, answer, name]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(answer.read_text(encoding="utf-8"))
@@ -85,9 +67,9 @@ def page_folder(repository: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def bundled_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of the bundled model, as small as it can be."""
+    """The page of the bundled model."""
     path = tmp_path_factory.mktemp("pages") / "bundled"
-    to_web("use_dan_en", path, precision="int4")
+    to_web("use_dan_en", path)
     return path
 
 
@@ -166,7 +148,7 @@ def test_ids_of_every_code_point(graph: Any, node: Node, page_folder: Path, patt
 def test_vectors_are_those_of_the_int8_model(toy_use_dan: Toy, node: Node, tmp_path: Path) -> None:
     expected = SentenceEncoder(toy_use_dan.folders["int8"], backend="onnx").encode(TEXTS)
     for precision, folder in toy_use_dan.folders.items():  # float32 is rounded to the same codes
-        to_web(folder, tmp_path / precision)
+        to_web(folder, tmp_path / precision, precision="int8")
         found = node(tmp_path / precision, TEXTS, "vectors")
         np.testing.assert_allclose(found, expected, atol=1e-3)
 
@@ -174,7 +156,7 @@ def test_vectors_are_those_of_the_int8_model(toy_use_dan: Toy, node: Node, tmp_p
 @needs_node
 @pytest.mark.process
 def test_vectors_of_the_bundled_model(node: Node, tmp_path: Path) -> None:
-    to_web("use_dan_en", tmp_path / "page")
+    to_web("use_dan_en", tmp_path / "page", precision="int8")
     texts = [*TEXTS, *fuzzed_texts(100)]
     expected = use_st5.load("use_dan_en", backend="onnx").encode(texts)
     found = node(tmp_path / "page", texts, "vectors")
@@ -183,28 +165,56 @@ def test_vectors_of_the_bundled_model(node: Node, tmp_path: Path) -> None:
 
 @needs_node
 @pytest.mark.process
-def test_int4_vectors_are_those_of_the_rounded_table(bundled_page: Path, node: Node) -> None:
+def test_small_vectors_are_those_of_the_rounded_table(bundled_page: Path, node: Node) -> None:
     folder = bundled_folder("use_dan_en")
     engine = DANEngine(folder, dan_manifest(folder))
     original = engine.run(TEXTS)
     rows, scales = engine.table.rows(np.arange(engine.table.shape[0]))
-    codes, steps = int4_codes(rows * scales[:, None])
+    # 60,000 words, 25,000 pairs of words and 1,000 buckets, behind the padding and the empty text.
+    ranks = np.concatenate([[0, 0], np.arange(60_000), np.arange(25_000), np.full(1000, 60_000)])
+    codes, steps = codes_by_frequency(rows * scales[:, None], ranks)
     engine.table = Table(codes, steps[:, 0])
     found = node(bundled_page, TEXTS, "vectors")
     np.testing.assert_allclose(found, engine.run(TEXTS), atol=1e-3)
-    assert np.einsum("td,td->t", found, original).min() > 0.9
+    assert np.einsum("td,td->t", found, original).min() > 0.97
+
+
+def test_the_page_of_the_bundled_model_has_15_megabytes(bundled_page: Path) -> None:
+    assert sum(path.stat().st_size for path in bundled_page.iterdir()) < 15e6
+
+
+class OtherCharset(SimpleHTTPRequestHandler):
+    """A static server that, as many do, says that each script is UTF-8: the model's are not."""
+
+    extensions_map: ClassVar = {".js": "text/javascript; charset=utf-8", ".html": "text/html"}
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture(params=["disk", "server"])
+def address(request: pytest.FixtureRequest, bundled_page: Path) -> Iterator[str]:
+    """Where the page is opened from."""
+    if request.param == "disk":
+        yield (bundled_page / "index.html").as_uri()
+        return
+    handler = functools.partial(OtherCharset, directory=bundled_page)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/index.html"
+        server.shutdown()
 
 
 @needs_chromium
 @pytest.mark.process
-def test_a_browser_shows_the_similarities(bundled_page: Path) -> None:
-    dom, errors = opened(bundled_page / "index.html")
+def test_a_browser_shows_the_similarities(address: str) -> None:
+    dom, errors = opened(address)
     assert errors == []
     lines = re.search(r"<textarea[^>]*>(.*?)</textarea>", dom, re.DOTALL)[1].strip().split("\n")
     rows = re.findall(r"<tr><th scope=\"row\".*?</tr>", dom, re.DOTALL)
     shown = [[float(each) for each in re.findall(r">(-?\d\.\d\d)</td>", row)] for row in rows]
     vectors = use_st5.load("use_dan_en", backend="onnx").encode(lines)
-    np.testing.assert_allclose(shown, vectors @ vectors.T, atol=0.06)  # int4
+    np.testing.assert_allclose(shown, vectors @ vectors.T, atol=0.06)  # small
     found = re.findall(r'class="score">(-?[\d.]+)</span><span>(.*?)</span>', dom)
     assert [float(score) for score, _ in found] == sorted(
         (float(s) for s, _ in found), reverse=True
@@ -218,15 +228,15 @@ def test_a_browser_shows_the_similarities(bundled_page: Path) -> None:
 def test_a_page_that_lacks_a_file_says_so(bundled_page: Path, tmp_path: Path) -> None:
     shutil.copytree(bundled_page, tmp_path / "page")
     (tmp_path / "page" / "model-1.js").unlink()
-    dom, errors = opened(tmp_path / "page" / "index.html")
+    dom, errors = opened((tmp_path / "page" / "index.html").as_uri())
     assert "The model was not loaded: model-1.js is missing. Copy the whole folder." in dom
     assert errors
 
 
-def opened(page: Path) -> tuple[str, list[str]]:
+def opened(address: str) -> tuple[str, list[str]]:
     """What Chromium shows of a page, and what its console says."""
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
-    command = [CHROMIUM, *options, "--virtual-time-budget=60000", "--dump-dom", page.as_uri()]
+    command = [CHROMIUM, *options, "--virtual-time-budget=60000", "--dump-dom", address]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
@@ -258,8 +268,8 @@ def test_equal_models_give_equal_bytes(toy_use_dan: Toy, tmp_path: Path) -> None
 def test_what_is_no_page_is_not_replaced(toy_use_dan: Toy, tmp_path: Path) -> None:
     write = functools.partial(to_web, toy_use_dan.folders["int8"])
     write(tmp_path / "page")
-    write(tmp_path / "page", precision="int4")
-    assert '"int4"' in (tmp_path / "page" / "model.js").read_text()
+    write(tmp_path / "page", precision="int8")
+    assert '"int8"' in (tmp_path / "page" / "model.js").read_text()
     (tmp_path / "page" / "thesis.txt").write_text("years")
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "index.html").write_text("mine")
@@ -278,6 +288,6 @@ def test_other_models_and_precisions_are_refused(
     (folder / "use_st5.json").unlink()
     with pytest.raises(ValueError, match="received another SavedModel"):
         to_web(folder, tmp_path / "page")
-    with pytest.raises(ValueError, match="'int8' or 'int4' of a page, received 'float32'"):
+    with pytest.raises(ValueError, match="'small' or 'int8' of a page, received 'float32'"):
         to_web(toy_use_dan.folders["int8"], tmp_path / "page", precision="float32")  # type: ignore[arg-type]
     assert not (tmp_path / "page").exists()

@@ -34,8 +34,9 @@ HELP = manual(
     --archive writes one file. hub.load takes its URL if a web server offers it.
 
     --web writes a page that compares and searches sentences in a browser, with the model of a
-    USE-DAN. It works from the disk and without network. With --precision int4 it has less than
-    half of the size, and vectors change.
+    USE-DAN. It works from the disk and without network. So that it is small, the weights of rare
+    words are rounded more, and vectors change. --precision int8 writes a page of twice the size
+    with the vectors of the model.
 
     --onnx and --litert write a folder for ONNX Runtime or LiteRT: network, tokenizer, and a reader
     in Python, for a USE-DAN or USE Transformer also in JavaScript (with --litert only for a fixed
@@ -60,7 +61,7 @@ class Precision(StrEnum):
 
     FLOAT32 = "float32"
     INT8 = "int8"
-    INT4 = "int4"
+    SMALL = "small"
 
 
 def export(
@@ -84,9 +85,7 @@ def export(
     ] = None,
     precision: Annotated[
         Precision | None,
-        typer.Option(
-            "--precision", help="Default: the model's; of a page, int8. int4: pages only."
-        ),
+        typer.Option("--precision", help="Default: the model's; of a page, small (pages only)."),
     ] = None,
     backend: Annotated[
         BackendOption,
@@ -118,7 +117,7 @@ def export(
         if archive is not None:
             _pack(source, archive, manifest, precision, onnx=with_graph)
         if web is not None:
-            _write_page(source, web, precision or Precision.INT8)
+            _write_page(source, web, precision or Precision.SMALL)
         for name, folder in runtimes.items():
             _write_runtime(source, name, folder, manifest, precision, length)
 
@@ -147,13 +146,13 @@ def _check_options(
             f"expected a file that ends in .tar.gz or .tgz, received {archive}.",
             param_hint="--archive",
         )
-    if precision is Precision.INT4 and models:
+    if precision is Precision.SMALL and models:
         raise typer.BadParameter(
-            "expected float32 or int8 for models; int4 is for --web.", param_hint="--precision"
+            "expected float32 or int8 for models; small is for --web.", param_hint="--precision"
         )
     if precision is Precision.FLOAT32 and web is not None:
         raise typer.BadParameter(
-            "expected int8 or int4 for --web, received float32.", param_hint="--precision"
+            "expected small or int8 for --web, received float32.", param_hint="--precision"
         )
     if length is not None and not runtimes:
         raise typer.BadParameter("expected --onnx or --litert beside it.", param_hint="--length")
@@ -231,7 +230,7 @@ def _write_page(source: Path, folder: Path, precision: Precision) -> None:
     from use_st5.export.web import to_web
 
     with waiting("writing the page"):
-        to_web(source, folder, precision="int4" if precision is Precision.INT4 else "int8")
+        to_web(source, folder, precision="int8" if precision is Precision.INT8 else "small")
     size = f"{_size(folder) / 1e6:.1f} MB, precision {precision}"
     say(f"{folder}: {size}; open {folder / 'index.html'} in a browser")
 

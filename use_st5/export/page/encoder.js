@@ -23,8 +23,7 @@ class Encoder {
         return { inputs, outputs, weights };
       }),
     );
-    this.rowBytes = model.precision === "int4" ? Math.ceil(model.width / 2) : model.width;
-    this.codes = new Int8Array(content, at, model.rows * this.rowBytes);
+    this.codes = new Int8Array(content, at, model.rows * model.width);
     at += this.codes.byteLength;
     this.tokenizer = new NGramTokenizer(new TextDecoder().decode(new Uint8Array(content, at)));
   }
@@ -43,19 +42,12 @@ class Encoder {
 
   /** The mean of the rows of ids, Float64Array [width]. */
   mean(ids) {
-    const { width, precision } = this.model;
+    const { width } = this.model;
     const sum = new Float64Array(width);
     for (const id of ids) {
       const scale = this.scales[id] / ids.length;
-      const start = id * this.rowBytes;
-      if (precision === "int4") {
-        for (let place = 0; place < width; place++) {
-          const pair = this.codes[start + (place >> 1)];
-          sum[place] += scale * (place & 1 ? pair >> 4 : (pair << 28) >> 28);
-        }
-      } else {
-        for (let place = 0; place < width; place++) sum[place] += scale * this.codes[start + place];
-      }
+      const start = id * width;
+      for (let place = 0; place < width; place++) sum[place] += scale * this.codes[start + place];
     }
     return sum;
   }
@@ -97,11 +89,21 @@ function float16Table() {
   });
 }
 
+const FIRST_CHARACTER = 0x3400;
 const parts = [];
 
-/** Takes the base64 of one of the files model-0.js, model-1.js … */
-function addPart(base64) {
-  parts.push(Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)));
+/** Takes the text of one of the files model-0.js, model-1.js …: 15 bits a character. */
+function addPart(length, text) {
+  const part = new Uint8Array(length);
+  let bits = 0;
+  let held = 0;
+  let at = 0;
+  for (let place = 0; at < length; place++) {
+    bits = (bits << 15) | (text.charCodeAt(place) - FIRST_CHARACTER);
+    for (held += 15; held >= 8 && at < length; held -= 8) part[at++] = bits >> (held - 8);
+    bits &= (1 << held) - 1;
+  }
+  parts.push(part);
 }
 
 /** The encoder, when all parts have been added. */
