@@ -168,8 +168,8 @@ def _gzip(content: bytes) -> bytes:
 def _script(part: bytes) -> bytes:
     """A script that adds a part. UTF-16 by its mark, whatever charset a server may send."""
     bits = np.unpackbits(np.frombuffer(part, np.uint8))
-    bits = np.pad(bits, (0, -len(bits) % 15)).reshape(-1, 15)
-    units = bits @ (1 << np.arange(14, -1, -1)) + _FIRST_CHARACTER
+    groups = np.pad(bits, (0, -len(bits) % 15)).reshape(-1, 15)
+    units = groups @ (1 << np.arange(14, -1, -1)) + _FIRST_CHARACTER
     text = units.astype("<u2").tobytes()
     begin, end = f'addPart({len(part)}, "', '");\n'
     return codecs.BOM_UTF16_LE + begin.encode("utf-16-le") + text + end.encode("utf-16-le")
