@@ -1,18 +1,25 @@
 """All engines by turns in one run: speed, cold start, peak memory and cosine, as a table.
 
-    pip install "use_st5[peers,text,onnx]" sentence-transformers
+    pip install "use_st5[text,onnx]" "sentence-transformers[onnx,openvino]" ctranslate2 model2vec
     python -m benchmarks.engines [MODELS] [--out engines.json] [--threads 1] [--rounds 3]
 
-MODELS are `use_dan_en`, `use_transformer_en`, `minilm` (all-MiniLM-L6-v2) or folders of models of
-use_st5; by default the three. Each engine has a process of its own. For each kind of work all are
+MODELS are `use_dan_en`, `use_transformer_en`, `minilm` (all-MiniLM-L6-v2), `t5_base` (random
+weights) or folders of models of use_st5; by default the first three. Each engine has a process of
+its own. For each kind of work all are
 driven in turn, round after round, so that a neighbour's load meets them alike; numbers are medians,
 ratios are to the first engine of the table. Engines:
 
-    st-torch, st-onnx     sentence-transformers and its ONNX backend (extra of its own), for minilm
-    static, model2vec     StaticEmbedding, random vectors of 512 dimensions, and model2vec, as far
-                          as they are installed, for use_dan_en
+    st-torch              sentence-transformers, for minilm and t5_base
+    st-onnx, st-onnx-int8, st-openvino
+                          its backends, for minilm; of a T5 they run the decoder, too
+    ort, ort-int8         ONNX Runtime on the graph that torch exports, for t5_base
+    ct2, ct2-int8         CTranslate2, for minilm and t5_base
+    static, model2vec     StaticEmbedding, random vectors of 512 dimensions, and model2vec, for
+                          use_dan_en
     tensorflow, onnx, onnx-int8
                           `use_st5.load(MODEL, backend=…).encode`, strings in, vectors out
+
+What is not installed, or refuses a model, is left out.
 
 A model that is measured is kept in the file of --out: the same command goes on after an
 interruption. Cold start is from the start of the process to its first vector; memory is the peak of
@@ -33,11 +40,14 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks import engine_peers
+from benchmarks.engine_peers import Encode
 
 LICENSE = Path(__file__).resolve().parents[1] / "LICENSE"
 WORDS = {"short": 12, "long": 100}
@@ -45,12 +55,15 @@ WORDS = {"short": 12, "long": 100}
 WORKS = [("short", 1), ("short", 32), ("short", 128), ("long", 1), ("long", 32), ("long", 128)]
 ONLY_DAN = ("long", 128)
 OURS = ("tensorflow", "onnx", "onnx-int8")
-PEERS = {"minilm": ("st-torch", "st-onnx"), "use_dan_en": ("static", "model2vec")}
+PEERS = {
+    "minilm": ("st-torch", "st-onnx", "st-onnx-int8", "st-openvino", "ct2", "ct2-int8"),
+    "t5_base": ("st-torch", "ort", "ort-int8", "ct2", "ct2-int8"),
+    "use_dan_en": ("static", "model2vec"),
+}
 DEFAULT = ("use_dan_en", "minilm", "use_transformer_en")
 # Seconds that one engine works on one kind of work in one round.
 SECONDS = 0.4
 FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
-Encode = Callable[[list[str]], Any]
 
 
 def main() -> None:
@@ -243,69 +256,13 @@ def answer(encode: Encode, question: dict[str, Any]) -> dict[str, Any]:
 
 def loaded(engine: str, model: str) -> Encode:
     """The function of an engine that encodes."""
-    if engine in OURS:
-        import use_st5
+    if engine not in OURS:
+        return engine_peers.loaded(engine, model)
+    import use_st5
 
-        folder = minilm_export() if model == "minilm" else model
-        encoder = use_st5.load(folder, backend=engine)
-        return lambda texts: encoder.encode(texts, on_truncation="ignore")
-    if engine == "model2vec":
-        return _model2vec()
-    from sentence_transformers import SentenceTransformer
-
-    if engine == "static":
-        return _static(SentenceTransformer)
-    from experiments.minilm import minilm_folder
-
-    backend = engine.removeprefix("st-")
-    theirs = SentenceTransformer(str(minilm_folder()), device="cpu", backend=backend)
-    return lambda texts: theirs.encode(texts, batch_size=len(texts), show_progress_bar=False)
-
-
-def minilm_export() -> Path:
-    """all-MiniLM-L6-v2 as a model of use_st5, in the cache; made by the first engine of ours."""
-    from use_st5._cache import MODELS, kept_content
-
-    def export(content: Path) -> None:
-        import use_st5
-        from experiments.minilm import minilm_folder
-
-        use_st5.TrainableEncoder.load(minilm_folder()).export(content)
-
-    return kept_content(MODELS, "benchmark-minilm", "all-MiniLM-L6-v2", export)
-
-
-def _vocabulary() -> Any:
-    """A tokenizer of the 30,000 most frequent words of use_dan_en."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-
-    from use_st5._bundled import bundled_folder
-    from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-
-    known = NGramVocabulary.load(bundled_folder("use_dan_en") / "assets" / "vocabulary.txt")
-    words = ["[PAD]", "[UNK]", *known.unigrams[:30_000]]
-    tokenizer = Tokenizer(
-        models.WordLevel(dict(zip(words, range(len(words)), strict=True)), "[UNK]")
-    )
-    tokenizer.normalizer = normalizers.Lowercase()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    return tokenizer
-
-
-def _static(transformer: Any) -> Encode:
-    from sentence_transformers.models import StaticEmbedding
-
-    theirs = transformer(modules=[StaticEmbedding(_vocabulary(), embedding_dim=512)], device="cpu")
-    return lambda texts: theirs.encode(texts, batch_size=len(texts), show_progress_bar=False)
-
-
-def _model2vec() -> Encode:
-    from model2vec import StaticModel
-
-    tokenizer = _vocabulary()
-    rows = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 512))
-    model = StaticModel(rows.astype(np.float32), tokenizer)
-    return lambda texts: model.encode(texts, use_multiprocessing=False)
+    folder = engine_peers.exported(model) if model in engine_peers.FOLDERS else model
+    encoder = use_st5.load(folder, backend=engine)
+    return lambda texts: encoder.encode(texts, on_truncation="ignore")
 
 
 if __name__ == "__main__":
