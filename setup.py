@@ -29,7 +29,7 @@ EXTRAS = {
     # Models without TensorFlow (`backend="onnx"`): onnx writes their graphs, the last two tokenize.
     # tf2onnx converts what `use_st5.export.to_onnx` writes.
     "onnx": [
-        "onnxruntime>=1.20",
+        "onnxruntime>=1.22",
         "onnx>=1.16",
         "sentencepiece>=0.2",
         "tf2onnx>=1.17",

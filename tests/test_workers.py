@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 import use_st5
 from tests.toy_encoders import Toy
@@ -47,6 +48,27 @@ def test_the_order_stays_where_a_batch_is_slow() -> None:
     found = list(encode_in_workers(Failing(), iter(batches), 2))
     assert [each[0, 0] for each in found] == [len(batch[0]) for batch in batches]
     assert len({int(each[0, 1]) for each in found}) == 2
+
+
+class Counting:
+    """Encodes to the threads of NumPy's products in this process."""
+
+    def _run(self, texts: list[str]) -> np.ndarray:
+        (blas,) = {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+        return np.array([[blas]])
+
+
+@pytest.mark.process
+def test_each_process_computes_with_its_share_of_the_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    cores = os.cpu_count() or 1
+    for workers in (1, 2):
+        found = next(encode_in_workers(Counting(), iter([["a"]]), workers))
+        assert found[0, 0] == max(1, cores // workers)
+    assert "OMP_NUM_THREADS" not in os.environ
 
 
 @pytest.mark.process

@@ -54,15 +54,33 @@ def encode_in_workers(
     context = multiprocessing.get_context("spawn")
     pipes: dict[Connection, Any] = {}
     try:
-        for _ in range(workers):
-            here, there = context.Pipe()
-            process = context.Process(target=_work, args=(there, pickled, workers), daemon=True)
-            process.start()
-            there.close()
-            pipes[here] = process
+        with _share_of_cores(workers):
+            for _ in range(workers):
+                here, there = context.Pipe()
+                process = context.Process(target=_work, args=(there, pickled), daemon=True)
+                process.start()
+                there.close()
+                pipes[here] = process
         yield from _in_order(pipes, enumerate(batches))
     finally:
         _end(pipes)
+
+
+@contextlib.contextmanager
+def _share_of_cores(workers: int) -> Iterator[None]:
+    """Processes that start within it compute with a part of the cores each.
+
+    They must find it when they start: NumPy's threads are made when it is imported. Threads of
+    several processes that wait for each other on the same cores take many times as long.
+    """
+    threads = str(max(1, (os.cpu_count() or 1) // workers))
+    own = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(own, threads))
+    try:
+        yield
+    finally:
+        for name in own:
+            del os.environ[name]
 
 
 def _in_order(
@@ -135,12 +153,9 @@ def _end(pipes: dict[Connection, Any]) -> None:
             process.kill()
 
 
-def _work(pipe: Connection, pickled: bytes, workers: int) -> None:
+def _work(pipe: Connection, pickled: bytes) -> None:
     """What a process does: it loads the encoder, and encodes until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this.
-    threads = str(max(1, (os.cpu_count() or 1) // workers))
-    for name in _THREADS:  # Read when TensorFlow or ONNX Runtime starts.
-        os.environ.setdefault(name, threads)
     number = -1
     try:
         encoder = pickle.loads(pickled)

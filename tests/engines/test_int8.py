@@ -61,6 +61,32 @@ def test_a_model_that_changes_too_much_is_refused(
     ]
 
 
+def test_block_codes_by_hand() -> None:
+    matrix = np.zeros((40, 2), np.float32)
+    matrix[:3, 0] = 12.7, -12.7, 1.26  # a block with steps of 0.1
+    matrix[32, 0] = -254.0  # a block with steps of 2, of which 24 inputs are missing
+    codes, scales = int8.block_codes(matrix)
+    assert codes.shape == (2, 2, 32)
+    np.testing.assert_allclose(scales, [[0.1, 2.0], [1.0, 1.0]], rtol=1e-6)
+    assert codes[0, 0, :4].tolist() == [255, 1, 141, 128]
+    assert codes[0, 1, :2].tolist() == [1, 128]
+    assert (codes[1] == 128).all()
+
+
+def test_blocks_serve_a_model_that_changes_too_much_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The lowest cosine of `round_products` is 0.9996, that of `round_blocks` is 0.9999.
+    monkeypatch.setattr(int8, "LEAST_COSINE", 0.9998)
+    texts = sentences()[::9]
+    expected = use_st5.load("use_transformer_en", backend="onnx").encode(texts)
+    encoder = SentenceEncoder(bundled_folder("use_transformer_en"), backend="onnx-int8")
+    found = encoder.encode(texts)
+    assert 0.9998 <= cosine(found, expected).min() < 1 - 1e-7
+    alone = np.stack([encoder.encode(text) for text in texts])
+    np.testing.assert_allclose(alone, found, atol=1e-5)
+
+
 def test_a_use_dan_runs_as_with_onnx() -> None:
     one, other = (use_st5.load("use_dan_en", backend=each) for each in ("onnx", "onnx-int8"))
     np.testing.assert_array_equal(one.encode(["a b"]), other.encode(["a b"]))
