@@ -98,6 +98,7 @@ def measured(model: str, threads: int, rounds: int) -> dict[str, dict[str, Any]]
     """The results of all engines that run a model, by the engine's name."""
     servers = {}
     for engine in (*PEERS.get(model, ()), *OURS):
+        Server(engine, model, threads).end()  # It leaves the files that are made only once.
         server = Server(engine, model, threads)
         if server.ready.get("error"):
             print(f"{model}, {engine}: left out: {server.ready['error']}", file=sys.stderr)
