@@ -19,8 +19,8 @@ from use_st5._vectors import cosine
 from use_st5.engines.transformer import TransformerEngine
 
 LEAST_COSINE = 0.999
-# Inputs of a matrix that share a scale. On 10,000 sentences the lowest cosine of all-MiniLM-L6-v2 is
-# 0.9991; with 32 inputs it is 0.998.
+# Inputs of a matrix that share a scale. On 10,000 sentences the lowest cosine of all-MiniLM-L6-v2
+# is 0.9991; with 32 inputs it is 0.998.
 BLOCK = 16
 _SUBJECTS = (
     *("A man", "The old woman in the red coat", "Nobody", "My brother's dog", "Dr. Smith"),
