@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from experiments.corpora import MEDQUAD, inference_triplets
 from use_st5._files import atomic_path
@@ -147,7 +148,7 @@ def _write_parts(name: str, data: Path, folder: Path, most: Mapping[str, int]) -
     if not all(path.exists() for path in paths.values()):
         folder.mkdir(parents=True, exist_ok=True)
         for part, rows in SETS[name](data).items():
-            kept = spread(rows, len(rows), most[part])
+            kept = spread(pa.Table.from_pylist(rows), len(rows), most[part])
             text = io.StringIO(newline="")
             table = csv.DictWriter(text, [*kept[0]])
             table.writeheader()

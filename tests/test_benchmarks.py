@@ -1,0 +1,19 @@
+"""Benchmarks that train on real data: what they read is written as a user's files and measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import use_st5
+from benchmarks.own_data import frozen_scores
+from benchmarks.own_data_sets import SETS, files_of, parser_of
+
+
+def test_the_sets_of_own_data(data_dir: Path, tmp_path: Path) -> None:
+    arguments = [str(data_dir), str(tmp_path), "--most", "200,60,60"]
+    files = files_of(parser_of(None, SETS).parse_args(arguments))
+    scores = frozen_scores(use_st5.load("use_dan_en", backend="onnx").encode, files, SETS)
+    assert {name.partition("/")[0] for name in scores} == {*SETS}
+    # Chance is 0 for Spearman, and a sixth for the classes of questions.
+    assert scores["stsb/test"] > 60
+    assert scores["trec/test"] > 40
