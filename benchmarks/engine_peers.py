@@ -227,7 +227,7 @@ def _convert_t5_encoder(folder: Path, content: Path) -> None:
     whole.encoder = encoder.encoder
     scratch = content.with_name("with_decoder")
     whole.save_pretrained(scratch)
-    transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(scratch)
+    _tokenizer(folder).save_pretrained(scratch)
     known = converters._MODEL_LOADERS
     before, known["T5Config"] = known["T5Config"], Encoder()
     try:

@@ -88,9 +88,14 @@ def user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # Their blocks take a gigabyte or more: they train or serve bundled models. It goes with a process.
 LARGE = ("README.md", "docs/on_a_tpu.md", "docs/serving.md", "docs/training.md")
 _RUN = """
-import runpy
+import runpy, sys, tomllib, warnings
+from pathlib import Path
+from _pytest.config import parse_warning_filter
 from use_st5.training.trainer import Trainer
 
+settings = tomllib.loads(Path(sys.argv[1]).read_text("utf-8"))["tool"]["pytest"]["ini_options"]
+for each in settings["filterwarnings"]:  # Warnings are errors here, too.
+    warnings.filterwarnings(*parse_warning_filter(each, escape=False))
 Trainer._jit_compile = lambda self: False  # XLA takes longer than a few steps.
 try:
     runpy.run_path("page.py", run_name="__main__")
@@ -112,7 +117,8 @@ def test_large_python_blocks_run(
     page: str, user_folder: Path, fresh_python: Callable[..., str]
 ) -> None:
     (user_folder / "page.py").write_text("\n".join(blocks(ROOT / page, "python")), "utf-8")
-    found = re.search(r"could not import '([\w.]+)'", fresh_python("-c", _RUN, timeout=900))
+    output = fresh_python("-c", _RUN, ROOT / "pyproject.toml", timeout=900)
+    found = re.search(r"could not import '([\w.]+)'", output)
     if found:
         pytest.importorskip(found[1], reason=found[0])
         pytest.fail(f"{page}: {found[0]}")
