@@ -11,6 +11,7 @@ from tests.search.damages import answer, write_index
 from use_st5._vectors import unit_rows
 from use_st5.search.exact import exact_search
 from use_st5.search.hnsw import NearGraph, check_graph_file
+from use_st5.search.index_files import IndexRecord
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +148,20 @@ def test_a_damaged_graph_of_an_older_version_takes_no_memory_and_no_time(tmp_pat
     for place in range(0, len(content), 11):
         path.write_bytes(Damage("flip", place, place + 7).change(content))
         check_reading(answer, folder, path)
+
+
+def test_a_graph_that_someone_wrote_on_purpose_is_refused(tmp_path: Path) -> None:
+    """Hashes that fit say only that nothing changed since they were written."""
+    pytest.importorskip("faiss", reason="the extra `search` is not installed")
+    folder = tmp_path / "index"
+    write_index(folder, "hnsw")
+    record = IndexRecord.read(folder)
+    path = folder / "graph.faiss"
+    content = bytearray(path.read_bytes())
+    content[content.index(np.array([-1, -1], "<i4").tobytes())] = 0x7F  # an edge to row −129
+    path.write_bytes(content)
+    for name in ("hashes.bin", "index.json"):
+        (folder / name).unlink()
+    record.write(folder)
+    with pytest.raises(ValueError, match="expected neighbours that are rows"):
+        answer(folder)

@@ -1,6 +1,6 @@
 """The folder of a saved index: its files, and their checks before they are used.
 
-The bytes of each file are held against hashes: those of small files at once, those of mapped files
+The bytes of each file are compared with hashes: those of small files at once, those of mapped files
 a block at a time, when the block is first read.
 """
 
@@ -74,7 +74,7 @@ class IndexRecord:
 
     @classmethod
     def read(cls, folder: Path) -> IndexRecord:
-        """Reads the record of a folder, and holds the files against their sizes.
+        """Reads the record of a folder, and compares the files with their sizes.
 
         Raises:
             FileNotFoundError: The folder holds no index.
@@ -162,7 +162,7 @@ def write_texts(folder: Path, texts: Sequence[str]) -> None:
 class OpenIndex:
     """The files of an index.
 
-    A file that is read whole is held against its hash at once; of the vectors and the texts a
+    A file that is read whole is compared with its hash at once; of the vectors and the texts a
     block is when it is first needed. An index of use_st5 0.2 has no hashes: of it orders
     and ranges are checked. A vector is finite and of length 1 or 0, a text begins where the one
     before ends, and a graph's edges lead to its rows.
@@ -277,8 +277,7 @@ class OpenIndex:
         file, shape = self._file(GRAPH), (self.record.rows, self.record.dimension)
         file.check()
         try:
-            if not file.has_hashes:
-                check_graph_file(file.path, rows=shape[0], dimension=shape[1])
+            check_graph_file(file.path, rows=shape[0], dimension=shape[1])
             graph = NearGraph.read(file.path)
             if graph.shape != shape:
                 raise ValueError(f"{file.path}: expected {shape[0]} rows of {shape[1]}.")
@@ -315,7 +314,7 @@ class OpenIndex:
 
 
 class CheckedFile:
-    """A file, each block of which is read and held against its hash once.
+    """A file, each block of which is read and compared with its hash once.
 
     Args:
         path: The file.
@@ -326,7 +325,7 @@ class CheckedFile:
 
     def __init__(self, path: Path, digests: np.ndarray | None, *, remedy: str) -> None:
         self.path = path
-        self.has_hashes = digests is not None
+        self._has_hashes = digests is not None
         self._remedy = remedy
         self._digests = np.empty((0, _DIGEST), np.uint8) if digests is None else digests
         self._unread = np.ones(len(self._digests), bool)
@@ -342,7 +341,7 @@ class CheckedFile:
     def check_bytes(self, starts: np.ndarray, ends: np.ndarray) -> None:
         """Checks the blocks of stretches of bytes, int64 `[stretches]`, as `check`."""
         filled = ends > starts
-        if not self.has_hashes or not filled.any():
+        if not self._has_hashes or not filled.any():
             return
         first, last = starts[filled] // _BLOCK, (ends[filled] - 1) // _BLOCK
         widest = int((last - first).max()) + 1
