@@ -272,7 +272,7 @@ def _read_keys(path: Path) -> tuple[list[bytes], bytes]:
 
 
 def _check_content(path: Path, vectors: np.ndarray, hashed: bytes) -> None:
-    """Holds a block's vectors against their hash, or looks for NaN where they have none."""
+    """Compares a block's vectors with their hash, or looks for NaN where they have none."""
     size = path.stat().st_size - vectors.nbytes
     if not 0 <= size < _LONGEST_HEADER:
         raise ValueError("found further bytes")

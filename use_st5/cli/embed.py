@@ -165,7 +165,8 @@ def _to_named_file(
         sole_writer(place),
         open_seekable(source, beside=place) as stream,
     ):
-        embed_to_file(stream, source, place if remote else output, model, layout, options)
+        target = place if remote else output
+        embedded(stream, source, target, model, layout, options, shown=target).finish()
         if remote:
             with waiting(f"uploading it to {remote}"):
                 upload(place, remote)
@@ -182,18 +183,6 @@ def _format_by_suffix(output: Path) -> Format:
         "or choose with --format.",
         param_hint="--output",
     )
-
-
-def embed_to_file(
-    stream: IO[bytes],
-    source: str,
-    output: Path,
-    model: ModelChoice,
-    layout: Format,
-    options: dict[str, Any],
-) -> None:
-    """Embeds a seekable `stream` into `output`, continuing what an earlier call left."""
-    embedded(stream, source, output, model, layout, options, shown=output).finish()
 
 
 def embedded(

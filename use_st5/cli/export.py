@@ -24,8 +24,8 @@ HELP = manual(
     """Write a model to a folder or an archive, for hub.load, Keras and TensorFlow Serving.
 
     MODEL is a bundled model's name, an exported model's folder, a name of a hub (hf://ORG/NAME), or
-    the output folder of a training run, in which the exported model is found. Its files are held
-    against their sha256 first.
+    the output folder of a training run, in which the exported model is found. Its files are
+    compared with their sha256 first.
 
     --precision int8 stores the embedding table in a quarter of the space. For a BERT, it also
     stores the kernels as int8, which makes a single sentence slower. The vectors change a little.
