@@ -332,8 +332,9 @@ def load(
             converted once, into the cache (`use-st5 cache`).
         backend: What runs the model. "tensorflow" runs every SavedModel. "onnx" starts in a second
             and imports no TensorFlow: a USE-DAN runs in NumPy, a Transformer in ONNX Runtime (extra
-            `onnx`), both for models of use_st5 alone. "onnx-int8" computes the matrix products of a
-            Transformer in int8; a model whose vectors change too much is refused.
+            `onnx`), both for models of use_st5 alone. "onnx-int8" computes matrix products in
+            int8 (of a USE-DAN its dense layers, in ONNX Runtime); a model whose vectors change too
+            much is refused.
 
     Raises:
         FileNotFoundError: The name or folder does not exist, or the folder contains no SavedModel.

@@ -14,6 +14,7 @@ from use_st5._model_manifest import ModelManifest
 from use_st5._vectors import cosine
 from use_st5.encoder import SentenceEncoder
 from use_st5.engines import int8
+from use_st5.engines.dan import DANEngine, GraphDANEngine
 from use_st5.engines.int8 import sentences
 from use_st5.engines.onnx_model import onnx_model
 
@@ -87,6 +88,32 @@ def test_blocks_serve_a_model_that_changes_too_much_otherwise(
     np.testing.assert_allclose(alone, found, atol=1e-5)
 
 
-def test_a_use_dan_runs_as_with_onnx() -> None:
-    one, other = (use_st5.load("use_dan_en", backend=each) for each in ("onnx", "onnx-int8"))
-    np.testing.assert_array_equal(one.encode(["a b"]), other.encode(["a b"]))
+def test_the_bundled_dan() -> None:
+    texts = ["How old are you?", "", "a b", *sentences()[::7]]
+    exact = use_st5.load("use_dan_en", backend="onnx").encode(texts)
+    rounded = SentenceEncoder(bundled_folder("use_dan_en"), backend="onnx-int8")
+    for batch_size in (1, 128):
+        found = cosine(rounded.encode(texts, batch_size=batch_size), exact)
+        assert 0.999 <= found.min() < 1 - 1e-6
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+def test_the_graph_of_a_dan_has_the_vectors_of_numpy(kind: str, toy_use_dan: Toy) -> None:
+    folder = toy_use_dan.folders[kind]
+    manifest = ModelManifest.read(folder)
+    assert manifest is not None
+    graph = GraphDANEngine(onnx_model(folder, manifest), folder, manifest)
+    texts = ["How old are you?", "", *sentences()[:40]]
+    np.testing.assert_allclose(graph.run(texts), DANEngine(folder, manifest).run(texts), atol=1e-6)
+
+
+def test_the_first_products_may_have_blocks(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    manifest = ModelManifest.read(bundled_folder("use_dan_en"))
+    assert manifest is not None
+    source = onnx_model(bundled_folder("use_dan_en"), manifest)
+    int8.round_products(source, tmp_path / "int8.onnx", reduce_range=False, in_blocks=2)
+    kinds = [node.op_type for node in onnx.load(tmp_path / "int8.onnx").graph.node]
+    assert kinds.count("MatMulNBits") == 2
+    assert kinds.count("MatMulInteger") == 3
+    assert "MatMul" not in kinds

@@ -1,4 +1,4 @@
-"""A USE-DAN in NumPy alone."""
+"""A USE-DAN in NumPy alone, or with dense layers in int8 on ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 from use_st5._model_manifest import ModelManifest
 from use_st5.engines.bundle import Bundle
 from use_st5.engines.ngram_ids import NGramIds
+from use_st5.engines.onnx_graph import MEANS
+from use_st5.engines.session import Session
 from use_st5.engines.weights import check_shape, named_weights
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
@@ -130,3 +132,24 @@ class DANEngine:
         lengths = np.einsum("bd,bd->b", x, x)
         x *= (1.0 / np.sqrt(lengths + np.float32(_EPSILON)))[:, None]
         return x
+
+
+class GraphDANEngine(DANEngine):
+    """A USE-DAN whose dense layers ONNX Runtime computes.
+
+    Args:
+        model: The file of their graph (`use_st5.engines.onnx_model`).
+        folder: The folder of its SavedModel.
+        manifest: What its `use_st5.json` says.
+
+    Raises:
+        ImportError: ONNX Runtime is missing.
+        ValueError: As of `DANEngine`, or the graph is damaged.
+    """
+
+    def __init__(self, model: Path, folder: Path, manifest: ModelManifest) -> None:
+        super().__init__(folder, manifest)
+        self._session = Session(model)
+
+    def _network(self, x: np.ndarray) -> np.ndarray:
+        return self._session.run({MEANS: x})

@@ -51,19 +51,18 @@ def open_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) 
             f"{folder}: expected a model of use_st5 for backend={backend!r}, found a SavedModel "
             "without use_st5.json, or of an older version. Load it with backend='tensorflow'."
         )
-    if manifest.family == "use_dan":
+    if manifest.family == "use_dan" and backend == "onnx":
         from use_st5.engines.dan import DANEngine
 
         return DANEngine(folder, manifest)
     from use_st5.engines.networks import FAMILIES
 
     if manifest.family in FAMILIES:
-        from use_st5.engines.onnx_model import onnx_model
-        from use_st5.engines.transformer import TransformerEngine
+        from use_st5.engines.onnx_model import graph_engine, onnx_model
 
         model = onnx_model(folder, manifest, int8=backend == "onnx-int8")
-        return TransformerEngine(model, folder, manifest)
+        return graph_engine(model, folder, manifest)
     raise ValueError(
-        f"{folder}: backend={backend!r} runs the families {', '.join(('use_dan', *FAMILIES))}, "
+        f"{folder}: backend={backend!r} runs the families {', '.join(FAMILIES)}, "
         f"received a model of the family {manifest.family}. Load it with backend='tensorflow'."
     )

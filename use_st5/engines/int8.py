@@ -1,4 +1,4 @@
-"""The graph of a Transformer with matrix products in int8, measured against float32."""
+"""The graph of a network with matrix products in int8, measured against float32."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import logging
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,12 +16,13 @@ import numpy as np
 from use_st5._imports import require
 from use_st5._model_manifest import ModelManifest
 from use_st5._vectors import cosine
-from use_st5.engines.transformer import TransformerEngine
 
 LEAST_COSINE = 0.999
 # Inputs of a matrix that share a scale. On 10,000 sentences the lowest cosine of all-MiniLM-L6-v2
 # is 0.9991; with 32 inputs it is 0.998.
 BLOCK = 16
+# The first products of a network that need blocks, where the others can do without.
+_FIRST_IN_BLOCKS = {"use_dan": 2}
 _SUBJECTS = (
     *("A man", "The old woman in the red coat", "Nobody", "My brother's dog", "Dr. Smith"),
     *("The government of Canada", "A group of 12 students", "It", "Every second engineer"),
@@ -41,16 +42,18 @@ def sentences() -> list[str]:
     return [" ".join(each) for each in itertools.product(_SUBJECTS, _VERBS, _OBJECTS)]
 
 
-def write_int8_model(source: Path, folder: Path, manifest: ModelManifest, path: Path) -> None:
+def write_int8_model(
+    source: Path, path: Path, manifest: ModelManifest, run: Callable[[Path, list[str]], np.ndarray]
+) -> None:
     """Writes a graph whose weights and activations are int8 in matrix products.
 
     Of two ways the faster one that keeps the vectors: `round_products`, or `round_blocks`.
 
     Args:
         source: The graph in float32.
-        folder: The folder of the SavedModel.
-        manifest: What its `use_st5.json` says.
         path: The file to write.
+        manifest: What the model's `use_st5.json` says.
+        run: A graph and texts → their vectors `[texts, dimension]`.
 
     Raises:
         ImportError: The package onnx is missing.
@@ -58,29 +61,28 @@ def write_int8_model(source: Path, folder: Path, manifest: ModelManifest, path: 
             for one of the `sentences`.
     """
     texts = sentences()
-
-    def vectors(graph: Path) -> np.ndarray:
-        engine = TransformerEngine(graph, folder, manifest)
-        parts = (engine.run(texts[at : at + 64]) for at in range(0, len(texts), 64))
-        return np.concatenate([*parts])
-
-    exact = vectors(source)
+    exact = run(source, texts)
+    products = partial(
+        round_products,
+        reduce_range=not has_vnni(),
+        in_blocks=_FIRST_IN_BLOCKS.get(manifest.family or "", 0),
+    )
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         made = Path(scratch, "int8.onnx")
-        for write in (partial(round_products, reduce_range=not has_vnni()), round_blocks):
+        for write in (products, round_blocks):
             write(source, made)
-            least = float(cosine(exact, vectors(made)).min())
+            least = float(cosine(exact, run(made, texts)).min())
             if least >= LEAST_COSINE:
                 path.write_bytes(made.read_bytes())
                 return
     raise ValueError(
-        f"{folder}: expected a cosine of {LEAST_COSINE} or more between the vectors of int8 and of "
-        f"float32, found {least:.4f} among {len(texts)} sentences. Load the model with "
+        f"{manifest.name}: expected a cosine of {LEAST_COSINE} or more between the vectors of int8 "
+        f"and of float32, found {least:.4f} among {len(texts)} sentences. Load the model with "
         "backend='onnx'."
     )
 
 
-def round_products(source: Path, path: Path, *, reduce_range: bool) -> None:
+def round_products(source: Path, path: Path, *, reduce_range: bool, in_blocks: int = 0) -> None:
     """Writes a graph with matrix products in int8 (dynamic quantization).
 
     Weights are rounded with a scale for each output, activations with one scale for each product of
@@ -91,22 +93,28 @@ def round_products(source: Path, path: Path, *, reduce_range: bool) -> None:
         source: The graph in float32.
         path: The file to write.
         reduce_range: Whether weights have 7 bits, for processors without VNNI.
+        in_blocks: So many products, the first of the graph, are rounded by `round_blocks`.
 
     Raises:
         ImportError: The package onnx is missing.
     """
     quantization = require("onnxruntime.quantization", "onnx")
+    nodes = require("onnx", "onnx").load(os.fspath(source)).graph.node
+    left = [each.name for each in nodes if each.op_type == "MatMul"][:in_blocks]
     with _without_advice():
         quantization.quantize_dynamic(
             os.fspath(source),
             os.fspath(path),
             op_types_to_quantize=["MatMul"],
+            nodes_to_exclude=left,
             per_channel=True,
             reduce_range=reduce_range,
             weight_type=quantization.QuantType.QInt8,
             # Behind operators of ONNX Runtime its shape inference knows no types.
             extra_options={"DefaultTensorType": 1, "MatMulConstBOnly": True},  # float
         )
+    if left:
+        round_blocks(path, path)
 
 
 def round_blocks(source: Path, path: Path) -> None:

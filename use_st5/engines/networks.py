@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from use_st5.engines.onnx_graph import BIAS, IDS, POSITIONS, GraphWriter
+from use_st5.engines.onnx_graph import BIAS, IDS, MEANS, POSITIONS, GraphWriter
 from use_st5.engines.weights import Table, Weights
 
 Config = dict[str, Any]
@@ -40,7 +40,7 @@ def write_network(
     """Adds the network of a model to a graph.
 
     Args:
-        family: "use_transformer", "bert", "mpnet" or "t5".
+        family: "use_dan" (from the means of texts), "use_transformer", "bert", "mpnet" or "t5".
         config: What its `use_st5.json` says under `config`.
         table: The token table.
         weights: The other weights.
@@ -53,6 +53,31 @@ def write_network(
         ValueError: A weight is missing or of another shape, or the model has a decoder.
     """
     return _WRITERS[family](config, table, weights, graph)
+
+
+def _use_dan(config: Config, _: Table, weights: Weights, graph: GraphWriter) -> tuple[str, int]:
+    shape = config["config"]
+    width, dims, kind = shape["embedding_dim"], shape["hidden_dims"], shape["activation"]
+    x = graph.input(MEANS)
+
+    def product(x: str, name: str, *size: int) -> str:
+        return graph.linear(x, weights(f"network/feed_forward/{name}/kernel", size))
+
+    def activated(x: str) -> str:
+        return x if kind == "linear" else str(graph.op(kind.title(), x))
+
+    for block in range(len(dims) // 2):
+        first, last = dims[2 * block : 2 * block + 2]
+        # In int8 all rows of a product share a scale, so each is divided by its largest number.
+        size = graph.op("ReduceMax", graph.op("Abs", x), axes=[1], keepdims=1)
+        size = graph.op("Max", size, graph.weight(np.array(_UNIT, np.float32)))
+        unit = graph.op("Div", x, size)
+        hidden = graph.op("Mul", product(unit, f"hidden_{2 * block}", width, first), size)
+        branch = activated(product(activated(hidden), f"hidden_{2 * block + 1}", first, last))
+        if width != last:
+            x = graph.op("Mul", product(unit, f"projection_{block}", width, last), size)
+        x, width = graph.op("Add", branch, x), last
+    return graph.unit(x, _UNIT), width
 
 
 def _embedded(table: Table, graph: GraphWriter) -> str:
@@ -258,6 +283,7 @@ def _t5(config: Config, table: Table, weights: Weights, graph: GraphWriter) -> t
 
 
 _WRITERS: dict[str, Callable[[Config, Table, Weights, GraphWriter], tuple[str, int]]] = {
+    "use_dan": _use_dan,
     "use_transformer": _use_transformer,
     "bert": _bert,
     "mpnet": _mpnet,

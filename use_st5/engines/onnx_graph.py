@@ -15,6 +15,7 @@ from use_st5._imports import require
 # Inputs of every graph, with their types and axes.
 IDS, PLACES, ROWS, MASK = "ids", "places", "rows", "mask"
 POSITIONS, LENGTHS, BIAS = "positions", "lengths", "position_bias"
+MEANS = "means"  # of a text's rows, all that the graph of a USE-DAN reads
 OUTPUT = "embeddings"
 _INT32, _INT64, _FLOAT = 6, 7, 1
 _INPUTS: dict[str, tuple[int, tuple[str | int, ...]]] = {
@@ -25,6 +26,7 @@ _INPUTS: dict[str, tuple[int, tuple[str | int, ...]]] = {
     MASK: (_INT32, ("texts", "length")),
     LENGTHS: (_FLOAT, ("texts", 1)),
     BIAS: (_FLOAT, (1, "heads", "length", "length")),
+    MEANS: (_FLOAT, ("texts", "width")),
 }
 _OPSET, _IR = 17, 9
 _CONTRIB = "com.microsoft"

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from use_st5._cache import ENGINES, kept_content
 from use_st5._model_manifest import ENGINE_NAME, ModelManifest, describe_files
 from use_st5.engines.bundle import Bundle
+from use_st5.engines.dan import GraphDANEngine
+from use_st5.engines.engine import Engine
 from use_st5.engines.int8 import has_vnni, write_int8_model
 from use_st5.engines.networks import FAMILIES, rounded_kernels, write_network
 from use_st5.engines.onnx_graph import GraphWriter
+from use_st5.engines.transformer import TransformerEngine
 from use_st5.engines.weights import named_weights
 
 # Changes when graphs are written otherwise: what older versions cached is then made again.
@@ -40,11 +46,23 @@ def onnx_model(folder: Path, manifest: ModelManifest, *, int8: bool = False) -> 
         content.mkdir()
         if int8:
             source = onnx_model(folder, manifest)
-            write_int8_model(source, folder, manifest, content / ENGINE_NAME)
+            run = partial(_vectors, folder, manifest)
+            write_int8_model(source, content / ENGINE_NAME, manifest, run)
         else:
             write_onnx_model(folder, manifest, content / ENGINE_NAME)
 
     return kept_content(ENGINES, key, f"the ONNX graph of {folder}", write) / ENGINE_NAME
+
+
+def graph_engine(graph: Path, folder: Path, manifest: ModelManifest) -> Engine:
+    """What runs a graph of a model."""
+    kind = GraphDANEngine if manifest.family == "use_dan" else TransformerEngine
+    return kind(graph, folder, manifest)
+
+
+def _vectors(folder: Path, manifest: ModelManifest, graph: Path, texts: list[str]) -> np.ndarray:
+    engine = graph_engine(graph, folder, manifest)
+    return np.concatenate([engine.run(texts[at : at + 64]) for at in range(0, len(texts), 64)])
 
 
 def add_onnx_model(folder: Path, manifest: ModelManifest | None) -> None:
@@ -58,9 +76,9 @@ def add_onnx_model(folder: Path, manifest: ModelManifest | None) -> None:
         ImportError: The package onnx is missing.
         ValueError: The model has no engine (see `open_engine`).
     """
-    if manifest is None or manifest.family not in ("use_dan", *FAMILIES):
+    if manifest is None or manifest.family not in FAMILIES:
         raise ValueError(
-            f"{folder}: expected a model of the families use_dan, {', '.join(FAMILIES)} for "
+            f"{folder}: expected a model of the families {', '.join(FAMILIES)} for "
             f"backend='onnx', received {manifest.family if manifest else 'another SavedModel'}."
         )
     if manifest.family == "use_dan":

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from use_st5._imports import require
 from use_st5._model_manifest import ModelManifest
 from use_st5.engines import onnx_graph as names
 from use_st5.engines.bundle import Bundle
 from use_st5.engines.networks import rounded_kernels
+from use_st5.engines.session import Session
 from use_st5.engines.token_ids import token_ids
 from use_st5.engines.weights import named_weights
 
@@ -34,8 +32,7 @@ class TransformerEngine:
     """
 
     def __init__(self, model: Path, folder: Path, manifest: ModelManifest) -> None:
-        self._runtime = require("onnxruntime", "onnx")
-        self._file = model
+        self._session = Session(model)
         self._tokens = token_ids(manifest.tokenizer, folder / "assets")
         self.dimension = manifest.dimension
         self.max_length = manifest.max_length
@@ -43,13 +40,11 @@ class TransformerEngine:
         # What a model reads beside the limit of its texts.
         limits = [manifest.max_length, shape.get("max_positions")]
         self._longest = min((each for each in limits if each), default=None)
-        self._open()
-        self._bias = _PositionBias(folder, manifest) if names.BIAS in self._inputs else None
+        has_bias = names.BIAS in self._session.inputs
+        self._bias = _PositionBias(folder, manifest) if has_bias else None
 
     def run(self, texts: list[str]) -> np.ndarray:
         """The vectors of a batch of texts, float32 `[texts, dimension]`."""
-        if os.getpid() != self._process:  # The threads of a session do not exist in a fork.
-            self._open()
         ids = self._tokens.ids(texts, self._longest)
         lengths = np.fromiter(map(len, ids), np.int64, len(ids))
         if len(ids) == 1 or lengths.sum() <= _TOKENS:
@@ -86,25 +81,7 @@ class TransformerEngine:
         }
         if self._bias is not None:
             given[names.BIAS] = self._bias.of_length(longest)
-        read = {name: given[name] for name in self._inputs}
-        return np.asarray(self._session.run([names.OUTPUT], read)[0])
-
-    def _open(self) -> None:
-        options = self._runtime.SessionOptions()
-        options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)
-        options.log_severity_level = 3
-        providers = ["CPUExecutionProvider"]
-        try:
-            self._session: Any = self._runtime.InferenceSession(
-                os.fspath(self._file), options, providers=providers
-            )
-        except Exception as error:  # ONNX Runtime's own kinds
-            raise ValueError(
-                f"Expected a graph that ONNX Runtime {self._runtime.__version__} reads in "
-                f"{self._file} ({str(error).splitlines()[0]}). Remove the file: it is made again."
-            ) from error
-        self._inputs = [each.name for each in self._session.get_inputs()]
-        self._process = os.getpid()
+        return self._session.run({name: given[name] for name in self._session.inputs})
 
 
 class _PositionBias:

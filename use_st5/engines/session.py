@@ -1,0 +1,54 @@
+"""A graph in ONNX Runtime."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from use_st5._imports import require
+from use_st5.engines.onnx_graph import OUTPUT
+
+
+class Session:
+    """Runs a graph; `OMP_NUM_THREADS` sets the number of threads.
+
+    Args:
+        file: The graph (`use_st5.engines.onnx_model`).
+
+    Attributes:
+        inputs: The names of its inputs.
+
+    Raises:
+        ImportError: ONNX Runtime is missing.
+        ValueError: The file is damaged.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._runtime = require("onnxruntime", "onnx")
+        self._file = file
+        self._open()
+        self.inputs = [each.name for each in self._session.get_inputs()]
+
+    def run(self, given: dict[str, np.ndarray]) -> np.ndarray:
+        """The vectors, float32 `[texts, dimension]`, for arrays by the names of the inputs."""
+        if os.getpid() != self._process:  # The threads of a session do not exist in a fork.
+            self._open()
+        return np.asarray(self._session.run([OUTPUT], given)[0])
+
+    def _open(self) -> None:
+        options = self._runtime.SessionOptions()
+        options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)
+        options.log_severity_level = 3
+        try:
+            self._session: Any = self._runtime.InferenceSession(
+                os.fspath(self._file), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # ONNX Runtime's own kinds
+            raise ValueError(
+                f"Expected a graph that ONNX Runtime {self._runtime.__version__} reads in "
+                f"{self._file} ({str(error).splitlines()[0]}). Remove the file: it is made again."
+            ) from error
+        self._process = os.getpid()
