@@ -34,7 +34,10 @@ class Session:
 
     def run(self, given: dict[str, np.ndarray]) -> np.ndarray:
         """The vectors, float32 `[texts, dimension]`, for arrays by the names of the inputs."""
-        if os.getpid() != self._process:  # The threads of a session do not exist in a fork.
+        if os.getpid() != self._process:
+            # The threads of the session do not exist in a fork. It is kept, because its end would
+            # wait for them.
+            self._of_parent = self._session
             self._open()
         return np.asarray(self._session.run([OUTPUT], given)[0])
 

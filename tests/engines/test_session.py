@@ -1,0 +1,61 @@
+"""A graph in ONNX Runtime, also behind a fork."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from use_st5.engines.onnx_graph import MEANS, GraphWriter
+from use_st5.engines.session import Session
+
+pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+
+
+@pytest.fixture
+def graph_file(tmp_path: Path) -> Path:
+    """The graph of `2 · means`."""
+    graph = GraphWriter()
+    vectors = graph.op("Mul", graph.input(MEANS), graph.weight(np.array(2, np.float32)))
+    path = tmp_path / "graph.onnx"
+    path.write_bytes(graph.model(vectors, 3, {}).SerializeToString())
+    return path
+
+
+def test_it_runs_a_graph(graph_file: Path) -> None:
+    session = Session(graph_file)
+    assert session.inputs == [MEANS]
+    assert session.run({MEANS: np.array([[1, 2, 3]], np.float32)}).tolist() == [[2, 4, 6]]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_process_opens_it_again(
+    graph_file: Path, fresh_python: Callable[..., str]
+) -> None:
+    """The threads of a session do not exist in a fork: the end of the session waits for them."""
+    script = f"""if True:
+        import os
+        from pathlib import Path
+        import numpy as np
+        from use_st5.engines.session import Session
+
+        session = Session(Path({str(graph_file)!r}))
+        given = {{"means": np.ones((1, 3), np.float32)}}
+        session.run(given)
+        child = os.fork()
+        if not child:  # It ends as the processes of multiprocessing do.
+            os._exit(session.run(given).tolist() != [[2.0] * 3])
+        print(os.waitpid(child, 0)[1])
+    """
+    assert fresh_python("-c", script, timeout=60).split() == ["0"]
+
+
+def test_a_damaged_file_is_named(graph_file: Path) -> None:
+    graph_file.write_bytes(graph_file.read_bytes()[:-20])
+    with pytest.raises(ValueError, match=r"graph\.onnx .*Remove the file"):
+        Session(graph_file)
