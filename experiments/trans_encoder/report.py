@@ -66,13 +66,13 @@ def _test_set(task: Any, folder: DataFolder) -> TestSet:
     if task.group == "sts":
 
         def correlation(similarities: np.ndarray) -> float:
-            return score_similarities(read, similarities, metric="given").spearman["all"]
+            return score_similarities(read, similarities).spearman["all"]
 
         pairs = [(pair.first, pair.second) for pair in read.pairs]
         return TestSet(task.name, task.title, "spearman_all", pairs, correlation)
 
     def area(similarities: np.ndarray) -> float:
-        return similarity_auc(lambda: similarities, read)
+        return similarity_auc(similarities, read)
 
     pairs = [*zip(*read.columns, strict=True)]
     return TestSet(task.name, task.title, "auc", pairs, area)

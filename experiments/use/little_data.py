@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import statistics
 import sys
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ from use_st5.evaluation.classification import SST2
 from use_st5.evaluation.classifiers import Classifier, LabelledFeatures, split
 from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
-from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext, TaskResult
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 from use_st5.vector_store import Encode, VectorCache, as_cache
 
 _SIZES = (1000, 2000, 4000, 8000, 16000, 32000)
@@ -41,7 +42,6 @@ def learning_curve(
     sizes: Sequence[int],
     draws: int = _DRAWS,
     classifier: Classifier | None = None,
-    progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
     """Trains classifiers on random subsets of the training sentences.
 
@@ -55,7 +55,6 @@ def learning_curve(
         sizes: Numbers of training examples.
         draws: How many subsets of each size.
         classifier: SentEval's logistic regression by default; its seed is the first draw's.
-        progress: Shows the draws.
 
     Returns:
         For each size, in their order, the "examples", the mean "accuracy" in 0 … 1, its sample
@@ -76,8 +75,7 @@ def learning_curve(
     embed = as_cache(encode)
     train, dev, test = (_features(embed, data[part]) for part in ("train", "dev", "test"))
     accuracies: dict[int, list[float]] = {size: [] for size in sizes}
-    steps = [(size, draw) for size in sizes for draw in range(draws)]
-    for size, draw in (progress or Progress()).track(steps, "draws", len(steps)):
+    for size, draw in itertools.product(sizes, range(draws)):
         seed = classifier.seed + draw
         rows = np.random.default_rng((seed, size)).permutation(len(train))[:size]
         found = split(
@@ -121,7 +119,6 @@ def little_data_task(sizes: tuple[int, ...] = _SIZES, *, draws: int = _DRAWS) ->
             sizes=(*sizes, len(data["train"])),
             draws=draws,
             classifier=SentEvalClassifier(seed=context.seed),
-            progress=context.progress,
         )
         names = [f"accuracy_{name}" for name in (*sizes, "all")]
         scores = {name: point["accuracy"] for name, point in zip(names, curve, strict=True)}

@@ -15,7 +15,6 @@ from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation import classification
 from use_st5.evaluation.classification import (
     TASKS,
-    evaluate_transfer,
     read_binary_sentiment,
     read_entailment,
     read_fine_sentiment,
@@ -198,7 +197,7 @@ def arranged(found: LabelledTexts) -> LabelledFeatures:
 
 def test_train_alone_is_validated_by_inner_kfold() -> None:
     train = samples(90, sentences=1, classes=2, seed=0)
-    score = evaluate_transfer(BagOfWords().encode, {"train": train}, classifier=QUICK)
+    score = classification._score(VectorCache(BagOfWords().encode), {"train": train}, QUICK)
     expected = inner_kfold(QUICK, arranged(train))
     assert (score.details["classifier"], score.counts) == ("senteval", {"train": 90})
     assert score.scores["accuracy"] == expected.test_accuracy > 0.6
@@ -210,7 +209,7 @@ def test_train_alone_is_validated_by_inner_kfold() -> None:
 def test_train_and_test_are_validated_by_kfold_and_pairs_have_two_features() -> None:
     train, test = (samples(n, sentences=2, classes=2, seed=n) for n in (90, 50))
     data = {"train": train, "test": test}
-    score = evaluate_transfer(BagOfWords().encode, data, classifier=QUICK)
+    score = classification._score(VectorCache(BagOfWords().encode), data, QUICK)
     gold = arranged(test)
     expected = kfold(QUICK, train=arranged(train), test=gold)
     assert score.scores["accuracy"] == expected.test_accuracy
@@ -225,7 +224,7 @@ def test_three_parts_are_validated_by_split() -> None:
         part: samples(n, sentences=1, classes=3, seed=n)
         for part, n in (("train", 120), ("dev", 40), ("test", 60))
     }
-    score = evaluate_transfer(BagOfWords().encode, parts, classifier=SklearnClassifier())
+    score = classification._score(VectorCache(BagOfWords().encode), parts, SklearnClassifier())
     expected = split(SklearnClassifier(), **{k: arranged(v) for k, v in parts.items()})
     assert (score.scores["accuracy"], score.details["dev_accuracy"]) == (
         expected.test_accuracy,
@@ -241,7 +240,7 @@ def test_the_order_in_a_file_changes_nothing_where_lengths_differ() -> None:
     train = LabelledTexts((texts,), np.arange(60) % 2)
     mixed = train.rows(np.random.default_rng(0).permutation(60))
     first, second = (
-        evaluate_transfer(BagOfWords().encode, {"train": part}, classifier=QUICK)
+        classification._score(VectorCache(BagOfWords().encode), {"train": part}, QUICK)
         for part in (train, mixed)
     )
     assert first == second
@@ -252,20 +251,15 @@ def test_each_distinct_sentence_is_encoded_once_and_none_without_words() -> None
     twice = [samples(60, sentences=2, classes=2, seed=0)] * 2
     train = joined([*twice, LabelledTexts(([""], ["a"]), np.array([0]))])
     parts = {"train": train, "test": train}
-    evaluate_transfer(bag.encode, parts, classifier=SklearnClassifier(folds=2))
+    classification._score(VectorCache(bag.encode), parts, SklearnClassifier(folds=2))
     assert sorted(bag.asked) == sorted({text or "." for each in train.columns for text in each})
 
 
 def test_an_encoder_that_gives_nan_is_named() -> None:
     train = {"train": samples(60, sentences=1, classes=2, seed=0)}
+    embed = VectorCache(lambda texts: np.full((len(texts), 3), np.nan))
     with pytest.raises(ValueError, match="finite"):
-        evaluate_transfer(lambda texts: np.full((len(texts), 3), np.nan), train, classifier=QUICK)
-
-
-def test_a_dev_part_without_a_test_part_is_refused() -> None:
-    one = LabelledTexts((["a"],), np.array([0]))
-    with pytest.raises(ValueError, match="data: expected test rows too"):
-        evaluate_transfer(BagOfWords().encode, {"train": one, "dev": one})
+        classification._score(embed, train, QUICK)
 
 
 ORIGINAL = [task for task in TASKS if task.group == "senteval"]
@@ -307,6 +301,7 @@ def test_the_default_is_the_configuration_comparable_with_the_literature() -> No
     expected = {
         "classifier": "senteval",
         "hidden_dim": 0,
+        "dropout": 0.0,
         "optimizer": "adam",
         "batch_size": 64,
         "tenacity": 5,
@@ -328,9 +323,8 @@ def test_mrpc_has_accuracy_and_f1(
     task = mrpc(tasks)
     result = task.run(context)
     classifier = SentEvalClassifier() if protocol == "senteval" else SklearnClassifier()
-    assert result == evaluate_transfer(
-        context.embed, classification.MRPC.read(context.data), classifier=classifier
-    )
+    data = classification.MRPC.read(context.data)
+    assert result == classification._score(context.embed, data, classifier)
     assert result.main == "accuracy"
     assert [*result.scores] == ["accuracy", "f1"]
     assert result.counts == {"train": 60, "test": 24}

@@ -13,12 +13,11 @@ from use_st5.evaluation import geometry
 from use_st5.evaluation.geometry import (
     TASKS,
     alignment,
-    evaluate_geometry,
     uniformity,
 )
-from use_st5.evaluation.sts import STSPair
-from use_st5.evaluation.task import TaskContext
-from use_st5.vector_store import VectorCache
+from use_st5.evaluation.sts import STSPair, STSSet
+from use_st5.evaluation.task import TaskContext, TaskResult
+from use_st5.vector_store import Encode, VectorCache
 
 # Of any length: what counts is the direction. East, north, west and 60 degrees from east.
 VECTORS = {"e": [2.0, 0.0], "n": [0.0, 3.0], "w": [-1.0, 0.0], "s": [0.5, math.sqrt(0.75)]}
@@ -35,8 +34,13 @@ def encode(sentences: list[str]) -> np.ndarray:
     return np.array([VECTORS[sentence] for sentence in sentences])
 
 
+def measured(encode: Encode, pairs: list[STSPair]) -> TaskResult:
+    context = TaskContext(VectorCache(encode), DataFolder("."))
+    return TASKS[0].score(context, STSSet("toy", {"all": pairs}))
+
+
 def test_by_hand() -> None:
-    score = evaluate_geometry(encode, PAIRS)
+    score = measured(encode, PAIRS)
     assert score.scores["alignment_above_4"] == pytest.approx((2 + 0) / 2)
     assert score.scores["alignment_from_4"] == pytest.approx((2 + 1 + 0) / 3)
     # Squared distances of the four: en 2, ew 4, es 1, nw 2, ns 2 − √3, ws 3.
@@ -50,7 +54,7 @@ def test_by_hand() -> None:
 
 def test_a_sentence_counts_once_however_often_it_occurs() -> None:
     again = [*PAIRS, STSPair("n", "n", 1.0), STSPair("w", "n", 2.0)]
-    once, more = (evaluate_geometry(encode, pairs).scores for pairs in (PAIRS, again))
+    once, more = (measured(encode, pairs).scores for pairs in (PAIRS, again))
     assert more["uniformity"] == once["uniformity"]
 
 
@@ -89,15 +93,15 @@ def test_spread_vectors_are_more_uniform_than_a_cone() -> None:
 
 
 def test_what_is_refused_or_undefined() -> None:
-    with pytest.raises(ValueError, match="expected two distinct sentences, received 1"):
-        evaluate_geometry(encode, [STSPair("e", "e", 5.0)])
+    with pytest.raises(ValueError, match="expected at least two rows, received 1"):
+        measured(encode, [STSPair("e", "e", 5.0)])
     with pytest.raises(ValueError, match="expected at least two rows, received 1"):
         uniformity(np.ones((1, 2)))
     with pytest.raises(ValueError, match="NaN or infinity for 'n'"):
-        evaluate_geometry(lambda s: np.array([[np.nan if x == "n" else 1.0] for x in s]), PAIRS)
+        measured(lambda s: np.array([[np.nan if x == "n" else 1.0] for x in s]), PAIRS)
     with pytest.raises(ValueError, match=r"expected an array of shape \[4, dim\]"):
-        evaluate_geometry(lambda s: encode(s)[1:], PAIRS)
-    score = evaluate_geometry(encode, PAIRS[3:])
+        measured(lambda s: encode(s)[1:], PAIRS)
+    score = measured(encode, PAIRS[3:])
     assert math.isnan(score.scores["alignment_above_4"])
     assert score.counts["positives_from_4"] == 0
 

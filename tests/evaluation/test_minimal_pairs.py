@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from experiments import held_out
+from use_st5.data.data_folder import DataFolder
 from use_st5.data.text_hashes import normalized
-from use_st5.evaluation.minimal_pairs import MinimalPair, evaluate_minimal_pairs, minimal_pairs
+from use_st5.evaluation.minimal_pairs import _score, minimal_pairs
 from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.runner import evaluate
+from use_st5.evaluation.task import TaskContext, TaskResult
+from use_st5.vector_store import Encode, VectorCache
 
 ITEMS = [item for items in minimal_pairs().values() for item in items]
 # By their cosine with east: east 1, near 0.8, far 0.6, north 0, west -1. Lengths do not matter.
@@ -43,17 +46,21 @@ def counts_of_words(sentences: list[str]) -> np.ndarray:
     return vectors
 
 
+def measured(encode: Encode, kinds: dict[str, list[list[str]]]) -> TaskResult:
+    return _score(TaskContext(VectorCache(encode), DataFolder(".")), kinds)
+
+
 def test_by_hand() -> None:
     kinds = {
         "some": [
-            MinimalPair("east", "near", "far"),
-            MinimalPair("east", "north", "near"),
-            MinimalPair("west", "north", "near"),
-            MinimalPair("north", "far", "near"),
+            ["east", "near", "far"],
+            ["east", "north", "near"],
+            ["west", "north", "near"],
+            ["north", "far", "near"],
         ],
-        "none": [MinimalPair("east", "west", "north")],
+        "none": [["east", "west", "north"]],
     }
-    result = evaluate_minimal_pairs(encode, kinds)
+    result = measured(encode, kinds)
     assert result.main == "accuracy"
     # North has cosine 0.8 with far and 0.6 with near.
     assert result.scores == {"accuracy": 3 / 5, "accuracy_some": 3 / 4, "accuracy_none": 0.0}
@@ -61,8 +68,8 @@ def test_by_hand() -> None:
 
 
 def test_a_tie_counts_as_a_miss() -> None:
-    ties = {"ties": [MinimalPair("east", "far", "far too"), MinimalPair("east", "near", "near")]}
-    assert evaluate_minimal_pairs(encode, ties).scores["accuracy"] == 0
+    ties = {"ties": [["east", "far", "far too"], ["east", "near", "near"]]}
+    assert measured(encode, ties).scores["accuracy"] == 0
 
 
 def test_exchanging_paraphrase_and_altered_sentence_gives_the_rest() -> None:
@@ -73,11 +80,11 @@ def test_exchanging_paraphrase_and_altered_sentence_gives_the_rest() -> None:
         return np.array([vectors[sentence] for sentence in sentences])
 
     exchanged = {
-        kind: [MinimalPair(one.sentence, one.altered, one.paraphrase) for one in items]
+        kind: [[sentence, altered, paraphrase] for sentence, paraphrase, altered in items]
         for kind, items in minimal_pairs().items()
     }
-    scores = evaluate_minimal_pairs(drawn, minimal_pairs()).scores
-    others = evaluate_minimal_pairs(drawn, exchanged).scores
+    scores = measured(drawn, minimal_pairs()).scores
+    others = measured(drawn, exchanged).scores
     assert {name: 1 - score for name, score in others.items()} == pytest.approx(scores)
     assert 0.4 < scores["accuracy"] < 0.6, "chance is a half"
 
@@ -110,12 +117,12 @@ def test_sentences_are_clean_and_of_4_to_20_words() -> None:
 
 
 def test_items_follow_no_template() -> None:
-    starts = Counter(" ".join(words(item.sentence)[:3]) for item in ITEMS)
+    starts = Counter(" ".join(words(item[0])[:3]) for item in ITEMS)
     assert max(starts.values()) <= 3
 
 
 def test_word_overlap_prefers_nearly_all_altered_sentences() -> None:
-    scores = evaluate_minimal_pairs(counts_of_words, minimal_pairs()).scores
+    scores = measured(counts_of_words, minimal_pairs()).scores
     assert scores["accuracy"] == 1 / 400, "the documents say 0.25"
 
 
@@ -124,8 +131,8 @@ def test_altered_sentences_share_more_words_than_paraphrases() -> None:
         mine, others = Counter(words(one)), Counter(words(other))
         return 2 * (mine & others).total() / (mine.total() + others.total())
 
-    kept = np.array([shared(item.sentence, item.altered) for item in ITEMS])
-    left = np.array([shared(item.sentence, item.paraphrase) for item in ITEMS])
+    kept = np.array([shared(sentence, altered) for sentence, _, altered in ITEMS])
+    left = np.array([shared(sentence, paraphrase) for sentence, paraphrase, _ in ITEMS])
     assert np.all(kept >= 0.5)
     assert np.all(left <= kept)
     assert kept.mean() - left.mean() > 0.25

@@ -22,18 +22,17 @@ from use_st5.evaluation.labelled_texts import (
 )
 from use_st5.evaluation.pairs import (
     TASKS,
-    PairFeatures,
+    _hold_out,
+    _predict,
+    _score_pairs,
     glue_dataset,
-    glue_scores,
-    hold_out,
-    pair_auc,
     pair_task,
-    predict,
     sentglue_task,
+    similarity_auc,
 )
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import TaskContext
-from use_st5.vector_store import VectorCache
+from use_st5.vector_store import Encode, VectorCache
 
 DATASET = glue_dataset(
     "Toy",
@@ -235,7 +234,7 @@ def pairs(seed: int, count: int) -> LabelledTexts:
 def test_what_embeddings_tell_is_learnt(make: object) -> None:
     train, dev = make(0, 400), make(1, 100)
     for classifier in (FAST, SklearnClassifier()):
-        found = predict(numbers, train=train, dev=dev, classifier=classifier)
+        found = _predict(VectorCache(numbers), train, dev, classifier, seed=1111)
         assert (found == dev.labels).all()
 
 
@@ -245,14 +244,16 @@ def test_what_they_do_not_tell_is_not() -> None:
     for texts in (train, dev):
         for side, column in enumerate(texts.columns):
             column[:] = [f"{len(texts)} {side} {row}" for row in range(len(texts))]
-    found = predict(noise, train=train, dev=dev, classifier=FAST)
+    found = _predict(VectorCache(noise), train, dev, FAST, seed=1111)
     assert abs(np.mean(found == dev.labels) - 0.5) < 0.1
 
 
 def test_dev_labels_play_no_part() -> None:
     train, dev = single(0, 100), single(1, 50)
     other = LabelledTexts(dev.columns, (dev.labels + 1) % 3)
-    one, two = (predict(numbers, train=train, dev=each, classifier=FAST) for each in (dev, other))
+    one, two = (
+        _predict(VectorCache(numbers), train, each, FAST, seed=1111) for each in (dev, other)
+    )
     assert np.array_equal(one, two)
 
 
@@ -263,22 +264,22 @@ def test_each_sentence_is_embedded_once() -> None:
         asked.extend(sentences)
         return numbers(sentences)
 
-    predict(encode, train=pairs(0, 60), dev=pairs(1, 20), classifier=FAST)
+    _predict(VectorCache(encode), pairs(0, 60), pairs(1, 20), FAST, seed=1111)
     assert len(asked) == len(set(asked)) == 8
 
 
 def test_hold_out_is_five_percent_and_seeded() -> None:
     texts = LabelledTexts(([str(row) for row in range(200)],), np.arange(200))
-    train, held_out = hold_out(texts, seed=1)
+    train, held_out = _hold_out(texts, seed=1)
     assert (len(train), len(held_out)) == (190, 10)
     assert sorted([*train.labels, *held_out.labels]) == [*range(200)]
     assert [int(text) for text in held_out.columns[0]] == held_out.labels.tolist()
-    assert np.array_equal(held_out.labels, hold_out(texts, seed=1)[1].labels)
-    assert not np.array_equal(held_out.labels, hold_out(texts, seed=2)[1].labels)
+    assert np.array_equal(held_out.labels, _hold_out(texts, seed=1)[1].labels)
+    assert not np.array_equal(held_out.labels, _hold_out(texts, seed=2)[1].labels)
     few = texts.rows(np.arange(2))
-    assert [len(part) for part in hold_out(few, seed=1)] == [1, 1]
+    assert [len(part) for part in _hold_out(few, seed=1)] == [1, 1]
     with pytest.raises(ValueError, match="at least two training rows, received 1"):
-        hold_out(texts.rows(np.arange(1)), seed=1)
+        _hold_out(texts.rows(np.arange(1)), seed=1)
 
 
 def graded(seed: int, count: int) -> LabelledTexts:
@@ -292,9 +293,13 @@ def graded(seed: int, count: int) -> LabelledTexts:
 
 def test_scores_are_learnt_from_distances() -> None:
     dev = graded(1, 200)
-    found = predict(numbers, train=graded(0, 400), dev=dev)
+    found = _predict(VectorCache(numbers), graded(0, 400), dev, None, seed=1111)
     assert glue_scores(dev.labels, found, ["pearson"])["pearson"] > 0.95
     assert ((found >= 0) & (found <= 5)).all()
+
+
+def glue_scores(labels: np.ndarray, found: np.ndarray, names: list[str]) -> dict[str, float]:
+    return {name: float(glue._METRICS[name](labels, found)) for name in names}
 
 
 # True positives 3, false negatives 1, false positives 2, true negatives 4.
@@ -334,43 +339,12 @@ def test_classifier_comes_near_scikit_learn_s_own() -> None:
         return LabelledTexts((written(u), written(v)), labels), np.hstack([u, v, abs(u - v), u * v])
 
     (train, train_x), (dev, dev_x) = noisy(2000), noisy(1000)
-    found = predict(numbers, train=train, dev=dev, classifier=SentEvalClassifier())
+    found = _predict(VectorCache(numbers), train, dev, SentEvalClassifier(), seed=1111)
     scaler = StandardScaler().fit(train_x)
     peer = linear_model.LogisticRegression().fit(scaler.transform(train_x), train.labels)
     expected = metrics.accuracy_score(dev.labels, peer.predict(scaler.transform(dev_x)))
     assert np.mean(found == dev.labels) == pytest.approx(expected, abs=0.02)
     assert expected > 0.75
-
-
-def test_features_by_hand() -> None:
-    features = PairFeatures(np.array([[1.0, -2.0], [0.5, 0.0]]), np.array([[3.0, 1.0], [0.5, 4.0]]))
-    assert features.shape == (2, 8)
-    assert features[np.array([1, 0])].tolist() == [
-        [0.5, 0.0, 0.5, 4.0, 0.0, 4.0, 0.25, 0.0],
-        [1.0, -2.0, 3.0, 1.0, 2.0, 3.0, 3.0, -2.0],
-    ]
-    assert features[:].dtype == np.float32
-
-
-def test_only_the_rows_asked_for_are_made() -> None:
-    # Of all rows they would take 400 GB: u and v are views of one row.
-    vectors = np.broadcast_to(np.float32(0.5), (25_000_000, 1024))
-    features = PairFeatures(vectors, vectors)
-    assert len(features) == 25_000_000
-    assert features[np.array([24_999_999])].sum() == 1024 * (0.5 + 0.5 + 0.0 + 0.25)
-
-
-def test_swapping_a_pair_swaps_the_embeddings_alone() -> None:
-    generator = np.random.default_rng(0)
-    u, v = generator.normal(size=(2, 5, 3))
-    one, other = PairFeatures(u, v)[:], PairFeatures(v, u)[:]
-    assert np.array_equal(one[:, :3], other[:, 3:6])
-    assert np.array_equal(one[:, 6:], other[:, 6:])
-
-
-def test_shapes_must_be_equal() -> None:
-    with pytest.raises(ValueError, match=r"received \(2, 3\) and \(2, 4\)"):
-        PairFeatures(np.zeros((2, 3)), np.zeros((2, 4)))
 
 
 GENERATOR = np.random.default_rng(0)
@@ -385,6 +359,11 @@ def angles(sentences: list[str]) -> np.ndarray:
 def turned(degrees: list[float], labels: list[int]) -> LabelledTexts:
     """Pairs that so many degrees lie between."""
     return LabelledTexts((["0"] * len(labels), [str(each) for each in degrees]), np.array(labels))
+
+
+def pair_auc(encode: Encode, pairs: LabelledTexts) -> float:
+    result = _score_pairs(TaskContext(VectorCache(encode), DataFolder(".")), pairs)
+    return result.scores["auc"]
 
 
 def test_by_hand() -> None:
@@ -437,8 +416,18 @@ def test_errors() -> None:
         ValueError, match="positive and negative pairs for an AUC, received 0 and 2"
     ):
         pair_auc(angles, turned([1, 2], [0, 0]))
-    with pytest.raises(ValueError, match="two columns of sentences, received 1"):
-        pair_auc(angles, LabelledTexts((["1"],), np.array([1])))
+
+
+def test_similarities_of_any_model() -> None:
+    found = similarity_auc(np.array([0.2, 0.9, 0.1]), turned([0, 0, 0], [0, 1, 1]))
+    assert found == pytest.approx(1 / 2)
+
+
+def test_a_file_with_too_few_pairs_is_named(tmp_path: Path) -> None:
+    (tmp_path / "Toy").mkdir()
+    (tmp_path / "Toy" / "dev.tsv").write_text("a\tb\tentailment", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"Toy/dev\.tsv: expected more than 1 pairs, received 1"):
+        TASK.read(DataFolder(tmp_path))
 
 
 TOY = glue_dataset("Toy", TableLayout((0,), 1, ("no", "yes"), most_broken=1))

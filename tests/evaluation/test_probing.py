@@ -1,25 +1,18 @@
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.evaluation.toys import letter_context
-from use_st5.data.data_folder import MissingDataError
-from use_st5.evaluation.classifiers import SklearnClassifier
+from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.labelled_texts import LabelledTexts
-from use_st5.evaluation.probing import (
-    TASKS,
-    mlp_grid,
-    probe,
-    probing_task,
-    read_probing,
-)
+from use_st5.evaluation.probing import TASKS, probing_task, read_probing
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
+from use_st5.evaluation.task import TaskContext, TaskResult
+from use_st5.vector_store import Encode, VectorCache
 
 GOOD = (
     "tr\tPRES\tShe sings .\nva\tPAST\tHe sang .\ntr\tPAST\tThey ran .\nte\tPRES\tWe run .\r\n"
@@ -66,9 +59,6 @@ def test_a_missing_file(tmp_path: Path) -> None:
         read_probing(tmp_path / "none.txt")
 
 
-FAST = SentEvalClassifier(epoch_size=8, max_epoch=80)
-
-
 SIZES = {"train": 400, "dev": 100, "test": 200}
 
 
@@ -90,58 +80,16 @@ def toy(seed: int, rule: str) -> dict[str, LabelledTexts]:
     return data
 
 
+def score(encode: Encode, data: dict[str, LabelledTexts]) -> TaskResult:
+    return TASKS[0].score(TaskContext(VectorCache(encode), DataFolder(".")), data)
+
+
 def test_what_embeddings_show_is_found() -> None:
-    chosen, found = probe(encode, toy(0, "letter"), classifiers=[FAST])
-    assert chosen == FAST
-    assert found.test_accuracy > 0.99
-    _, found = probe(encode, toy(0, "letter"), classifiers=[SklearnClassifier()])
-    assert found.test_accuracy > 0.99
+    assert score(encode, toy(0, "letter")).scores["accuracy"] > 0.99
 
 
 def test_what_they_do_not_show_stays_near_chance() -> None:
-    _, found = probe(encode, toy(0, "random"), classifiers=[FAST])
-    assert abs(found.test_accuracy - 0.25) < 0.1
-
-
-def test_the_dev_part_chooses_the_classifier() -> None:
-    """Which of two variables is the larger in absolute value: not linear."""
-    generator = np.random.default_rng(0)
-    values = {part: generator.normal(size=(4 * count, 2)).round(4) for part, count in SIZES.items()}
-    data = {
-        part: LabelledTexts(
-            ([f"{x} {y}" for x, y in rows],), (abs(rows[:, 0]) > abs(rows[:, 1])).astype(int)
-        )
-        for part, rows in values.items()
-    }
-
-    def spread(texts: Iterable[str]) -> np.ndarray:
-        return np.repeat([[float(word) for word in text.split()] for text in texts], 32, axis=1)
-
-    classifiers = [FAST, SentEvalClassifier(hidden_dim=50, epoch_size=10)]
-    chosen, found = probe(spread, data, classifiers=classifiers)
-    assert chosen == classifiers[1]
-    assert found.test_accuracy > 0.9
-    worst = probe(spread, data, classifiers=[FAST])[1]
-    assert worst.test_accuracy < 0.65
-
-
-def test_the_first_of_equal_classifiers_is_chosen() -> None:
-    data = toy(0, "letter")
-    classifiers = [SklearnClassifier(max_iterations=limit) for limit in (500, 400)]
-    assert probe(encode, data, classifiers=classifiers)[0] == classifiers[0]
-
-
-def test_the_grid_of_the_paper() -> None:
-    grid = mlp_grid(SentEvalClassifier(seed=5))
-    assert {(each.hidden_dim, each.dropout) for each in grid} == {
-        (units, rate) for units in (50, 100, 200) for rate in (0.0, 0.1, 0.2)
-    }
-    assert {each.seed for each in grid} == {5}
-
-
-def test_no_classifiers() -> None:
-    with pytest.raises(ValueError, match="classifiers: expected at least one"):
-        probe(encode, toy(0, "letter"), classifiers=[])
+    assert abs(score(encode, toy(0, "random")).scores["accuracy"] - 0.25) < 0.1
 
 
 def test_each_sentence_is_embedded_once() -> None:
@@ -152,7 +100,7 @@ def test_each_sentence_is_embedded_once() -> None:
         return encode(sentences)
 
     data = toy(1, "letter")
-    probe(asking, data, classifiers=[SklearnClassifier(), SklearnClassifier(max_iterations=400)])
+    score(asking, data)
     distinct = {sentence for texts in data.values() for sentence in texts.columns[0]}
     assert sorted(asked) == sorted(distinct)
 
@@ -176,22 +124,9 @@ def test_result(tmp_path: Path) -> None:
     assert result.main == "accuracy"
     assert result.scores == {"accuracy": 1.0, "dev_accuracy": 1.0}
     assert result.counts == {"classes": 2, "train": 200, "dev": 50, "test": 40}
-    assert result.details["classifier"]["seed"] == 7
+    assert result.details["classifier"] == SentEvalClassifier(seed=7).options()
     assert result.details["l2"] in (1e-5, 1e-4, 1e-3, 1e-2)
     json.dumps(result.details)
-
-
-@pytest.mark.parametrize("file", ["toy.txt", "word_content.txt"])
-def test_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
-    """Word content stays with logistic regression, as in SentEval."""
-    write_tasks(tmp_path, file)
-    grid = lambda plain: [dataclasses.replace(plain, hidden_dim=9)]  # noqa: E731
-    monkeypatch.setattr("use_st5.evaluation.probing.mlp_grid", grid)
-    task = probing_task("probing_toy", "Toy", file, mlp=True)
-    units = task.run(letter_context(tmp_path, seed=7)).details["classifier"]["hidden_dim"]
-    assert units == (9 if file == "toy.txt" else 0)
-    assert task.options["mlp_grid"] == (file == "toy.txt")
-    assert ("50, 100 or 200 units" in task.protocol) == (file == "toy.txt")
 
 
 def test_missing_data_names_the_file(tmp_path: Path) -> None:
@@ -214,13 +149,10 @@ FILES = {
 
 
 def test_files_are_those_of_senteval() -> None:
-    plain = {task.name: task.sources[0].places[1] for task in TASKS if task.group == "probing"}
-    assert plain == FILES
-    grid = {task.name: task.sources[0].places[1] for task in TASKS if task.group == "probing_mlp"}
-    assert grid == {f"{name}_mlp": file for name, file in FILES.items()}
+    assert {task.name: task.sources[0].places[1] for task in TASKS} == FILES
+    assert {task.group for task in TASKS} == {"probing"}
 
 
-def test_the_grid_is_that_group_s_alone() -> None:
-    for task in TASKS:
-        wanted = task.group == "probing_mlp" and task.sources[0].places[1] != "word_content.txt"
-        assert task.options["mlp_grid"] == wanted
+def test_options_are_those_of_older_records() -> None:
+    expected = {"mlp_grid": False, "classifier": "senteval", "hidden_dim": 0, "dropout": 0.0}
+    assert all(expected.items() <= task.options.items() for task in TASKS)

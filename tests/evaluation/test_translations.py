@@ -16,10 +16,10 @@ from use_st5.evaluation.translations import (
     TASKS,
     TATOEBA,
     BUCCSet,
+    _accuracies,
+    _mining_scores,
     best_threshold,
     bucc_task,
-    evaluate_bucc,
-    evaluate_tatoeba,
     read_bucc,
     read_tatoeba,
 )
@@ -103,12 +103,12 @@ def test_by_hand() -> None:
 
     The other way round one finds un, two and three find trois: two thirds and one third are right.
     """
-    score = evaluate_tatoeba(encode, ["un", "deux", "trois"], ["one", "two", "three"])
+    score = _accuracies(VectorCache(encode), ["un", "deux", "trois"], ["one", "two", "three"])
     assert score == {"pairs": 3, "to_english": 1 / 3, "from_english": 2 / 3}
 
 
 def test_of_a_sentence_on_two_lines_the_first_is_found() -> None:
-    score = evaluate_tatoeba(encode, ["un", "trois", "un"], ["one", "three", "one"])
+    score = _accuracies(VectorCache(encode), ["un", "trois", "un"], ["one", "three", "one"])
     assert score == {"pairs": 3, "to_english": 2 / 3, "from_english": 2 / 3}
 
 
@@ -119,11 +119,8 @@ def test_the_order_of_the_pairs_and_the_lengths_of_vectors_change_nothing() -> N
 
     def score(pairs: np.ndarray, factor: float) -> tuple[float, float]:
         foreign, english = pairs.tolist()
-        scores = evaluate_tatoeba(
-            lambda sentences: np.array([vectors[sentence] * factor for sentence in sentences]),
-            foreign,
-            english,
-        )
+        embed = VectorCache(lambda texts: np.array([vectors[text] * factor for text in texts]))
+        scores = _accuracies(embed, foreign, english)
         return scores["to_english"], scores["from_english"]
 
     assert score(pairs, 1.0) == score(pairs[:, generator.permutation(30)], 7.0)
@@ -132,7 +129,7 @@ def test_the_order_of_the_pairs_and_the_lengths_of_vectors_change_nothing() -> N
 
 def test_no_sentences() -> None:
     with pytest.raises(ValueError, match="Expected sentences to embed, received none"):
-        evaluate_tatoeba(encode, [], [])
+        _accuracies(VectorCache(encode), [], [])
 
 
 def test_groups_are_means_over_their_languages(tmp_path: Path) -> None:
@@ -249,7 +246,7 @@ def texts(*gold: tuple[str, str], english: str = "abc") -> BUCCSet:
 
 
 def test_the_best_threshold_lies_between_two_margins() -> None:
-    score = evaluate_bucc(mined, texts(("zh-1", "en-2")), k=2)
+    score = _mining_scores(VectorCache(mined), texts(("zh-1", "en-2")), k=2)
     assert score["threshold"] == pytest.approx((4 / 3 + 6 / 5) / 2)
     assert (score["precision"], score["recall"], score["f1"]) == (1.0, 1.0, 1.0)
 
@@ -257,20 +254,20 @@ def test_the_best_threshold_lies_between_two_margins() -> None:
 def test_a_threshold_that_is_given_is_used() -> None:
     """Both pairs are extracted, one is gold; so is another pair, which is not mined."""
     data = texts(("zh-1", "en-2"), ("zh-0", "en-0"), ("zh-1", "en-0"))
-    score = evaluate_bucc(mined, data, threshold=1.0, k=2)
+    score = _mining_scores(VectorCache(mined), data, threshold=1.0, k=2)
     assert (score["threshold"], score["precision"], score["recall"]) == (1.0, 1 / 2, 1 / 3)
     assert score["f1"] == pytest.approx(2 * (1 / 2) * (1 / 3) / (1 / 2 + 1 / 3))
 
 
 def test_nothing_is_extracted() -> None:
-    score = evaluate_bucc(mined, texts(("zh-1", "en-2")), threshold=9.0, k=2)
+    score = _mining_scores(VectorCache(mined), texts(("zh-1", "en-2")), threshold=9.0, k=2)
     assert (score["precision"], score["recall"], score["f1"]) == (0.0, 0.0, 0.0)
 
 
 def test_a_sentence_with_two_ids_is_mined_once_and_dropped() -> None:
     """The pair (y, c) is mined, but c is en-2 and en-3: (x, b) is left, the gold remains."""
     data = texts(("zh-1", "en-2"), ("zh-0", "en-1"), english="abcc")
-    score = evaluate_bucc(mined, data, k=2)
+    score = _mining_scores(VectorCache(mined), data, k=2)
     assert score["threshold"] == pytest.approx(6 / 5)
     assert (score["precision"], score["recall"]) == (1.0, 0.5)
 
@@ -316,10 +313,11 @@ def test_scores_against_scikit_learn() -> None:
     def look_up(sentences: list[str]) -> np.ndarray:
         return vectors[[int(sentence[1:]) for sentence in sentences]]
 
-    best = evaluate_bucc(look_up, BUCCSet(foreign, english, gold))
+    embed, data = VectorCache(look_up), BUCCSet(foreign, english, gold)
+    best = _mining_scores(embed, data)
     assert 0.5 < best["f1"] < 1.0
     for threshold in np.linspace(0.9, 1.4, 30):
-        score = evaluate_bucc(look_up, BUCCSet(foreign, english, gold), threshold=threshold)
+        score = _mining_scores(embed, data, threshold=threshold)
         assert score["f1"] <= best["f1"] + 1e-12
         assert score["f1"] == pytest.approx(
             2

@@ -1,4 +1,7 @@
-"""Reading published text files line by line, with errors that name file and line."""
+"""Reading published text files line by line.
+
+A reader raises a FileNotFoundError, or a ValueError that names file and line.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,7 @@ _HIGHEST_SCORE = 5
 
 
 def read_lines(path: str | Path, *, encoding: str = "utf-8") -> list[str]:
-    """All lines of a file, empty ones too; of an empty file an empty one.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: What `read_text` raises.
-    """
+    """All lines of a file, empty ones too; of an empty file an empty one."""
     return [line for _, line in read_text(Path(path), encoding)] or [""]
 
 
@@ -26,14 +24,7 @@ def read_side_by_side(
 ) -> list[tuple[int, str, str]]:
     """Line numbers, from 1, and the lines of two files that belong together line by line.
 
-    Args:
-        path: A file.
-        other: The other one.
-        first: How many lines of `path` belong to lines of `other`, where it is not all.
-
-    Raises:
-        FileNotFoundError: One of the files is missing.
-        ValueError: One of them ends before the other.
+    Of `path`, only the `first` lines belong to lines of `other`, where it is not all.
     """
     path, other = Path(path), Path(other)
     lines, others = read_lines(path)[:first], read_lines(other)
@@ -58,11 +49,7 @@ def numbered_lines(path: str | Path, *, encoding: str = "utf-8") -> Iterator[tup
 def split_fields(
     path: Path, number: int, line: str, *, at_least: int, at_most: int | None = None
 ) -> list[str]:
-    """The tab-separated fields of a line.
-
-    Raises:
-        ValueError: There are fewer than `at_least`, or more than `at_most`.
-    """
+    """The tab-separated fields of a line."""
     fields = line.split("\t")
     if len(fields) < at_least or (at_most is not None and len(fields) > at_most):
         expected = f"{at_least}" if at_least == at_most else f"at least {at_least}"
@@ -82,16 +69,9 @@ def read_columns(
 ) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and the fields of `columns`, in this order.
 
-    Tab-separated without quoting, as GLUE and SICK are.
-
-    Args:
-        path: The file.
-        columns: Names in the header, or numbers, from 0, of a table without header.
-        most_broken: At most so many lines with too few or too many fields are left out.
-        broken: Gets the numbers of these lines.
-
-    Raises:
-        ValueError: A column is missing in the header, or more lines are broken.
+    Tab-separated without quoting, as GLUE and SICK are. Columns are names in the header, or
+    numbers, from 0, of a table without header. At most `most_broken` lines with too few or too many
+    fields are left out; `broken` gets their numbers.
     """
     path, broken = Path(path), [] if broken is None else broken
     lines = numbered_lines(path)
@@ -120,11 +100,7 @@ def read_columns(
 
 
 def parse_score(path: Path, number: int, text: str) -> float:
-    """A score of similarity or relatedness: 0 to 5 in all sets since SemEval 2012.
-
-    Raises:
-        ValueError: It is no such number.
-    """
+    """A score of similarity or relatedness: 0 to 5 in all sets since SemEval 2012."""
     try:
         value = float(text)
     except ValueError:
@@ -137,10 +113,6 @@ def parse_score(path: Path, number: int, text: str) -> float:
 
 
 def check_new_id(path: Path, number: int, one: str, known: Container[str]) -> None:
-    """Refuses an id that stands twice.
-
-    Raises:
-        ValueError: It is among the known ones.
-    """
+    """Refuses an id that is repeated."""
     if one in known:
         raise ValueError(f"{path}:{number}: expected a new id, received {one!r} again.")

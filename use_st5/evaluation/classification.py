@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +33,8 @@ from use_st5.evaluation.labelled_texts import (
     labelled_texts,
 )
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
-from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext, TaskResult
-from use_st5.vector_store import Encode, VectorCache, as_cache
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+from use_st5.vector_store import VectorCache
 
 _SCORES = ("0", "1", "2", "3", "4")
 _TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
@@ -54,29 +54,27 @@ def read_sentences(path: str | Path, *, label: int) -> LabelledTexts:
 
 def read_binary_sentiment(path: str | Path) -> LabelledTexts:
     """SST/binary: a sentence, a tab, 0 or 1."""
-    rows = []
-    for number, line in numbered_lines(path):
+
+    def parse(number: int, line: str) -> list[str]:
         sentence, label = split_fields(Path(path), number, line, at_least=2)[:2]
-        rows.append((number, label, sentence))
-    return _classed(path, _SCORES[:2], rows)
+        return [label, sentence]
+
+    return _classed(path, _SCORES[:2], parse)
 
 
 def read_fine_sentiment(path: str | Path) -> LabelledTexts:
     """SST/fine: a digit of 0 … 4, a space, a sentence."""
-    rows = []
-    for number, line in numbered_lines(path):
-        label, _, sentence = line.partition(" ")
-        rows.append((number, label, sentence))
-    return _classed(path, _SCORES, rows)
+    return _classed(path, _SCORES, lambda _, line: line.partition(" ")[::2])
 
 
 def read_trec(path: str | Path) -> LabelledTexts:
     """TREC: a coarse class, a colon, a fine class, a space, a question (ISO-8859-1)."""
-    rows = []
-    for number, line in numbered_lines(path, encoding="latin-1"):
+
+    def parse(number: int, line: str) -> list[str]:
         label, _, rest = line.partition(":")
-        rows.append((number, label, rest.partition(" ")[2]))
-    return _classed(path, _TREC, rows)
+        return [label, rest.partition(" ")[2]]
+
+    return _classed(path, _TREC, parse, encoding="latin-1")
 
 
 def read_mrpc(path: str | Path) -> LabelledTexts:
@@ -90,11 +88,16 @@ def read_entailment(path: str | Path) -> LabelledTexts:
 
 
 def _classed(
-    path: str | Path, classes: tuple[str, ...], rows: Iterable[tuple[int, str, str]]
+    path: str | Path,
+    classes: tuple[str, ...],
+    parse: Callable[[int, str], Sequence[str]],
+    *,
+    encoding: str = "utf-8",
 ) -> LabelledTexts:
-    """Of lines, each with its number, class and sentence."""
+    """Of lines; `parse` gives class and sentence of a line and its number."""
     found = []
-    for number, label, sentence in rows:
+    for number, line in numbered_lines(path, encoding=encoding):
+        label, sentence = parse(number, line)
         if (label := label.strip()) not in classes:
             raise ValueError(
                 f"{path}:{number}: expected a class of {', '.join(classes)}, received "
@@ -185,44 +188,21 @@ SICK_E = LabelledDataset("SICK-E", _sick("train"), _sick("trial"), _sick("test_a
 DATASETS = (MR, CR, SUBJ, MPQA, SST2, SST5, TREC, MRPC, SICK_E)
 
 
-def evaluate_transfer(
-    encode: Encode,
-    data: dict[str, LabelledTexts],
-    *,
-    classifier: Classifier | None = None,
-    progress: Progress | None = None,
+def _score(
+    embed: VectorCache, data: dict[str, LabelledTexts], classifier: Classifier
 ) -> TaskResult:
     """Trains a classifier on embeddings and tests it.
 
-    Rows are sorted by their numbers of tokens and their labels first, as in the original: the folds
-    depend on their order. Pairs have the features (|a − b|, a·b) (senteval/mrpc.py, sick.py).
-
-    Args:
-        encode: Sentences → embeddings `[sentences, dim]`; each distinct sentence is encoded once.
-        data: "train" alone is validated by `inner_kfold`, "train" and "test" by `kfold`, "train",
-            "dev" and "test" by `split`.
-        classifier: `SklearnClassifier()` by default.
-        progress: Shows how far the training is.
-
-    Returns:
-        "accuracy" on the test rows, and "f1" of class 1 where there are pairs of two classes, in
-        0 … 1; the details say what was chosen, once for each final classifier.
-
-    Raises:
-        ValueError: A class has fewer rows than there are folds, there is "dev" without "test", or
-            `encode` gives another shape or numbers that are not finite.
+    "train" alone is validated by `inner_kfold`, "train" and "test" by `kfold`, "train", "dev" and
+    "test" by `split`. There is "f1", of class 1, where there are pairs of two classes.
     """
-    classifier = classifier or SklearnClassifier()
-    embed = as_cache(encode)
-    if "dev" in data and "test" not in data:
-        raise ValueError("data: expected test rows too, received only dev rows.")
     parts = {part: _features(embed, texts) for part, texts in data.items()}
     if "test" not in data:
-        found = inner_kfold(classifier, parts["train"], progress=progress)
+        found = inner_kfold(classifier, parts["train"])
     elif "dev" not in data:
-        found = kfold(classifier, **parts, progress=progress)
+        found = kfold(classifier, **parts)
     else:
-        found = split(classifier, **parts, progress=progress)
+        found = split(classifier, **parts)
     labels = parts.get("test", parts["train"]).labels
     scores = {"accuracy": found.test_accuracy}
     if labels.max() < 2 and len(data["train"].columns) == 2:
@@ -241,6 +221,10 @@ def evaluate_transfer(
 
 
 def _features(embed: VectorCache, texts: LabelledTexts) -> LabelledFeatures:
+    """Of rows sorted by their numbers of tokens and labels as in the original: folds depend on it.
+
+    Pairs have the features (|a − b|, a·b) (senteval/mrpc.py, sick.py).
+    """
     counts = [np.array([len(text.split()) for text in column]) for column in texts.columns]
     texts = texts.rows(np.lexsort((texts.labels, *counts[::-1])))
     return LabelledFeatures(classifier_features(texts.embedded(embed)), texts.labels)
@@ -264,12 +248,9 @@ def classifier_features(vectors: Sequence[np.ndarray]) -> np.ndarray:
 def transfer_task(
     dataset: LabelledDataset, classifier: Classifier, *, suffix: str = ""
 ) -> EvaluationTask:
-    """Accuracy of a classifier on frozen embeddings.
+    """Accuracy of a classifier on frozen embeddings; its seed is that of the run.
 
-    Args:
-        dataset: The files.
-        classifier: What is trained; its seed is that of the run.
-        suffix: What follows the names of the set and of the group, for another classifier.
+    With another classifier, `suffix` follows the names of the set and of the group.
     """
     folds = classifier.folds
     if dataset.dev:
@@ -284,7 +265,7 @@ def transfer_task(
 
     def score(context: TaskContext, data: dict[str, LabelledTexts]) -> TaskResult:
         seeded = dataclasses.replace(classifier, seed=context.seed)
-        return evaluate_transfer(context.embed, data, classifier=seeded, progress=context.progress)
+        return _score(context.embed, data, seeded)
 
     return EvaluationTask(
         f"{dataset.name.lower().replace('-', '')}{suffix}",

@@ -11,13 +11,12 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from use_st5._imports import require
-from use_st5.evaluation.task import Progress
 
 # Rows that are read and scored at once: 16 MB of 4,096 features.
 BLOCK = 1024
@@ -25,19 +24,29 @@ BLOCK = 1024
 _INNER_KFOLD_SEED = 1111
 
 
-class Features(Protocol):
-    """Rows of numbers that are read in blocks: an array, or something that computes them.
+class PairFeatures:
+    """(u, v, |u − v|, u·v) of matching rows (· element by element), as of a float32 array.
+
+    InferSent's features (Conneau et al. 2017, section 3.1), which SentEval and its extension to
+    GLUE take for pairs. MNLI's 393 thousand pairs would fill gigabytes: rows are made when they are
+    asked for, and only `u` and `v` are kept.
+
+    Args:
+        u: Embeddings `[pairs, dim]` of the first sentences.
+        v: Those of the second ones.
 
     Attributes:
-        shape: `(rows, dim)`.
+        shape: `(pairs, 4·dim)`.
     """
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """`(rows, dim)`."""
+    def __init__(self, u: np.ndarray, v: np.ndarray) -> None:
+        self._u, self._v = np.asarray(u, np.float32), np.asarray(v, np.float32)
+        self.shape = (len(u), 4 * u.shape[1])
 
-    def __getitem__(self, rows: np.ndarray | slice, /) -> Any:
-        """The features `[rows, dim]` that a slice or an array of numbers selects."""
+    def __getitem__(self, rows: np.ndarray | slice) -> np.ndarray:
+        """The features `[rows, 4·dim]` of the pairs that a slice or an array of numbers selects."""
+        u, v = self._u[rows], self._v[rows]
+        return np.concatenate([u, v, np.abs(u - v), u * v], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,35 +54,17 @@ class LabelledFeatures:
     """What a classifier is trained and tested on.
 
     Attributes:
-        features: `[rows, dim]`: an array, or anything that has its `shape` and gives the rows it
-            is indexed with; it is never read as a whole by SentEval's classifier.
+        features: `[rows, dim]`, finite; SentEval's classifier never reads them as a whole.
         labels: The class of each row, `[rows]`: integers from 0.
-
-    Raises:
-        ValueError: The shapes do not fit, there are no rows, labels are no such integers, or an
-            array has NaN or infinities.
     """
 
-    features: Features
+    features: np.ndarray | PairFeatures
     labels: np.ndarray
 
     def __post_init__(self) -> None:
-        labels = np.asarray(self.labels)
-        shape = tuple(self.features.shape)
-        if len(shape) != 2 or labels.shape != shape[:1] or not len(labels):
-            raise ValueError(
-                "expected features [rows, dim] and a label for each row, received the shapes "
-                f"{shape} and {labels.shape}."
-            )
-        if labels.dtype.kind not in "iub" or labels.min() < 0:
-            raise ValueError(f"labels: expected integers from 0, received {np.unique(labels)[:5]}.")
-        features = self.features
-        if isinstance(features, np.ndarray):
-            if not np.isfinite(features).all():
-                raise ValueError("features: expected finite numbers, received NaN or infinity.")
-            features = np.ascontiguousarray(features, np.float32)
-        object.__setattr__(self, "features", features)
-        object.__setattr__(self, "labels", labels.astype(np.int64))
+        if isinstance(self.features, np.ndarray):
+            object.__setattr__(self, "features", np.ascontiguousarray(self.features, np.float32))
+        object.__setattr__(self, "labels", np.asarray(self.labels, np.int64))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -105,33 +96,24 @@ class Fold:
 
 @dataclass(frozen=True, eq=False)
 class TrainedClassifier:
-    """Linear, or linear on sigmoid on linear.
+    """A linear layer.
 
     Attributes:
         dev_accuracy: In 0 … 1; NaN where there was nothing to score.
-        layers: Weights `[out, in]` and biases `[out]` of one or two layers.
+        weights: `[classes, dim]`.
+        biases: `[classes]`.
     """
 
     dev_accuracy: float
-    layers: tuple[tuple[np.ndarray, np.ndarray], ...]
+    weights: np.ndarray
+    biases: np.ndarray
 
     def predict(self, data: LabelledFeatures, rows: np.ndarray | None = None) -> np.ndarray:
         """The most likely class of each row, `[rows]`; of all rows by default."""
         rows = np.arange(len(data)) if rows is None else rows
         blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
-        return np.concatenate([self._predict(data.read(block)) for block in blocks])
-
-    def _predict(self, features: np.ndarray) -> np.ndarray:
-        (weights, biases), *more = self.layers
-        outputs = features @ weights.T + biases
-        for weights, biases in more:
-            outputs = sigmoid(outputs) @ weights.T + biases
-        return outputs.argmax(axis=1)
-
-
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + e^-x), without overflow."""
-    return 0.5 * np.tanh(0.5 * x) + 0.5
+        outputs = (data.read(block) @ self.weights.T + self.biases for block in blocks)
+        return np.concatenate([each.argmax(axis=1) for each in outputs])
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
@@ -151,7 +133,7 @@ class Classifier(abc.ABC):
         grids: The regularisations that are tried by each way of validation: "inner_kfold",
             "kfold" and "split".
         folds: Number of folds of cross-validation.
-        seed: Of everything random.
+        seed: Seed of all random numbers.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -182,7 +164,6 @@ class Classifier(abc.ABC):
         *,
         classes: int,
         dev: LabelledFeatures | None = None,
-        progress: Progress | None = None,
     ) -> list[list[TrainedClassifier]]:
         """Trains on every fold with every regularisation.
 
@@ -192,7 +173,6 @@ class Classifier(abc.ABC):
             grid: Regularisations of each fold, `[folds][regularisations]`.
             classes: Number of classes.
             dev: What the folds' dev rows are of; `data` by default.
-            progress: Shows how far a training is.
 
         Returns:
             Trained classifiers, `[folds][regularisations]`.
@@ -237,13 +217,14 @@ class SklearnClassifier(Classifier):
         *,
         classes: int,
         dev: LabelledFeatures | None = None,
-        progress: Progress | None = None,
     ) -> list[list[TrainedClassifier]]:
         """See `Classifier.fit`; a fold's training rows are read as a whole."""
         dev = data if dev is None else dev
-        steps = (progress or Progress()).track([*zip(folds, grid, strict=True)], "folds")
         with one_blas_thread():
-            return [self._fit(data, fold, values, classes, dev) for fold, values in steps]
+            return [
+                self._fit(data, fold, values, classes, dev)
+                for fold, values in zip(folds, grid, strict=True)
+            ]
 
     def _fit(
         self,
@@ -260,12 +241,12 @@ class SklearnClassifier(Classifier):
         trained = []
         for value in values:
             model.set_params(C=value).fit(features, labels)
-            layers = (_layer(model, classes),)
-            accuracy = float("nan")
+            found = TrainedClassifier(float("nan"), *_layer(model, classes))
             if fold.dev is not None:
-                predicted = TrainedClassifier(accuracy, layers).predict(dev, fold.dev)
+                predicted = found.predict(dev, fold.dev)
                 accuracy = float(np.mean(predicted == dev.labels[fold.dev]))
-            trained.append(TrainedClassifier(accuracy, layers))
+                found = replace(found, dev_accuracy=accuracy)
+            trained.append(found)
         return trained
 
 
@@ -303,17 +284,10 @@ class Classification:
     regularization: tuple[float, ...]
 
 
-def inner_kfold(
-    classifier: Classifier, data: LabelledFeatures, *, progress: Progress | None = None
-) -> Classification:
+def inner_kfold(classifier: Classifier, data: LabelledFeatures) -> Classification:
     """Cross-validation; inside each training part another one chooses the regularisation.
 
     For data without a test set: MR, CR, SUBJ, MPQA.
-
-    Args:
-        classifier: What is trained.
-        data: All rows.
-        progress: Shows the outer folds.
 
     Raises:
         ValueError: A class has fewer rows than there are folds.
@@ -322,8 +296,7 @@ def inner_kfold(
     classes = _classes(data)
     predictions = np.empty(len(data), np.int64)
     tested, chosen, dev = [], [], []
-    outer = [*_folds(classifier.folds, data.labels, _INNER_KFOLD_SEED)]
-    for fold in (progress or Progress()).track(outer, "outer folds", len(outer)):
+    for fold in _folds(classifier.folds, data.labels, _INNER_KFOLD_SEED):
         inner = [
             Fold(fold.train[part.train], fold.train[part.dev])
             for part in _folds(classifier.folds, data.labels[fold.train], _INNER_KFOLD_SEED)
@@ -345,21 +318,17 @@ def inner_kfold(
 
 
 def kfold(
-    classifier: Classifier,
-    *,
-    train: LabelledFeatures,
-    test: LabelledFeatures,
-    progress: Progress | None = None,
+    classifier: Classifier, *, train: LabelledFeatures, test: LabelledFeatures
 ) -> Classification:
     """Cross-validation on the training set chooses the regularisation: TREC, MRPC.
 
     Raises:
-        ValueError: A class has fewer rows than there are folds, or the sets' dimensions differ.
+        ValueError: A class has fewer rows than there are folds.
     """
     classes = _classes(train, test)
     grid = classifier.grids["kfold"]
     folds = [*_folds(classifier.folds, train.labels, classifier.seed)]
-    trained = classifier.fit(train, folds, [grid] * len(folds), classes=classes, progress=progress)
+    trained = classifier.fit(train, folds, [grid] * len(folds), classes=classes)
     best, percent = _best(trained)
     final = classifier.fit(train, [Fold(np.arange(len(train)))], [[grid[best]]], classes=classes)
     return _tested(classifier, final[0][0], test, percent, grid[best])
@@ -371,20 +340,16 @@ def split(
     train: LabelledFeatures,
     dev: LabelledFeatures,
     test: LabelledFeatures,
-    progress: Progress | None = None,
 ) -> Classification:
     """The dev set chooses the regularisation: SST, SICK-E, probing, SentGLUE.
 
     The original trains once more with the one it chose. As everything random is seeded anew for
     each training, that gives the same classifier; here the first one is kept.
-
-    Raises:
-        ValueError: The sets' dimensions differ.
     """
     classes = _classes(train, dev, test)
     grid = classifier.grids["split"]
     fold = Fold(np.arange(len(train)), np.arange(len(dev)))
-    trained = classifier.fit(train, [fold], [grid], classes=classes, dev=dev, progress=progress)
+    trained = classifier.fit(train, [fold], [grid], classes=classes, dev=dev)
     best, percent = _best(trained)
     return _tested(classifier, trained[0][best], test, percent, grid[best])
 
@@ -436,7 +401,4 @@ def _fraction(percent: float) -> float:
 
 
 def _classes(*sets: LabelledFeatures) -> int:
-    dims = {data.features.shape[1] for data in sets}
-    if len(dims) > 1:
-        raise ValueError(f"features: expected one dimension in all sets, received {sorted(dims)}.")
     return 1 + max(int(data.labels.max()) for data in sets)

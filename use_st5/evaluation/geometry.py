@@ -9,15 +9,13 @@ squares them as Wang and Isola do.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from use_st5._vectors import unit_rows
-from use_st5.evaluation.sts import STSB_TEST, STSPair, embed_pairs, read_sts
-from use_st5.evaluation.task import EvaluationTask, TaskResult
-from use_st5.vector_store import Encode, as_cache
+from use_st5.evaluation.sts import STSB_TEST, STSSet, embed_pairs, read_sts
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 _T = 2.0
 # Rows of the kernel at a time: bounds the memory at any number of sentences.
@@ -38,15 +36,8 @@ def alignment(first: np.ndarray, second: np.ndarray) -> float:
 def uniformity(vectors: np.ndarray, *, self_pairs: bool = False) -> float:
     """`log E exp(−2·‖x − y‖²)` over the rows of `[n, dim]` scaled to length 1, in `[−8, 0]`.
 
-    A zero row stays zero.
-
-    Args:
-        vectors: At least two rows.
-        self_pairs: Whether the mean is over all n² ordered pairs, as in t5x_retrieval, and not
-            only over those of two different rows, as in Wang and Isola's code.
-
-    Raises:
-        ValueError: There are fewer than two rows.
+    A zero row stays zero. The mean is over the pairs of two different rows, as in Wang and Isola's
+    code; with `self_pairs` over all n² ordered pairs, as in t5x_retrieval.
     """
     if len(vectors) < 2:
         raise ValueError(f"vectors: expected at least two rows, received {len(vectors)}.")
@@ -57,30 +48,12 @@ def uniformity(vectors: np.ndarray, *, self_pairs: bool = False) -> float:
     return math.log((total - count) / (count * (count - 1)))  # a row's kernel with itself is 1
 
 
-def evaluate_geometry(encode: Encode, pairs: Sequence[STSPair]) -> TaskResult:
-    """Measures alignment over the similar pairs and uniformity over all distinct sentences.
-
-    Args:
-        encode: Sentences → embeddings `[sentences, dim]`, rows in the same order.
-        pairs: With scores from 0 to 5.
-
-    Returns:
-        Scores, of which lower is better: "alignment_above_4", the mean squared distance of the
-        pairs with a score above 4, in `[0, 4]` (Sentence-T5; NaN where there is none);
-        "alignment_from_4", of those with 4 or more; "uniformity", the logarithm of the mean
-        Gaussian kernel of all pairs of distinct sentences, in `[−8, 0]`; and
-        "uniformity_with_self_pairs", each sentence paired with itself, too (t5x_retrieval).
-
-    Raises:
-        ValueError: There are fewer than two distinct sentences; `encode` gives another shape or
-            numbers that are not finite.
-    """
+def _score(context: TaskContext, data: STSSet) -> TaskResult:
+    """Alignment over the similar pairs and uniformity over all distinct sentences."""
+    pairs = data.pairs
     sentences = list(dict.fromkeys(text for pair in pairs for text in (pair.first, pair.second)))
-    if len(sentences) < 2:
-        raise ValueError(f"pairs: expected two distinct sentences, received {len(sentences)}.")
-    embed = as_cache(encode)
-    vectors = embed(sentences)
-    first, second = embed_pairs(embed, pairs)
+    vectors = context.embed(sentences)
+    first, second = embed_pairs(context.embed, pairs)
     scored = np.array([pair.score for pair in pairs])
     above, at_least = scored > 4, scored >= 4
     scores = {
@@ -118,7 +91,7 @@ TASKS = (
         "alignment: of the pairs with gold score above 4 (Figure 4 of Sentence-T5) and from 4 "
         "(SimCSE, whose authors took all of STS-B); uniformity: over all pairs of distinct "
         "sentences, and with self-pairs as in t5x_retrieval; lower is better",
-        score=lambda context, data: evaluate_geometry(context.embed, data.pairs),
+        score=_score,
         reader=partial(read_sts, source=STSB_TEST),
         sources=(STSB_TEST,),
     ),

@@ -1,4 +1,7 @@
-"""Labelled sentences and pairs of sentences, and the published files that hold them."""
+"""Labelled sentences and pairs of sentences, and the published files that hold them.
+
+A reader raises a FileNotFoundError, or a ValueError that names file and line.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class LabelledTexts:
         broken_lines: How many lines of the file were left out because fields were missing.
 
     Raises:
-        ValueError: No rows, or columns of different lengths.
+        ValueError: Columns of different lengths.
     """
 
     columns: tuple[list[str], ...]
@@ -32,9 +35,9 @@ class LabelledTexts:
 
     def __post_init__(self) -> None:
         lengths = {len(column) for column in self.columns}
-        if lengths != {len(self.labels)} or not len(self.labels):
+        if lengths != {len(self.labels)}:
             raise ValueError(
-                "Expected as many labels as sentences in each column, and at least one; received "
+                "Expected as many labels as sentences in each column, received "
                 f"{len(self.labels)} labels and columns of {sorted(lengths)} sentences."
             )
 
@@ -60,11 +63,7 @@ class LabelledTexts:
 def labelled_texts(
     path: Path, rows: Sequence[tuple[float, Sequence[str]]], *, broken_lines: int = 0
 ) -> LabelledTexts:
-    """The rows of a file, each a label and its sentences.
-
-    Raises:
-        ValueError: There are none.
-    """
+    """The rows of a file, each a label and its sentences."""
     if not rows:
         raise ValueError(f"{path}: expected labelled sentences, found none.")
     labels, sentences = zip(*rows, strict=True)
@@ -92,13 +91,7 @@ class TableLayout:
     most_broken: int = 0
 
     def read(self, path: str | Path) -> LabelledTexts:
-        """Reads a file.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: A column is missing in the header, a line has too few or too many fields, a
-                label is unknown; there are no rows.
-        """
+        """Reads a file."""
         path, columns = Path(path), (*self.texts, self.label)
         broken: list[int] = []
         found = read_columns(path, columns, most_broken=self.most_broken, broken=broken)
@@ -126,12 +119,7 @@ Files = tuple[tuple[DataSource, Read], ...]
 
 
 def read_files(data: DataFolder, files: Files) -> LabelledTexts:
-    """Reads files; the rows of the second follow those of the first.
-
-    Raises:
-        MissingDataError: A file is missing; the message says how to get it.
-        ValueError: A file is not in its format; the message names file and line.
-    """
+    """Reads files; the rows of the second follow those of the first."""
     return joined([read(data.find(source)) for source, read in files])
 
 
@@ -167,6 +155,6 @@ class LabelledDataset:
         return tuple(source for source, _ in (*self.train, *self.dev, *self.test))
 
     def read(self, data: DataFolder) -> dict[str, LabelledTexts]:
-        """Those of "train", "dev" and "test" that there are; raises as `read_files`."""
+        """Those of "train", "dev" and "test" that there are."""
         parts = {"train": self.train, "dev": self.dev, "test": self.test}
         return {part: read_files(data, files) for part, files in parts.items() if files}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +126,58 @@ def _pairs(path: str | Path, rows: Iterable[tuple[int, list[str], str]]) -> list
 
 _BY_SA = "CC BY-SA 4.0"
 _STS2017 = "SemEval-2017 task 1, https://alt.qcri.org/semeval2017/task1/index.php?id=data-and-tools"
+_TRANSLATED = (
+    "de German, en English, es Spanish, fr French, it Italian, ja Japanese, nl Dutch, pl Polish, "
+    "pt Portuguese, ru Russian, zh Chinese"
+)
+
+
+def _task(
+    name: str,
+    title: str,
+    languages: str,
+    read_files: Callable[..., list[STSPair]],
+    *sources: DataSource,
+) -> EvaluationTask:
+    """Correlations over all pairs of a set.
+
+    `languages` are the codes (ISO 639-1) of the first and of the second sentences, whatever the
+    name says. The reader takes a file of each source.
+    """
+
+    def read(data: DataFolder) -> list[STSPair]:
+        return read_files(*(data.find(source) for source in sources))
+
+    def score(context: TaskContext, pairs: list[STSPair]) -> TaskResult:
+        (found,) = evaluate_sts(context.embed, pairs)
+        return TaskResult(
+            "spearman_all",
+            {"spearman_all": found.spearman["all"], "pearson_all": found.pearson["all"]},
+            {"pairs": len(pairs)},
+            {"languages": languages.split()},
+        )
+
+    protocol = (
+        "Correlation of the embeddings' cosine similarity with the gold scores over all pairs, "
+        "nothing trained (m-ST5, sections 4.1 and 4.2)"
+    )
+    return EvaluationTask(name, "multilingual_sts", title, protocol, score, read, sources)
+
+
+def _track(name: str) -> Iterator[DataSource]:
+    for place in (f"STS2017.eval.v1.1/STS.input.{name}.txt", f"STS2017.gs/STS.gs.{name}.txt"):
+        yield DataSource(place, (place,), _STS2017, _BY_SA)
+
+
+def _translated(language: str) -> DataSource:
+    return DataSource(
+        f"STSb Multi MT {language} test",
+        (f"data/stsb-{language}-test.csv",),
+        "https://github.com/PhilipMay/stsb-multi-mt (the STS Benchmark translated by DeepL)",
+        "that of the STS Benchmark",
+    )
+
+
 _JSTS = DataSource(
     "JSTS valid",
     ("jsts-v1.3/valid-v1.3.json",),
@@ -139,99 +191,26 @@ _KORSTS = DataSource(
     _BY_SA,
 )
 _CNSD = DataSource(
-    "Chinese STS-B test",
-    ("cnsd-sts-test.txt",),
-    "https://github.com/pluto-junzeng/CNSD",
+    "Chinese STS-B test", ("cnsd-sts-test.txt",), "https://github.com/pluto-junzeng/CNSD"
 )
-_STSB_LANGUAGES = {
-    "de": "German",
-    "en": "English",
-    "es": "Spanish",
-    "fr": "French",
-    "it": "Italian",
-    "ja": "Japanese",
-    "nl": "Dutch",
-    "pl": "Polish",
-    "pt": "Portuguese",
-    "ru": "Russian",
-    "zh": "Chinese",
-}
-
-
-def _task(
-    name: str,
-    title: str,
-    languages: tuple[str, str],
-    read_files: Callable[..., list[STSPair]],
-    *sources: DataSource,
-) -> EvaluationTask:
-    """Correlations over all pairs of a set.
-
-    Args:
-        name: What `--tasks` takes.
-        title: For people.
-        languages: Codes (ISO 639-1) of the languages of the first and of the second sentences.
-        read_files: The files of `sources`, in their order → pairs.
-        sources: One file each.
-    """
-
-    def read(data: DataFolder) -> list[STSPair]:
-        return read_files(*(data.find(source) for source in sources))
-
-    def score(context: TaskContext, pairs: list[STSPair]) -> TaskResult:
-        (found,) = evaluate_sts(context.embed, pairs)
-        return TaskResult(
-            "spearman_all",
-            {"spearman_all": found.spearman["all"], "pearson_all": found.pearson["all"]},
-            {"pairs": found.pairs},
-            {"languages": [*languages]},
-        )
-
-    protocol = (
-        "Correlation of the embeddings' cosine similarity with the gold scores over all pairs, "
-        "nothing trained (m-ST5, sections 4.1 and 4.2)"
-    )
-    return EvaluationTask(name, "multilingual_sts", title, protocol, score, read, sources)
-
-
-def _xsts(
-    track: str, pair: str, languages: tuple[str, str], *, wmt: bool = False
-) -> EvaluationTask:
-    """A track; `languages` are those of its columns, whatever its name says."""
-    name = f"track{track}.{pair}.txt"
-    places = (f"STS2017.eval.v1.1/STS.input.{name}", f"STS2017.gs/STS.gs.{name}")
-    # Of track 6 the first half alone was scored.
-    read = functools.partial(read_sts2017, scored=250) if track == "6" else read_sts2017
-    return _task(
-        f"xsts_{pair}{'-wmt' if wmt else ''}",
-        f"XSTS {pair}{' WMT' if wmt else ''}",
-        languages,
-        read,
-        *(DataSource(place, (place,), _STS2017, _BY_SA) for place in places),
-    )
-
-
-def _stsb(language: str, name: str) -> EvaluationTask:
-    source = DataSource(
-        f"STSb Multi MT {language} test",
-        (f"data/stsb-{language}-test.csv",),
-        "https://github.com/PhilipMay/stsb-multi-mt (the STS Benchmark translated by DeepL)",
-        "that of the STS Benchmark",
-    )
-    languages = (language, language)
-    return _task(f"stsb_{language}", f"STS-B {name}", languages, read_stsb_multi_mt, source)
-
+# The organisers scored the first half of track 6 alone.
+_read_track_6 = functools.partial(read_sts2017, scored=250)
 
 TASKS = (
-    _xsts("1", "ar-ar", ("ar", "ar")),
-    _xsts("2", "ar-en", ("en", "ar")),
-    _xsts("3", "es-es", ("es", "es")),
-    _xsts("4a", "es-en", ("es", "en")),
-    _xsts("4b", "es-en", ("en", "es"), wmt=True),
-    _xsts("5", "en-en", ("en", "en")),
-    _xsts("6", "tr-en", ("en", "tr")),
-    _task("jsts", "JSTS", ("ja", "ja"), read_jsts, _JSTS),
-    _task("korsts", "KorSTS", ("ko", "ko"), read_korsts, _KORSTS),
-    _task("sts_zh", "Chinese STS-B (CNSD)", ("zh", "zh"), read_cnsd, _CNSD),
-    *(_stsb(language, name) for language, name in _STSB_LANGUAGES.items()),
+    _task("xsts_ar-ar", "XSTS ar-ar", "ar ar", read_sts2017, *_track("track1.ar-ar")),
+    _task("xsts_ar-en", "XSTS ar-en", "en ar", read_sts2017, *_track("track2.ar-en")),
+    _task("xsts_es-es", "XSTS es-es", "es es", read_sts2017, *_track("track3.es-es")),
+    _task("xsts_es-en", "XSTS es-en", "es en", read_sts2017, *_track("track4a.es-en")),
+    _task("xsts_es-en-wmt", "XSTS es-en WMT", "en es", read_sts2017, *_track("track4b.es-en")),
+    _task("xsts_en-en", "XSTS en-en", "en en", read_sts2017, *_track("track5.en-en")),
+    _task("xsts_tr-en", "XSTS tr-en", "en tr", _read_track_6, *_track("track6.tr-en")),
+    _task("jsts", "JSTS", "ja ja", read_jsts, _JSTS),
+    _task("korsts", "KorSTS", "ko ko", read_korsts, _KORSTS),
+    _task("sts_zh", "Chinese STS-B (CNSD)", "zh zh", read_cnsd, _CNSD),
+    *(
+        _task(
+            f"stsb_{code}", f"STS-B {name}", f"{code} {code}", read_stsb_multi_mt, _translated(code)
+        )
+        for code, name in map(str.split, _TRANSLATED.split(", "))
+    ),
 )

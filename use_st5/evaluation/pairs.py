@@ -15,7 +15,7 @@ Columns and the order of the classes are those of GLUE's files and of TensorFlow
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from use_st5._imports import require
 from use_st5._vectors import cosine
 from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation import classification
-from use_st5.evaluation.classifiers import Classifier, Features, LabelledFeatures, split
+from use_st5.evaluation.classifiers import Classifier, LabelledFeatures, PairFeatures, split
 from use_st5.evaluation.labelled_texts import (
     Files,
     LabelledDataset,
@@ -38,8 +38,8 @@ from use_st5.evaluation.labelled_texts import (
 from use_st5.evaluation.relatedness import predict_relatedness
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.sts import STSB_DEV, STSB_TRAIN, correlation
-from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext, TaskResult
-from use_st5.vector_store import Encode, VectorCache, as_cache
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+from use_st5.vector_store import VectorCache
 
 _HELD_OUT = 0.05
 
@@ -59,14 +59,9 @@ def glue_dataset(
 ) -> LabelledDataset:
     """The train and dev splits of a task; its test split has no labels.
 
-    Args:
-        name: GLUE's name of it, for example "SST-2".
-        *layouts: Of each place.
-        train: The file as GLUE publishes it, by default NAME/train.tsv, and further files that hold
-            the same rows.
-        dev: The same of the dev split. A place that is a folder stands for `parts` in it.
-        origin: Where to get it.
-        parts: The files of a dev split that is a folder.
+    `train` and `dev` are the files as GLUE publishes them, by default NAME/train.tsv and
+    NAME/dev.tsv, and further files that hold the same rows; each place has its layout. A place that
+    is a folder stands for `parts` in it.
     """
 
     def part(kind: str, places: tuple[str, ...]) -> Files:
@@ -128,51 +123,31 @@ QNLI = glue_dataset("QNLI", _QNLI)
 RTE = glue_dataset("RTE", TableLayout(("sentence1", "sentence2"), "label", _ENTAILMENT))
 
 
-def predict(
-    encode: Encode,
-    *,
+def _predict(
+    embed: VectorCache,
     train: LabelledTexts,
     dev: LabelledTexts,
-    classifier: Classifier | None = None,
-    seed: int = 1111,
-    progress: Progress | None = None,
+    classifier: Classifier | None,
+    *,
+    seed: int,
 ) -> np.ndarray:
-    """Learns from frozen embeddings, and predicts the classes or the scores of the dev split.
+    """Learns from frozen embeddings, and predicts the class or the score of each row of `dev`.
 
-    Args:
-        encode: Sentences → embeddings `[sentences, dim]`.
-        train: 95 % of it are trained on; a random 5 % choose the regularisation, and when to stop.
-        dev: What is predicted.
-        classifier: Of classes: which, and its settings. None: labels are scores from 0 to 5, which
-            soft labels learn (see `relatedness`).
-        seed: Of the 5 %, and of the training of scores.
-        progress: Shows how far the training of classes is.
-
-    Returns:
-        A class number or a score for each row of `dev`.
-
-    Raises:
-        ValueError: Fewer than two training rows, a score is outside 0 … 5, or the encoder gives
-            something unusable.
+    95 % of the training rows are trained on; a random 5 % choose the regularisation, and when to
+    stop. Without a classifier, labels are scores, which soft labels learn (see `relatedness`).
     """
-    embed = as_cache(encode)
-    texts = (*hold_out(train, seed=seed), dev)
+    texts = (*_hold_out(train, seed=seed), dev)
     features = [_features(embed, each) for each in texts]
     if classifier is None:
         learnt, held_out, asked = (each[:] for each in features)
         known = (learnt, texts[0].labels), (held_out, texts[1].labels)
         return predict_relatedness(*known, asked, seed=seed)
     sets = [LabelledFeatures(x, each.labels) for x, each in zip(features, texts, strict=True)]
-    found = split(classifier, train=sets[0], dev=sets[1], test=sets[2], progress=progress)
-    return found.predictions
+    return split(classifier, train=sets[0], dev=sets[1], test=sets[2]).predictions
 
 
-def hold_out(texts: LabelledTexts, *, seed: int) -> tuple[LabelledTexts, LabelledTexts]:
-    """A random 95 % of the rows and the other 5 %, of which there is at least one row.
-
-    Raises:
-        ValueError: Fewer than two rows.
-    """
+def _hold_out(texts: LabelledTexts, *, seed: int) -> tuple[LabelledTexts, LabelledTexts]:
+    """A random 95 % of the rows and the other 5 %, of which there is at least one row."""
     if len(texts) < 2:
         raise ValueError(f"Expected at least two training rows, received {len(texts)}.")
     order = np.random.default_rng(seed).permutation(len(texts))
@@ -185,7 +160,7 @@ def _sklearn_metrics() -> Any:
 
 
 # Name → the score of true and of predicted labels.
-_SCORES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": lambda labels, predictions: np.mean(labels == predictions),
     "f1": lambda *labels: _sklearn_metrics().f1_score(*labels, zero_division=0.0),
     "matthews": lambda *labels: _sklearn_metrics().matthews_corrcoef(*labels),
@@ -194,88 +169,26 @@ _SCORES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 }
 
 
-def glue_scores(
-    labels: np.ndarray, predictions: np.ndarray, names: Sequence[str]
-) -> dict[str, float]:
-    """Scores by their names.
-
-    Args:
-        labels: True classes or scores `[rows]`.
-        predictions: Predicted ones `[rows]`.
-        names: Among "accuracy", "f1" (of class 1), "matthews", "pearson", "spearman".
-    """
-    return {name: float(_SCORES[name](labels, predictions)) for name in names}
-
-
-def _features(embed: VectorCache, texts: LabelledTexts) -> Features:
+def _features(embed: VectorCache, texts: LabelledTexts) -> np.ndarray | PairFeatures:
     vectors = texts.embedded(embed)
     return vectors[0] if len(vectors) == 1 else PairFeatures(*vectors)
 
 
-class PairFeatures:
-    """(u, v, |u − v|, u·v) of matching rows (· element by element), as of a float32 array.
+def similarity_auc(similarities: np.ndarray, pairs: LabelledTexts) -> float:
+    """The area under the ROC curve, in 0 … 1, of any model's similarities `[pairs]`.
 
-    InferSent's features (Conneau et al. 2017, section 3.1), which SentEval and its extension to
-    GLUE take for pairs. MNLI's 393 thousand pairs would fill gigabytes: rows are made when they are
-    asked for, and only `u` and `v` are kept.
-
-    Args:
-        u: Embeddings `[pairs, dim]` of the first sentences.
-        v: Those of the second ones.
-
-    Attributes:
-        shape: `(pairs, 4·dim)`.
+    It is the probability that a pair of class 1 is more similar than another, ties counted half.
 
     Raises:
-        ValueError: The shapes differ.
+        ValueError: Pairs of class 1 or of all others are missing.
     """
-
-    dtype = np.dtype(np.float32)
-
-    def __init__(self, u: np.ndarray, v: np.ndarray) -> None:
-        if u.shape != v.shape or u.ndim != 2:
-            raise ValueError(
-                f"Expected two arrays of one shape [pairs, dim], received {u.shape} and {v.shape}."
-            )
-        self._u = np.asarray(u, self.dtype)
-        self._v = np.asarray(v, self.dtype)
-        self.shape = (len(u), 4 * u.shape[1])
-
-    def __len__(self) -> int:
-        """Number of pairs."""
-        return self.shape[0]
-
-    def __getitem__(self, rows: np.ndarray | slice) -> np.ndarray:
-        """The features `[rows, 4·dim]` of the pairs that a slice or an array of numbers selects."""
-        u, v = self._u[rows], self._v[rows]
-        return np.concatenate([u, v, np.abs(u - v), u * v], axis=1)
-
-
-def pair_auc(encode: Encode, pairs: LabelledTexts) -> float:
-    """The area under the ROC curve, in 0 … 1, of the cosines of pairs; see `similarity_auc`."""
-    embed = as_cache(encode)
-    return similarity_auc(lambda: cosine(*pairs.embedded(embed)), pairs)
-
-
-def similarity_auc(similarities: Callable[[], np.ndarray], pairs: LabelledTexts) -> float:
-    """The probability that a pair of class 1 is more similar than another, ties counted half.
-
-    Args:
-        similarities: Gives those of any model, `[pairs]`; called after the pairs were checked.
-        pairs: Two columns of sentences with class numbers.
-
-    Raises:
-        ValueError: There are not two columns, or pairs of class 1 or of all others are missing.
-    """
-    if len(pairs.columns) != 2:
-        raise ValueError(f"Expected two columns of sentences, received {len(pairs.columns)}.")
     hits = pairs.labels == 1
     if hits.all() or not hits.any():
         raise ValueError(
             "Expected positive and negative pairs for an AUC, received "
             f"{int(hits.sum())} and {int((~hits).sum())}."
         )
-    return float(_sklearn_metrics().roc_auc_score(hits, similarities()))
+    return float(_sklearn_metrics().roc_auc_score(hits, similarities))
 
 
 def sentglue_task(
@@ -283,12 +196,8 @@ def sentglue_task(
 ) -> EvaluationTask:
     """A GLUE task on frozen embeddings.
 
-    Args:
-        name: "sentglue_…".
-        dataset: What is read.
-        metrics: The scores; the first one is the main one. With "pearson" labels are scores, else
-            classes.
-        features: "u", or "u, v, |u − v|, u·v" for pairs.
+    The first of the metrics is the main one. With "pearson" labels are scores, else classes. The
+    features are "u", or "u, v, |u − v|, u·v" for pairs.
     """
     graded = "pearson" in metrics
     predictor = (
@@ -301,14 +210,9 @@ def sentglue_task(
 
     def score(context: TaskContext, splits: dict[str, LabelledTexts]) -> TaskResult:
         train, dev = splits["train"], splits["dev"]
-        found = predict(
-            context.embed,
-            **splits,
-            classifier=None if graded else SentEvalClassifier(seed=context.seed),
-            seed=context.seed,
-            progress=context.progress,
-        )
-        scores = glue_scores(dev.labels, found, metrics)
+        classifier = None if graded else SentEvalClassifier(seed=context.seed)
+        found = _predict(context.embed, train, dev, classifier, seed=context.seed)
+        scores = {name: float(_METRICS[name](dev.labels, found)) for name in metrics}
         counts = {"train": len(train), "dev": len(dev), "broken_lines": train.broken_lines}
         return TaskResult(metrics[0], scores, counts)
 
@@ -339,22 +243,15 @@ def pair_task(
 ) -> EvaluationTask:
     """Cosine of a pair against its binary label (Trans-Encoder, section 3 and table 15).
 
-    Its reader gives class 1 to the positive pairs and 0 to the others.
-
-    Args:
-        name: "pairs_…".
-        source: The file.
-        layout: Its columns.
-        title: For people.
-        positive: The class whose pairs should be the most similar ones.
-        split: Which pairs they are, for people.
-        skipped: So many pairs at the beginning of the file are left out.
+    Its reader gives class 1 to the pairs of the class `positive`, which should be the most similar
+    ones, and 0 to the others; it leaves out the first `skipped` pairs. `split` says which are left.
     """
 
     def read(data: DataFolder) -> LabelledTexts:
-        pairs = layout.read(data.find(source))
+        path = data.find(source)
+        pairs = layout.read(path)
         if len(pairs) <= skipped:
-            raise ValueError(f"Expected more than {skipped} pairs, received {len(pairs)}.")
+            raise ValueError(f"{path}: expected more than {skipped} pairs, received {len(pairs)}.")
         pairs = pairs.rows(np.arange(skipped, len(pairs)))
         hits = (pairs.labels == layout.classes.index(positive)).astype(np.int64)
         return dataclasses.replace(pairs, labels=hits)
@@ -375,7 +272,7 @@ def pair_task(
 def _score_pairs(context: TaskContext, pairs: LabelledTexts) -> TaskResult:
     return TaskResult(
         "auc",
-        {"auc": pair_auc(context.embed, pairs)},
+        {"auc": similarity_auc(cosine(*pairs.embedded(context.embed)), pairs)},
         {
             "pairs": len(pairs),
             "positive": int(pairs.labels.sum()),

@@ -17,30 +17,24 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from scipy.special import softmax
 
 from use_st5.evaluation.classifiers import one_blas_thread
 from use_st5.evaluation.senteval_classifier import Adam, EarlyStopping
+from use_st5.evaluation.sts import correlation
 
 _HIGHEST = 5
 _BATCH = 64
 _EPOCHS_BETWEEN = 50
 _MOST_EPOCHS = 1000
-_TENACITY = 3  # times without improvement that are let pass
+_TENACITY = 3  # times without improvement that are allowed
 
 
 def soft_labels(scores: np.ndarray) -> np.ndarray:
     """Distributions `[pairs, 6]` over the scores 0 … 5 with the means `scores` `[pairs]`.
 
     Between two neighbouring whole scores, by the distance to each (Tai et al., section 4.2).
-
-    Raises:
-        ValueError: A score is outside 0 … 5.
     """
-    scores = np.asarray(scores, np.float64)
-    if not ((scores >= 0) & (scores <= _HIGHEST)).all():
-        raise ValueError(
-            f"Expected scores from 0 to {_HIGHEST}, received {scores.min()} to {scores.max()}."
-        )
     distances = np.abs(scores[:, np.newaxis] - np.arange(_HIGHEST + 1))
     return np.maximum(1.0 - distances, 0.0)
 
@@ -62,27 +56,17 @@ def predict_relatedness(
 
     Returns:
         The predicted scores `[pairs]`, from 0 to 5.
-
-    Raises:
-        ValueError: A score is outside 0 … 5.
     """
     best: Any = None
     stopping = EarlyStopping((1,), _TENACITY)
     with one_blas_thread():
         for weights in _learn(train[0], soft_labels(train[1]), seed):
-            correlation = _correlation(_means(held_out[0], weights), held_out[1])
-            if stopping.update(np.array([correlation]))[0] or best is None:
+            found = correlation(stats.pearsonr, _means(held_out[0], weights), held_out[1])
+            if stopping.update(np.nan_to_num([found], nan=-1.0))[0] or best is None:
                 best = weights.copy()
             if not stopping.running[0]:
                 break
     return _means(features, best)
-
-
-def _correlation(predicted: np.ndarray, scores: np.ndarray) -> float:
-    """Pearson's; of equal numbers, where it is undefined, the worst that there is."""
-    if np.ptp(predicted) == 0 or np.ptp(scores) == 0:
-        return -1.0
-    return float(stats.pearsonr(predicted, scores).statistic)
 
 
 def _learn(features: np.ndarray, targets: np.ndarray, seed: int) -> Iterator[np.ndarray]:
@@ -104,19 +88,14 @@ def _learn(features: np.ndarray, targets: np.ndarray, seed: int) -> Iterator[np.
 
 def _gradient(features: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Of the mean squared error of the probabilities."""
-    probabilities = _softmax(features @ weights)
+    probabilities = softmax(features @ weights, axis=1)
     slope = np.float32(2 / targets.size) * (probabilities - targets) * probabilities
     return features.T @ (slope - probabilities * slope.sum(axis=1, keepdims=True))
 
 
 def _means(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return _softmax(_with_bias(features) @ weights) @ np.arange(weights.shape[1])
+    return softmax(_with_bias(features) @ weights, axis=1) @ np.arange(weights.shape[1])
 
 
 def _with_bias(features: np.ndarray) -> np.ndarray:
     return np.pad(np.asarray(features, np.float32), ((0, 0), (0, 1)), constant_values=1.0)
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)

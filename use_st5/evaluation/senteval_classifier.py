@@ -1,9 +1,9 @@
-"""SentEval's own classifier without torch: logistic regression, or one hidden layer.
+"""SentEval's own classifier without torch: logistic regression.
 
 Initial weights, held-out rows and the order of the batches are those that the original draws with
-torch (senteval/tools/classifier.py); only the masks of dropout differ. Torch's generator on the
-CPU is the Mersenne Twister, seeded as NumPy's `RandomState` is; a float32 uniform number is made
-of the 24 low bits of a 32-bit draw (ATen/core/TransformationHelper.h).
+torch (senteval/tools/classifier.py). Torch's generator on the CPU is the Mersenne Twister, seeded
+as NumPy's `RandomState` is; a float32 uniform number is made of the 24 low bits of a 32-bit draw
+(ATen/core/TransformationHelper.h).
 
 A cross-validation trains hundreds of tiny networks. They are trained together: a group of networks
 shares its batches (one fold with several regularisations), and groups of one size take their steps
@@ -13,11 +13,10 @@ optimizer updates all with a few array operations.
 
 from __future__ import annotations
 
-import abc
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,9 +27,7 @@ from use_st5.evaluation.classifiers import (
     LabelledFeatures,
     TrainedClassifier,
     one_blas_thread,
-    sigmoid,
 )
-from use_st5.evaluation.task import Progress
 
 _GRID = (1e-5, 1e-4, 1e-3, 1e-2)
 _HELD_OUT = 0.05
@@ -40,74 +37,41 @@ _GROUPS = 10
 
 @dataclass(frozen=True)
 class Networks:
-    """The shape of the networks of one group: linear, or linear, dropout, sigmoid and linear.
+    """The shape of the linear networks of one group.
 
     Attributes:
         count: Networks in a group.
         inputs: Dimension of the features.
-        hidden: Hidden units; 0 for a linear network.
         classes: Outputs.
     """
 
     count: int
     inputs: int
-    hidden: int
     classes: int
 
-    def sizes(self) -> list[tuple[int, int]]:
-        """Inputs and outputs of each layer."""
-        if not self.hidden:
-            return [(self.inputs, self.classes)]
-        return [(self.inputs, self.hidden), (self.hidden, self.classes)]
-
-    def pack(self, layers: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """The row `[parameters]` of a group whose networks all have these layers."""
-        arrays = [array for layer in layers for array in layer]
+    def pack(self, *layer: np.ndarray) -> np.ndarray:
+        """The row `[parameters]` of a group whose networks all have these weights and biases."""
         return np.concatenate(
-            [np.broadcast_to(array, (self.count, *array.shape)).ravel() for array in arrays]
+            [np.broadcast_to(array, (self.count, *array.shape)).ravel() for array in layer]
         )
 
-    def unpack(self, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Views: weights `[groups, count, outputs, inputs]`, biases `[groups, count, outputs]`."""
-        layers, start = [], 0
-        for inputs, outputs in self.sizes():
-            middle = start + self.count * outputs * inputs
-            end = middle + self.count * outputs
-            weights = rows[:, start:middle].reshape(-1, self.count, outputs, inputs)
-            layers.append((weights, rows[:, middle:end].reshape(-1, self.count, outputs)))
-            start = end
-        return layers
+    def unpack(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Views: weights `[groups, count, classes, inputs]`, biases `[groups, count, classes]`."""
+        middle = self.count * self.classes * self.inputs
+        weights = rows[:, :middle].reshape(-1, self.count, self.classes, self.inputs)
+        return weights, rows[:, middle:].reshape(-1, self.count, self.classes)
 
-    def activations(
-        self, rows: np.ndarray, features: np.ndarray, mask: np.ndarray | None = None
-    ) -> list[np.ndarray]:
-        """`[groups, count, units, batch]` of the hidden layer, if there is one, and the logits.
-
-        Args:
-            rows: `[groups, parameters]`.
-            features: `[groups, batch, inputs]`.
-            mask: Factors of dropout for the hidden units, `[1, 1, hidden, batch]`.
-        """
+    def logits(self, rows: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """`[groups, count, classes, batch]` of features `[groups, batch, inputs]`."""
         groups, batch, inputs = features.shape
-        (weights, biases), *more = self.unpack(rows)
+        weights, biases = self.unpack(rows)
         flat = weights.reshape(groups, -1, inputs) @ features.swapaxes(1, 2)
         outputs = flat.reshape(groups, self.count, -1, batch)
         outputs += biases[..., None]
-        if not more:
-            return [outputs]
-        if mask is not None:
-            outputs *= mask
-        hidden = sigmoid(outputs)
-        weights, biases = more[0]
-        return [hidden, weights @ hidden + biases[..., None]]
+        return outputs
 
     def gradient(
-        self,
-        rows: np.ndarray,
-        features: np.ndarray,
-        targets: np.ndarray,
-        out: np.ndarray,
-        mask: np.ndarray | None = None,
+        self, rows: np.ndarray, features: np.ndarray, targets: np.ndarray, out: np.ndarray
     ) -> None:
         """The gradient of the mean cross-entropy of each network.
 
@@ -116,25 +80,15 @@ class Networks:
             features: `[groups, batch, inputs]`.
             targets: One-hot `[groups, 1, classes, batch]`.
             out: Gets the gradient, `[groups, parameters]`.
-            mask: As for `activations`.
         """
-        layers, gradients = self.unpack(rows), self.unpack(out)
-        *hidden, errors = self.activations(rows, features, mask)
+        errors = self.logits(rows, features)
         errors -= errors.max(axis=2, keepdims=True)
         np.exp(errors, out=errors)
         errors /= errors.sum(axis=2, keepdims=True)
         errors -= targets
         errors *= np.float32(1 / features.shape[1])
-        if hidden:
-            weights, biases = gradients[1]
-            np.matmul(errors, hidden[0].swapaxes(2, 3), out=weights)
-            errors.sum(axis=3, out=biases)
-            errors = layers[1][0].swapaxes(2, 3) @ errors
-            errors *= hidden[0] * (1 - hidden[0])
-            if mask is not None:
-                errors *= mask
         groups, batch, _ = features.shape
-        weights, biases = gradients[0]
+        weights, biases = self.unpack(out)
         flat = weights.reshape(groups, -1, self.inputs)
         np.matmul(errors.reshape(groups, -1, batch), features, out=flat)
         errors.sum(axis=3, out=biases)
@@ -161,13 +115,11 @@ def _uniform(random: np.random.RandomState, count: int, bound: float) -> np.ndar
     return (bits * 2.0**-24 * (2 * limit) - limit).astype(np.float32)
 
 
-class Optimizer(abc.ABC):
-    """Updates float32 parameters in place, with torch's defaults.
+class Adam:
+    """Adam (arXiv 1412.6980, algorithm 1): learning rate 1e-3, β 0.9 and 0.999, ε 1e-8.
 
-    Args:
-        parameters: Any shape.
-        decay: L2 factor of each parameter, same shape: `decay * parameter` is added to its
-            gradient before anything else (torch's `weight_decay`).
+    It updates float32 `parameters` in place. `decay`, of the same shape, has the L2 factor of each:
+    `decay * parameter` is added to its gradient before anything else (torch's `weight_decay`).
     """
 
     def __init__(self, parameters: np.ndarray, decay: np.ndarray) -> None:
@@ -175,10 +127,6 @@ class Optimizer(abc.ABC):
         self._first, self._second = np.zeros_like(parameters), np.zeros_like(parameters)
         self._buffer = np.empty_like(parameters)
         self._steps = 0
-
-    @abc.abstractmethod
-    def step(self, gradient: np.ndarray) -> None:
-        """Updates the parameters; the gradient is overwritten."""
 
     def keep(self, rows: np.ndarray) -> None:
         """Goes on with some of the first axis only."""
@@ -193,10 +141,6 @@ class Optimizer(abc.ABC):
         self._buffer *= np.float32(1 - share)
         self._second *= np.float32(share)
         self._second += self._buffer
-
-
-class Adam(Optimizer):
-    """Adam (arXiv 1412.6980, algorithm 1): learning rate 1e-3, β 0.9 and 0.999, ε 1e-8."""
 
     def step(self, gradient: np.ndarray) -> None:
         """Updates the parameters; the gradient is overwritten."""
@@ -214,8 +158,8 @@ class Adam(Optimizer):
         self.parameters -= self._buffer
 
 
-class RMSprop(Optimizer):
-    """RMSprop: learning rate 1e-2, α 0.99, ε 1e-8."""
+class RMSprop(Adam):
+    """RMSprop with torch's defaults: learning rate 1e-2, α 0.99, ε 1e-8."""
 
     def step(self, gradient: np.ndarray) -> None:
         """Updates the parameters; the gradient is overwritten."""
@@ -227,22 +171,14 @@ class RMSprop(Optimizer):
         self.parameters -= gradient
 
 
-OPTIMIZERS: dict[str, type[Optimizer]] = {"adam": Adam, "rmsprop": RMSprop}
+OPTIMIZERS: dict[str, type[Adam]] = {"adam": Adam, "rmsprop": RMSprop}
 
 
 class EarlyStopping:
-    """Follows the dev accuracies of several trainings.
+    """Follows the dev accuracies of several trainings: the `best` ones, and which are `running`.
 
     The counter of evaluations that were no better than the best is never reset: a training stops at
     the (tenacity + 1)-th of them, wherever they lie (senteval/tools/classifier.py, `fit`).
-
-    Args:
-        shape: Of the trainings.
-        tenacity: How many such evaluations are let pass.
-
-    Attributes:
-        best: Best accuracies so far.
-        running: Which trainings go on.
     """
 
     def __init__(self, shape: tuple[int, ...], tenacity: int) -> None:
@@ -262,25 +198,18 @@ class EarlyStopping:
 
 @dataclass(frozen=True)
 class SentEvalClassifier(Classifier):
-    """Logistic regression, or one hidden layer, by mini-batches (senteval/tools/classifier.py).
+    """Logistic regression by mini-batches (senteval/tools/classifier.py).
 
     Attributes:
-        hidden_dim: Hidden units with sigmoid; 0 for logistic regression.
-        dropout: Rate before the sigmoid.
         optimizer: "adam" or "rmsprop".
         batch_size: Rows of a step.
-        tenacity: Evaluations without improvement that are let pass; their counter is never reset.
+        tenacity: Evaluations without improvement that are allowed; their counter is never reset.
         epoch_size: Passes over the data between evaluations.
         max_epoch: No evaluation starts after more passes than this.
         folds: Of cross-validation.
         seed: Of initial weights, batches, held-out rows, and the folds of `kfold`.
-
-    Raises:
-        ValueError: A setting is out of its range.
     """
 
-    hidden_dim: int = 0
-    dropout: float = 0.0
     optimizer: str = "adam"
     batch_size: int = 64
     tenacity: int = 5
@@ -294,28 +223,17 @@ class SentEvalClassifier(Classifier):
         ("inner_kfold", "kfold", "split"), _GRID
     )
 
-    def __post_init__(self) -> None:
-        if self.optimizer not in OPTIMIZERS:
-            raise ValueError(
-                f"optimizer: expected one of {[*OPTIMIZERS]}, received {self.optimizer!r}."
-            )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout: expected 0 ≤ rate < 1, received {self.dropout}.")
-        least = {"hidden_dim": 0, "batch_size": 1, "tenacity": 0, "epoch_size": 1, "max_epoch": 0}
-        for name, limit in {**least, "folds": 2}.items():
-            if getattr(self, name) < limit:
-                raise ValueError(
-                    f"{name}: expected at least {limit}, received {getattr(self, name)}."
-                )
-
     @property
     def title(self) -> str:
         """What it is, for people, with its source."""
-        kind = f"one layer of {self.hidden_dim} units" if self.hidden_dim else "logistic regression"
         return (
-            f"SentEval's own classifier (senteval: {kind}, {self.optimizer}, batches of "
-            f"{self.batch_size}, tenacity {self.tenacity}, epoch size {self.epoch_size})"
+            f"SentEval's own classifier (senteval: logistic regression, {self.optimizer}, batches "
+            f"of {self.batch_size}, tenacity {self.tenacity}, epoch size {self.epoch_size})"
         )
+
+    def options(self) -> dict[str, Any]:
+        """The name and all settings; no hidden layer, as records always said."""
+        return {"classifier": self.name, "hidden_dim": 0, "dropout": 0.0, **asdict(self)}
 
     def fit(
         self,
@@ -325,14 +243,13 @@ class SentEvalClassifier(Classifier):
         *,
         classes: int,
         dev: LabelledFeatures | None = None,
-        progress: Progress | None = None,
     ) -> list[list[TrainedClassifier]]:
         """See `Classifier.fit`. Without dev rows, 5 % of a fold's training rows are held out.
 
         The regularisations of a fold share initial weights and batches, as all are seeded alike:
         they are trained together, and so are folds of equal size.
         """
-        dev, progress = data if dev is None else dev, progress or Progress()
+        dev = data if dev is None else dev
         alike: dict[tuple[int, bool], list[int]] = {}
         for place, fold in enumerate(folds):
             alike.setdefault((len(fold.train), fold.dev is None), []).append(place)
@@ -343,20 +260,15 @@ class SentEvalClassifier(Classifier):
                     some = places[start : start + _GROUPS]
                     chosen = [folds[place] for place in some], [grid[place] for place in some]
                     training = ParallelTraining(self, data, dev, *chosen, classes)
-                    trained.update(zip(some, training.run(progress), strict=True))
+                    trained.update(zip(some, training.run(), strict=True))
         return [trained[place] for place in range(len(folds))]
 
 
 class ParallelTraining:
     """The trainings of some folds with several regularisations each.
 
-    Args:
-        settings: Of each training.
-        data: What the training rows are of.
-        dev: What the dev rows are of.
-        folds: Equal numbers of training rows; all with dev rows, or none.
-        grid: `[folds][regularisations]`.
-        classes: Number of classes.
+    The folds have equal numbers of training rows, and all have dev rows, or none; `grid` is
+    `[folds][regularisations]`.
     """
 
     def __init__(
@@ -370,9 +282,7 @@ class ParallelTraining:
     ) -> None:
         self._settings, self._data, self._dev = settings, data, dev
         factors = np.array(grid, np.float32)  # [folds, regularisations]
-        self._networks = Networks(
-            factors.shape[1], data.features.shape[1], settings.hidden_dim, classes
-        )
+        self._networks = Networks(factors.shape[1], data.features.shape[1], classes)
         self._classes = np.arange(classes)[:, None]
         self._randoms = [np.random.RandomState(settings.seed) for _ in folds]
         self._rows = [
@@ -380,40 +290,34 @@ class ParallelTraining:
         ]
         # Torch has a generator of its own with the same seed.
         draws = np.random.RandomState(settings.seed)
-        layers = [torch_linear(draws, *size) for size in self._networks.sizes()]
-        rows = np.repeat(self._networks.pack(layers)[None], len(folds), axis=0)
+        layer = torch_linear(draws, data.features.shape[1], classes)
+        rows = np.repeat(self._networks.pack(*layer)[None], len(folds), axis=0)
         decay = np.empty_like(rows)
-        for array in sum(self._networks.unpack(decay), ()):
+        for array in self._networks.unpack(decay):
             array[...] = factors.reshape(*factors.shape, *[1] * (array.ndim - 2))
         self._optimizer = OPTIMIZERS[settings.optimizer](rows, decay)
         self._gradient = np.empty_like(rows)
         self._batch = np.empty(
             (len(folds) * settings.batch_size, data.features.shape[1]), np.float32
         )
-        self._dropout = np.random.default_rng(settings.seed)
         self._best = rows.copy()
         self._stopping = EarlyStopping(factors.shape, settings.tenacity)
         self._groups = np.arange(len(folds))  # those that are still trained
 
-    def run(self, progress: Progress) -> list[list[TrainedClassifier]]:
+    def run(self) -> list[list[TrainedClassifier]]:
         """Trains until all have stopped: `[folds][regularisations]`."""
         settings = self._settings
-        evaluations = settings.max_epoch // settings.epoch_size + 1
-        for _ in progress.track(range(evaluations), "evaluations", evaluations):
+        for _ in range(settings.max_epoch // settings.epoch_size + 1):
             for _ in range(settings.epoch_size):
                 self._epoch()
             self._evaluate()
             if not len(self._groups):
                 break
-        groups, count = self._stopping.best.shape
-        return [[self._trained(group, place) for place in range(count)] for group in range(groups)]
-
-    def _trained(self, group: int, place: int) -> TrainedClassifier:
-        layers = self._networks.unpack(self._best)
-        return TrainedClassifier(
-            float(self._stopping.best[group, place]),
-            tuple((weights[group, place], biases[group, place]) for weights, biases in layers),
-        )
+        each = self._stopping.best.tolist(), *self._networks.unpack(self._best)
+        return [
+            [TrainedClassifier(*of_one) for of_one in zip(*of_fold, strict=True)]
+            for of_fold in zip(*each, strict=True)
+        ]
 
     def _epoch(self) -> None:
         """One pass over the training rows of every group, each in its own order."""
@@ -431,18 +335,8 @@ class ParallelTraining:
         self._data.read(rows.ravel(), out=features)
         features = features.reshape(*rows.shape, -1)
         targets = (self._data.labels[rows][:, None] == self._classes)[:, None]
-        self._networks.gradient(
-            self._optimizer.parameters, features, targets, self._gradient, self._mask(rows.shape[1])
-        )
+        self._networks.gradient(self._optimizer.parameters, features, targets, self._gradient)
         self._optimizer.step(self._gradient)
-
-    def _mask(self, batch: int) -> np.ndarray | None:
-        """Factors `[1, 1, hidden, batch]`: all groups share them, as all are seeded alike."""
-        rate = self._settings.dropout
-        if not rate or not self._networks.hidden:
-            return None
-        kept = self._dropout.random((1, 1, self._networks.hidden, batch), np.float32) >= rate
-        return kept * np.float32(1 / (1 - rate))
 
     def _evaluate(self) -> None:
         """Scores the dev rows, keeps what improved and drops the groups that are done."""
@@ -454,7 +348,7 @@ class ParallelTraining:
         parameters = self._networks.unpack(self._optimizer.parameters)
         best = self._networks.unpack(self._best)
         for place, group in enumerate(self._groups):
-            for current, kept in zip(sum(parameters, ()), sum(best, ()), strict=True):
+            for current, kept in zip(parameters, best, strict=True):
                 kept[group, better[group]] = current[place, better[group]]
         going = np.any(self._stopping.running[self._groups], axis=1)
         if not going.all():
@@ -469,7 +363,7 @@ class ParallelTraining:
         for start in range(0, len(rows), BLOCK):
             block = rows[start : start + BLOCK]
             features = self._dev.read(block)[None]
-            logits = self._networks.activations(parameters, features)[-1][0]
+            (logits,) = self._networks.logits(parameters, features)
             correct += (logits.argmax(axis=1) == self._dev.labels[block]).sum(axis=1)
         return correct / len(rows)
 

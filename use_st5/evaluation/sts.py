@@ -5,6 +5,8 @@ similarity of two embeddings is correlated with people's scores. STS-B by the wo
 sentences share:
 Tsukagoshi, Sasano and Takeda, "Comparison and Combination of Sentence Embeddings Derived from
 Different Supervision Signals" (*SEM 2022), section 3.2 and Figure 3.
+
+A reader raises a FileNotFoundError, or a ValueError that names file and line.
 """
 
 from __future__ import annotations
@@ -76,10 +78,6 @@ class STSSet:
         """The pairs of all subsets, in order."""
         return [pair for subset in self.subsets.values() for pair in subset]
 
-    def __len__(self) -> int:
-        """Number of pairs in all subsets."""
-        return sum(map(len, self.subsets.values()))
-
 
 def read_semeval_sts(
     folder: str | Path, *, name: str | None = None, unscored: bool = False
@@ -93,11 +91,6 @@ def read_semeval_sts(
         folder: The folder of one year.
         name: The set's name; by default the folder's name.
         unscored: Whether lines without a score are read, too.
-
-    Raises:
-        FileNotFoundError: The folder or a file of scores is missing.
-        ValueError: Input and scores differ in their number of lines; a line is not in the format; a
-            subset has no pairs.
     """
     folder = Path(folder)
     inputs = {
@@ -135,10 +128,6 @@ def read_stsb(path: str | Path, *, name: str | None = None) -> STSSet:
     Columns: genre, file, year, id, score, first sentence, second sentence; in some lines a source
     for each sentence, which is ignored.
     The subsets are the genres (main-news, main-captions, main-forums).
-
-    Raises:
-        FileNotFoundError: There is no file at `path`.
-        ValueError: A line is not in the format.
     """
     path = Path(path)
     subsets: dict[str, list[STSPair]] = {}
@@ -158,10 +147,6 @@ def read_sick(path: str | Path, *, name: str | None = None) -> STSSet:
     """Reads the relatedness of a SICK file (Marelli et al. 2014): tab-separated with a header.
 
     Columns used: pair_ID, sentence_A, sentence_B, relatedness_score.
-
-    Raises:
-        FileNotFoundError: There is no file at `path`.
-        ValueError: A column is missing; a line is not in the format; an id stands twice.
     """
     path = Path(path)
     columns = ("pair_ID", "sentence_A", "sentence_B", "relatedness_score")
@@ -173,11 +158,7 @@ def read_sick(path: str | Path, *, name: str | None = None) -> STSSet:
 
 
 def checked_pair(path: Path, number: int, sentences: Sequence[str], score: float) -> STSPair:
-    """The pair of line `number` of `path`, its sentences without white space at their ends.
-
-    Raises:
-        ValueError: There are not two sentences, or one is blank.
-    """
+    """The pair of line `number` of `path`, its sentences without white space at their ends."""
     stripped = [sentence.strip() for sentence in sentences]
     if len(stripped) != 2 or not all(stripped):
         raise ValueError(f"{path}:{number}: expected two sentences, received {stripped}.")
@@ -244,15 +225,7 @@ SUITE = (STS12, STS13, STS14, STS15, STS16, STSB_DEV, STSB_TEST, SICK_TEST)
 def read_sts(folder: DataFolder, source: DataSource, *, unscored: bool = False) -> STSSet:
     """Reads one of the usual sets; its name is the source's.
 
-    Args:
-        folder: Where to look.
-        source: Which set.
-        unscored: Whether pairs of SemEval's years without a score are read, too.
-
-    Raises:
-        MissingDataError: The folder has it not.
-        FileNotFoundError: It is there in part.
-        ValueError: A file is not in its format.
+    With `unscored`, pairs of SemEval's years without a score are read, too.
     """
     path = folder.find(source)
     if source in (SICK_TRAIN, SICK_TRIAL, SICK_TEST):
@@ -271,17 +244,11 @@ class STSScore:
     correlations, "wmean" does so weighted by their number of pairs (the SemEval shared tasks).
 
     Attributes:
-        name: The set's name.
-        metric: The similarity: "cosine", "angular" or "dot".
-        pairs: Number of pairs.
         spearman: Aggregation or subset → Spearman's rank correlation, in `[-1, 1]`.
         pearson: Aggregation or subset → Pearson's correlation, in `[-1, 1]`. NaN in either where
             all similarities or all scores of a part are equal.
     """
 
-    name: str
-    metric: str
-    pairs: int
     spearman: dict[str, float]
     pearson: dict[str, float]
 
@@ -314,10 +281,7 @@ def evaluate_sts(
     similarities = [similarity_by_name(metric) for metric in metrics]
     pairs = data.pairs
     first, second = embed_pairs(as_cache(encode), pairs)
-    return [
-        score_similarities(data, similarity(first, second), metric=metric)
-        for metric, similarity in zip(metrics, similarities, strict=True)
-    ]
+    return [score_similarities(data, similarity(first, second)) for similarity in similarities]
 
 
 def subset_details(data: STSSet, score: STSScore) -> dict[str, dict[str, Any]]:
@@ -338,14 +302,8 @@ def embed_pairs(embed: VectorCache, pairs: Sequence[STSPair]) -> tuple[np.ndarra
     return vectors[::2], vectors[1::2]
 
 
-def score_similarities(data: STSSet, similarity: np.ndarray, *, metric: str) -> STSScore:
-    """The correlations of similarities that any model gave to the pairs of a set.
-
-    Args:
-        data: The set.
-        similarity: `[pairs]`, in the order of `data.pairs`.
-        metric: What the similarities are, for the score's name.
-    """
+def score_similarities(data: STSSet, similarity: np.ndarray) -> STSScore:
+    """The correlations of similarities `[pairs]` that any model gave to the pairs of a set."""
     labels = np.array([pair.score for pair in data.pairs])
     sizes = [len(subset) for subset in data.subsets.values()]
     ends = np.cumsum(sizes)
@@ -359,7 +317,7 @@ def score_similarities(data: STSSet, similarity: np.ndarray, *, metric: str) -> 
             "wmean": float(np.average(each, weights=sizes)),
             **dict(zip(data.subsets, each, strict=True)),
         }
-    return STSScore(data.name, metric, len(labels), **correlations)
+    return STSScore(**correlations)
 
 
 def correlation(correlate: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> float:
@@ -373,36 +331,21 @@ def dice_coefficient(first: str, second: str) -> float:
     """The Dice coefficient `2·|A ∩ B| / (|A| + |B|)` of the sets of words of two sentences.
 
     The paper does not say what a word is. The coefficients of its Table 2 come out with lower case
-    and without punctuation, which is what is done here, and not otherwise.
-
-    Returns:
-        A number in `[0, 1]`; 1 for two sentences without any word.
+    and without punctuation alone. In `[0, 1]`; 1 for two sentences without any word.
     """
     a, b = (set(_WORD.findall(sentence.lower())) for sentence in (first, second))
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
 
 
-def evaluate_by_dice(encode: Encode, pairs: Sequence[STSPair]) -> list[dict[str, Any]]:
+def _fifths(embed: VectorCache, pairs: Sequence[STSPair]) -> list[dict[str, Any]]:
     """Scores an encoder on each fifth of the pairs, sorted by their Dice coefficients.
 
-    Fifths differ by at most one pair. Pairs of equal coefficients, of which there are many, stand
-    in an order that depends neither on the order given nor on their genre; on the STS Benchmark the
-    order of the files gives correlations that differ by a few hundredths.
-
-    Args:
-        encode: Sentences → embeddings `[sentences, dim]`, rows in the same order.
-        pairs: At least ten; in the paper all splits of the STS Benchmark.
-
-    Returns:
-        The fifths, from few shared words to many: the lowest and the highest coefficient
-        ("dice_from", "dice_to"), "pairs", and the correlations "spearman" and "pearson".
-
-    Raises:
-        ValueError: Too few pairs; `encode` gives another shape or numbers that are not finite.
+    Pairs of equal coefficients, of which there are many, stand in an order that depends neither on
+    the order given nor on their genre; on the STS Benchmark the order of the files gives
+    correlations that differ by a few hundredths.
     """
     if len(pairs) < 2 * _FIFTHS:
         raise ValueError(f"pairs: expected at least {2 * _FIFTHS}, received {len(pairs)}.")
-    embed = as_cache(encode)
     ranked = sorted(pairs, key=lambda pair: (_dice(pair), _shuffled(pair)))
     bounds = [len(ranked) * part // _FIFTHS for part in range(_FIFTHS + 1)]
     fifths = []
@@ -440,7 +383,7 @@ def _score_set(context: TaskContext, data: STSSet) -> TaskResult:
     }
     scores["pearson_angular_all"] = angular.pearson["all"]
     details = {"subsets": subset_details(data, cosine)}
-    return TaskResult("spearman_all", scores, {"pairs": cosine.pairs}, details)
+    return TaskResult("spearman_all", scores, {"pairs": len(data.pairs)}, details)
 
 
 def _score_sources(context: TaskContext, sets: Sequence[STSSet]) -> TaskResult:
@@ -464,7 +407,7 @@ def _score_sources(context: TaskContext, sets: Sequence[STSSet]) -> TaskResult:
 
 def _score_by_dice(context: TaskContext, pairs: Sequence[STSPair]) -> TaskResult:
     """One correlation for each fifth of the Dice coefficient."""
-    fifths = evaluate_by_dice(context.embed, pairs)
+    fifths = _fifths(context.embed, pairs)
     scores = {f"spearman_q{number}": fifth["spearman"] for number, fifth in enumerate(fifths, 1)}
     return TaskResult(
         "spearman_mean",

@@ -7,6 +7,8 @@ queries, m-ST5 the mean of both directions.
 BUCC: the protocol is LASER's (tasks/bucc and source/mine_bitexts.py), which XTREME and m-ST5
 follow. XTREME's own script is broken as published (an undefined threshold). MTEB's task of this
 name searches the gold sentences only, without margin and threshold: its numbers cannot be compared.
+
+A reader raises a FileNotFoundError, or a ValueError that names file and line.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.evaluation._text_files import check_new_id, numbered_lines, read_side_by_side
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 from use_st5.search import exact_search, mine_bitext
-from use_st5.vector_store import Encode, VectorCache, as_cache
+from use_st5.vector_store import VectorCache
 
 _NAMES = """
 afr Afrikaans; amh Amharic; ang Old English; ara Arabic; arq Algerian Arabic; arz Egyptian
@@ -87,10 +89,6 @@ def read_tatoeba(folder: str | Path, language: str) -> tuple[list[str], list[str
 
     Returns:
         The sentences, and their translations in English.
-
-    Raises:
-        FileNotFoundError: One of the files is missing.
-        ValueError: They differ in their number of lines, or a line is blank.
     """
     paths = [Path(folder) / f"tatoeba.{language}-eng.{side}" for side in (language, "eng")]
     sides: tuple[list[str], list[str]] = ([], [])
@@ -102,26 +100,13 @@ def read_tatoeba(folder: str | Path, language: str) -> tuple[list[str], list[str
     return sides
 
 
-def evaluate_tatoeba(encode: Encode, foreign: list[str], english: list[str]) -> dict[str, float]:
+def _accuracies(embed: VectorCache, foreign: list[str], english: list[str]) -> dict[str, float]:
     """Searches by cosine for the one nearest sentence, in both directions.
 
     Right is the sentence at the same place alone, as in the published code, even where a sentence
-    stands at several; of equally near ones the first is taken.
-
-    Args:
-        encode: Sentences → embeddings `[sentences, dim]`.
-        foreign: The sentences of a language.
-        english: The translation of each.
-
-    Returns:
-        "pairs", and the accuracies "to_english" (the foreign sentences are the queries) and
-        "from_english", in 0 … 1.
-
-    Raises:
-        ValueError: There are no sentences; `encode` gives another shape or numbers that are not
-            finite.
+    stands at several; of equally near ones the first is taken. "to_english": the foreign sentences
+    are the queries.
     """
-    embed = as_cache(encode)
     first, second = unit_rows(embed(foreign)), unit_rows(embed(english))
     return {
         "pairs": len(first),
@@ -144,8 +129,7 @@ def _score_tatoeba(
     context: TaskContext, data: dict[str, tuple[list[str], list[str]]]
 ) -> TaskResult:
     """The accuracies of all languages, and their means over 14, 36 and 112 of them."""
-    steps = context.progress.track(data.items(), "Tatoeba")
-    found = {code: evaluate_tatoeba(context.embed, *sides) for code, sides in steps}
+    found = {code: _accuracies(context.embed, *sides) for code, sides in data.items()}
     scores = {}
     for size, codes in GROUPS.items():
         ways = np.array([[found[code][way] for way in _DIRECTIONS] for code in codes])
@@ -183,11 +167,6 @@ def read_bucc(folder: str | Path, language: str, part: str) -> BUCCSet:
         language: xx: "de", "fr", "ru" or "zh".
         part: "sample" and "training" as the organisers named them, or "dev" and "test" as XTREME
             renamed these two.
-
-    Raises:
-        FileNotFoundError: One of the files is missing.
-        ValueError: A line has not two fields, an id stands twice or is unknown, or there are no
-            gold pairs.
     """
     stem = Path(folder) / f"{language}-en.{part}"
     foreign, english = (_sentences(Path(f"{stem}.{side}")) for side in (language, "en"))
@@ -227,29 +206,16 @@ def _two_fields(path: Path, number: int, line: str) -> tuple[str, str]:
     return fields
 
 
-def evaluate_bucc(
-    encode: Encode, data: BUCCSet, *, threshold: float | None = None, k: int = _NEIGHBOURS
+def _mining_scores(
+    embed: VectorCache, data: BUCCSet, *, threshold: float | None = None, k: int = _NEIGHBOURS
 ) -> dict[str, float]:
     """Mines pairs with a margin of at least a threshold and compares them with the gold.
 
-    Sentences that stand several times are mined once; a pair with such a sentence is dropped, since
-    it is not known which id is meant. The gold pairs remain as they are.
-
-    Args:
-        encode: Sentences → embeddings `[sentences, dim]`; any object that `numpy.asarray` takes.
-        data: The texts and their gold pairs.
-        threshold: The least margin, found on development data. None: the one with the largest F1
-            on this very gold, whose scores are then optimistic.
-        k: How many neighbours the margin takes.
-
-    Returns:
-        The "threshold"; of the pairs with such a margin the "precision" and the "recall", in
-        0 … 1, and "f1", their harmonic mean.
-
-    Raises:
-        ValueError: `encode` gives another shape or numbers that are not finite.
+    Sentences that are repeated are mined once; a pair with such a sentence is dropped, since it is
+    not known which id is meant. The gold pairs remain as they are. Without a threshold, it is the
+    one with the largest F1 on this very gold, whose scores are then optimistic.
     """
-    pairs, margins = _mined(as_cache(encode), data, k)
+    pairs, margins = _mined(embed, data, k)
     right = np.array([pair in data.gold for pair in pairs], dtype=bool)
     if threshold is None:
         threshold = best_threshold(margins, right, len(data.gold))
@@ -267,15 +233,9 @@ def best_threshold(margins: np.ndarray, right: np.ndarray, gold: int) -> float:
     """The margin in the middle between the last pair to extract and the next, for the largest F1.
 
     LASER's BuccOptimize, but for two cases that it does not foresee: pairs of equal margins are
-    extracted together or not at all, and if all are, the threshold is the least margin.
-
-    Args:
-        margins: Falling, `[pairs]`.
-        right: Whether each pair is gold, `[pairs]`.
-        gold: Number of gold pairs.
-
-    Returns:
-        The threshold; of several with the same F1 the largest. 0 where no pair is right.
+    extracted together or not at all, and if all are, the threshold is the least margin. It is the
+    largest of several with the same F1, and 0 where no pair is right. `margins` fall, `right` says
+    whether each pair is gold, both `[pairs]`; `gold` is the number of gold pairs.
     """
     if not right.any():
         return 0.0
@@ -331,7 +291,7 @@ def _score_bucc(context: TaskContext, parts: dict[str, BUCCSet]) -> TaskResult:
     counts: dict[str, int] = {}
     threshold: float | None = None
     for data, suffix in zip(parts.values(), ("_dev", ""), strict=False):
-        found = evaluate_bucc(context.embed, data, threshold=threshold, k=_NEIGHBOURS)
+        found = _mining_scores(context.embed, data, threshold=threshold)
         threshold = scores["threshold"] = found["threshold"]
         for name in ("f1", "precision", "recall"):
             scores[name + suffix] = found[name]

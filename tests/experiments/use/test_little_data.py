@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from use_st5.data.data_folder import MissingDataError
 from use_st5.evaluation.classifiers import SklearnClassifier
 from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
-from use_st5.evaluation.task import Progress
 
 CLASSIFIER = SklearnClassifier(seed=3)
 
@@ -83,20 +81,6 @@ def test_draws_are_subsets_without_repetition(monkeypatch: pytest.MonkeyPatch) -
     assert {tuple(row) for row in seen[0][1].features} != {
         tuple(row) for row in seen[1][1].features
     }
-
-
-def test_progress_counts_the_draws() -> None:
-    totals = []
-
-    class Counting(Progress):
-        def track(self, steps: Iterable, description: str, total: int | None = None) -> Iterable:
-            totals.append((description, total))
-            return steps
-
-    learning_curve(
-        encode, DATA, sizes=[20, 30], draws=2, classifier=CLASSIFIER, progress=Counting()
-    )
-    assert totals == [("draws", 4)]
 
 
 @pytest.mark.parametrize("sizes", [[0], [10, 2001]])

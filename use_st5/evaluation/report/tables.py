@@ -72,11 +72,6 @@ _GROUPS = {
     "probing": _Group(
         "Probing (SentEval)", "Which properties of a sentence its embedding contains.", _PROBING
     ),
-    "probing_mlp": _Group(
-        "Probing (SentEval, one hidden layer)",
-        "The same with a classifier that has a hidden layer.",
-        tuple(f"{name}_mlp" for name in _PROBING),
-    ),
     "sentglue": _Group("SentGLUE", "GLUE's tasks with a classifier on the frozen embeddings."),
     "pairs": _Group(
         "Pair classification",
