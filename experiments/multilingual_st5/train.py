@@ -62,7 +62,7 @@ from use_st5.convert import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.data import DataFolder, PreparedColumn
 from use_st5.evaluation import evaluate, select_tasks
-from use_st5.evaluation.report import markdown_tables
+from use_st5.evaluation.report import write_report
 from use_st5.losses import ContrastiveLoss
 from use_st5.models import SentenceT5, apply_lora, load_lora
 from use_st5.models.lora import Targets
@@ -185,15 +185,14 @@ def adamw(learning_rate: float) -> Callable[[int], keras.optimizers.Optimizer]:
 def multilingual_scores(encoder: TrainableEncoder, data: Path, output: Path) -> Scores:
     """The main score of each evaluation set that is in the data folder.
 
-    Written are `record.json` (what `use-st5 report` reads) and `table.md`.
+    Written are `record.json` (what `use-st5 report` reads) and the page `report.html`.
     """
     folder = DataFolder(data)
     tasks = [task for task in select_tasks(EVALUATED) if all(map(folder.has, task.sources))]
     command = " ".join(sys.argv)
     record = evaluate(encoder.encode, tasks, data, name=encoder.name, command=command)
     record.write(output / "record.json")
-    with atomic_path(output / "table.md") as temporary:
-        temporary.write_text(markdown_tables([record]), encoding="utf-8")
+    write_report([record], output)
     return {task: result["scores"][result["main"]] for task, result in record.tasks.items()}
 
 

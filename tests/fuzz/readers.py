@@ -391,12 +391,10 @@ def _index(kind: str, **options: Any) -> Reader:
 
 def _report(folder: Path) -> None:
     from use_st5.evaluation.record import EvaluationRecord
-    from use_st5.evaluation.report import markdown_tables
     from use_st5.evaluation.report.page import html_page
     from use_st5.evaluation.report.tables import report_sections
 
     records = [EvaluationRecord.read(folder / "r.json")]
-    markdown_tables(records)
     html_page(records, report_sections(records))
 
 

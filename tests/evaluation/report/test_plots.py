@@ -9,10 +9,8 @@ from use_st5.evaluation.report.differences import Difference
 from use_st5.evaluation.report.plots import (
     Plot,
     bias_plot,
-    dice_plot,
     difference_plot,
     geometry_plot,
-    source_plot,
 )
 
 
@@ -20,34 +18,6 @@ def said(plot: Plot | None) -> list[str]:
     """What each mark shows beside the pointer: series, row, value and interval."""
     assert plot is not None
     return [each.text or "" for each in ElementTree.fromstring(plot.svg).iter("title")]
-
-
-def sources(scores: dict[str, dict]) -> dict:
-    return entry("sts", "By source", {"spearman_mean": 0.5}, sources=scores)
-
-
-def test_points_are_where_the_scores_are() -> None:
-    quintiles = [
-        {"dice_from": 0.0, "dice_to": 0.5, "spearman": 0.6},
-        {"dice_from": 0.5, "dice_to": 1.0, "spearman": None},
-    ]
-    dice = entry("sts", "STS-B by shared words", {"spearman_mean": 0.6}, quintiles=quintiles)
-    one = {"STS12 MSRpar": {"spearman": 0.5}, "STS13 FNWN": {"spearman": -0.1}}
-    two = {"STS13 FNWN": {"spearman": 0.3}}
-    models = [
-        record("a", {"sts_dice": dice, "sts_sources": sources(one)}),
-        record("b", {"sts_sources": sources(two)}),
-    ]
-    found = said(dice_plot(models))
-    assert found == ["a: 60"]
-    assert "0.50 to" in dice_plot(models).svg
-    assert said(source_plot(models)) == [
-        "a, STS12 MSRpar: 50",
-        "a, STS13 FNWN: -10",
-        "b, STS13 FNWN: 30",
-    ]
-    assert dice_plot(models[1:]) is None
-    assert source_plot([record("c", {})]) is None
 
 
 def test_bars_have_intervals_and_models_without_the_test_have_none() -> None:

@@ -190,14 +190,6 @@ def test_one_note_for_tasks_of_one_protocol_with_the_options() -> None:
     assert notes == ("X, Y: By cosine.", "Z: By cosine. Options: k = 4.")
 
 
-def test_the_sts_benchmark_is_shown_as_in_the_paper_of_use() -> None:
-    scores = {"spearman_all": 0.7, "pearson_angular_all": 0.8}
-    tasks = {name: entry("sts", name, scores) for name in ("stsb", "sickr")}
-    section = report_sections([record("m", tasks)])[1]
-    assert [each.heads for each in section.tables] == [("stsb", "sickr"), ("stsb",)]
-    assert texts(section.tables[1]) == [["80.00"]]
-
-
 def test_means_are_over_what_every_model_has() -> None:
     one = {
         name: entry("sts", name, {"spearman_all": x})
@@ -225,6 +217,12 @@ def test_sections_are_in_a_fixed_order_and_unknown_groups_last() -> None:
     }
     names = [section.name for section in report_sections([record("a", tasks)])]
     assert names == ["overview", "sts", "senteval", "geometry", "clustering", "every-score"]
+
+
+def test_a_group_of_an_older_version_is_shown() -> None:
+    tasks = {"probing_tense_mlp": entry("probing_mlp", "Tense", {"accuracy": 0.9})}
+    table = the_table([record("a", tasks)], "probing_mlp")
+    assert (table.heads, texts(table)) == (("Tense",), [["90.00"]])
 
 
 def test_every_score_of_every_model_is_listed() -> None:
@@ -291,29 +289,6 @@ def test_minimal_pairs_have_a_column_for_each_kind() -> None:
     assert texts(table) == [["40.00", "25.00"], ["50.00", "12.50"]]
     assert bold(table) == [[False, True], [True, False]]
     assert table.caption == "Accuracy × 100."
-
-
-def test_languages_are_sorted_by_their_mean() -> None:
-    def tatoeba(**accuracies: float | None) -> dict[str, Any]:
-        languages = {
-            code: {"name": code.upper(), "pairs": 10, "to_english": x, "from_english": x}
-            for code, x in accuracies.items()
-        }
-        return {"tatoeba": entry("tatoeba", "T", {"accuracy_36": 0.5}, languages=languages)}
-
-    given = [record("a", tatoeba(de=0.5, fr=0.9)), record("b", tatoeba(fr=None))]
-    (section,) = (each for each in report_sections(given) if each.name == "tatoeba")
-    by_language = section.tables[1]
-    assert by_language.heads == (
-        "a, to English",
-        "b, to English",
-        "a, from English",
-        "b, from English",
-    )
-    assert [(name, [c.text for c in cells]) for name, cells in by_language.rows] == [
-        ("FR (fr)", ["90.00", "undefined"] * 2),
-        ("DE (de)", ["50.00", "–"] * 2),
-    ]
 
 
 def test_every_group_has_a_title_and_no_place_waits_for_an_unknown_task() -> None:

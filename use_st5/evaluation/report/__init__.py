@@ -1,5 +1,5 @@
 """Reports: evaluated models side by side."""
 
-from use_st5.evaluation.report.page import markdown_tables, write_report
+from use_st5.evaluation.report.page import write_report
 
-__all__ = ["markdown_tables", "write_report"]
+__all__ = ["write_report"]

@@ -1,4 +1,4 @@
-"""A report as an HTML page that needs no other file, and as Markdown."""
+"""A report as an HTML page that needs no other file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,9 @@ from use_st5.evaluation.report.plots import name_of
 from use_st5.evaluation.report.tables import (
     Section,
     Table,
-    best_means,
     check_names,
     report_sections,
 )
-
-# What Markdown, or HTML in it, would take for more than text; an underscore within a word is none.
-_SPECIAL = re.compile(r"([\\`*{}\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_]))")
 
 
 def write_report(
@@ -56,18 +52,11 @@ def write_report(
 
 
 def html_page(records: Sequence[EvaluationRecord], sections: Sequence[Section]) -> str:
-    """The page.
-
-    Args:
-        records: What is compared.
-        sections: Its parts.
-    """
+    """The page of the sections of a report."""
     alone = len(records) == 1
     title = name_of(records[0]) if alone else f"{len(records)} sentence encoders compared"
     links = "".join(f'<a href="#{_id(s)}">{escape(s.title)}</a>' for s in sections)
     body = [f"<p>{escape(_measured(records))}</p>"]
-    best = "".join(f"<li>{escape(line)}</li>" for line in best_means(records))
-    body += [f"<p>The best means:</p>\n<ul>{best}</ul>"] if best else []
     body += (line for section in sections[:1] for line in _section(section))
     body += [f'<nav aria-label="Sections">{links}</nav>']
     body += (line for section in sections[1:] for line in _section(section))
@@ -87,7 +76,7 @@ def _measured(records: Sequence[EvaluationRecord]) -> str:
     best = " The best number of a column is bold." if len(records) > 1 else ""
     return (
         f"{models} {were} measured on {len(tasks):,} tasks of {len(groups)} groups ({when}), by "
-        f"the protocols of the papers.{best} “–” was not measured; “undefined” has no value."
+        f"the protocols of the papers.{best} “–” means: not measured; “undefined” has no value."
     )
 
 
@@ -159,37 +148,3 @@ def _how_to_repeat(records: Sequence[EvaluationRecord]) -> str:
             + folded("Data files and their SHA-256", f"<ul>{hashes}</ul>")
         )
     return f'<section><h2 id="repeat">How to repeat this</h2>{"".join(parts)}</section>'
-
-
-def markdown_tables(records: Sequence[EvaluationRecord]) -> str:
-    """Writes the main tables of a report as GitHub Markdown.
-
-    Args:
-        records: As for `write_report`.
-
-    Raises:
-        ValueError: There are no records, or two of one name.
-    """
-    check_names(records)
-    lines: list[str] = []
-    for section in report_sections(records):
-        for table in section.tables:
-            if not table.long:
-                title = f"{section.title}: {table.title}" if table.title else section.title
-                lines += [f"### {_plain(title)}", "", *_markdown_table(table), ""]
-    return "\n".join(lines)
-
-
-def _markdown_table(table: Table) -> Iterator[str]:
-    yield _plain(table.caption)
-    for text in table.cautions:
-        yield f"\n**Not comparable.** {_plain(text)}"
-    yield f"\n| {' | '.join(map(_plain, (table.corner, *table.heads)))} |"
-    yield "|".join(["", " :--- ", *[" ---: "] * len(table.heads), ""])
-    for name, cells in table.rows:
-        shown = (f"**{_plain(c.text)}**" if c.best else _plain(c.text) for c in cells)
-        yield f"| {' | '.join([_plain(name), *shown])} |"
-
-
-def _plain(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))

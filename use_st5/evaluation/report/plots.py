@@ -12,7 +12,6 @@ from use_st5._svg import Axis, Series
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.report.differences import Difference
 
-_CORRELATION = "Spearman correlation × 100"
 _JOINED = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
@@ -24,12 +23,9 @@ class Plot(NamedTuple):
 
 
 def score_of(record: EvaluationRecord, task: str, name: str | None = None) -> float | None:
-    """A score in its natural unit; None where it was not measured, NaN where it is undefined.
+    """A score, by default the task's main one, in its natural unit.
 
-    Args:
-        record: Of a model.
-        task: Name of a task.
-        name: Name of the score; None: the task's main one.
+    None where it was not measured, NaN where it is undefined.
     """
     found = record.tasks.get(task)
     if found is None or (key := name or found["main"]) not in found["scores"]:
@@ -43,59 +39,6 @@ def name_of(record: EvaluationRecord) -> str:
     return " ".join(str(record.model["name"]).split())
 
 
-def _percent(value: float | None) -> float:
-    return math.nan if value is None else 100 * value
-
-
-def _details(records: Sequence[EvaluationRecord], task: str, name: str) -> dict[int, Any]:
-    """Place of a model that has the task → a detail of its result."""
-    there = ((place, record.tasks.get(task)) for place, record in enumerate(records))
-    return {place: found["details"][name] for place, found in there if found}
-
-
-def dice_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
-    """Lines of correlation over fifths of STS-B by shared words; None where no model has them."""
-    found = _details(records, "sts_dice", "quintiles")
-    if not found:
-        return None
-    series = [
-        Series(
-            name_of(records[place]),
-            tuple(range(1, len(fifths) + 1)),
-            tuple(_percent(each["spearman"]) for each in fifths),
-            place=place,
-        )
-        for place, fifths in found.items()
-    ]
-    ticks: dict[float, str] = {
-        place: f"{each['dice_from']:.2f} to\n{each['dice_to']:.2f}"
-        for place, each in enumerate(next(iter(found.values())), start=1)
-    }
-    axis = Axis("Dice coefficient of the two sentences' words", _CORRELATION)
-    caption = (
-        "STS-B from the fifth of the pairs that shares fewest words to the one that shares most."
-    )
-    return Plot(caption, _svg.lines(series, axis, ticks=ticks, alt=caption))
-
-
-def source_plot(records: Sequence[EvaluationRecord]) -> Plot | None:
-    """A row of dots for each source of STS12 to STS16; None where no model has them."""
-    found = _details(records, "sts_sources", "sources")
-    if not found:
-        return None
-    labels = [*dict.fromkeys(name for sources in found.values() for name in sources)]
-    series = [
-        Series(
-            name_of(records[place]),
-            tuple(_percent(sources.get(name, {}).get("spearman")) for name in labels),
-            place=place,
-        )
-        for place, sources in found.items()
-    ]
-    caption = "STS12 to STS16 by the source of the sentences."
-    return Plot(caption, _svg.dots(labels, series, Axis(_CORRELATION), alt=caption))
-
-
 def difference_plot(
     records: Sequence[EvaluationRecord],
     baseline: str,
@@ -103,10 +46,7 @@ def difference_plot(
 ) -> Plot:
     """Differences to a baseline with their intervals, a row for each task.
 
-    Args:
-        records: The models, whose places choose the colours.
-        baseline: Name of the model that the others are compared with.
-        found: Title of a task → name of a model → its difference.
+    `found`: title of a task → name of a model → its difference.
     """
     nothing = Difference(math.nan)
     series = []

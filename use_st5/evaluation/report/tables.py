@@ -15,12 +15,10 @@ from use_st5.evaluation.report.plots import (
     Plot,
     bias_plot,
     categories,
-    dice_plot,
     difference_plot,
     geometry_plot,
     name_of,
     score_of,
-    source_plot,
 )
 
 Records = Sequence[EvaluationRecord]
@@ -141,7 +139,7 @@ class Table:
         notes: Protocols, each with the tasks that have it.
         cautions: Why numbers of one column cannot be compared.
         title: Where a section has several tables.
-        long: Whether Markdown leaves it out and the page folds it.
+        long: Whether the page folds it.
     """
 
     caption: str
@@ -197,12 +195,7 @@ def baseline_of(records: Records, name: str | None = None) -> EvaluationRecord:
 
 
 def report_sections(records: Records, baseline: str | None = None) -> list[Section]:
-    """The overview, a section for each group of tasks, and all scores.
-
-    Args:
-        records: The models'.
-        baseline: The name of the model that the others are compared with; None: the first.
-    """
+    """The overview, a section for each group of tasks, and all scores; see `write_report`."""
     base = baseline_of(records, baseline)
     there = dict.fromkeys(task["group"] for each in records for task in each.tasks.values())
     groups = [*(name for name in _GROUPS if name in there), *(n for n in there if n not in _GROUPS)]
@@ -214,20 +207,15 @@ def _section(records: Records, base: EvaluationRecord, group: str) -> Section:
     tasks = _tasks_of(records, group)
     known = _GROUPS.get(group, _Group(group.replace("_", " ").capitalize(), ""))
     plots: list[Plot | None] = []
-    if group == "sts":
-        tables = [_score_table(records, tasks, _STS), _angular_table(records, tasks)]
-        plots = [*_differences(records, base, tasks), dice_plot(records), source_plot(records)]
-    elif group in ("tatoeba", "minimal_pairs", "geometry") and group in tasks:
-        tables = [_task_table(records, group, tasks, higher=group != "geometry")]
-        tables += [_language_table(records)] if group == "tatoeba" else []
+    if group in ("tatoeba", "minimal_pairs", "geometry") and group in tasks:
+        table = _task_table(records, group, tasks, higher=group != "geometry")
         plots = [geometry_plot(records)] if group == "geometry" else []
     elif group in ("weat", "seat"):
-        tables, plots = [_bias_table(records, tasks)], [bias_plot(records, tasks)]
+        table, plots = _bias_table(records, tasks), [bias_plot(records, tasks)]
     else:
-        tables = [_score_table(records, tasks, known.average)]
+        table = _score_table(records, tasks, known.average)
         plots = [*_differences(records, base, tasks)]
-    shown = tuple(filter(None, tables)), tuple(filter(None, plots))
-    return Section(group, known.title, known.lead, *shown)
+    return Section(group, known.title, known.lead, (table,), tuple(filter(None, plots)))
 
 
 def _tasks_of(records: Records, group: str) -> Tasks:
@@ -349,15 +337,6 @@ def _score_table(records: Records, tasks: Tasks, average: Sequence[str]) -> Tabl
     return _model_table(records, columns, " ".join(words), ordered)
 
 
-def _angular_table(records: Records, tasks: Tasks) -> Table | None:
-    score = "pearson_angular_all"
-    there = ("stsb_dev", "stsb")
-    tasks = {name: tasks[name] for name in there if score in tasks.get(name, {}).get("scores", {})}
-    columns = {task["title"]: _column(records, [name], score) for name, task in tasks.items()}
-    title = "The STS Benchmark as in the Universal Sentence Encoder's paper"
-    return _model_table(records, columns, f"{describe(score)}.", {}, title) if columns else None
-
-
 def _task_table(records: Records, name: str, tasks: Tasks, *, higher: bool = True) -> Table:
     """All scores of one task, a column each."""
     scores = dict.fromkeys(
@@ -368,41 +347,6 @@ def _task_table(records: Records, name: str, tasks: Tasks, *, higher: bool = Tru
     }
     unit = "Accuracy × 100." if higher else "Less is better."
     return _model_table(records, columns, unit, {name: tasks[name]})
-
-
-def _language_table(records: Records) -> Table:
-    """Tatoeba by language, the language with the highest mean first."""
-    directions = {"to_english": "to English", "from_english": "from English"}
-    tasks = [record.tasks.get("tatoeba") for record in records]
-    found = [task["details"]["languages"] if task else {} for task in tasks]
-    names = {code: each["name"] for by_code in found for code, each in by_code.items()}
-    rows: list[tuple[str, list[Cell]]] = []
-    for code, name in names.items():
-        cells: list[Cell] = []
-        for direction in directions:
-            row = [score_cell(_accuracy(each.get(code), direction), "accuracy") for each in found]
-            cells += row if cautions(records, ["tatoeba"]) else mark_best(row)
-        rows.append((f"{name} ({code})", cells))
-
-    def mean(row: tuple[str, list[Cell]]) -> tuple[float, str]:
-        values = [cell.value for cell in row[1] if cell.value is not None]
-        return -sum(values) / max(len(values), 1), row[0]
-
-    return Table(
-        title="Tatoeba by language",
-        caption="Accuracy × 100, the language with the highest mean first.",
-        corner="Language",
-        heads=tuple(f"{name_of(r)}, {words}" for words in directions.values() for r in records),
-        rows=tuple((name, tuple(cells)) for name, cells in sorted(rows, key=mean)),
-        cautions=cautions(records, ["tatoeba"]),
-        long=True,
-    )
-
-
-def _accuracy(language: dict[str, Any] | None, direction: str) -> float | None:
-    if language is None:
-        return None
-    return math.nan if language[direction] is None else language[direction]
 
 
 def _bias_table(records: Records, tests: Tasks) -> Table:
@@ -469,9 +413,9 @@ def _overview(records: Records, base: EvaluationRecord) -> Section:
 
 _INTERVALS = (
     "Bold: the interval leaves out 0. The intervals tell how much other sentences of the same kind "
-    "would change a difference. They treat the models as if each had sentences of its own, and so "
-    "are too wide rather than too narrow. Those of means treat the sentences of the tasks as "
-    "different, though STS-B has some of STS12 to STS16. Another training is not in them."
+    "would change a difference. They assume that each model was measured on other sentences. "
+    "Therefore they are too wide. Those of means treat the sentences of the tasks as different, "
+    "though STS-B has some of STS12 to STS16. They do not include the effect of training again."
 )
 
 
@@ -552,15 +496,3 @@ def _protocols(tasks: Tasks) -> Iterator[str]:
         titles.setdefault(protocol, []).append(task["title"])
     for protocol, names in titles.items():
         yield f"{', '.join(names)}: {protocol}"
-
-
-def best_means(records: Records) -> Iterator[str]:
-    """A sentence for each group that the papers average: the model with the highest mean."""
-    if len(records) < 2:
-        return
-    for title, names in shared_tasks(records).items():
-        cells = _column(records, names)
-        best = [name_of(r) for r, cell in zip(records, cells, strict=True) if cell.best]
-        if best:
-            score = next(cell.text for cell in cells if cell.best)
-            yield f"{title}: {' and '.join(best)} with {score}."
