@@ -159,6 +159,18 @@ def test_associations_have_their_groups_intervals_and_p(use: Callable, tmp_path:
     assert "expected files with different names, received two mine" in twice.stderr
 
 
+def test_words_may_not_have_the_name_of_a_task(use: Callable, tmp_path: Path) -> None:
+    words = {name: {"category": name, "examples": ["a", "bb"]} for name in
+             ("targ1", "targ2", "attr1", "attr2")}  # fmt: skip
+    for name in ("stsb", "tatoeba"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(words), encoding="utf-8")
+        result = use(
+            "evaluate", MODEL, "--tasks", "words", "--data", "data", "--weat", f"{name}.json"
+        )
+        assert result.exit_code == 1
+        assert f"{name}.json: expected a new name, received {name}" in result.stderr
+
+
 def test_json_is_the_record(use: Callable, tmp_path: Path) -> None:
     result = use(
         *("evaluate", MODEL, "--tasks", "toys", "--data", "data"),
@@ -177,6 +189,20 @@ def test_a_record_names_no_folder_of_this_machine(use: Callable, tmp_path: Path)
     (reason,) = json.loads(result.stdout)["skipped"].values()
     assert "in DATA or up to" in reason
     assert str(folder) in result.stderr, "on the screen it helps"
+
+
+def test_a_data_folder_of_any_name_leaves_the_reasons_as_they_are(
+    use: Callable, tmp_path: Path
+) -> None:
+    (tmp_path / "rare").mkdir()
+    (tmp_path / "rare" / "words.txt").write_text("a\n", encoding="utf-8")
+    for folder in (".", "rare"):
+        result = use("evaluate", MODEL, "--tasks", "toys", "--data", folder, "--json")
+        (reason,) = json.loads(result.stdout)["skipped"].values()
+        assert reason == (
+            "Rare: expected rare.txt in DATA or up to two folders deeper, found none. "
+            "Get it from https://example.org/rare."
+        )
 
 
 def test_groups_leave_out_what_is_missing_and_say_how_to_get_it(use: Callable) -> None:

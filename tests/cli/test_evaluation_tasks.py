@@ -35,31 +35,27 @@ def test_sentences_reach_the_encoder_as_they_are_and_are_counted(screen: Console
         )
 
 
-def test_bars_name_the_task_and_the_steps_within(screen: Console) -> None:
+def test_bars_name_the_task_and_each_score_is_printed(
+    screen: Console, capsys: pytest.CaptureFixture[str]
+) -> None:
     with Bars(console=screen, auto_refresh=False) as bars:
         progress = EvaluationProgress(bars)
         progress.started(words_task(), 2, 5)
         assert (bars.tasks[0].description, bars.tasks[0].completed) == ("Words", 1)
-        seen = []
-        for step in progress.track("abc", "letters"):
-            seen.append(step)
-            assert bars.tasks[1].total == 3
-            assert bars.tasks[1].description.strip() == "letters"
-        assert seen == ["a", "b", "c"]
-        assert [*progress.track(iter("ab"), "unknown length")] == ["a", "b"]
-        assert len(bars.tasks) == 1
-
-
-def test_a_step_that_fails_takes_its_bar_along(screen: Console) -> None:
-    with Bars(console=screen, auto_refresh=False) as bars:
-        with pytest.raises(ZeroDivisionError):
-            for step in EvaluationProgress(bars).track([1, 0], "steps"):
-                1 / step
-        assert len(bars.tasks) == 1
+        assert progress.done == 0
+        result = {"main": "mean", "scores": {"mean": 0.25}, "seconds": 1.26}
+        progress.finished("words", result, cached=False)
+        progress.finished("more", result | {"scores": {"mean": None}}, cached=True)
+        assert progress.done == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "1 of 5: words: mean 0.2500 (1.3 s)",
+        "2 of 5: more: mean undefined (from the cache)",
+    ]
 
 
 def test_nothing_is_drawn_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with drawn_progress() as progress:
-        assert [*progress.track([1, 2], "steps")] == [1, 2]
+        progress.started(words_task(), 1, 1)
+        assert progress.encoding(len)(["a"]) == 1
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")

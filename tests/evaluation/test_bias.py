@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from tests.evaluation.toys import BagOfWords
 from use_st5.bias.weat import read_weat, run_weat, weat_tests
 from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.evaluation import bias
 from use_st5.evaluation.bias import TASKS, own_test, sentence_task, word_task
-from use_st5.evaluation.task import EvaluationTask, TaskContext
+from use_st5.evaluation.task import TaskContext
 from use_st5.vector_store import Encode, VectorCache
 
 BY_NAME = {task.name: task for task in TASKS}
@@ -29,8 +31,14 @@ def scattered(texts: list[str]) -> np.ndarray:
     return np.array([np.random.default_rng(seed).standard_normal(16) for seed in seeds])
 
 
-def quick(name: str, **settings: int) -> EvaluationTask:
-    return word_task(weat_tests()[name], "", **{"samples": 1000, "resamples": 100, **settings})
+QUICK = {"ddof": 1, "samples": 1000, "resamples": 100}
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """What the statistics of a test take, in place of those of the tasks."""
+    monkeypatch.setattr(bias, "_SETTINGS", found := {**QUICK})
+    return found
 
 
 def test_tasks_are_the_tests_of_the_papers() -> None:
@@ -49,7 +57,7 @@ def test_words_of_ones_own(tmp_path: Path) -> None:
         letter: {"category": letter, "examples": [f"{letter} {n}" for n in range(3)]}
         for letter in ("targ1", "targ2", "attr1", "attr2")
     }
-    for name in ("my words", "weat6"):
+    for name in ("my words", "weat6", "stsb", "tatoeba"):
         (tmp_path / f"{name}.json").write_text(json.dumps(groups), encoding="utf-8")
     task = own_test(tmp_path / "my words.json")
     assert (task.name, task.title, task.group) == ("my_words", "my words", "weat")
@@ -58,12 +66,15 @@ def test_words_of_ones_own(tmp_path: Path) -> None:
     assert result.details["categories"] == [*groups]
     expected = run_weat(scattered, read_weat(tmp_path / "my words.json"), seed=7)
     assert result.scores["effect_size"] == expected.effect_size
-    with pytest.raises(ValueError, match=r"weat6\.json: expected a new name, received weat6"):
-        own_test(tmp_path / "weat6.json")
+    for name in ("weat6", "stsb", "tatoeba"):
+        message = rf"{name}\.json: expected a new name, received {name}, the name of another task"
+        with pytest.raises(ValueError, match=message):
+            own_test(tmp_path / f"{name}.json")
 
 
+@pytest.mark.usefixtures("settings")
 def test_words_need_no_data(tmp_path: Path) -> None:
-    task = quick("weat6")
+    task = word_task(weat_tests()["weat6"], "")
     assert task.sources == ()
     result = task.run(context(tmp_path))
     expected = run_weat(
@@ -85,30 +96,30 @@ def test_words_need_no_data(tmp_path: Path) -> None:
     json.dumps(result.details)
 
 
-def test_every_option_reaches_the_outcome(tmp_path: Path) -> None:
-    task = quick("weat9")
-    base = task.run(context(tmp_path, encode=scattered))
-    assert task.options == {"ddof": 1, "samples": 1000, "resamples": 100}
+def test_every_setting_reaches_the_outcome(tmp_path: Path, settings: dict[str, int]) -> None:
+    task = word_task(weat_tests()["weat9"], "")
+    assert task.options == QUICK
+
+    def run(seed: int = 7, **changes: int) -> Mapping[str, Mapping[str, float]]:
+        settings.update(QUICK | changes)
+        found = task.run(context(tmp_path, seed=seed, encode=scattered))
+        assert found.details["ddof"] == settings["ddof"]
+        return {"scores": found.scores, "counts": found.counts}
+
+    base = run()
     # Of 12 targets the two standard deviations differ by the factor √(12 / 11).
-    population = quick("weat9", ddof=0).run(context(tmp_path, encode=scattered))
-    ratio = population.scores["effect_size"] / base.scores["effect_size"]
+    ratio = run(ddof=0)["scores"]["effect_size"] / base["scores"]["effect_size"]
     assert ratio == pytest.approx((12 / 11) ** 0.5)
-    assert population.details["ddof"] == 0
-    assert base.counts["partitions"] == 924
-    assert (
-        quick("weat9", samples=900).run(context(tmp_path, encode=scattered)).counts["partitions"]
-        == 900
-    )
-    for other in (
-        quick("weat9", resamples=101).run(context(tmp_path, encode=scattered)),
-        task.run(context(tmp_path, seed=8, encode=scattered)),
-    ):
-        assert other.scores["effect_size_low"] != base.scores["effect_size_low"]
-        assert other.scores["p_value"] == base.scores["p_value"]
+    assert base["counts"]["partitions"] == 924
+    assert run(samples=900)["counts"]["partitions"] == 900
+    for other in (run(resamples=101), run(seed=8)):
+        assert other["scores"]["effect_size_low"] != base["scores"]["effect_size_low"]
+        assert other["scores"]["p_value"] == base["scores"]["p_value"]
 
 
+@pytest.mark.usefixtures("settings")
 def test_sentences_are_read_from_the_data_folder(tmp_path: Path) -> None:
-    task = sentence_task("7", "sent-weat7", samples=1000, resamples=100)
+    task = sentence_task("7", "sent-weat7")
     with pytest.raises(MissingDataError, match=r"sent-weat7\.jsonl.*sent-bias"):
         task.run(context(tmp_path))
     groups = zip(
@@ -131,11 +142,10 @@ def test_sentences_are_read_from_the_data_folder(tmp_path: Path) -> None:
     assert result.details["categories"] == ["TARG1", "TARG2", "ATTR1", "ATTR2"]
 
 
-def test_every_published_file_is_read(data_dir: Path) -> None:
+def test_every_published_file_is_read(data_dir: Path, settings: dict[str, int]) -> None:
+    settings.update(samples=10, resamples=10)
     for task in TASKS:
         if task.sources:
-            file = Path(task.sources[0].places[0]).stem
-            quick = sentence_task(task.name, file, samples=10, resamples=10)
-            result = quick.run(context(data_dir))
+            result = task.run(context(data_dir))
             assert -2 < result.scores["effect_size"] < 2
             assert result.counts["targets"] >= 8

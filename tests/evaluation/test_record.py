@@ -84,6 +84,11 @@ def test_what_is_read_of_tasks(
         read(tmp_path, {"tasks": {name: TASK | changes}})
 
 
+def test_words_of_a_user_may_have_the_name_of_another_task(tmp_path: Path) -> None:
+    task = TASK | {"group": "weat", "details": {"categories": []}}
+    assert read(tmp_path, {"tasks": {"tatoeba": task}}).tasks == {"tatoeba": task}
+
+
 @pytest.mark.parametrize("field", ["options", "seconds"])
 def test_a_field_that_tables_show_is_missing(tmp_path: Path, field: str) -> None:
     without = {name: value for name, value in TASK.items() if name != field}

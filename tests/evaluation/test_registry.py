@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from tests.evaluation.toys import words_task
 from use_st5.data.data_folder import DataFolder
+from use_st5.evaluation import registry
 from use_st5.evaluation.registry import all_tasks, groups, select_tasks, with_data
 
 
@@ -21,6 +23,11 @@ def test_every_task_says_what_it_is() -> None:
             assert source.places
             assert source.origin, f"{name}: nobody knows where to get {source.name}"
     assert not set(groups()) & {"all"}
+
+
+def test_no_two_tasks_have_one_name() -> None:
+    modules = [importlib.import_module(f"use_st5.evaluation.{each}") for each in registry._MODULES]
+    assert len(all_tasks()) == sum(len(module.TASKS) for module in modules)
 
 
 def test_tasks_are_chosen_by_name_and_group_in_the_order_of_the_tables() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -179,16 +180,8 @@ def _run(
     from use_st5.cli.evaluation_tasks import drawn_progress
     from use_st5.evaluation.runner import evaluate as run_tasks
 
-    done: list[str] = []
-
-    def report(name: str, result: Mapping[str, Any], cached: bool) -> None:
-        done.append(name)
-        score, value = _main_score(result)
-        origin = "from the cache" if cached else f"{result['seconds']:.1f} s"
-        say(f"{len(done)} of {len(tasks)}: {name}: {score} {value} ({origin})")
-
-    try:
-        with drawn_progress() as progress:
+    with drawn_progress() as progress:
+        try:
             return run_tasks(
                 encoder.encode,
                 tasks,
@@ -198,19 +191,20 @@ def _run(
                 seed=seed,
                 cache=cache,
                 progress=progress,
-                on_result=report,
                 command=shlex.join(["use-st5", *sys.argv[1:]]),
             )
-    except KeyboardInterrupt as interrupt:
-        finished = f"interrupted after {len(done)} of {len(tasks)} tasks"
-        if cache is None:
-            say(f"{finished}; no result was saved")
-        else:
-            say(f"{finished}; their results are in {cache}; the same command continues")
-        raise typer.Exit(130) from interrupt
+        except KeyboardInterrupt as interrupt:
+            finished = f"interrupted after {progress.done} of {len(tasks)} tasks"
+            if cache is None:
+                say(f"{finished}; no result was saved")
+            else:
+                say(f"{finished}; their results are in {cache}; the same command continues")
+            raise typer.Exit(130) from interrupt
 
 
 def _print_scores(record: EvaluationRecord, *, as_json: bool) -> None:
+    from use_st5.cli.evaluation_tasks import main_score
+
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
         return
@@ -218,7 +212,7 @@ def _print_scores(record: EvaluationRecord, *, as_json: bool) -> None:
         (
             name,
             result["title"],
-            *_main_score(result),
+            *main_score(result),
             ", ".join(f"{count} {what}" for what, count in result["counts"].items()),
             f"{result['seconds']:.1f}",
         )
@@ -254,17 +248,13 @@ def _digits(value: float | None, digits: int) -> str:
     return "undefined" if value is None else f"{value:.{digits}f}"
 
 
-def _main_score(result: Mapping[str, Any]) -> tuple[str, str]:
-    """The name and the value of the score that tables show."""
-    value = result["scores"][result["main"]]
-    return result["main"], "undefined" if value is None else f"{value:.4f}"
-
-
 def _with_skipped(
     record: EvaluationRecord, skipped: Mapping[str, str], data: Path | None
 ) -> EvaluationRecord:
     """The record with what was left out; other machines read it, so it names no local folder."""
-    reasons = {task: reason.replace(str(data), "DATA") for task, reason in skipped.items()}
+    # As `DataFolder` and tasks write it: a folder may be called "." or like a word of the reason.
+    folder = re.compile(rf"(?<= in ){re.escape(str(data))}(?= or up to two|, found none)")
+    reasons = {task: folder.sub("DATA", reason) for task, reason in skipped.items()}
     return dataclasses.replace(record, skipped=reasons)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from use_st5.cli.output import print_cards, print_table, say
 from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.bias import own_test
 from use_st5.evaluation.registry import select_tasks
-from use_st5.evaluation.task import EvaluationTask, Progress, T
+from use_st5.evaluation.task import EvaluationTask, Progress
 from use_st5.vector_store import Encode
 
 _ALL = "all"
@@ -43,7 +43,7 @@ def chosen_tasks(
         typer.BadParameter: A name is unknown.
         MissingDataError: The data of a task that was named itself, or of all, is missing.
         FileNotFoundError: A file of `own` is missing.
-        ValueError: One is in another format, or two have one name.
+        ValueError: One is in another format, or two tasks have one name.
     """
     tests = _own_tests(own)
     if own and wanted is None:
@@ -133,33 +133,35 @@ def _description(task: EvaluationTask, folder: DataFolder | None) -> dict[str, s
 
 
 class EvaluationProgress(Progress):
-    """Draws bars in a terminal: the tasks, and whatever is going on within one.
+    """Draws bars of the tasks and the sentences in a terminal, and prints each score.
 
     Args:
         bars: Where to draw; `drawn_progress` makes it.
+
+    Attributes:
+        done: How many tasks have a score.
     """
 
     def __init__(self, bars: Bars) -> None:
+        self.done = 0
+        self._total = 0
         self._bars = bars
         self._tasks = bars.add_task("tasks", total=None)
         self._sentences: TaskID | None = None
 
     def started(self, task: EvaluationTask, number: int, total: int) -> None:
         """Names the task and moves the bar of tasks."""
+        self._total = total
         self._bars.update(
             self._tasks, description=task.title, completed=number - 1, total=total, refresh=True
         )
 
-    def track(self, steps: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
-        """Passes the steps through below a bar of their own, which goes when they are done."""
-        total = len(steps) if total is None and isinstance(steps, Sized) else total
-        bar = self._bars.add_task(f"  {description}", total=total)
-        try:
-            for step in steps:
-                yield step
-                self._bars.advance(bar)
-        finally:
-            self._bars.remove_task(bar)
+    def finished(self, name: str, result: Mapping[str, Any], *, cached: bool) -> None:
+        """Prints the task's score."""
+        self.done += 1
+        score, value = main_score(result)
+        origin = "from the cache" if cached else f"{result['seconds']:.1f} s"
+        say(f"{self.done} of {self._total}: {name}: {score} {value} ({origin})")
 
     def encoding(self, encode: Encode) -> Encode:
         """`encode` with a bar that counts its sentences, of all tasks together."""
@@ -172,6 +174,12 @@ class EvaluationProgress(Progress):
             return vectors
 
         return counting
+
+
+def main_score(result: Mapping[str, Any]) -> tuple[str, str]:
+    """The name and the value of the score that tables show."""
+    value = result["scores"][result["main"]]
+    return result["main"], "undefined" if value is None else f"{value:.4f}"
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 from use_st5.bias.weat import WEATTest, read_weat, run_weat, weat_tests
 from use_st5.data.data_folder import DataSource
+from use_st5.evaluation.registry import all_tasks
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 _STATISTICS = (
@@ -28,8 +29,8 @@ _SEAT_FILES = {name.removeprefix("weat"): f"sent-{name}" for name in weat_tests(
 }
 
 
-def _score(context: TaskContext, test: WEATTest, settings: dict[str, int]) -> TaskResult:
-    found = run_weat(context.embed, test, **settings, seed=context.seed)
+def _score(context: TaskContext, test: WEATTest) -> TaskResult:
+    found = run_weat(context.embed, test, **_SETTINGS, seed=context.seed)
     scores = ("effect_size", "effect_size_low", "effect_size_high", "p_value")
     return TaskResult(
         "effect_size",
@@ -43,25 +44,15 @@ def _score(context: TaskContext, test: WEATTest, settings: dict[str, int]) -> Ta
         {
             "categories": [*test.categories],
             "exact": found.exact,
-            "ddof": settings["ddof"],
+            "ddof": _SETTINGS["ddof"],
             "interval": "percentile bootstrap over targets, 95 %",
         },
     )
 
 
-def word_task(
-    test: WEATTest, protocol: str, *, own: bool = False, **settings: int
-) -> EvaluationTask:
-    """An association test whose words are at hand.
-
-    Args:
-        test: The words.
-        protocol: Where they come from.
-        own: Whether the words are a user's: a record then holds them.
-        settings: Of `run_weat`, beyond the default.
-    """
-    chosen = _SETTINGS | settings
-    options: dict[str, Any] = {**chosen}
+def word_task(test: WEATTest, origin: str, *, own: bool = False) -> EvaluationTask:
+    """An association test whose words are at hand; the record of `own` ones holds them."""
+    options: dict[str, Any] = {**_SETTINGS}
     if own:
         options["texts"] = {letter: [*getattr(test, letter)] for letter in "xyab"}
     name = re.sub(r"\W+", "_", test.name)
@@ -69,15 +60,14 @@ def word_task(
         name,
         "weat",
         test.name if own else name.replace("weat", "WEAT"),
-        f"{_STATISTICS}; {protocol}",
-        score=lambda context, _: _score(context, test, chosen),
+        f"{_STATISTICS}; word lists of {origin}.",
+        score=lambda context, _: _score(context, test),
         options=options,
     )
 
 
-def sentence_task(name: str, file: str, **settings: int) -> EvaluationTask:
-    """An association test of a file of the sent-bias toolkit; see `word_task`."""
-    chosen = _SETTINGS | settings
+def sentence_task(name: str, file: str) -> EvaluationTask:
+    """An association test of a file of the sent-bias toolkit."""
     title = f"SEAT{name.replace('_', ' ')}"
     source = DataSource(
         title,
@@ -90,10 +80,10 @@ def sentence_task(name: str, file: str, **settings: int) -> EvaluationTask:
         "seat",
         title,
         f"{_STATISTICS}, each sentence taken as independent; May et al. 2019.",
-        score=lambda context, test: _score(context, test, chosen),
+        score=_score,
         reader=lambda data: read_weat(data.find(source)),
         sources=(source,),
-        options=chosen,
+        options=_SETTINGS,
     )
 
 
@@ -105,23 +95,21 @@ def own_test(path: Path) -> EvaluationTask:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is in another format, or has the name of a published test.
+        ValueError: It is in another format, or has the name of another task.
     """
-    task = word_task(read_weat(path), "word lists of one's own.", own=True)
-    if task.name in {published.name for published in TASKS}:
+    task = word_task(read_weat(path), "one's own", own=True)
+    if task.name in all_tasks():
         raise ValueError(
-            f"{path}: expected a new name, received {task.name}, the name of a published test. "
+            f"{path}: expected a new name, received {task.name}, the name of another task. "
             "Rename the file."
         )
     return task
 
 
-def _published(name: str, test: WEATTest) -> EvaluationTask:
-    origin = "May et al. 2019" if name.endswith("b") else "Caliskan et al. 2017"
-    return word_task(test, f"word lists of {origin}.")
-
-
 TASKS = (
-    *(_published(name, test) for name, test in weat_tests().items()),
+    *(
+        word_task(test, "May et al. 2019" if name.endswith("b") else "Caliskan et al. 2017")
+        for name, test in weat_tests().items()
+    ),
     *(sentence_task(name, file) for name, file in _SEAT_FILES.items()),
 )

@@ -97,7 +97,7 @@ class EvaluationRecord:
         created: When the record was made, ISO 8601 in UTC.
         versions: Name → version of Python and of the packages that made it.
         command: The command line; empty where Python code called.
-        seed: Of everything random.
+        seed: Seed of all random numbers.
         tasks: Name of a task → its "group", "title", "protocol", "options", "main", "scores" (None
             where undefined), "counts", "details" (as in `TaskResult`), "data" (path of each data
             file → SHA-256), "seconds", "finished" and "versions" (a result may come from an
@@ -142,7 +142,8 @@ def check_task(name: str, result: dict[str, Any], *, where: str, remedy: str) ->
         ValueError: A field is missing or of another kind, or the main score is not there.
     """
     task = check_record(result, _TaskRecord, where=where, remedy=remedy)
-    if kind := _DETAILS.get(name) or _DETAILS.get(task.group):
+    # The group first: a words file of a user may have had the name of another task.
+    if kind := _DETAILS.get(task.group) or _DETAILS.get(name):
         check_record(task.details, kind, where=f"{where}, details", remedy=remedy)
     if task.main not in task.scores:
         raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import datetime
 import hashlib
@@ -10,12 +9,11 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
-from use_st5._files import remove_stale_lock, sole_writer
 from use_st5._records import read_record
 from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.record import EvaluationRecord, check_task, finite, write_json
@@ -26,8 +24,6 @@ _PACKAGES = ("use_st5", "numpy", "scipy", "scikit-learn", "tensorflow", "keras")
 
 # Raised with every change of a protocol that changes scores: results kept before it do not count.
 PROTOCOL_VERSION = 1
-
-OnResult = Callable[[str, dict[str, Any], bool], None]
 
 
 def evaluate(
@@ -40,7 +36,6 @@ def evaluate(
     seed: int = 1111,
     cache: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-    on_result: OnResult = lambda name, result, cached: None,
     command: str = "",
 ) -> EvaluationRecord:
     """Evaluates an encoder on tasks.
@@ -56,11 +51,9 @@ def evaluate(
         name: The model's; by default the encoder's `name`, else that of the function or class.
         identity: A text that changes with the model's weights, by which the cache is kept; by
             default the encoder's `identity`.
-        seed: Of everything random.
+        seed: Seed of all random numbers.
         cache: The folder that keeps results and embeddings; None keeps nothing.
-        progress: Is told how far the work is.
-        on_result: Called after each task with its name, its entry of the record, and whether it
-            came from the cache.
+        progress: Shows the progress.
         command: The command line, for the record.
 
     Raises:
@@ -71,15 +64,15 @@ def evaluate(
     if not tasks:
         raise ValueError("Expected at least one task, received none.")
     identity = identity or getattr(encoder, "identity", None)
-    store = _store(cache, identity)
+    store = None if cache is None else ResultStore(Path(cache), identity)
     folder = None if data is None else DataFolder(data)
     hashes = {task.name: _hashes(task, folder) for task in tasks}
     progress = progress or Progress()
     encode = getattr(encoder, "encode", encoder)
     embed = VectorCache(progress.encoding(encode), store=store.embeddings if store else None)
     # Without a folder, `_hashes` has refused the tasks that need one.
-    context = TaskContext(embed, cast(DataFolder, folder), seed, progress)
-    results, failed = _results(tasks, context, hashes, store, on_result)
+    context = TaskContext(embed, cast(DataFolder, folder), seed)
+    results, failed = _results(tasks, context, hashes, store, progress)
     return EvaluationRecord(
         model={"name": name or _name(encoder), "identity": identity, "dimension": embed.dimension},
         created=_now(),
@@ -96,13 +89,13 @@ def _results(
     context: TaskContext,
     hashes: dict[str, dict[str, str]],
     store: ResultStore | None,
-    on_result: OnResult,
+    progress: Progress,
 ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Each task's entry of the record, and the errors of those that failed."""
     results: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
     for number, task in enumerate(tasks, start=1):
-        context.progress.started(task, number, len(tasks))
+        progress.started(task, number, len(tasks))
         try:
             kept = store and store.read(task, hashes[task.name], context.seed)
             result = kept or _run(task, context, hashes[task.name])
@@ -114,7 +107,7 @@ def _results(
             failed[task.name] = f"{type(error).__name__}: {error}"
             continue
         results[task.name] = result
-        on_result(task.name, result, bool(kept))
+        progress.finished(task.name, result, cached=bool(kept))
     return results, failed
 
 
@@ -122,17 +115,6 @@ def _name(encoder: Any) -> str:
     """Its name, else what the function is called, or the class of the object."""
     names = (getattr(encoder, attribute, "") for attribute in ("name", "__name__"))
     return next(filter(None, names), type(encoder).__name__)
-
-
-def _store(cache: str | os.PathLike[str] | None, identity: str | None) -> ResultStore | None:
-    if cache is None:
-        return None
-    if not identity:
-        raise ValueError(
-            "identity: expected a text that changes with the model's weights, because results are "
-            "cached, received none. Give one, or leave the cache out."
-        )
-    return ResultStore(Path(cache), identity)
 
 
 def _hashes(task: EvaluationTask, folder: DataFolder | None) -> dict[str, str]:
@@ -187,7 +169,12 @@ class ResultStore:
         embeddings: Where the model's embeddings are kept.
     """
 
-    def __init__(self, cache: Path, identity: str) -> None:
+    def __init__(self, cache: Path, identity: str | None) -> None:
+        if not identity:
+            raise ValueError(
+                "identity: expected a text that changes with the model's weights, because results "
+                "are cached, received none. Give one, or leave the cache out."
+            )
         self._folder = cache / hashlib.sha256(identity.encode()).hexdigest()
         self.embeddings = self._folder / "embeddings"
 
@@ -196,10 +183,7 @@ class ResultStore:
     ) -> dict[str, Any] | None:
         """The kept result of a task; None where there is none.
 
-        Args:
-            task: The task; its options count.
-            hashes: SHA-256 of each data file by its path, of which the file's name counts.
-            seed: Of everything random.
+        Of `hashes`, SHA-256 of each data file by its path, the file's name counts.
 
         Raises:
             ValueError: The file is damaged.
@@ -207,7 +191,6 @@ class ResultStore:
         path = self._path(task, hashes, seed)
         if not path.is_file():
             return None
-        remove_stale_lock(path)
         remedy = "Remove it: it is computed again."
         result = read_record(path, dict[str, Any], remedy=remedy)
         check_task(task.name, result, where=str(path), remedy=remedy)
@@ -217,10 +200,7 @@ class ResultStore:
         self, task: EvaluationTask, hashes: dict[str, str], seed: int, result: dict[str, Any]
     ) -> None:
         """Keeps a result; `read` gives it back."""
-        path = self._path(task, hashes, seed)
-        # Another process that writes the same result keeps it for both.
-        with contextlib.suppress(BlockingIOError), sole_writer(path):
-            write_json(path, result)
+        write_json(self._path(task, hashes, seed), result)
 
     def _path(self, task: EvaluationTask, hashes: dict[str, str], seed: int) -> Path:
         files = sorted((Path(path).name, digest) for path, digest in hashes.items())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
 from use_st5.vector_store import Encode, VectorCache
@@ -28,28 +28,19 @@ class TaskResult:
     counts: dict[str, int] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if self.main not in self.scores:
-            raise ValueError(f"main: expected one of {[*self.scores]}, received {self.main!r}.")
-
-
-T = TypeVar("T")
-
 
 class Progress:
-    """Tells nobody how far the work is; whoever shows it to people overrides the methods."""
+    """Shows nothing. Subclasses show the progress."""
 
     def started(self, task: EvaluationTask, number: int, total: int) -> None:
         """Task `number`, from 1, of `total` begins."""
 
+    def finished(self, name: str, result: Mapping[str, Any], *, cached: bool) -> None:
+        """A task has this entry of the record now; `cached`: an earlier run computed it."""
+
     def encoding(self, encode: Encode) -> Encode:
         """`encode`, or what calls it and shows how many sentences it was given."""
         return encode
-
-    def track(self, steps: Iterable[T], description: str, total: int | None = None) -> Iterable[T]:
-        """Passes the steps through; `total` is needed where they have no length."""
-        del description, total
-        return steps
 
 
 @dataclass(frozen=True)
@@ -60,14 +51,12 @@ class TaskContext:
         embed: Sentences → floats `[sentences, dim]`; shared by all tasks, each distinct sentence
             is encoded once.
         data: The folder with the data sets.
-        seed: Of everything random.
-        progress: Shows long work other than encoding.
+        seed: Seed of all random numbers.
     """
 
     embed: VectorCache
     data: DataFolder
     seed: int = 1111
-    progress: Progress = field(default_factory=Progress)
 
 
 @dataclass(frozen=True, eq=False)
