@@ -95,6 +95,7 @@ def test_a_wrong_type_is_a_type_error_that_helps(given: dict[str, Any], message:
         ("train_dataset", f"train_dataset: Give files. {IN_MEMORY}"),
         ("validation_data", "validation_data: Give files as validation"),
         ("lr", "lr: Give learning_rate"),
+        ("storage", "storage: Give precision"),
         ("epoch", r"Unknown arguments \['epoch'\]. Known are: learning_rate, .*precision.$"),
     ],
 )

@@ -45,7 +45,10 @@ def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
     assert checkpoints.steps() == [1, 3, 4]
     assert checkpoints.state(3, dict[str, int]) == {"step": 3}
     (tmp_path / "run" / "checkpoint-000000003" / "state.json").write_text("{")
-    with pytest.raises(ValueError, match=r"state.json: \$: expected .*Remove .*before it"):
+    with pytest.raises(
+        ValueError,
+        match=r"state.json: \$: expected .*Remove .*: the run continues from an earlier one",
+    ):
         checkpoints.state(3, dict[str, int])
 
 

@@ -31,6 +31,12 @@ def test_the_first_vector_of_a_text_counts(tmp_path: Path) -> None:
     np.testing.assert_array_equal(file.encode(["b", "a", "b"]), [[3, 4], [1, 2], [3, 4]])
 
 
+def test_a_blank_line_is_no_row(tmp_path: Path) -> None:
+    path = write_vectors(tmp_path / "v.jsonl", [("a", [1, 2]), ("b", [3, 4])])
+    path.write_text(path.read_text().replace("\n", "\n\n"))
+    np.testing.assert_array_equal(VectorFile(path).encode(["b", "a"]), [[3, 4], [1, 2]])
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

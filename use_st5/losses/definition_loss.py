@@ -22,7 +22,7 @@ class DefinitionLoss(TaskLoss):
 
     DefSent (Tsukagoshi et al. 2021, section 3). The head `g` is `encoder.word_logits`: it predicted
     masked words during pre-training, over the whole vocabulary. The code of the paper freezes this
-    head and all embeddings: use `Stage.freeze` with "head" and "all_embeddings".
+    head and all embeddings: use `TrainingArguments(freeze=("all_embeddings", "head"))`.
 
     Inputs:
         | feature | kind |

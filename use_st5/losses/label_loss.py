@@ -25,8 +25,8 @@ class LabelLoss(VectorLoss):
         | label | integers `[batch]` in `0 … num_classes − 1` |
 
     Relations:
-        `ClassificationLoss` reads pairs of texts. To train only a head on fixed vectors, use
-        `TransferModel`.
+        `ClassificationLoss` reads pairs of texts. To fit only a classifier to fixed vectors, use
+        scikit-learn with `use_st5.sklearn.SentenceVectors`.
 
     Examples:
         >>> data = ArrayData({"text": ids, "label": labels})

@@ -39,8 +39,8 @@ class TeacherLoss(VectorLoss):
         | hint, if `hint_dim` is given | floats `[batch, hint_dim]`, any length but 0 |
 
     Relations:
-        `VectorStore.of_teacher` computes a teacher's vectors once and stores them. For labels
-        instead of a teacher, use `ContrastiveLoss` or `ClassificationLoss`.
+        `use_st5.train(…, teacher=…)` computes a teacher's vectors and trains with this loss. For
+        labels instead of a teacher, use `ContrastiveLoss` or `ClassificationLoss`.
 
     Examples:
         >>> loss = TeacherLoss(teacher_dim=6, similarity_weight=1.0)

@@ -52,7 +52,7 @@ _OTHER_NAMES = {
     "patience": "Give early_stopping_patience.",
     "matryoshka": "Give matryoshka_dimensions.",
     "head": "Give head_init, linear-probe or random.",
-    "precision": "Give precision.",
+    "storage": "Give precision.",
 }
 
 

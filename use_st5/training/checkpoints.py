@@ -34,6 +34,8 @@ _STATE = "state.json"
 _VALUES = "values.safetensors"
 # Of a run that measured a hundred thousand times.
 _LIMIT = 2**26
+# What comes of the removal of a damaged checkpoint.
+_WITHOUT = "the run continues from an earlier one in the folder, or starts again if there is none."
 _NAME = re.compile(r"checkpoint-(\d{9})")
 # `atomic_path` writes beside its target under a hidden name, and a removal begins with one: what
 # a killed run leaves behind.
@@ -110,7 +112,7 @@ class Checkpoints:
         """
         path = self._path(step)
         self._check_format(path)
-        remedy = f"Remove {as_written(path)}: the run continues from the checkpoint before it."
+        remedy = f"Remove {as_written(path)}: {_WITHOUT}"
         return read_record(path / _STATE, kind, remedy=remedy, limit=_LIMIT, not_finite=True)
 
     def restore(self, step: int, groups: Sequence[str] | None = None) -> None:
@@ -140,14 +142,12 @@ class Checkpoints:
             except FloatingPointError as error:
                 raise ValueError(
                     f"{as_written(path / _VALUES)}: expected finite numbers, {error} holds NaN or "
-                    f"infinity. Remove {as_written(path)}: the run continues from the checkpoint "
-                    "before it."
+                    f"infinity. Remove {as_written(path)}: {_WITHOUT}"
                 ) from error
             except Exception as error:  # Keras's kinds and the format's, which differ by version
                 raise ValueError(
                     f"{as_written(path)}: expected the variables of this run, found others or "
-                    f"damaged files ({type(error).__name__}: {error}). Remove it: the run "
-                    "continues from the checkpoint before it."
+                    f"damaged files ({type(error).__name__}: {error}). Remove it: {_WITHOUT}"
                 ) from error
 
     @property

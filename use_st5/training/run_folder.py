@@ -204,7 +204,7 @@ def _with_new_names(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_inputs(work: Path, request: Mapping[str, Any]) -> None:
-    """Refuses to read what lies where a run writes, and removes what an older one wrote."""
+    """Refuses to read what lies where a run writes."""
     files = [each["name"] for part in ("train", "dev", "test") for each in request[part]]
     for given in (request["model"], *files, request["settings"].get("teacher") or ""):
         if _within(given, work):

@@ -12,6 +12,7 @@ import numpy as np
 from use_st5._remote_files import cached_path
 from use_st5._streams import batched
 from use_st5.cross_encoder import CrossEncoder
+from use_st5.data._reader import SkippedRowError
 from use_st5.data._records import format_of, records
 from use_st5.models.family import family_of
 from use_st5.trainable_encoder import TrainableEncoder
@@ -35,6 +36,8 @@ class VectorFile:
         self._rows: dict[str, int] = {}
         vectors: list[np.ndarray] = []
         for number, record in records(path, file_format=format_of(path)):
+            if isinstance(record, SkippedRowError):  # A blank line.
+                continue
             text, vector = self._read(number, record)
             if text not in self._rows:
                 self._rows[text] = len(vectors)
