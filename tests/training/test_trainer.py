@@ -167,7 +167,12 @@ def test_tasks_have_batches_of_their_own_size(encoder: TrainableEncoder) -> None
 def test_evaluations_may_leave_out_the_start_and_come_at_the_ends_of_epochs(
     encoder: TrainableEncoder,
 ) -> None:
-    """Of 20 rows an epoch is five batches of four."""
+    history = epochs_of(encoder, evaluate_start=False).train()
+    assert [each["step"] for each in history.evaluations] == [4, 5, 8, 10, 12]
+
+
+def epochs_of(encoder: TrainableEncoder, **options: Any) -> Trainer:
+    """Of 20 rows an epoch is five batches of four: evaluations after 4, 5, 8, 10 and 12 steps."""
     args = TrainingArguments(
         learning_rate=0.01,
         batch_size=4,
@@ -176,7 +181,47 @@ def test_evaluations_may_leave_out_the_start_and_come_at_the_ends_of_epochs(
         evaluate_epochs=True,
         jit_compile=False,
     )
-    options: dict[str, Any] = {"evaluate": lambda encode: {"x": 0.0}, "progress": False}
+    evaluate = {"evaluate": lambda encode: {"x": 0.0}, "restore_best": False, "progress": False}
     tasks = {"faq": (PAIRS, ContrastiveLoss())}
-    history = Trainer(encoder, tasks, args, evaluate_start=False, **options).train()
-    assert [each["step"] for each in history.evaluations] == [4, 5, 8, 10, 12]
+    return Trainer(encoder, tasks, args, **evaluate, **options)
+
+
+def test_callbacks_see_one_training_and_each_of_its_epochs(
+    encoder: TrainableEncoder, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+    noted = keras.callbacks.LambdaCallback(
+        on_train_begin=lambda logs: seen.append("begin"),
+        on_train_end=lambda logs: seen.append("end"),
+        on_epoch_begin=lambda epoch, logs: seen.append(f"{epoch}"),
+        on_epoch_end=lambda epoch, logs: seen.append(f"{epoch}"),
+    )
+    logger = keras.callbacks.CSVLogger(tmp_path / "log.csv")
+    epochs_of(encoder, callbacks=[noted, logger]).train()
+    assert seen == ["begin", *(f"{epoch}" for epoch in range(5) for _ in range(2)), "end"]
+    rows = (tmp_path / "log.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["epoch", "0", "1", "2", "3", "4"]
+
+
+def test_a_callback_ends_a_training_with_epochs(encoder: TrainableEncoder) -> None:
+    stop = keras.callbacks.EarlyStopping(monitor="x", mode="max", patience=2)
+    history = epochs_of(encoder, callbacks=[stop]).train()
+    assert [each["step"] for each in history.evaluations] == [0, 4, 5, 8]
+
+
+def test_a_run_that_was_cut_off_in_an_epoch_ends_with_the_same_weights(
+    toy_use_dan: Toy, encoder: TrainableEncoder, tmp_path: Path
+) -> None:
+    def fail(batch: int, logs: Any) -> None:
+        if batch == 6:
+            raise RuntimeError("cut off")
+
+    whole = epochs_of(encoder, folder=tmp_path / "whole").train()
+    cut, rest = (TrainableEncoder.load(toy_use_dan.folders["float32"]) for _ in range(2))
+    failing = keras.callbacks.LambdaCallback(on_train_batch_end=fail)
+    with pytest.raises(RuntimeError, match="cut off"):
+        epochs_of(cut, folder=tmp_path / "cut", callbacks=[failing]).train()
+    history = epochs_of(rest, folder=tmp_path / "cut").train()
+    assert history.records[0]["step"] == 6, "it goes on from the end of the first epoch"
+    assert history.to_state() == whole.to_state()
+    np.testing.assert_array_equal(weights(rest), weights(encoder))

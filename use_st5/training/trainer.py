@@ -141,9 +141,7 @@ class Trainer:
                 **self._loop_options(),
                 **self._options,
             )
-            # Each ends with an evaluation.
-            for end in self.args.ends(self.steps, self._examples):
-                history = loop.run(end)
+            history = loop.run(self.steps)
             if best:
                 loop.restore_best()
             return history
@@ -195,7 +193,10 @@ class Trainer:
 
     def _evaluation(self) -> dict[str, Any]:
         interval = self.args.evaluation_interval(self.steps)
-        options: dict[str, Any] = {"checkpoint_every": interval}
+        options: dict[str, Any] = {
+            "checkpoint_every": interval,
+            "evaluate_at": self.args.ends(self.steps, self._examples),
+        }
         if (evaluate := self._evaluate) is not None:
             evaluated = self._model if self._encoder is None else self._encoder.encode
             options |= {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import keras
@@ -68,6 +68,7 @@ class TrainingLoop(abc.ABC):
             gradients of the large one. The losses must be each a `VectorLoss`.
         evaluate: Gives validation scores of the encoder as it stands.
         evaluate_every: Steps between evaluations; there is always one at the end.
+        evaluate_at: Further steps with an evaluation and a checkpoint, such as the ends of epochs.
         evaluate_start: Whether the encoder is evaluated as it comes, too, and may be the best.
         patience: Evaluations in a row without a better one that end the run; None: nothing does.
         monitor: The metric whose best checkpoint is kept; None: the first.
@@ -96,6 +97,7 @@ class TrainingLoop(abc.ABC):
         gradient_cache: int = 1,
         evaluate: Callable[[], Metrics] | None = None,
         evaluate_every: int | None = None,
+        evaluate_at: Collection[int] = (),
         evaluate_start: bool = False,
         patience: int | None = None,
         monitor: str | None = None,
@@ -116,6 +118,7 @@ class TrainingLoop(abc.ABC):
         self.gradient_cache = gradient_cache
         self.evaluate = evaluate
         self.evaluate_every = evaluate_every
+        self.evaluate_at = frozenset(evaluate_at)
         self.evaluate_start = evaluate_start
         self.patience = patience
         self.monitor = monitor
@@ -217,12 +220,12 @@ class TrainingLoop(abc.ABC):
         epoch_begins = True
         while self.history.step < steps and not self.encoder.stop_training:
             if epoch_begins:
-                callbacks.on_epoch_begin(self.history.step // (self.evaluate_every or steps))
+                callbacks.on_epoch_begin(self._epoch(self.history.step, steps))
             logs = self._call(steps, callbacks)
             ends = self.history.step >= steps or self.encoder.stop_training
-            epoch_begins = ends or self._due(self.evaluate_every)
+            epoch_begins = ends or self._ends_epoch()
             if epoch_begins:
-                epoch = (self.history.step - 1) // (self.evaluate_every or steps)
+                epoch = self._epoch(self.history.step - 1, steps)
                 logs = {**logs, **self._evaluate()}
                 callbacks.on_epoch_end(epoch, logs)
             elif self._due(self.checkpoint_every):
@@ -236,7 +239,8 @@ class TrainingLoop(abc.ABC):
     def _call(self, end: int, callbacks: keras.callbacks.CallbackList) -> Metrics:
         """Runs the next steps of one task; its values as `task/name`, and the loss."""
         history, at, turn = self.history, self.history.step, self.steps_per_execution
-        steps = min(end, next_multiple(at, turn, self.evaluate_every, self.checkpoint_every)) - at
+        due = next_multiple(at, turn, self.evaluate_every, self.checkpoint_every)
+        steps = min(end, due, *(step for step in self.evaluate_at if step > at)) - at
         first = at // turn * turn
         name = task_in_turn(self.tasks, order=self.order, seed=self.seed, step=first)
         callbacks.on_train_batch_begin(history.step)
@@ -257,7 +261,7 @@ class TrainingLoop(abc.ABC):
             self.history.evaluations.append({"step": self.history.step, **metrics})
             self._reporter.evaluation(self.history.step, metrics, best)
             self.encoder.stop_training |= self.history.has_waited(self.patience)
-        if best or self._due(self.checkpoint_every):
+        if best or self._due(self.checkpoint_every) or self.history.step in self.evaluate_at:
             self._save()
         return metrics
 
@@ -307,6 +311,15 @@ class TrainingLoop(abc.ABC):
         heads = [v for task in self.tasks.values() for v in task.loss.trainable_variables]
         # Tasks may share a loss: its variables count once.
         return [*{id(v): v for v in [*self.encoder.trainable_variables, *heads]}.values()]
+
+    def _ends_epoch(self) -> bool:
+        """Whether an evaluation is due: for callbacks an epoch lies between two of them."""
+        return self._due(self.evaluate_every) or self.history.step in self.evaluate_at
+
+    def _epoch(self, step: int, steps: int) -> int:
+        """The number of the epoch in which an update is made, after `step` updates."""
+        every = self.evaluate_every or steps
+        return step // every + sum(at <= step and at % every != 0 for at in self.evaluate_at)
 
     def _due(self, every: int | None) -> bool:
         return every is not None and self.history.step % every == 0
