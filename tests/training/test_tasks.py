@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from use_st5.training.tasks import TASKS, task_of
@@ -64,3 +66,19 @@ def test_a_file_that_teaches_nothing_is_one_line_with_what_was_found_and_what_is
 def test_a_task_that_cannot_be(task: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         task_of(["sentence1", "sentence2"], "a.tsv", task)
+
+
+def test_names_of_own_columns_may_have_capitals() -> None:
+    columns = {"title": ("Headline", "Title "), "article": ("Body",)}
+    own = dataclasses.replace(TASKS["pairs"], name="news", columns=columns, optional=())
+    names = ["ID", "body", " HEADLINE"]
+    assert own.found_in(names) == {"title": " HEADLINE", "article": "body"}
+    assert task_of(names, "a.tsv", tasks=TASKS | {"news": own}) is own
+
+
+def test_a_task_in_the_place_of_another_is_one_by_name_and_columns() -> None:
+    labels = TASKS["labels"]
+    assert dataclasses.replace(labels, description="mine").is_a(labels)
+    assert not dataclasses.replace(labels, name="topics").is_a(labels)
+    renamed = {"title": ("text",), "topic": ("label",)}
+    assert not dataclasses.replace(labels, columns=renamed, label="topic").is_a(labels)

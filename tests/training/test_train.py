@@ -6,6 +6,7 @@ The run that is killed is compiled by XLA, as those of users are; the others her
 from __future__ import annotations
 
 import csv
+import dataclasses
 import importlib
 import itertools
 import json
@@ -576,6 +577,50 @@ def test_a_task_of_ones_own(start: str, tmp_path: Path) -> None:
     assert trained.monitor == "mrr"
     assert any("title, article → titles (a title and its article)" in line for line in said)
     assert any("learning rate 0.002" in line for line in said)
+
+
+@pytest.mark.parametrize("lengths", [(), (4, 8)])
+def test_a_loss_of_labels_that_was_made_is_built_once(
+    lengths: tuple[int, ...], start: str, tmp_path: Path
+) -> None:
+    """The heads start as linear probes, as those of the losses that `train` makes."""
+    import use_st5
+    from use_st5.losses.classification_loss import ClassificationLoss
+    from use_st5.losses.label_loss import LabelLoss
+    from use_st5.losses.matryoshka_loss import MatryoshkaLoss
+
+    labels = len({row["label"] for row in labelled()})
+    pairs = [
+        {"premise": row["anchor"], "hypothesis": row["positive"], "label": n % 2}
+        for n, row in enumerate(paired())
+    ]
+    losses = {
+        "labels": (labelled(), LabelLoss(num_classes=labels)),
+        "inference": (pairs, ClassificationLoss(num_classes=2, hidden_dims=())),
+    }
+    for name, (rows, loss) in losses.items():
+        loss = MatryoshkaLoss(loss, dimensions=lengths) if lengths else loss
+        files = write(tmp_path / f"{name}.csv", rows)
+        trained = use_st5.train(start, files, tmp_path / name, loss=loss, **FEW)
+        assert trained.steps == 4
+        assert loss.built
+
+
+def test_own_tasks_in_the_place_of_others(start: str, tmp_path: Path) -> None:
+    """One of labels has its classifier; one of definitions may have a loss that names no word."""
+    import use_st5
+    from use_st5.losses.contrastive_loss import ContrastiveLoss
+    from use_st5.training.tasks import TASKS
+
+    features = {"anchor": "word", "positive": "definition"}
+    own = [
+        dataclasses.replace(TASKS["labels"], description="mine"),
+        dataclasses.replace(TASKS["definitions"], loss=ContrastiveLoss, features=features),
+    ]
+    words = [{"word": row["anchor"], "definition": row["positive"]} for row in paired()]
+    files = [write(tmp_path / "topics.csv", labelled()), write(tmp_path / "words.csv", words)]
+    trained = use_st5.train(start, files, tmp_path / "m", tasks=own, **FEW)
+    assert [each.path.name for each in trained.classifiers] == ["classifier.keras"]
 
 
 def test_another_backend_of_keras_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ import pytest
 from tests.training.words import Words
 from use_st5.training.dataset_stats import dataset_stats
 from use_st5.training.sources import Source
-from use_st5.training.validation_sets import validation_and_test_sets
+from use_st5.training.tasks import TASKS
+from use_st5.training.validation_sets import short_names, validation_and_test_sets
 
 
 def test_of_a_mixture_all_files_test_or_none(table: Callable[..., Source]) -> None:
@@ -22,9 +23,9 @@ def test_of_a_mixture_all_files_test_or_none(table: Callable[..., Source]) -> No
         dataset_stats(table(name, "anchor positive", rows(count)), Words())
         for name, count in (("many", 300), ("more", 400), ("few", 50))
     )
-    sets, tests = validation_and_test_sets([many, more], [], [], Words())
+    sets, tests = validation_and_test_sets([many, more], [], [])
     assert [each.name for each in sets] == [each.name for each in tests] == ["many", "more"]
-    sets, tests = validation_and_test_sets([many, few], [], [], Words())
+    sets, tests = validation_and_test_sets([many, few], [], [])
     assert ([len(each.rows) for each in sets], tests) == ([60, 10], [])
 
 
@@ -35,10 +36,25 @@ def test_the_labels_of_a_test_file_are_those_of_a_training_file(
         table("t", "text label", [(f"t {n}", n % 2) for n in range(300)]), Words()
     )
     test = table("test", "text label", [("t 1", 1), ("t 2", 0), ("u", 1)])
-    sets, (tested,) = validation_and_test_sets([train], [], [test], Words())
+    sets, (tested,) = validation_and_test_sets([train], [], [test])
     assert len(tested.rows) == 3
     assert {"t 1", "t 2"}.isdisjoint(row["text"] for row in tested.examples)
     assert {"t 1", "t 2"}.isdisjoint(row["text"] for each in sets for row in each.rows)
     other = table("other", "text label", [("x", "five"), ("y", "six")])
     with pytest.raises(ValueError, match="expected the labels of .*t.tsv, 0, 1; received .* five"):
-        validation_and_test_sets([train], [], [other], Words())
+        validation_and_test_sets([train], [], [other])
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (["x/a.csv", "y/a.tsv", "b-c.csv"], ["a", "a_2", "b_c"]),
+        (["x/a_3.csv", "x/a.csv", "y/a.csv"], ["a_3", "a", "a_4"]),
+        (["a.csv", "b/a.csv", "a_2.csv"], ["a", "a_2", "a_2_3"]),
+        (["1.csv", "-.csv"], ["data_1", "data"]),
+        # The tasks of a teacher and of the start's own similarities have these names.
+        (["teacher.csv", "start.jsonl"], ["teacher_1", "start_2"]),
+    ],
+)
+def test_every_file_has_a_name_of_its_own(files: list[str], names: list[str]) -> None:
+    assert short_names([Source(file, TASKS["pairs"], {}) for file in files]) == names

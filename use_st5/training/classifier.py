@@ -173,7 +173,7 @@ def write_classifiers(
     Returns:
         One for each source with labels.
     """
-    labelled = [found for found in stats if found.source.kind is LABELS]
+    labelled = [found for found in stats if found.source.kind.is_a(LABELS)]
     written = []
     for number, found in enumerate(labelled, start=1):
         name = "classifier" if len(labelled) == 1 else f"classifier_{number}"
@@ -203,7 +203,7 @@ def _write(
     fit_layers(head.layers, *read([*training_rows(found, held)]), from_logits=False)
     accuracy = {}
     for each in measured:
-        if each.labels_of == found.source.name and each.kind is LABELS:
+        if each.labels_of == found.source.name and each.kind.is_a(LABELS):
             vectors, labels = read(each.rows)
             accuracy[each.name] = float((np.asarray(head(vectors)).argmax(axis=1) == labels).mean())
     _check_finite(head, path, "Do the encoder's vectors hold NaN?")

@@ -39,7 +39,7 @@ class DatasetStats:
         lowest: The lowest score.
         highest: The highest one.
         repeated: Rows that stand there before, in the same words.
-        otherwise: Those of them that have another label or score than before.
+        conflicting: Those of them that have another label or score than before.
         first: The first rows, to be shown.
         scores: The range of the scores; None where there are none.
         false_negatives: Hard negatives that another row has as a positive of the same text.
@@ -54,7 +54,7 @@ class DatasetStats:
     lowest: float
     highest: float
     repeated: int
-    otherwise: int
+    conflicting: int
     first: Sequence[Row]
     scores: ScoreRange | None = None
     false_negatives: int = 0
@@ -71,7 +71,7 @@ class DatasetStats:
         """Label → its number: as usual for inference, else by the alphabet."""
         names = {name.casefold(): name for name in self.classes}
         ordered = sorted(self.classes)
-        if self.source.kind is INFERENCE and {*names} == {*_INFERENCE_LABELS}:
+        if self.source.kind.is_a(INFERENCE) and {*names} == {*_INFERENCE_LABELS}:
             ordered = [names[name] for name in _INFERENCE_LABELS]
         return {name: number for number, name in enumerate(ordered)}
 
@@ -97,8 +97,8 @@ class DatasetStats:
         skipped = report.skipped.total() - report.skipped["blank"]
         bad += f", {skipped} skipped ({', '.join(report.skipped)})" if skipped else ""
         repeated = f", {self.repeated:,} of them repeated" if self.repeated else ""
-        if self.otherwise:
-            repeated += f" ({self.otherwise:,} with another {kind.target} than before)"
+        if self.conflicting:
+            repeated += f" ({self.conflicting:,} with another {kind.target} than before)"
         yield f"  {self.rows:,} rows{repeated}{bad}"
         yield from (f"    {offence}" for offence in report.offences)
         if self.source.prompts:
@@ -149,9 +149,37 @@ def dataset_stats(
         ValueError: There is no usable row, or its labels or scores say nothing.
     """
     kind, table = source.kind, source.table
+    repeated, conflicting, classes, (lowest, highest) = checked_rows(source)
+    texts = [_with_prompt(table[key], source.prompts.get(key, "")) for key in source.hashes]
+    return DatasetStats(
+        source=source,
+        rows=table.num_rows,
+        lengths=_token_counts(texts, tokenizer),
+        classes=classes,
+        lowest=lowest,
+        highest=highest,
+        repeated=repeated,
+        conflicting=conflicting,
+        first=table.slice(0, 2).to_pylist(),
+        scores=score_range(source.name, lowest, highest, scores) if kind.score else None,
+        false_negatives=int(sum(map(np.count_nonzero, false_negatives(source).values()))),
+    )
+
+
+def checked_rows(source: Source) -> tuple[int, int, Counter[str], tuple[float, float]]:
+    """The counts of a source's rows, without those of its tokens.
+
+    Returns:
+        The repeated rows, those of them with another label or score, the rows of each label, and
+        the lowest and the highest score.
+
+    Raises:
+        ValueError: There is no usable row, or its labels or scores say nothing.
+    """
+    kind, table = source.kind, source.table
     if not table.num_rows:
         raise ValueError(f"{source.name}: expected rows, found none that can be used.")
-    repeated, otherwise = _repeated(source)
+    repeated, conflicting = _repeated(source)
     classes: Counter[str] = Counter()
     if kind.label is not None:
         counts = pc.value_counts(table[kind.label]).flatten()
@@ -162,20 +190,7 @@ def dataset_stats(
         lowest, highest = pc.min_max(table[kind.score]).as_py().values()
     if lowest == highest:
         raise ValueError(f"{source.name}: expected different scores, all of them are {lowest:g}.")
-    texts = [_with_prompt(table[key], source.prompts.get(key, "")) for key in source.hashes]
-    return DatasetStats(
-        source=source,
-        rows=table.num_rows,
-        lengths=_token_counts(texts, tokenizer),
-        classes=classes,
-        lowest=lowest,
-        highest=highest,
-        repeated=repeated,
-        otherwise=otherwise,
-        first=table.slice(0, 2).to_pylist(),
-        scores=score_range(source.name, lowest, highest, scores) if kind.score else None,
-        false_negatives=int(sum(map(np.count_nonzero, false_negatives(source).values()))),
-    )
+    return repeated, conflicting, classes, (lowest, highest)
 
 
 def _token_counts(columns: Sequence[pa.ChunkedArray], tokenizer: Any) -> np.ndarray:
@@ -214,17 +229,17 @@ def _repeated(source: Source) -> tuple[int, int]:
         values = values.dictionary_encode().indices
     found = values.to_numpy(zero_copy_only=False)
     differs = found[first[group]] != found
-    otherwise = int(np.count_nonzero(differs))
-    if 2 * otherwise > rows:
+    conflicting = int(np.count_nonzero(differs))
+    if 2 * conflicting > rows:
         place = int(differs.argmax())
         before, row = source.table.take([int(first[group[place]]), place]).to_pylist()
         words = " | ".join(_short(row[key]) for key in source.hashes)
         raise ValueError(
-            f"{source.name}: expected one {target} for the same words, found {otherwise:,} of "
+            f"{source.name}: expected one {target} for the same words, found {conflicting:,} of "
             f"{rows:,} rows with another one than before ({words}: {before[target]}, then "
             f"{row[target]}). Is {source.columns[target]!r} the right column?"
         )
-    return rows - len(first), otherwise
+    return rows - len(first), conflicting
 
 
 def false_negatives(source: Source) -> dict[str, np.ndarray]:

@@ -112,7 +112,7 @@ def file_task(
     prompts = {key: text for key, text in found.source.prompts.items() if key in read}
 
     def rows() -> Iterator[Row]:
-        for row in _usable(found, sets, encoder, scorer):
+        for row in _usable(found, sets, encoder, scorer, names_words="word" in numbers):
             values = {name: number(row[key]) for name, (key, number) in numbers.items()}
             yield with_prompts(row, prompts) | values
 
@@ -225,7 +225,7 @@ def _number_of(found: DatasetStats, key: str) -> Callable[[Any], Any]:
     """What makes a number of the value under a key: a label, a score, or the id of a word."""
     if key == found.source.kind.label:
         return found.label_numbers.__getitem__
-    if found.source.kind is DEFINITIONS:
+    if found.source.kind.is_a(DEFINITIONS):
         return int
     # A cross-encoder's scores are in 0 … 1.
     return found.scores.target if found.scores else float
@@ -236,12 +236,14 @@ def _usable(
     sets: Collection[ValidationSet],
     encoder: TrainableEncoder,
     scorer: CrossEncoder | None,
+    *,
+    names_words: bool,
 ) -> Iterator[Row]:
-    """The rows that train; of definitions those whose word is one token."""
+    """The rows that train; where a loss names the defined words, those whose word is one token."""
     rows = training_rows(found, sets)
-    if found.source.kind is DEFINITIONS:
+    if names_words and found.source.kind.is_a(DEFINITIONS):
         return _single_tokens(rows, encoder.tokenizer.single_ids)  # type: ignore[attr-defined]
-    if scorer is not None and found.source.kind is UNSCORED_PAIRS:
+    if scorer is not None and found.source.kind.is_a(UNSCORED_PAIRS):
         return scored_by(scorer, rows)
     return rows
 

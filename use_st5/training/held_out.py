@@ -42,7 +42,7 @@ def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row
     share = _SHARE if found.rows >= _FEW else _SHARE_OF_FEW
     share = min(share, (1 + tested) * MOST_VALIDATION_ROWS / found.rows)
     kind, wanted = found.source.kind, max(2, round(share * found.rows))
-    if kind is NEIGHBOURS:  # In one piece: what is near has the same sentences.
+    if kind.is_a(NEIGHBOURS):  # In one piece: what is near has the same sentences.
         rows = found.source.table.slice(max(0, found.rows - wanted)).to_pylist()
         groups = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
     else:
@@ -174,7 +174,7 @@ def spread(table: pa.Table, count: int, most: int) -> list[Row]:
 
 def pair_key(row: Row, kind: TaskSpec) -> int:
     """The same for rows of the same texts in any order, whatever label, score or negatives."""
-    if kind is NEIGHBOURS:
+    if kind.is_a(NEIGHBOURS):
         return int(np.uint64(text_hash(row["text"])).astype(np.int64))
     texts = (row[key] for key in kind.texts if key not in kind.optional)
     return hash(tuple(sorted(map(text_hash, texts))))
@@ -195,4 +195,6 @@ def _uint64(keys: Collection[int]) -> np.ndarray:
 
 
 def _held(kind: TaskSpec, sets: Iterable[ValidationSet]) -> set[int]:
-    return {pair_key(row, kind) for each in sets if each.kind is kind for row in each.rows}
+    return {
+        pair_key(row, kind) for each in sets if each.kind.name == kind.name for row in each.rows
+    }

@@ -55,8 +55,11 @@ def probe_weights(
     numbers, kind = found.label_numbers, found.source.kind
     labels = np.array([numbers[row[kind.label or ""]] for row in rows])
     vectors = [encoder.encode([row[key] for row in rows]) for key in kind.texts]
+    given = make_loss()
     keras.utils.set_random_seed(seed)
     loss = make_loss()
+    if loss is given:  # The user made it: it is built later, in the strategy's scope.
+        loss = type(given).from_config(given.get_config())
     loss.build((None, encoder.dimension))
     for head, seen in _heads(loss, vectors):
         layers = [*head.hidden_layers, head.output_layer]

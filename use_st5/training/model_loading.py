@@ -8,6 +8,8 @@ from typing import Any
 
 import keras
 
+from use_st5.losses.definition_loss import DefinitionLoss
+from use_st5.losses.task_loss import TaskLoss
 from use_st5.models.family import family_of, family_with
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments
@@ -53,7 +55,7 @@ def open_model(
             "of texts."
         )
     encoder = _with_dropout(encoder, _dropout(encoder, kinds, settings))
-    encoder = _naming_words(encoder) if DEFINITIONS in kinds else encoder
+    encoder = _naming_words(encoder) if any(map(_names_words, kinds)) else encoder
     with frozen_parts(encoder.model, settings.frozen):
         return encoder  # It has these parts.
 
@@ -81,6 +83,13 @@ def _loaded(model: str | os.PathLike[str]) -> TrainableEncoder:
     encoder = TrainableEncoder.load(model)
     family_of(encoder.model).prepare_for_training(encoder.model)
     return encoder
+
+
+def _names_words(kind: TaskSpec) -> bool:
+    """Whether a task's loss needs a head for words; a user's own task may have another loss."""
+    loss = kind.loss if isinstance(kind.loss, type) else type(kind.loss)
+    other = issubclass(loss, TaskLoss) and not issubclass(loss, DefinitionLoss)
+    return kind.is_a(DEFINITIONS) and not other
 
 
 def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:
@@ -151,7 +160,7 @@ def _dropout(
         return settings.dropout
     config = getattr(encoder.model, "config", None)
     own = getattr(config, "dropout", None)
-    return _DROPOUT_OF_TEXTS if TEXTS in kinds and own == 0 else None
+    return _DROPOUT_OF_TEXTS if own == 0 and any(kind.is_a(TEXTS) for kind in kinds) else None
 
 
 def _with_dropout(encoder: TrainableEncoder, rate: float | None) -> TrainableEncoder:

@@ -242,11 +242,11 @@ def make_plan(
     """
     scores = arguments.score_range
     stats = [dataset_stats(source, encoder.tokenizer, scores=scores) for source in sources]
-    sets, tests = validation_and_test_sets(stats, validation, test, encoder.tokenizer)
+    sets, tests = validation_and_test_sets(stats, validation, test)
     stats = [without_held_out(found, [*sets, *tests]) for found in stats]
     start = (model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model)
     teacher = open_teacher(arguments.teacher) if arguments.teacher else None
-    unscored = any(source.kind is UNSCORED_PAIRS for source in sources)
+    unscored = any(source.kind.is_a(UNSCORED_PAIRS) for source in sources)
     if isinstance(teacher, CrossEncoder) and not unscored:
         raise ValueError(
             "teacher: expected a file with sentence1 and sentence2 but without a score, because "
@@ -303,7 +303,7 @@ def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
     weighed = arguments.keep or vectors is not None or any(s.source.mixing_weight for s in stats)
     tasks = []
     for found, name in zip(stats, short_names([s.source for s in stats]), strict=True):
-        if vectors is not None and found.source.kind in (TEXTS, NEIGHBOURS):
+        if vectors is not None and any(map(found.source.kind.is_a, (TEXTS, NEIGHBOURS))):
             continue  # The teacher's vectors of these say more than their losses.
         weight = found.source.mixing_weight or len(stats) * found.kept / total
         options: dict[str, Any] = {"weight": weight if weighed else None, "scorer": scorer}

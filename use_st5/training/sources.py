@@ -102,7 +102,7 @@ class Source:
     @cached_property
     def pair_keys(self) -> np.ndarray:
         """`pair_key` of each row, int64 `[rows]`."""
-        if self.kind is NEIGHBOURS:
+        if self.kind.is_a(NEIGHBOURS):
             return self.hashes["text"].view(np.int64)
         needed = [self.hashes[key] for key in self.kind.texts if key not in self.kind.optional]
         rows = zip(*np.sort(np.stack(needed), axis=0).tolist(), strict=True)
@@ -127,7 +127,7 @@ class Source:
         return content
 
     def _read(self) -> tuple[pa.Table, ReadReport, str]:
-        running = self.kind is NEIGHBOURS
+        running = self.kind.is_a(NEIGHBOURS)
         columns = ("previous", "text", "next") if running else (*self.columns,)
         if self.is_text:
             reader = TextReader(self.path)
@@ -202,21 +202,23 @@ def open_source(
     task = task.get(name) if isinstance(task, Mapping) else task
     name = as_written(name)
     path = cached_path(name)
-    if _is_text(path):
+    if is_text := _is_text(path):
         running = _runs_on(TextReader(path))
-        kind = task_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name)
-        found = {"text": "text"}
+        renamed = {"text": "text"}
+        kind = task_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name, tasks)
+    else:
+        renamed = _renamed(_column_names(name, path), columns or {})
+        kind = task_of([*renamed], name, task, tasks)
+
+    def source_of(kind: TaskSpec) -> Source:
+        found = {key: renamed[each] for key, each in kind.found_in([*renamed]).items()}
         put = prompts_by_key(prompts, kind, found)
         return Source(name, kind, found, weight, task is not None, put)
-    names = _column_names(name, path)
-    renamed = _renamed(names, columns or {})
-    kind = task_of([*renamed], name, task, tasks)
-    found = {key: renamed[each] for key, each in kind.found_in([*renamed]).items()}
-    put = prompts_by_key(prompts, kind, found)
-    source = Source(name, kind, found, weight, task is not None, put)
-    if kind is NEIGHBOURS and task is None and not source.runs_on():
-        return dataclasses.replace(source, kind=TEXTS)
-    return source
+
+    source = source_of(kind)
+    if is_text or task is not None or not kind.is_a(NEIGHBOURS) or source.runs_on():
+        return source
+    return source_of(task_of([*renamed], name, TEXTS.name, tasks))
 
 
 def _renamed(names: Iterable[str], columns: Mapping[str, str]) -> dict[str, str]:

@@ -99,12 +99,18 @@ class TaskSpec:
         """The key of the class or the score that the texts have, if any."""
         return self.label or self.score
 
+    def is_a(self, other: TaskSpec) -> bool:
+        """Whether it is another task, or a user's own in its place: of its name and columns."""
+        same = (self.name, self.target) == (other.name, other.target)
+        return same and {*other.needed} <= {*self.columns}
+
     def found_in(self, names: Sequence[str]) -> dict[str, str]:
         """Key → name of the column, for the keys that have one among a file's names."""
         known = {name.strip().casefold(): name for name in reversed(names)}
         found = {}
         for key, alternatives in self.columns.items():
-            there = [known[name] for name in alternatives if name in known]
+            folded = (name.strip().casefold() for name in alternatives)
+            there = [known[name] for name in folded if name in known]
             if there:
                 found[key] = there[0]
         return found
@@ -326,7 +332,8 @@ def task_of(
     best = [
         kind for kind, mine in zip(fitting, used, strict=True) if not any(mine < o for o in used)
     ]
-    if len(best) == 1 or best == [NEIGHBOURS, TEXTS]:
+    alike = [each.name for each in best] == [NEIGHBOURS.name, TEXTS.name]
+    if len(best) == 1 or alike:
         return best[0]
     if best:
         fits = " and ".join(kind.name for kind in best)
@@ -343,7 +350,7 @@ def task_of(
 def known_columns(tasks: Mapping[str, TaskSpec] = TASKS) -> str:
     """The columns of all tasks, in a line."""
     shown = dict.fromkeys(
-        ", ".join(kind.needed) + (" [, negative …]" if kind is PAIRS else "")
+        ", ".join(kind.needed) + (" [, negative …]" if kind.is_a(PAIRS) else "")
         for kind in tasks.values()
     )
     return "; ".join(shown)

@@ -259,7 +259,8 @@ def _train_in_steps(
             adapters = apply_lora(encoder.model, rank=arguments.lora_rank, seed=arguments.seed)
         losses = {task.name: task.make_loss() for task in plan.tasks}
         for name, fitted in heads.items():
-            losses[name].build((None, encoder.dimension))
+            if not losses[name].built:  # One that the user made may be that of several files.
+                losses[name].build((None, encoder.dimension))
             losses[name].set_weights(fitted)
     weights = {task.name: task.weight for task in plan.tasks if task.weight is not None}
     trainer = Trainer(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from use_st5.training.dataset_stats import DatasetStats, dataset_stats
+from use_st5.training.dataset_stats import DatasetStats, checked_rows
 from use_st5.training.held_out import (
     MOST_VALIDATION_ROWS,
     held_out_rows,
@@ -21,31 +21,33 @@ from use_st5.training.validation import ValidationSet
 # More rows of a file are not used: each evaluation would take minutes.
 _MOST_ROWS = 5 * MOST_VALIDATION_ROWS
 
+# The tasks of `train` that come from no file: the start's own similarities, and the teacher.
+_RESERVED = ("start", "teacher")
+
 Sets = list[ValidationSet]
 
 
 def validation_and_test_sets(
-    stats: Sequence[DatasetStats], dev: Sequence[Source], test: Sequence[Source], tokenizer: Any
+    stats: Sequence[DatasetStats], validation: Sequence[Source], test: Sequence[Source]
 ) -> tuple[Sets, Sets]:
     """The sets that validate, by which the best step is chosen, and those that test, once.
 
     Args:
         stats: The training files.
-        dev: The files that validate; none: rows of the training files are held out.
+        validation: The files that validate; none: rows of the training files are held out.
         test: The files that test; none, and none that validate either: half of the held-out rows,
             where they are enough.
-        tokenizer: Counts tokens.
 
     Raises:
         ValueError: There are no rows to measure on, or labels that no training file has.
     """
-    if dev or test:
-        tests = _of_files(test, stats, tokenizer, others=())
-        if not dev:
+    if validation or test:
+        tests = _of_files(test, stats, others=())
+        if not validation:
             sets, _ = _held_out(stats, tested=False)
             return [without_rows_of(each, tests) for each in sets], tests
         held = [row for each in tests for row in each.rows]
-        sets = _of_files(dev, stats, tokenizer, others=held)
+        sets = _of_files(validation, stats, others=held)
         return [without_rows_of(each, tests) for each in sets], tests
     return _held_out(stats, tested=True)
 
@@ -56,7 +58,9 @@ def short_names(sources: Sequence[Source]) -> list[str]:
     for source in sources:
         stem = re.sub(r"\W+", "_", Path(source.name).name.split(".")[0]).strip("_") or "data"
         stem = stem if stem.isidentifier() else f"data_{stem}"
-        names.append(stem if stem not in names else f"{stem}_{len(names) + 1}")
+        numbered = (f"{stem}_{number}" for number in itertools.count(len(names) + 1))
+        taken = {*names, *_RESERVED}
+        names.append(next(name for name in itertools.chain([stem], numbered) if name not in taken))
     return names
 
 
@@ -86,34 +90,37 @@ def _held_out(stats: Sequence[DatasetStats], *, tested: bool) -> tuple[Sets, Set
 
 
 def _of_files(
-    sources: Sequence[Source], stats: Sequence[DatasetStats], tokenizer: Any, others: Iterable[Row]
+    sources: Sequence[Source], stats: Sequence[DatasetStats], others: Iterable[Row]
 ) -> Sets:
     sets = []
     for source, name in zip(sources, short_names(sources), strict=True):
-        own = dataset_stats(source, tokenizer)
-        rows = spread(source.table, own.rows, _MOST_ROWS)
+        _, _, classes, _ = checked_rows(source)
+        rows = spread(source.table, source.table.num_rows, _MOST_ROWS)
         if source.kind.label is None:
             sets.append(ValidationSet(name, source.kind, rows, prompts=source.prompts))
             continue
         alike = [row for row in others if source.kind.label in row]
-        sets.append(validation_set(_training_file(stats, own), rows, name, others=alike))
+        sets.append(
+            validation_set(_training_file(stats, source, classes), rows, name, others=alike)
+        )
     return sets
 
 
-def _training_file(stats: Sequence[DatasetStats], validation: DatasetStats) -> DatasetStats:
+def _training_file(
+    stats: Sequence[DatasetStats], source: Source, classes: Collection[str]
+) -> DatasetStats:
     """The training file that has the labels of a validation file.
 
     Raises:
         ValueError: There is none.
     """
-    source = validation.source
-    alike = [found for found in stats if found.source.kind is source.kind]
+    alike = [found for found in stats if found.source.kind.name == source.kind.name]
     if not alike:
         raise ValueError(
             f"{source.name}: expected a training file of the task {source.kind.name}, to fit a "
             "classifier, found none. Give one, or evaluate on another file."
         )
-    unknown = [set(validation.classes) - set(found.classes) for found in alike]
+    unknown = [set(classes) - set(found.classes) for found in alike]
     chosen, missing = min(zip(alike, unknown, strict=True), key=lambda each: len(each[1]))
     if missing:
         raise ValueError(
