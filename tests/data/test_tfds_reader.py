@@ -14,14 +14,15 @@ tfds = pytest.importorskip("tensorflow_datasets")
 ROWS = [
     {"premise": "A man sleeps.", "hypothesis": "He rests.", "label": 0},
     {"premise": "Ein Mann schl\u00e4ft.", "hypothesis": "\u4ed6", "label": -1},
-    {"premise": b"\xff\xfe", "hypothesis": "broken", "label": 1},
+    {"premise": "More.", "hypothesis": "Less.", "label": 1},
     {"premise": "Last.", "hypothesis": "One.", "label": 2},
 ]
+BROKEN = [*ROWS[:3], {"premise": b"\xff\xfe", "hypothesis": "broken", "label": 1}]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data set "toy_nli" with a train split, built as TFDS builds any."""
+    """A data set "toy_nli" of two splits, built as TFDS builds any."""
 
     class ToyNli(tfds.core.GeneratorBasedBuilder):
         VERSION = tfds.core.Version("1.0.0")
@@ -41,10 +42,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             )
 
         def _split_generators(self, _: Any) -> Any:
-            return {"train": self._generate_examples()}
+            splits = {"train": ROWS, "broken": BROKEN}
+            return {name: self._generate_examples(rows) for name, rows in splits.items()}
 
-        def _generate_examples(self) -> Iterator[tuple[int, dict[str, Any]]]:
-            for i, each in enumerate(ROWS):
+        def _generate_examples(self, rows: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+            for i, each in enumerate(rows):
                 meta = {"id": i, "weight": i / 2}
                 yield i, each | {"meta": meta, "words": ["a", "\u00e9"], "vector": [i, 0.5]}
 
@@ -59,10 +61,9 @@ def by_id(examples: Any) -> list[dict[str, Any]]:
 
 def test_columns_are_mapped_and_converted(folder: Path) -> None:
     columns = {"id": "meta/id", "w": "meta/weight", "a": "premise", "words": "words", "v": "vector"}
-    reader = TFDSReader(
-        "toy_nli", split="train", columns=columns, data_dir=folder, max_malformed=0.5
+    first, second, _, last = by_id(
+        TFDSReader("toy_nli", split="train", columns=columns, data_dir=folder)
     )
-    first, second, last = by_id(reader)
     assert (first["id"], type(first["id"])) == (0, int)
     assert (last["w"], type(last["w"])) == (1.5, float)
     assert second["a"] == "Ein Mann schl\u00e4ft."
@@ -71,14 +72,12 @@ def test_columns_are_mapped_and_converted(folder: Path) -> None:
     assert list(last) == list(columns)
 
 
-def test_broken_text_and_skipped_labels_are_counted(folder: Path) -> None:
-    reader = TFDSReader("toy_nli", split="train", data_dir=folder, skip_label=-1, max_malformed=0.5)
-    assert sorted(example["label"] for example in reader) == [0, 2]
-    assert reader.report.skipped == {"label -1": 1}
-    assert reader.report.malformed == {"invalid utf-8": 1}
-    assert reader.report.offences[0].startswith("toy_nli[train]:")
-    with pytest.raises(ValueError, match=r"toy_nli\[train\]: .* found 25\.00%"):
-        list(TFDSReader("toy_nli", split="train", data_dir=folder))
+def test_broken_text_is_counted_and_more_than_a_hundredth_is_refused(folder: Path) -> None:
+    reader = TFDSReader("toy_nli", split="broken", data_dir=folder)
+    with pytest.raises(ValueError, match=r"toy_nli\[broken\]: .* found 25\.00%"):
+        list(reader)
+    assert (reader.report.rows, reader.report.malformed) == (3, {"invalid utf-8": 1})
+    assert reader.report.offences[0].startswith("toy_nli[broken]:")
 
 
 def test_slices_and_versions(folder: Path) -> None:
@@ -107,20 +106,6 @@ def test_what_is_not_there_is_named(folder: Path) -> None:
         TFDSReader("toy_nli", split="train", columns={"a": "meta/name"}, data_dir=folder)
     with pytest.raises(ValueError, match="glue/mnli is not prepared in .*download=True"):
         TFDSReader("glue/mnli", split="train", data_dir=folder)
-
-
-def test_no_example_left_is_an_error(folder: Path) -> None:
-    columns = {"label": "label"}
-    first = next(iter(TFDSReader("toy_nli", split="train", columns=columns, data_dir=folder)))
-    reader = TFDSReader(
-        "toy_nli",
-        split="train[:1]",
-        columns=columns,
-        data_dir=folder,
-        skip_label=first["label"],
-    )
-    with pytest.raises(ValueError, match=r"expected examples in split 'train\[:1\]'"):
-        list(reader)
 
 
 def test_a_missing_package_is_named_with_the_line_that_installs_it(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from use_st5.training.sources import open_source
+from use_st5.training.tasks import TASKS
 
 PAIRS = [{"anchor": f"a {n}", "positive": f"p {n}"} for n in range(5)]
 
@@ -38,15 +43,19 @@ def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
         open_source(tmp_path / "a.parquet")
 
 
-def test_a_tensorflow_data_set_is_a_file_like_any_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def moods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Any]], None]:
+    """`moods(rows)` stores texts, labels and weights as the TensorFlow data set "toy_moods"."""
     tfds = pytest.importorskip("tensorflow_datasets", reason="the extra `data` is not installed")
     from tensorflow_datasets.core.utils import file_utils
 
+    monkeypatch.setattr(file_utils, "list_data_dirs", lambda *_, **__: [tmp_path])
+    return functools.partial(_store, tfds, tmp_path)
+
+
+def _store(tfds: Any, folder: Path, rows: list[tuple[str | bytes, int, float]]) -> None:
     features = tfds.features
     names = ("text", "label", "weight")
-    rows = [("Well done!", 0, 1.5), ("What a mess.", 1, 0.0), ("Who knows?", -1, 1.0)]
     tfds.dataset_builders.store_as_tfds_dataset(
         name="toy_moods",
         version="1.0.0",
@@ -58,10 +67,13 @@ def test_a_tensorflow_data_set_is_a_file_like_any_other(
             }
         ),
         split_datasets={"train": [*enumerate(dict(zip(names, row, strict=True)) for row in rows)]},
-        data_dir=tmp_path,
+        data_dir=folder,
         disable_shuffling=True,
     )
-    monkeypatch.setattr(file_utils, "list_data_dirs", lambda *_, **__: [tmp_path])
+
+
+def test_a_tensorflow_data_set_is_a_file_like_any_other(moods: Callable[[list[Any]], None]) -> None:
+    moods([("Well done!", 0, 1.5), ("What a mess.", 1, 0.0), ("Who knows?", -1, 1.0)])
     source = open_source("toy_moods[train]=2")
     assert (source.kind.name, source.mixing_weight, source.identity()) == (
         "labels", 2.0, "toy_moods[train]",
@@ -73,6 +85,21 @@ def test_a_tensorflow_data_set_is_a_file_like_any_other(
         open_source("toy_moods[test]")
     with pytest.raises(ValueError, match="data set .*received 'no_such_set'"):
         open_source("no_such_set")
+
+
+def test_bad_rows_of_a_data_set_are_counted_and_may_be_a_tenth(
+    moods: Callable[[list[Any]], None],
+) -> None:
+    good = [(f"Text {n}", n % 2, 0.0) for n in range(27)]
+    moods([*good[:5], (b"\xff\xfe", 0, 0.0), *good[5:], (" ", 1, 0.0)])
+    source = open_source("toy_moods")
+    assert [row["text"] for row in source] == [text for text, _, _ in good]
+    assert source.report.offences == [
+        "toy_moods:6: invalid utf-8", "toy_moods:29: no text in 'text'",
+    ]  # fmt: skip
+    assert (source.report.rows, source.report.malformed_rows) == (27, 2)
+    with pytest.raises(ValueError, match=r"at most 10\.00% malformed rows .*, found 11\.11%"):
+        list(open_source("toy_moods[train[:9]]"))
 
 
 def test_bad_rows_are_left_out_and_named(tmp_path: Path) -> None:
@@ -229,3 +256,27 @@ def test_files_that_teach_nothing(name: str, content: str, message: str, tmp_pat
 def test_a_file_that_is_not_there(name: str) -> None:
     with pytest.raises(FileNotFoundError, match="expected a file"):
         open_source(name)
+
+
+def test_a_text_has_the_tasks_of_ones_own(tmp_path: Path) -> None:
+    texts = dataclasses.replace(TASKS["texts"], description="mine")
+    lines = dataclasses.replace(texts, name="lines", columns={"line": ("Text",)}, features={})
+    tasks = TASKS | {"texts": texts, "lines": lines}
+    path = tmp_path / "a.txt"
+    path.write_text("One line\nAnother line\n")
+    assert open_source(path, tasks=tasks).kind is texts
+    source = open_source(path, tasks=tasks, task="lines")
+    assert (source.kind, [*source]) == (lines, [{"line": "One line"}, {"line": "Another line"}])
+
+
+def test_own_tasks_in_the_place_of_others_are_read_like_these(tmp_path: Path) -> None:
+    """Texts that run on are sentences with their neighbours, and single ones are not."""
+    mine = {n: dataclasses.replace(TASKS[n], description="mine") for n in ("neighbours", "texts")}
+    (tmp_path / "prose.csv").write_text("text\n" + '"One. Two. Three."\n' * 3)
+    (tmp_path / "single.csv").write_text("text\n" + "One.\n" * 3)
+    prose, single = (
+        open_source(tmp_path / f"{n}.csv", tasks=TASKS | mine) for n in ("prose", "single")
+    )
+    assert (prose.kind, single.kind) == (mine["neighbours"], mine["texts"])
+    assert [*prose] == [{"previous": "One.", "text": "Two.", "next": "Three."}] * 3
+    assert len(prose.pair_keys) == 3

@@ -381,9 +381,11 @@ class DataSet:
         report = self.report = ReadReport()
         label = self._label or ""
         names = self._reader.class_names(self._columns[label]) if label else None
-        for number, row in enumerate(self._reader, start=1):
-            values = {key: row[column] for key, column in self._columns.items()}
+        for number, row in self._reader.numbered():
             try:
+                if isinstance(row, MalformedRowError):
+                    raise row
+                values = {key: row[column] for key, column in self._columns.items()}
                 if values.get(label) == -1:
                     report.skipped["no label"] += 1
                     continue

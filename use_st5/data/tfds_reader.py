@@ -9,27 +9,28 @@ from typing import Any
 import numpy as np
 
 from use_st5._imports import require
-from use_st5.data._reader import MalformedRowError, SkippedRowError
+from use_st5.data._reader import MalformedRowError
 from use_st5.data.read_report import ReadReport
+
+# The share of malformed examples that is an error, as of the other readers.
+_MAX_MALFORMED = 0.01
 
 
 class TFDSReader:
     """An iterable over the examples of a TensorFlow data set, as a stream.
 
     `TFDSReader("snli", split="train", columns={"premise": "premise", "hypothesis": "hypothesis",
-    "label": "label"}, skip_label=-1)`. Byte strings become `str`, integer and float scalars `int`
-    and `float`, tensors NumPy arrays. A text that is no valid UTF-8 makes its example malformed: it
-    is left out and counted.
+    "label": "label"})`. Byte strings become `str`, integer and float scalars `int` and `float`,
+    tensors NumPy arrays. A text that is no valid UTF-8 makes its example malformed: it is left out
+    and counted; more than 1 % of such examples are an error.
 
     Args:
         name: Name as `tfds.load` takes it: "snli", "glue/mnli", "snli:1.1.0".
         split: One split, slices included: "train", "validation[:10%]".
         columns: Key of the example → the data set's own, "a/b" for nested ones; None: all keys of
             the outermost level as they are.
-        skip_label: If given, examples whose "label" has this value are skipped and counted.
         data_dir: Where prepared data sets lie; None: TFDS's own default.
         download: Whether a data set that is not there is downloaded and prepared.
-        max_malformed: The share of malformed examples that is an error, in `[0, 1]`.
 
     Attributes:
         report: The `ReadReport` of the latest pass; its offences name the split and the example's
@@ -37,8 +38,8 @@ class TFDSReader:
 
     Raises:
         ImportError: tensorflow-datasets is not installed (with the line that installs it).
-        ValueError: The data set, the split or a column does not exist; during the pass: an empty
-            split, too many malformed examples.
+        ValueError: The data set, the split or a column does not exist; during the pass: too many
+            malformed examples.
     """
 
     def __init__(
@@ -47,16 +48,12 @@ class TFDSReader:
         *,
         split: str,
         columns: Mapping[str, str] | None = None,
-        skip_label: int | None = None,
         data_dir: str | Path | None = None,
         download: bool = False,
-        max_malformed: float = 0.01,
     ) -> None:
         self._tfds = require("tensorflow_datasets", "data")
         self.name = name
         self.split = split
-        self.skip_label = skip_label
-        self.max_malformed = max_malformed
         self.report = ReadReport()
         self._builder = self._find(data_dir)
         if download:
@@ -71,25 +68,24 @@ class TFDSReader:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Starts a pass over the split, in the order it is stored in."""
         report = self.report = ReadReport()
+        source = f"{self.name}[{self.split}]"
+        for number, example in self.numbered():
+            if isinstance(example, MalformedRowError):
+                report.add_malformed(Path(source), number, str(example))
+                continue
+            report.rows += 1
+            report.examples += 1
+            yield example
+        report.check(source, max_malformed=_MAX_MALFORMED, expects="texts in UTF-8")
+
+    def numbered(self) -> Iterator[tuple[int, dict[str, Any] | MalformedRowError]]:
+        """All examples with their numbers from 1; an error in the place of a malformed one."""
         dataset = self._builder.as_dataset(split=self.split, shuffle_files=False)
         for number, raw in enumerate(self._tfds.as_numpy(dataset), start=1):
             try:
-                example = {key: _value(_at(raw, path)) for key, path in self.columns.items()}
-                self._check_label(example)
-            except SkippedRowError as reason:
-                report.skipped[str(reason)] += 1
-            except MalformedRowError as reason:
-                report.add_malformed(Path(f"{self.name}[{self.split}]"), number, str(reason))
-            else:
-                report.rows += 1
-                report.examples += 1
-                yield example
-        source = f"{self.name}[{self.split}]"
-        report.check(source, max_malformed=self.max_malformed, expects="texts in UTF-8")
-        if not report.examples:
-            raise ValueError(
-                f"{self.name}: expected examples in split {self.split!r}.\nReceived:\n{report}"
-            )
+                yield number, {key: _value(_at(raw, path)) for key, path in self.columns.items()}
+            except MalformedRowError as error:
+                yield number, error
 
     def class_names(self, column: str) -> list[str] | None:
         """What the numbers of a column of the outermost level stand for; None: for no classes."""
@@ -128,10 +124,6 @@ class TFDSReader:
                         f"{self.name} has no column {path!r}. Its columns: {[*features]}."
                     )
                 inside = inside[key]
-
-    def _check_label(self, example: dict[str, Any]) -> None:
-        if self.skip_label is not None and example.get("label") == self.skip_label:
-            raise SkippedRowError(f"label {self.skip_label}")
 
 
 def _at(raw: Any, path: str) -> Any:
