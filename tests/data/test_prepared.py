@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,17 @@ for _example, _score in zip(EXAMPLES, [0.5, -1, np.float32(2)], strict=True):
     _example["score"] = _score
 
 
-def test_arrays_hold_the_examples_in_order(tmp_path: Path) -> None:
-    arrays = prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "a" / "b", chunk_size=2)
+@pytest.fixture
+def few_at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """`few_at_once(number)` sets how many examples are prepared at once."""
+    return functools.partial(monkeypatch.setattr, "use_st5.data.prepared._CHUNK")
+
+
+def test_arrays_hold_the_examples_in_order(
+    tmp_path: Path, few_at_once: Callable[[int], None]
+) -> None:
+    few_at_once(2)
+    arrays = prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "a" / "b")
     assert {name: (array.dtype, array.shape) for name, array in arrays.items()} == {
         "sentence": (np.int32, (3, 3)),
         "next": (np.int32, (3, 2)),
@@ -79,10 +89,13 @@ def test_arrays_hold_the_examples_in_order(tmp_path: Path) -> None:
     } == {name: array.tolist() for name, array in arrays.items()}
 
 
-@pytest.mark.parametrize("chunk_size", [1, 2, 3, 100])
-def test_files_do_not_depend_on_the_chunk_size(tmp_path: Path, chunk_size: int) -> None:
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_files_do_not_depend_on_how_many_are_prepared_at_once(
+    tmp_path: Path, count: int, few_at_once: Callable[[int], None]
+) -> None:
     prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "whole")
-    prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "cut", chunk_size=chunk_size)
+    few_at_once(count)
+    prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "cut")
     files = sorted(path.name for path in (tmp_path / "whole").iterdir())
     assert files == [
         *("label.bin", "next.bin", "prepared.json", "score.bin", "sentence.bin", "teacher.bin")
@@ -91,7 +104,8 @@ def test_files_do_not_depend_on_the_chunk_size(tmp_path: Path, chunk_size: int) 
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "cut" / name).read_bytes()
 
 
-def test_examples_are_a_stream(tmp_path: Path) -> None:
+def test_examples_are_a_stream(tmp_path: Path, few_at_once: Callable[[int], None]) -> None:
+    few_at_once(64)
     tokenizer = ToyTokenizer()
     taken, ahead = 0, 1 + (os.cpu_count() or 1)
 
@@ -104,18 +118,22 @@ def test_examples_are_a_stream(tmp_path: Path) -> None:
             yield {"sentence": "the " * (i % 3)}
 
     columns = {"sentence": COLUMNS["sentence"]}
-    prepare(examples(), columns, tokenizer, tmp_path / "a", chunk_size=64)
+    prepare(examples(), columns, tokenizer, tmp_path / "a")
     assert max(tokenizer.batches) == 64
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_a_broken_off_run_leaves_nothing(tmp_path: Path, error: type[BaseException]) -> None:
+def test_a_broken_off_run_leaves_nothing(
+    tmp_path: Path, error: type[BaseException], few_at_once: Callable[[int], None]
+) -> None:
+    few_at_once(1)
+
     def examples() -> Iterator[dict[str, Any]]:
         yield from EXAMPLES
         raise error
 
     with pytest.raises(error):
-        prepare(examples(), COLUMNS, ToyTokenizer(), tmp_path / "a", chunk_size=1)
+        prepare(examples(), COLUMNS, ToyTokenizer(), tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -175,15 +193,18 @@ def test_other_columns_are_refused(tmp_path: Path) -> None:
         ({"teacher": 3.0}, "expected a numeric vector"),
     ],
 )
-def test_values_of_another_kind(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_values_of_another_kind(
+    tmp_path: Path, change: dict[str, Any], message: str, few_at_once: Callable[[int], None]
+) -> None:
+    few_at_once(2)
     examples = [*EXAMPLES[:2], EXAMPLES[2] | change]
     with pytest.raises(ValueError, match=message):
-        prepare(examples, COLUMNS, ToyTokenizer(), tmp_path / "a", chunk_size=2)
+        prepare(examples, COLUMNS, ToyTokenizer(), tmp_path / "a")
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
-    def run(examples: list[Any], columns: dict[str, Any], **options: Any) -> None:
-        prepare(examples, columns, ToyTokenizer(), tmp_path / "a", **options)
+    def run(examples: list[Any], columns: dict[str, Any]) -> None:
+        prepare(examples, columns, ToyTokenizer(), tmp_path / "a")
 
     with pytest.raises(ValueError, match=r"the key 'after' .* with \['before', 'label'\]"):
         run([{"before": "x", "label": 1}], {"next": COLUMNS["next"]})
@@ -193,8 +214,6 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         run(EXAMPLES, {})
     with pytest.raises(ValueError, match=r"expected identifiers, received \['\.\./x'\]"):
         run(EXAMPLES, {"../x": COLUMNS["label"]})
-    with pytest.raises(ValueError, match="chunk_size: expected 1 or more"):
-        run(EXAMPLES, COLUMNS, chunk_size=0)
     with pytest.raises(ValueError, match="kind: expected one of"):
         PreparedColumn("text")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="expected a number for a column of kind 'ids'"):
@@ -247,7 +266,9 @@ def test_a_damaged_header(tmp_path: Path, changes: dict, message: str) -> None:
         open_prepared(tmp_path)
 
 
-def test_the_real_tokenizer_and_training_data(tmp_path: Path) -> None:
+def test_the_real_tokenizer_and_training_data(
+    tmp_path: Path, few_at_once: Callable[[int], None]
+) -> None:
     from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
     from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
     from use_st5.training.array_data import ArrayData
@@ -261,7 +282,8 @@ def test_the_real_tokenizer_and_training_data(tmp_path: Path) -> None:
     }
     texts = ["The cat.", "", "the the cat cat cat"]
     examples = [{"sentence": a, "next": b} for a in texts for b in texts]
-    arrays = prepare(examples, columns, tokenizer, tmp_path / "a", chunk_size=4)
+    few_at_once(4)
+    arrays = prepare(examples, columns, tokenizer, tmp_path / "a")
     whole = tokenizer.padded([each["sentence"] for each in examples], 4)
     np.testing.assert_array_equal(arrays["sentence"], whole.numpy())
     assert arrays["sentence"][0].tolist() == [2, 5, 3, 4, 0, 0, 0]

@@ -50,9 +50,8 @@ def test_tsv_has_no_quoting(tmp_path: Path) -> None:
     ]
 
 
-def test_header_can_be_skipped_when_positions_are_used(tmp_path: Path) -> None:
+def test_positions_have_no_header(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "first\tsecond\n1\t2\n")
-    assert list(TableReader(path, {"x": 1}, header=True)) == [{"x": "2"}]
     assert list(TableReader(path, {"x": 1})) == [{"x": "second"}, {"x": "2"}]
 
 
@@ -191,11 +190,6 @@ def test_malformed_rows_are_logged_with_file_and_line(
     assert f"{path}:2: no text in 'a'" in caplog.text
 
 
-def test_encoding_by_name(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv", "caf\u00e9\tb\n".encode("latin-1"))
-    assert list(TableReader(path, {"x": 0}, encoding="latin-1")) == [{"x": "caf\u00e9"}]
-
-
 def test_the_format_may_be_named(tmp_path: Path) -> None:
     path = write(tmp_path / "sts-dev.csv", "a, b\tc\n")
     assert list(TableReader(path, {"x": 0}, file_format="tsv")) == [{"x": "a, b"}]
@@ -207,8 +201,6 @@ def test_wrong_columns(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", '{"a": "x"}\n')
     with pytest.raises(ValueError, match="positions are for tsv and csv"):
         list(TableReader(path, {"a": 0}))
-    with pytest.raises(ValueError, match="names need a header line"):
-        TableReader(path, {"a": "a"}, header=False)
     with pytest.raises(ValueError, match="at least one key"):
         TableReader(path, {})
     with pytest.raises(ValueError, match=r"optional: \['b'\] are not among \['a'\]"):

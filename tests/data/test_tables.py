@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.data import _blocks
+from use_st5.data import _blocks, tables
 from use_st5.data.tables import Table
 
 _KEYS = ("sentence1", "sentence2", "score")
@@ -68,13 +68,13 @@ def test_rows_and_report_are_those_of_row_by_row(
     suffix: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_blocks, "_BLOCK", block)
+    monkeypatch.setattr(tables, "_MAX_MALFORMED", 1)
     path = tmp_path / f"table.{suffix}"
     outcomes = Counter[bool]()
     for seed in range(30):
         path.write_bytes(_content(seed, suffix))
         whole, single = (
-            Table(path, dict(zip(_KEYS, _KEYS, strict=True)), score="score", max_malformed=1)
-            for _ in range(2)
+            Table(path, dict(zip(_KEYS, _KEYS, strict=True)), score="score") for _ in range(2)
         )
         try:
             expected = [*single]

@@ -63,7 +63,7 @@ def test_wrapped_without_blank_lines_ends_paragraphs_at_short_lines(tmp_path: Pa
     assert set(sentences) - {"A Heading"} == {" ".join(paragraph)}
 
 
-def test_triples_within_documents_and_paragraphs(tmp_path: Path) -> None:
+def test_triples_reach_over_paragraphs_and_not_over_files(tmp_path: Path) -> None:
     write(tmp_path / "a.txt", "A one. A two.\nA three. A four. A five.\n")
     write(tmp_path / "b.txt", "B one.\nB two.\nB three.\n")
     assert triples(TextReader(tmp_path)) == [
@@ -72,7 +72,6 @@ def test_triples_within_documents_and_paragraphs(tmp_path: Path) -> None:
         ("A three.", "A four.", "A five."),
         ("B one.", "B two.", "B three."),
     ]
-    assert triples(TextReader(tmp_path, within="paragraph")) == [("A three.", "A four.", "A five.")]
 
 
 def test_layout_can_be_named(tmp_path: Path) -> None:
@@ -129,8 +128,6 @@ def test_nothing_to_read(tmp_path: Path) -> None:
         TextReader(tmp_path / "folder")
     with pytest.raises(FileNotFoundError, match="expected a file"):
         TextReader(tmp_path / "none.txt")
-    with pytest.raises(ValueError, match="within: expected 'document' or 'paragraph'"):
-        TextReader(empty, within="book")
     with pytest.raises(ValueError, match="layout: expected 'auto', 'wrapped' or 'lines'"):
         TextReader(empty, layout="poem")
 
@@ -141,9 +138,6 @@ def test_triples_are_consecutive_sentences_of_real_prose(data_dir: Path) -> None
     reader = TextReader(novel)
     assert triples(reader) == list(zip(sentences, sentences[1:], sentences[2:], strict=False))
     assert 8_000 < len(sentences) < 12_000
-    within = TextReader(novel, within="paragraph")
-    count = sum(1 for _ in within)
-    assert 0 < count < reader.report.examples
     # Every novel of the corpus that is wrapped starts most lines in mid-sentence; joined
     # paragraphs must not.
     small = sum(sentence[0].islower() for sentence in sentences)

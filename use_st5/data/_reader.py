@@ -47,7 +47,8 @@ class Reader(ABC):
 
     # What a file should hold, for error messages.
     expects = "rows"
-    # Whether a pass that left rows out says so in the log; who shows the report need not.
+    # Whether a pass that left rows out says so in the log: not needed if the caller shows the
+    # report.
     warns = True
 
     def __init__(

@@ -35,11 +35,7 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def format_of(path: Path) -> str:
-    """The format by the file's name, such as "jsonl"; `.gz` at the end is ignored.
-
-    Raises:
-        ValueError: The name ends in none of the known suffixes.
-    """
+    """The format by the file's name, such as "jsonl"; a `.gz` at the end is ignored."""
     name = path.name.lower().removesuffix(".gz")
     suffix = Path(name).suffix
     if suffix not in _FORMATS:
@@ -50,7 +46,7 @@ def format_of(path: Path) -> str:
     return _FORMATS[suffix]
 
 
-def records(path: Path, *, file_format: str, encoding: str = "utf-8") -> Iterator[tuple[int, Row]]:
+def records(path: Path, *, file_format: str) -> Iterator[tuple[int, Row]]:
     """Line numbers from 1 and rows; a row that cannot be read is an exception in its place.
 
     Args:
@@ -58,14 +54,14 @@ def records(path: Path, *, file_format: str, encoding: str = "utf-8") -> Iterato
         file_format: "jsonl", "tsv" (no quoting: a quote is a character) or "csv" (RFC 4180, a
             quoted field may span lines; the number is that of the record's first line) or "parquet"
             (a record is an object, its number that of the row).
-        encoding: Name of a codec in which a line feed is one byte, as in ASCII (not UTF-16).
     """
     if file_format == "jsonl":
-        return _line_records(path, encoding, json_object)
+        return _line_records(path, json_object)
     if file_format == "tsv":
-        return _line_records(path, encoding, tab_separated)
+        return _line_records(path, tab_separated)
     if file_format == "csv":
-        return _csv(path, encoding)
+        lines = read_lines(path, longest=LONGEST_ROW, skip_long=True)
+        return csv_records((line for _, line in lines), where=str(path))
     if file_format == "parquet":
         return _parquet(path)
     raise ValueError(
@@ -105,11 +101,7 @@ def parquet_batches(
 
 @contextlib.contextmanager
 def _named_damage(path: Path) -> Iterator[None]:
-    """Names the file in what Arrow says of a damaged one, by errors of many kinds.
-
-    Raises:
-        ValueError: Anything went wrong but the reading itself.
-    """
+    """Names the file in what Arrow says of a damaged one, by errors of many kinds: a ValueError."""
     try:
         yield
     except Exception as error:
@@ -124,26 +116,24 @@ def _repeated(names: Iterable[str]) -> str:
     return next(name for name, count in Counter(names).items() if count > 1)
 
 
-def _decode(line: bytes, encoding: str) -> str | MalformedRowError:
+def _decode(line: bytes) -> str | MalformedRowError:
     if isinstance(line, LongLine):
         return MalformedRowError(f"a line of more than {LONGEST_ROW:,} bytes")
     try:
-        return line.decode(encoding)
+        return line.decode()
     except UnicodeDecodeError:
-        return MalformedRowError(f"invalid {encoding}")
+        return MalformedRowError("invalid utf-8")
 
 
-def _line_records(
-    path: Path, encoding: str, parse: Callable[[str], Row]
-) -> Iterator[tuple[int, Row]]:
+def _line_records(path: Path, parse: Callable[[str], Row]) -> Iterator[tuple[int, Row]]:
     """Records of a format in which every line is one."""
     for number, line in read_lines(path, longest=LONGEST_ROW, skip_long=True):
-        yield number, line_record(line, parse, encoding)
+        yield number, line_record(line, parse)
 
 
-def line_record(line: bytes, parse: Callable[[str], Row], encoding: str = "utf-8") -> Row:
+def line_record(line: bytes, parse: Callable[[str], Row]) -> Row:
     """The record that a line is, by what parses its text."""
-    text = _decode(line, encoding)
+    text = _decode(line)
     if isinstance(text, MalformedRowError):
         return text
     return parse(text) if text.strip() else SkippedRowError("blank")
@@ -195,48 +185,29 @@ def tab_separated(text: str) -> list[str]:
 class _DecodedLines:
     """The lines of a csv file, remembering what was wrong with one since the last record."""
 
-    def __init__(self, lines: Iterable[bytes], encoding: str) -> None:
+    def __init__(self, lines: Iterable[bytes]) -> None:
         self.wrong: MalformedRowError | None = None
         self._lines = lines
-        self._encoding = encoding
 
     def __iter__(self) -> Iterator[str]:
         for line in self._lines:
-            text = _decode(line, self._encoding)
+            text = _decode(line)
             if isinstance(text, MalformedRowError):
                 self.wrong = text
-                text = line.decode(self._encoding, errors="replace")
+                text = line.decode(errors="replace")
             yield text + "\n"
-
-
-def _csv(path: Path, encoding: str) -> Iterator[tuple[int, Row]]:
-    lines = read_lines(path, longest=LONGEST_ROW, skip_long=True)
-    return csv_records((line for _, line in lines), where=str(path), encoding=encoding)
 
 
 def csv_records(
     lines: Iterable[bytes],
     *,
     where: str,
-    encoding: str = "utf-8",
     first: int = 1,
     width: int = 0,
     enough: int | None = None,
 ) -> Iterator[tuple[int, Row]]:
-    """The records of lines of csv.
-
-    Args:
-        lines: Without their line feeds.
-        where: The file, for messages.
-        encoding: Name of a codec.
-        first: As for `quoted_rows`.
-        width: As for `quoted_rows`.
-        enough: As for `quoted_rows`.
-
-    Raises:
-        ValueError: What `quoted_rows` raises.
-    """
-    decoded = _DecodedLines(lines, encoding)
+    """The records of lines of csv, which come without line feeds; the rest as for `quoted_rows`."""
+    decoded = _DecodedLines(lines)
     for number, fields in quoted_rows(
         decoded, where=where, first=first, width=width, enough=enough
     ):

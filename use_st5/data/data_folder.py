@@ -58,7 +58,7 @@ class DataFolder:
     def find(self, source: DataSource) -> Path:
         """The file or folder of a data set: the first of its places that is there.
 
-        A place that is there at several depths is taken at the shallowest. Of a place with
+        If a path exists at several depths, the shallowest is used. Of a place with
         wildcards it is the folder that holds the first match.
 
         Raises:

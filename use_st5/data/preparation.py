@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
 import functools
 import logging
@@ -410,7 +409,7 @@ def _rows(name: str, split: str, table: _Table, data_dir: Path | None) -> Iterat
     return iter(reader)
 
 
-@contextlib.contextmanager
+@contextmanager
 def _unheard_retries() -> Iterator[None]:
     """Leaves out the warning for each attempt to connect; the last one's error is told."""
     logger = logging.getLogger("urllib3")

@@ -7,13 +7,14 @@ shapes, the columns' settings and fingerprints of the vocabulary and of the toke
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import msgspec
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from use_st5.tokenizers.tokenizer import Tokenizer
 
 _FORMAT = 1
+# Examples that are in memory, and become ids, at once.
+_CHUNK = 4096
 _HEADER = "prepared.json"
 _AGAIN = "Prepare the examples again."
 # The tokenizer's ids of these tell whether it still does what it did: words, a repeated one, an
@@ -59,13 +62,12 @@ def prepare(
     tokenizer: Tokenizer,
     folder: str | Path,
     *,
-    chunk_size: int = 4096,
     reuse: bool = False,
 ) -> dict[str, np.memmap]:
     """Writes examples as arrays into a new folder and opens it.
 
-    Examples are taken as a stream, `chunk_size` at a time, so memory is bounded by a chunk. The
-    folder appears when it is complete, or not at all.
+    Examples are taken as a stream, some thousand at a time, so that memory is bounded. The folder
+    appears when it is complete, or not at all.
 
     Args:
         examples: Dicts, for example from a reader; keys that no column names are left out.
@@ -73,7 +75,6 @@ def prepare(
         tokenizer: Turns texts into ids.
         folder: Where to write; parent folders are made. It may be remote (gs:// and the like);
             the maps are then those of a copy here.
-        chunk_size: Examples held in memory and vectorized at once.
         reuse: Whether a folder that is already there, made with the same columns, vocabulary and
             tokenizer, is opened instead; the examples are then not looked at.
 
@@ -91,8 +92,6 @@ def prepare(
         raise ValueError("columns: expected at least one array name → column, received none.")
     if bad := [name for name in columns if not name.isidentifier()]:
         raise ValueError(f"columns: names become file names; expected identifiers, received {bad}.")
-    if chunk_size < 1:
-        raise ValueError(f"chunk_size: expected 1 or more, received {chunk_size}.")
     if exists(f"{remote}/{_HEADER}") if remote else folder.exists():
         if reuse:
             return open_prepared(folder, columns=columns, tokenizer=tokenizer)
@@ -102,7 +101,7 @@ def prepare(
         )
     with atomic_path(folder) as temporary:
         temporary.mkdir()
-        arrays = _write_arrays(examples, columns, tokenizer, temporary, chunk_size)
+        arrays = _write_arrays(examples, columns, tokenizer, temporary)
         header = {
             "format": _FORMAT,
             "arrays": arrays,
@@ -175,7 +174,6 @@ def _write_arrays(
     columns: Mapping[str, PreparedColumn],
     tokenizer: Tokenizer,
     folder: Path,
-    chunk_size: int,
 ) -> dict[str, dict[str, Any]]:
     """Appends chunk after chunk to the arrays' files; returns their types and shapes."""
     row_shapes: dict[str, tuple[int, ...]] = {}
@@ -184,16 +182,16 @@ def _write_arrays(
         files = {
             name: stack.enter_context(_array_path(folder, name).open("wb")) for name in columns
         }
-        chunks = enumerate(batched(examples, chunk_size))
-        graphs = _Graphs(tokenizer)
+        chunks = enumerate(batched(examples, _CHUNK))
+        graphs = functools.cache(lambda: _graphs(tokenizer))
 
         def arrays_of(
             numbered: tuple[int, list[Mapping[str, Any]]],
         ) -> tuple[int, list[np.ndarray]]:
             number, chunk = numbered
-            first = number * chunk_size
+            first = number * _CHUNK
             places = f"examples {first} to {first + len(chunk) - 1}"
-            to_ids = graphs if number else tokenizer  # A few texts are done before one is traced.
+            to_ids = graphs() if number else tokenizer  # A few texts are done before one is traced.
             arrays = [
                 _array(chunk, name, column, to_ids, f"'{name}', {places}")
                 for name, column in columns.items()
@@ -218,39 +216,25 @@ def _write_arrays(
     }
 
 
-class _Graphs:
+def _graphs(tokenizer: Tokenizer) -> Any:
     """A tokenizer whose functions run as graphs if it is of TensorFlow: half the time of eager."""
+    import tensorflow as tf
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+    if not isinstance(tokenizer, tf.Module):
+        return tokenizer
 
-    @cached_property
-    def padded(self) -> Callable[..., Any]:
-        """Texts and a width → ids `[batch, width]`."""
-        return self._graph_of("padded")
+    @functools.cache
+    def graph(name: str, max_tokens: int) -> Callable[[tf.Tensor], tf.Tensor]:
+        function = getattr(tokenizer, name)
+        return tf.function(
+            lambda texts: function(texts, max_tokens),
+            input_signature=[tf.TensorSpec([None], tf.string)],
+        )
 
-    @cached_property
-    def token_ids(self) -> Callable[..., Any]:
-        """Texts and a number of tokens → their ids, without special tokens."""
-        return self._graph_of("token_ids")
+    def ids_of(name: str) -> Callable[[list[str], int], tf.Tensor]:
+        return lambda texts, max_tokens: graph(name, max_tokens)(tf.constant(texts))
 
-    def _graph_of(self, name: str) -> Callable[..., Any]:
-        import tensorflow as tf
-
-        function = getattr(self._tokenizer, name)
-        if not isinstance(self._tokenizer, tf.Module):
-            return function
-        texts = tf.TensorSpec([None], tf.string)
-        graphs: dict[int, Any] = {}
-
-        def ids(values: list[str], max_tokens: int) -> tf.Tensor:
-            if max_tokens not in graphs:
-                graphs[max_tokens] = tf.function(
-                    lambda text: function(text, max_tokens), input_signature=[texts]
-                )
-            return graphs[max_tokens](tf.constant(values))
-
-        return ids
+    return SimpleNamespace(padded=ids_of("padded"), token_ids=ids_of("token_ids"))
 
 
 def _array(

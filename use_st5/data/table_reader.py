@@ -18,7 +18,8 @@ class TableReader(Reader):
 
     `TableReader("qa.csv", {"question": "qtext", "answer": "atext"})` gives
     `{"question": …, "answer": …}` per row, white space at both ends removed. Names are compared
-    without regard to case. A tsv has no quoting: quotes are characters and never join lines.
+    without regard to case; where one is given, a tsv or csv begins with a header line. A tsv has no
+    quoting: quotes are characters and never join lines.
 
     A row is malformed if it is not valid text, JSON or csv, lacks a column, has more fields than
     the header (a stray tab shifts the columns), has a JSON key twice, holds no text in a column
@@ -30,8 +31,6 @@ class TableReader(Reader):
             for tsv and csv.
         optional: Keys of `columns` that may be empty or missing in a row; such an example has "".
         file_format: "jsonl", "tsv", "csv" or "parquet"; by default as the file's suffix says.
-        header: Whether a tsv or csv starts with a header line; by default, whether a name is used.
-        encoding: The files' encoding, one in which a line feed is one byte (not UTF-16).
         strict: Whether the first malformed row is an error.
         max_malformed: The share of malformed rows that is an error, in `[0, 1]`.
 
@@ -51,8 +50,6 @@ class TableReader(Reader):
         *,
         optional: tuple[str, ...] = (),
         file_format: str | None = None,
-        header: bool | None = None,
-        encoding: str = "utf-8",
         strict: bool = False,
         max_malformed: float = 0.01,
     ) -> None:
@@ -64,18 +61,11 @@ class TableReader(Reader):
         self.columns = dict(columns)
         self.optional = frozenset(optional)
         self.file_format = file_format
-        self.encoding = encoding
-        named = any(not isinstance(column, int) for column in columns.values())
-        self.header = named if header is None else header
-        if named and not self.header:
-            raise ValueError(
-                f"columns: names need a header line, and header=False was given. "
-                f"Use positions instead of {self._wanted()}."
-            )
+        self.header = any(not isinstance(column, int) for column in columns.values())
 
     def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
         file_format = self.file_format or format_of(path)
-        rows = records(path, file_format=file_format, encoding=self.encoding)
+        rows = records(path, file_format=file_format)
         if file_format in ("jsonl", "parquet"):
             if any(isinstance(column, int) for column in self.columns.values()):
                 raise ValueError(
@@ -163,11 +153,7 @@ def _alternatives(column: Column) -> tuple[str, ...]:
 
 
 def _check_once(name: str, names: Iterable[str], path: Path) -> None:
-    """Refuses a table with several columns of a name that is read, without regard to case.
-
-    Raises:
-        ValueError: There are several.
-    """
+    """Refuses a table with several columns of a name that is read, without regard to case."""
     same = _alike(name.strip().casefold(), names)
     if len(same) > 1:
         raise ValueError(
@@ -181,11 +167,7 @@ def _alike(folded: str, names: Iterable[str]) -> list[str]:
 
 
 def checked_length(text: str, key: str) -> str:
-    """The text.
-
-    Raises:
-        MalformedRowError: It is too long to be read in reasonable time.
-    """
+    """The text; a MalformedRowError if it is too long to be read in reasonable time."""
     if len(text) > LONGEST_ROW:
         raise MalformedRowError(
             f"{key!r} has {len(text):,} characters, expected at most {LONGEST_ROW:,}"

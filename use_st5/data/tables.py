@@ -68,7 +68,6 @@ class Table(TableReader):
         columns: Key of a row → name of the column.
         label: The key whose values may be whole numbers; they become texts.
         score: The key whose values are finite numbers.
-        max_malformed: The share of malformed rows that is an error, in `[0, 1]`.
 
     Attributes:
         sha256: Of the file, once it is read.
@@ -83,10 +82,9 @@ class Table(TableReader):
         *,
         label: str | None = None,
         score: str | None = None,
-        max_malformed: float = _MAX_MALFORMED,
     ) -> None:
         self.expects = f"rows with {', '.join(columns)}"
-        super().__init__(path, dict(columns), max_malformed=max_malformed)
+        super().__init__(path, dict(columns), max_malformed=_MAX_MALFORMED)
         self.label, self.score = label, score
         self.sha256 = ""
         self._path = self.paths[0]
@@ -98,14 +96,7 @@ class Table(TableReader):
         self._types: dict[str, pa.DataType] = {}
 
     def read(self) -> pa.Table:
-        """Reads the file once.
-
-        Returns:
-            One column for each key: scores as float64, all others as large_string.
-
-        Raises:
-            ValueError: What iterating raises.
-        """
+        """Reads the file once: scores become float64, all other columns large_string."""
         self.report = ReadReport()
         if self._format == "parquet":
             parts = [*self._of_parquet()]
@@ -415,11 +406,7 @@ def table_of(
 def clean_row(
     row: Mapping[str, Any], keys: Iterable[str], label: str | None, score: str | None
 ) -> dict[str, Any]:
-    """A row's values: texts and labels without white space around them, scores as numbers.
-
-    Raises:
-        MalformedRowError: One is missing or of another kind.
-    """
+    """A row's values: texts and labels without white space around them, scores as numbers."""
     values: dict[str, Any] = {}
     for key in keys:
         value = row.get(key)

@@ -32,13 +32,12 @@ class TextReader:
     layout of each file is found from its first 2000 lines. Paragraphs are split into sentences by
     `split_sentences`; a sentence without any letter or digit is dropped. Files are decoded as
     UTF-8, a line that is no valid UTF-8 as windows-1252 (noted in the report). A line of more than
-    ten million bytes is malformed, and left out.
+    ten million bytes is malformed, and left out. Neighbours may stand in another paragraph, and
+    not in another file.
 
     Args:
         path: A file (gzip or plain), a list of files, or a folder: all its `*.txt` and `*.txt.gz`
             files at any depth, in the order of their paths.
-        within: "document": neighbours may stand in the next paragraph of the same file;
-            "paragraph": they may not. No triple reaches over the end of a file.
         layout: "auto", "wrapped" (a paragraph spans several lines) or "lines" (each line is one).
 
     Attributes:
@@ -46,22 +45,18 @@ class TextReader:
 
     Raises:
         FileNotFoundError: A file is missing, or a folder holds no text file.
-        ValueError: `within` or `layout` is none of the above; during the pass: no text at all.
+        ValueError: `layout` is none of the above; during the pass: no text at all.
     """
 
     def __init__(
         self,
         path: str | Path | list[str] | list[Path],
         *,
-        within: str = "document",
         layout: str = "auto",
     ) -> None:
-        if within not in ("document", "paragraph"):
-            raise ValueError(f"within: expected 'document' or 'paragraph', received {within!r}.")
         if layout not in ("auto", "wrapped", "lines"):
             raise ValueError(f"layout: expected 'auto', 'wrapped' or 'lines', received {layout!r}.")
         self.paths = _text_files(path)
-        self.within = within
         self.layout = layout
         self.report = ReadReport()
 
@@ -69,13 +64,9 @@ class TextReader:
         """Starts a pass over all triples of neighbouring sentences."""
         report = self._start()
         for path in self.paths:
-            spans: Iterable[Iterable[str]] = self._paragraphs(path, report)
-            if self.within == "document":
-                spans = [chain.from_iterable(spans)]
-            for span in spans:
-                for example in _triples(span):
-                    report.examples += 1
-                    yield example
+            for example in _triples(chain.from_iterable(self._paragraphs(path, report))):
+                report.examples += 1
+                yield example
         self._check(report)
 
     def sentences(self) -> Iterator[str]:
