@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial import distance
 
-from use_st5._vectors import angular, cosine, dot, similarity_by_name, unit_rows
+from use_st5._vectors import angular, cosine, dot, pairwise, similarity_by_name, unit_rows
 
 U = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32)
 V = np.random.default_rng(1).normal(size=(50, 7)).astype(np.float32)
@@ -32,6 +32,28 @@ def test_angles_keep_their_digits_near_parallel_and_opposite() -> None:
     np.testing.assert_allclose(np.pi * (1 - angular(u, v)), [angle, np.pi - angle], rtol=1e-6)
     assert (angular(U, U) == 1).all()
     assert (cosine(U, U) <= 1).all()
+
+
+@pytest.mark.parametrize(
+    ("degrees", "expected"), [(0, 1.0), (90, 0.5), (180, 0.0), (60, 2 / 3), (0.01, 1 - 0.01 / 180)]
+)
+def test_angular_of_known_angles(degrees: float, expected: float) -> None:
+    angle = np.deg2rad(degrees)
+    u, v = np.array([[1.0, 0.0]]), np.array([[np.cos(angle), np.sin(angle)]])
+    np.testing.assert_allclose(angular(u, v), [expected], atol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "angular", "dot"])
+def test_pairwise_is_the_row_wise_function_on_every_pair(metric: str) -> None:
+    matrix = pairwise(U[:6], V[:4], metric=metric)
+    assert (matrix.dtype, matrix.shape) == (np.float32, (6, 4))
+    for row, expected in zip(U[:6], matrix, strict=True):
+        found = similarity_by_name(metric)(np.tile(row, (4, 1)), V[:4])
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_pairwise_angular_of_a_vector_with_itself_is_one() -> None:
+    np.testing.assert_allclose(np.diag(pairwise(U, 3 * U, metric="angular")), 1.0, atol=1e-6)
 
 
 def test_a_zero_vector_has_no_direction() -> None:

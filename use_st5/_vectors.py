@@ -1,8 +1,6 @@
 """Directions of embeddings and the metrics between them, in NumPy.
 
-`use_st5.similarity` has the cosine and the angle for graphs and for training. It needs TensorFlow,
-which the evaluation of another encoder should not wait for, and rounds to float32, which makes ties
-of some pairs and orders others by chance.
+They are computed in float64: float32 makes ties of some pairs and orders others by chance.
 """
 
 from __future__ import annotations
