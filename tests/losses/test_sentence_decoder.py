@@ -18,7 +18,6 @@ DIRECTIONS = np.array([1, 0], np.int32)
 def decoder() -> SentenceDecoder:
     layer = SentenceDecoder(
         vocabulary_size=9,
-        num_directions=2,
         hidden_dim=6,
         num_layers=2,
         num_heads=2,
@@ -74,7 +73,6 @@ def test_impossible_widths_are_refused(width: int, heads: int) -> None:
     with pytest.raises(ValueError, match=f"hidden_dim={width}, num_heads={heads}"):
         SentenceDecoder(
             vocabulary_size=9,
-            num_directions=2,
             hidden_dim=width,
             num_layers=1,
             num_heads=heads,

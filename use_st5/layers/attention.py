@@ -12,8 +12,8 @@ from use_st5.layers.packing import Packing
 from use_st5.layers.random_normal import RandomNormal
 from use_st5.layers.rotary_positions import rotated
 
-# The score of a hidden key: far below all others, but finite, so that a row without a visible key
-# gives a mean, not NaN.
+# The logit of what a float32 softmax leaves out, such as a hidden key: far below all others, but
+# finite, so that a row without a visible key gives a mean, not NaN.
 EXCLUDED = -1e9
 
 

@@ -1,4 +1,9 @@
-"""Pooling: from one vector per token to one vector per sentence."""
+"""Pooling: from one vector per token to one vector per sentence.
+
+The functions take `x`, `[batch, length, dim]`, and a bool mask `[batch, length]`, True for tokens
+and False for padding; the values at padding have no effect, even if they are NaN. They return
+float32 `[batch, dim]`, zeros for a row without tokens.
+"""
 
 from __future__ import annotations
 
@@ -9,47 +14,25 @@ from keras import ops
 
 
 def masked_mean(x: Any, mask: Any) -> Any:
-    """The mean of the tokens, in float32.
-
-    Args:
-        x: `[batch, length, dim]`; the values at padding have no effect, even if they are NaN.
-        mask: bool `[batch, length]`, True for tokens, False for padding.
-
-    Returns:
-        float32 `[batch, dim]`; zeros for a row without tokens.
-    """
+    """The mean of the tokens."""
     return ops.sum(_at_tokens(x, mask), axis=1) / _lengths(mask)
 
 
 def masked_scaled_sum(x: Any, mask: Any) -> Any:
-    """The sum of the tokens, divided by √length, in float32.
+    """The sum of the tokens, divided by √length.
 
     USE paper (arXiv 1803.11175), footnote 2. In `USETransformer` only a linear layer stands between
     this sum and the scaling to length 1, so the division cancels out. There it keeps the numbers
     small, and keeps the values before the norm equal to those of the paper.
-
-    Args:
-        x: `[batch, length, dim]`; the values at padding have no effect, even if they are NaN.
-        mask: bool `[batch, length]`, True for tokens, False for padding.
-
-    Returns:
-        float32 `[batch, dim]`; zeros for a row without tokens.
     """
     return ops.sum(_at_tokens(x, mask), axis=1) / ops.sqrt(_lengths(mask))
 
 
 def masked_weighted_mean(x: Any, mask: Any) -> Any:
-    """The mean of the tokens, each weighted by its position, in float32.
+    """The mean of the tokens, each weighted by its position.
 
     SGPT (Muennighoff 2022, arXiv 2202.08904), section 3.1: the first token has the weight 1, the
     second one 2. The later ones have seen more of the text in a decoder.
-
-    Args:
-        x: `[batch, length, dim]`; the values at padding have no effect, even if they are NaN.
-        mask: bool `[batch, length]`, True for tokens, False for padding.
-
-    Returns:
-        float32 `[batch, dim]`; zeros for a row without tokens.
     """
     positions = ops.cast(ops.arange(1, ops.shape(mask)[1] + 1), "float32")
     weights = ops.where(mask, positions, 0.0)
@@ -58,31 +41,16 @@ def masked_weighted_mean(x: Any, mask: Any) -> Any:
 
 
 def last_token(x: Any, mask: Any) -> Any:
-    """The vector of the last token.
-
-    Args:
-        x: `[batch, length, dim]`; the values at padding have no effect, even if they are NaN.
-        mask: bool `[batch, length]`, True for tokens, False for padding.
-
-    Returns:
-        float32 `[batch, dim]`; zeros for a row without tokens.
-    """
+    """The vector of the last token."""
     behind = ops.cumsum(ops.cast(mask, "int32")[:, ::-1], axis=1)[:, ::-1]
     last = ops.logical_and(mask, ops.equal(behind, 1))
     return ops.sum(_at_tokens(x, last), axis=1)
 
 
 def masked_max(x: Any, mask: Any) -> Any:
-    """The maximum of the tokens in each dimension, in float32.
+    """The maximum of the tokens in each dimension.
 
     If several tokens have the maximum, the first one gets the gradient.
-
-    Args:
-        x: `[batch, length, dim]`; the values at padding have no effect, even if they are NaN.
-        mask: bool `[batch, length]`, True for tokens, False for padding.
-
-    Returns:
-        float32 `[batch, dim]`; zeros for a row without tokens.
     """
     lowest = float(np.finfo(np.float32).min)
     kept = _at_tokens(x, mask, lowest)

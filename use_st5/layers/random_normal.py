@@ -22,20 +22,7 @@ _ALIGNMENT = 64
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class RandomNormal(keras.initializers.RandomNormal):
-    """Keras's `RandomNormal`; inside `without_initial_values` it returns zeros.
-
-    Args:
-        mean: Mean of the numbers.
-        stddev: Standard deviation of the numbers.
-        seed: As in Keras.
-
-    Call arguments:
-        shape: Shape of the tensor.
-        dtype: Dtype of the tensor.
-
-    Returns:
-        The tensor.
-    """
+    """Keras's `RandomNormal`; inside `without_initial_values` it returns zeros."""
 
     def __call__(self, shape: Sequence[int], dtype: Any = None) -> Any:
         if _SKIPPED.get():

@@ -34,14 +34,9 @@ def rotary_angles(length: Any, width: int, theta: float) -> tuple[Any, Any]:
 
 
 def rotated(x: Any, angles: tuple[Any, Any]) -> Any:
-    """Turns each pair of entries; entry `i` and entry `i + width / 2` are a pair.
+    """Turns each pair of entries of `[batch, heads, length, width]`, computed in float32.
 
-    Args:
-        x: `[batch, heads, length, width]`.
-        angles: As `rotary_angles` gives them.
-
-    Returns:
-        The same shape and dtype, computed in float32.
+    Entry `i` and entry `i + width / 2` are a pair. The angles are those of `rotary_angles`.
     """
     cosines, sines = angles
     one, two = ops.split(ops.cast(x, "float32"), 2, axis=-1)

@@ -88,9 +88,6 @@ class ContrastiveLoss(VectorLoss):
             : int(self.hard_negatives)
         ]
 
-    def build(self, embedding_shape: tuple[int | None, int]) -> None:
-        """Does nothing: the loss has no weights."""
-
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         return [batch[feature.name] for feature in self.features]
 

@@ -42,12 +42,8 @@ class DefinitionLoss(TaskLoss):
         >>> task.check_features()
     """
 
+    features = (Feature("definition", "ids"), Feature("word", "label"))
     metric_names = ("accuracy",)
-
-    @property
-    def features(self) -> tuple[Feature, ...]:
-        """The definition, and the word."""
-        return (Feature("definition", "ids"), Feature("word", "label"))
 
     def check_encoder(self, encoder: keras.Model) -> None:
         """Checks that the encoder has an MLM head.

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from use_st5.losses.task_loss import EXCLUDED, Gather, cross_entropy
+from use_st5.layers.attention import EXCLUDED
+from use_st5.losses.task_loss import Gather, cross_entropy
 
 # Ids of a row, if the width is unknown when the graph is built.
 _LONGEST = 8192

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import keras
 from keras import ops
@@ -11,7 +11,7 @@ from use_st5.losses.scored_pair_loss import soft_cross_entropy
 from use_st5.losses.task_loss import LOCAL, Feature, Gather, TaskLoss
 
 Objective = Literal["bce", "mse"]
-OBJECTIVES: tuple[Objective, ...] = ("bce", "mse")
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -44,6 +44,7 @@ class PairLogitLoss(TaskLoss):
         ValueError: The objective is unknown.
     """
 
+    features = (Feature("pair", "ids"), Feature("score", "score"))
     metric_names = ("score_error",)
 
     def __init__(self, *, objective: Objective = "bce", **kwargs: Any) -> None:
@@ -51,11 +52,6 @@ class PairLogitLoss(TaskLoss):
         if objective not in OBJECTIVES:
             raise ValueError(f"objective: expected one of {OBJECTIVES}, received {objective!r}.")
         self.objective = objective
-
-    @property
-    def features(self) -> tuple[Feature, ...]:
-        """The pair and the score."""
-        return Feature("pair", "ids"), Feature("score", "score")
 
     def build(self, embedding_shape: tuple[int | None, int]) -> None:
         """Checks that the encoder returns one number per pair; the loss has no weights.

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import keras
 import numpy as np
 from keras import ops
 
+from use_st5.layers.attention import EXCLUDED
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.task_loss import EXCLUDED, Feature, Gather
+from use_st5.losses.task_loss import Feature, Gather
 from use_st5.losses.vector_loss import VectorLoss
 
 Objective = Literal["mse", "bce", "cosent"]
 Similarity = Literal["cosine", "angular"]
-OBJECTIVES: tuple[Objective, ...] = ("mse", "bce", "cosent")
-SIMILARITIES: tuple[Similarity, ...] = ("cosine", "angular")
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+SIMILARITIES: tuple[Similarity, ...] = get_args(Similarity)
 
 # At this cosine the angle is 4e-4, and the derivative of arccos is finite.
 _NEARLY_ONE = 1.0 - 1e-7
@@ -60,6 +61,7 @@ class ScoredPairLoss(VectorLoss):
         ValueError: The objective or the similarity is unknown, or the temperature is not positive.
     """
 
+    features = (Feature("first", "ids"), Feature("second", "ids"), Feature("score", "score"))
     metric_names = ("similarity_error",)
 
     def __init__(
@@ -82,14 +84,6 @@ class ScoredPairLoss(VectorLoss):
         self.objective = objective
         self.similarity = similarity
         self.temperature = temperature
-
-    @property
-    def features(self) -> tuple[Feature, ...]:
-        """Both texts and the score."""
-        return Feature("first", "ids"), Feature("second", "ids"), Feature("score", "score")
-
-    def build(self, embedding_shape: tuple[int | None, int]) -> None:
-        """Does nothing: the loss has no weights."""
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         return [batch["first"], batch["second"]]

@@ -9,6 +9,9 @@ import keras
 import numpy as np
 from keras import ops
 
+# Kinds of decoded sentences: the one before and the one after.
+_DIRECTIONS = 2
+
 
 class SentenceDecoder(keras.layers.Layer):
     """Predicts the tokens of a sentence from one vector.
@@ -22,7 +25,6 @@ class SentenceDecoder(keras.layers.Layer):
 
     Args:
         vocabulary_size: Number of token ids.
-        num_directions: Number of kinds of decoded sentences (previous, next).
         hidden_dim: Width; even.
         num_layers: Number of blocks.
         num_heads: Attention heads; divides `hidden_dim`.
@@ -31,7 +33,7 @@ class SentenceDecoder(keras.layers.Layer):
     Call arguments:
         tokens: int32 `[batch, length]`, the target itself; position t sees only tokens before t.
         vectors: float32 `[batch, dim]`.
-        directions: int32 `[batch]`.
+        directions: int32 `[batch]`: 0 for the sentence before, 1 for the one after.
 
     Returns:
         float32 logits `[batch, length, vocabulary_size]`.
@@ -44,7 +46,6 @@ class SentenceDecoder(keras.layers.Layer):
         self,
         *,
         vocabulary_size: int,
-        num_directions: int,
         hidden_dim: int,
         num_layers: int,
         num_heads: int,
@@ -58,7 +59,6 @@ class SentenceDecoder(keras.layers.Layer):
                 f"hidden_dim={hidden_dim}, num_heads={num_heads}"
             )
         self.vocabulary_size = vocabulary_size
-        self.num_directions = num_directions
         self.hidden_dim = hidden_dim
         self.blocks = [
             _Block(hidden_dim, num_heads, intermediate_dim, dtype=self.dtype_policy)
@@ -73,7 +73,7 @@ class SentenceDecoder(keras.layers.Layer):
             name="tokens", shape=(self.vocabulary_size, self.hidden_dim), initializer=initializer
         )
         self.directions = self.add_weight(
-            name="directions", shape=(self.num_directions, self.hidden_dim), initializer=initializer
+            name="directions", shape=(_DIRECTIONS, self.hidden_dim), initializer=initializer
         )
         self.bias = self.add_weight(name="bias", shape=(self.vocabulary_size,), initializer="zeros")
         for block in self.blocks:

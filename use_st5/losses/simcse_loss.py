@@ -56,6 +56,7 @@ class SimCSELoss(VectorLoss):
         ValueError: The temperature is not positive, or `masked_span` has no `mask_id`.
     """
 
+    features = (Feature("sentence", "ids"),)
     metric_names = ("accuracy",)
 
     def __init__(
@@ -79,14 +80,6 @@ class SimCSELoss(VectorLoss):
         self.mask_id = mask_id
         self.seed = seed
         self.places = keras.random.SeedGenerator(seed) if masked_span else None
-
-    @property
-    def features(self) -> tuple[Feature, ...]:
-        """The text."""
-        return (Feature("sentence", "ids"),)
-
-    def build(self, embedding_shape: tuple[int | None, int]) -> None:
-        """Does nothing: the loss has no weights."""
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         ids = batch["sentence"]

@@ -75,7 +75,7 @@ class SkipThoughtLoss(VectorLoss):
             "intermediate_dim": intermediate_dim,
         }
         self.decoder = SentenceDecoder(
-            vocabulary_size=vocabulary_size, num_directions=2, dtype="float32", **self.sizes
+            vocabulary_size=vocabulary_size, dtype="float32", **self.sizes
         )
 
     def build(self, embedding_shape: tuple[int | None, int]) -> None:

@@ -12,9 +12,6 @@ from keras import ops
 
 from use_st5.column_kinds import COLUMN_KINDS, KindName
 
-# A logit that excludes an entry from a float32 softmax; its gradient is finite.
-EXCLUDED = -1e9
-
 
 @dataclasses.dataclass(frozen=True)
 class Feature:
@@ -144,15 +141,8 @@ class TaskLoss(keras.layers.Layer):
 def encode_together(encoder: keras.Model, ids: list[Any], training: bool) -> list[Any]:
     """Encodes several id arrays in one call of the encoder.
 
-    With one call, there is only one gradient of the embedding table, which is large.
-
-    Args:
-        encoder: Model `ids → [batch, dimension]`.
-        ids: Integer arrays `[batch, length]`; the lengths may differ (0 is padding).
-        training: Whether to apply dropout.
-
-    Returns:
-        Float32 `[batch, dimension]` for each array.
+    With one call, there is only one gradient of the embedding table, which is large. The arrays are
+    `[batch, length]` of any lengths (0 is padding); each gives float32 `[batch, dimension]`.
     """
     vectors = encoder(stack_ids(ids), training=training)
     return ops.split(ops.cast(vectors, "float32"), len(ids), axis=0)
@@ -185,12 +175,7 @@ def build_stack(layers: list[keras.layers.Dense], width: int) -> int:
 
 
 def cross_entropy(labels: Any, logits: Any) -> tuple[Any, dict[str, Any]]:
-    """The mean cross-entropy as the loss, and the accuracy as its metric.
-
-    Args:
-        labels: int32 `[batch]`.
-        logits: float32 `[batch, classes]`.
-    """
+    """Mean cross-entropy and accuracy of int32 labels `[batch]`, logits `[batch, classes]`."""
     losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
     right = ops.cast(ops.argmax(logits, axis=-1), "int32") == labels
     return ops.mean(losses), {"accuracy": ops.mean(ops.cast(right, "float32"))}
