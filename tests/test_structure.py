@@ -69,7 +69,6 @@ HELD_ELSEWHERE = {
     "use_st5/models/inference.py": "tests/test_trainable_encoder.py",
     "use_st5/training/pair_scores.py": "tests/training/test_trans_encoder.py",
     "use_st5/tokenizers/framed_tokenizer.py": "tests/tokenizers/test_wordpiece_tokenizer.py",
-    "use_st5/training/backend_loop.py": "tests/training/test_jax_loop.py",
     "use_st5/training/history.py": "tests/training/test_training_loop.py",
     "use_st5/training/reporter.py": "tests/training/test_tensorflow_loop.py",
     "use_st5/training/run_checks.py": "tests/training/test_tensorflow_loop.py",

@@ -40,15 +40,14 @@ def under_tensorflow() -> Callable[[str, Mapping[str, int]], Results]:
     import tensorflow as tf
 
     from use_st5.training import tensorflow_loop as module
-    from use_st5.training.strategies import strategy_by_name
 
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
     )
     # One for all: the collectives of two such strategies in a process get into each other's way.
     places = {
-        "one": strategy_by_name("one", devices=["/cpu:0"]),
-        "two": strategy_by_name("mirrored", devices=["/cpu:0", "/cpu:1"]),
+        "one": tf.distribute.OneDeviceStrategy("/cpu:0"),
+        "two": tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"]),
     }
     places["known sizes"] = places["two"]
 

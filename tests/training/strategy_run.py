@@ -63,11 +63,13 @@ def main(name: str, replicas: int, *dropouts: str) -> None:
     tf.config.set_logical_device_configuration(
         cpus[0], [tf.config.LogicalDeviceConfiguration()] * replicas
     )
-    devices = [f"/cpu:{i}" for i in range(replicas)] if name == "mirrored" else None
     if worker := os.environ.get("WORKER"):
         tf.config.experimental_connect_to_host(worker)
-        devices = ["/job:worker/replica:0/task:0/device:CPU:0"]
-    strategy = strategy_by_name(name, devices=devices)
+        strategy = tf.distribute.OneDeviceStrategy("/job:worker/replica:0/task:0/device:CPU:0")
+    elif name == "mirrored":
+        strategy = tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(replicas)])
+    else:
+        strategy = strategy_by_name(name)
     for dropout in dropouts:
         result = trained(strategy, Path(name, dropout), float(dropout))
         sys.stdout.write(json.dumps(result) + "\n")

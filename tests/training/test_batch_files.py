@@ -64,9 +64,7 @@ def _short_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_files, "_STEPS_A_FILE", 4)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"distinct": ("text",)}, {"group_size": 4}, {"buckets": (2, 8, 16)}]
-)
+@pytest.mark.parametrize("options", [{}, {"group_size": 4}, {"buckets": (2, 8, 16)}])
 def test_files_hold_the_batches_of_the_arrays_for_any_number_of_workers(
     tmp_path: Path, options: dict
 ) -> None:

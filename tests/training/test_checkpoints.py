@@ -34,22 +34,22 @@ def variables_of(value: float) -> dict[str, list[keras.Variable]]:
     }
 
 
-def checkpoints_of(folder: Path, value: float = 0.0, **options: int) -> Checkpoints:
+def checkpoints_of(folder: Path, value: float = 0.0, **options: bool) -> Checkpoints:
     return Checkpoints(folder, variables_of(value), **options)
 
 
 def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
-    checkpoints = checkpoints_of(tmp_path / "run", keep=2)
+    checkpoints = checkpoints_of(tmp_path / "run")
     for step in (1, 2, 3, 4):
         checkpoints.save(step, {"step": step}, also_keep=1)
-    assert checkpoints.steps() == [1, 3, 4]
-    assert checkpoints.state(3, dict[str, int]) == {"step": 3}
-    (tmp_path / "run" / "checkpoint-000000003" / "state.json").write_text("{")
+    assert checkpoints.steps() == [1, 4]
+    assert checkpoints.state(4, dict[str, int]) == {"step": 4}
+    (tmp_path / "run" / "checkpoint-000000004" / "state.json").write_text("{")
     with pytest.raises(
         ValueError,
         match=r"state.json: \$: expected .*Remove .*: the run continues from an earlier one",
     ):
-        checkpoints.state(3, dict[str, int])
+        checkpoints.state(4, dict[str, int])
 
 
 def test_values_come_back_whole_or_by_group(tmp_path: Path) -> None:
@@ -82,11 +82,6 @@ def test_a_worker_that_does_not_write_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_at_least_is_kept(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="at least one checkpoint. Received: 0"):
-        checkpoints_of(tmp_path, keep=0)
-
-
 def test_a_removal_that_is_killed_leaves_no_half_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,7 +89,7 @@ def test_a_removal_that_is_killed_leaves_no_half_checkpoint(
         (path / "state.json").unlink()
         raise KeyboardInterrupt
 
-    checkpoints = checkpoints_of(tmp_path, keep=1)
+    checkpoints = checkpoints_of(tmp_path)
     checkpoints.save(1, {})
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("use_st5.training.checkpoints.shutil.rmtree", killed)
@@ -109,18 +104,6 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
     checkpoints.save(3, {})
     with pytest.raises(FileNotFoundError, match=r"step 4 in .* of steps: \[3\]"):
         checkpoints.restore(4)
-
-
-def test_a_checkpoint_of_version_0_1_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    checkpoints = checkpoints_of(tmp_path)
-    checkpoints.save(3, {})
-    path = tmp_path / "checkpoint-000000003"
-    (path / "values.safetensors").rename(path / "values.index")
-    for read in (checkpoints.restore, lambda step: checkpoints.state(step, dict[str, int])):
-        with pytest.raises(
-            ValueError, match=r"in TensorFlow's format.*with use_st5 0\.1, or start"
-        ):
-            read(3)
 
 
 def test_a_missing_array_is_named(tmp_path: Path) -> None:
@@ -225,7 +208,7 @@ def test_a_run_of_adapters_is_kept_without_its_base_and_resumed_exactly(tmp_path
     for a, b in zip(whole.encoder.variables, rest.encoder.variables, strict=True):
         np.testing.assert_array_equal(a.numpy(), b.numpy())
     base = sum(4 * np.prod(v.shape) for v in frozen_weights(whole.encoder))
-    (checkpoint, _) = sorted(tmp_path.iterdir())
+    (checkpoint,) = tmp_path.iterdir()
     assert sum(path.stat().st_size for path in checkpoint.iterdir()) < 0.1 * base
     with pytest.raises(ValueError, match=r"\n  frozen: the checkpoint has .*, this run "):
         adapted(tmp_path, base=7).run(8)

@@ -237,8 +237,7 @@ def test_a_run_whose_model_is_gone_or_another_is_not_done(
     write_result(work, result_for(target))
     target.unlink()
     assert result_of(work, target) is None
-    with pytest.raises(FileNotFoundError, match="found none"):
-        model_hash(target)
+    assert model_hash(target) is None
     target.symlink_to(Path(toy_use_transformer.folders["float32"]), target_is_directory=True)
     assert result_of(work, target) is None
 

@@ -95,7 +95,7 @@ def test_one_device_mirrored_and_two_workers_give_the_same_losses(
 
 
 def test_one_device_is_the_chief_and_trains() -> None:
-    strategy = strategy_by_name("one", devices=["/cpu:0"])
+    strategy = strategy_by_name("one")
     assert is_chief(strategy)
     with strategy.scope():
         encoder = toy.ToyEncoder()
@@ -144,8 +144,6 @@ def test_what_was_made_outside_the_scope_is_named(outside: str) -> None:
     ("arguments", "message"),
     [
         ({"name": "cluster"}, "Unknown strategy: 'cluster'. Expected one of"),
-        ({"name": "one", "devices": ["/cpu:0", "/cpu:1"]}, "Expected one device"),
-        ({"name": "tpu", "devices": ["/cpu:0"]}, "finds its devices itself"),
         ({"name": "mirrored", "tpu": "local"}, "does not run on a TPU"),
     ],
 )
@@ -155,13 +153,13 @@ def test_impossible_strategies_are_refused(arguments: dict, message: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("config", "message"),
+    "config",
     [
-        ("", "needs the environment variable TF_CONFIG on every machine"),
-        ("{", "Expected TF_CONFIG to be like"),
-        ('{"cluster": {}}', "Expected TF_CONFIG to be like"),
+        "",
+        "{",
+        '{"cluster": {}}',
         *(
-            (json.dumps(config), "Expected TF_CONFIG to be like .* Received: ")
+            json.dumps(config)
             for config in (
                 None,
                 [CLUSTER],
@@ -175,18 +173,17 @@ def test_impossible_strategies_are_refused(arguments: dict, message: str) -> Non
                 ),
             )
         ),
-        (
-            json.dumps({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}),
-            "index from 0 to 1. Received: 2",
+        *(
+            json.dumps({"cluster": CLUSTER, "task": {"type": "worker", "index": index}})
+            for index in (-1, 2)
         ),
     ],
 )
-def test_a_wrong_tf_config_is_explained(
-    monkeypatch: pytest.MonkeyPatch, config: str, message: str
-) -> None:
+def test_a_wrong_tf_config_is_explained(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
     monkeypatch.setenv("TF_CONFIG", config)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="TF_CONFIG on every machine, .* for example") as refused:
         strategy_by_name("multi_worker")
+    assert str(refused.value).endswith(f"Received: {config!r}")
 
 
 @pytest.mark.process

@@ -15,8 +15,7 @@ from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.inference import inference
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-from use_st5.training import trainer as trainer_module
-from use_st5.training import trans_encoder
+from use_st5.training import tensorflow_loop, trans_encoder
 from use_st5.training.array_data import ArrayData
 from use_st5.training.history import History
 from use_st5.training.pair_scores import PairIds, scores
@@ -239,7 +238,7 @@ def test_a_look_at_the_end_of_each_epoch(
 ) -> None:
     asked: dict[str, list[int]] = {}
 
-    class TensorFlowLoop:
+    class NoLoop:
         """Says at which further steps it was to evaluate."""
 
         def __init__(self, _model: Any, tasks: Any, *_rest: Any, **options: Any) -> None:
@@ -251,7 +250,7 @@ def test_a_look_at_the_end_of_each_epoch(
         def restore_best(self) -> None:
             """Nothing was trained."""
 
-    monkeypatch.setattr(trainer_module, "backend_loop", TensorFlowLoop)
+    monkeypatch.setattr(tensorflow_loop, "TensorFlowLoop", NoLoop)
     parts = {
         name: dataclasses.replace(getattr(SMALL, name), **changes) for name in ("to_cross", "to_bi")
     }
@@ -262,13 +261,13 @@ def test_a_look_at_the_end_of_each_epoch(
 
 def test_batches_are_of_like_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[ArrayData] = []
-    real = trainer_module.backend_loop
+    real = tensorflow_loop.TensorFlowLoop
 
     def trainer(model: Any, tasks: Any, *rest: Any, **options: Any) -> Any:
         given.append(tasks[0].data)
         return real(model, tasks, *rest, **options)
 
-    monkeypatch.setattr(trainer_module, "backend_loop", trainer)
+    monkeypatch.setattr(tensorflow_loop, "TensorFlowLoop", trainer)
     train_trans_encoder(
         [student()], SCORES, tmp_path, settings=dataclasses.replace(SMALL, cycles=1), **OPTIONS
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from use_st5.training.tasks import INFERENCE, LABELS, PAIRS, SCORED_PAIRS, TEXTS
-from use_st5.training.validation import ValidationSet, measure, ridge_classes
+from use_st5.training.validation import ValidationSet, main_score, ridge_classes, scores_of
 
 ANGLES = {"a": 0.0, "b": 0.1, "c": 0.3, "d": 1.0, "e": 2.0}
 
@@ -113,11 +113,12 @@ def test_labels_that_the_vectors_tell_apart(kind: object) -> None:
 def test_several_sets_count_alike() -> None:
     rows = [{"anchor": "a", "positive": "b"}, {"anchor": "e", "positive": "d"}]
     one, two = ValidationSet("one", PAIRS, rows), ValidationSet("two", PAIRS, rows[:1])
-    scores, monitor = measure([one, two])
-    found = scores(encode)
-    assert monitor == "mean"
+    found = scores_of([one, two], encode)
+    assert main_score([one, two]) == "mean"
     assert found["mean"] == pytest.approx((found["one_mrr"] + found["two_mrr"]) / 2)
-    assert measure([one])[1] == "mrr"
+    assert main_score([one]) == "mrr"
+    assert scores_of([one], encode) == one.scores(encode)
+    assert scores_of([], encode) == {}
 
 
 def test_the_benchmarks_tables_read_records_with_the_older_name() -> None:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from use_st5.training.arguments import TrainingArguments as TrainingArguments
     from use_st5.training.array_data import ArrayData as ArrayData
     from use_st5.training.classifier import Classifier as Classifier
-    from use_st5.training.distinct_batches import DistinctBatches as DistinctBatches
     from use_st5.training.history import History as History
     from use_st5.training.optimizers import adam_with_cosine as adam_with_cosine
     from use_st5.training.optimizers import adamw as adamw

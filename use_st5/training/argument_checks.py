@@ -57,14 +57,7 @@ _OTHER_NAMES = {
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
-    """Refuses arguments of `train` of wrong types.
-
-    Args:
-        given: All but the settings, by name.
-
-    Raises:
-        TypeError: One is of another type than it can be.
-    """
+    """Refuses arguments of `train` (all but the settings, by name) of a wrong type."""
     # It needs TensorFlow, and training under JAX does not.
     from use_st5.trainable_encoder import TrainableEncoder
 
@@ -100,13 +93,8 @@ def check_arguments(given: Mapping[str, Any]) -> None:
 def checked_arguments(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with Python's own numbers, as a record keeps them.
 
-    Args:
-        given: Values by name.
-        kinds: Each setting's type, as `typing.get_type_hints` gives it.
-
-    Raises:
-        TypeError: A value is of another type.
-        ValueError: There is no such argument.
+    `kinds` has each setting's type, as `typing.get_type_hints` gives it. A value of another type is
+    a TypeError, an unknown argument a ValueError.
     """
     if unknown := sorted(set(given) - set(kinds)):
         meant = [f"{name}: {_OTHER_NAMES[name]}" for name in unknown if name in _OTHER_NAMES]

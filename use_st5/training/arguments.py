@@ -350,13 +350,9 @@ def completed(
 ) -> FileArguments:
     """The arguments with the usual learning rate and frozen parts where the user states none.
 
-    Args:
-        arguments: What the user states.
-        family: Of the encoder, if it is known.
-        tasks: What it learns: of several tasks the smallest of their learning rates is taken, since
-            a learning rate that is too high for one of them makes the encoder forget.
-        fresh: Whether the encoder starts with initial weights.
-        from_teacher: Whether it learns a teacher's vectors, which needs all of its parts.
+    Of several tasks the smallest of their learning rates is taken, since a learning rate that is
+    too high for one of them makes the encoder forget. `fresh`: the encoder starts with initial
+    weights. `from_teacher`: it learns a teacher's vectors, which needs all of its parts.
     """
     given = {
         "lora": arguments.lora_rank is not None,

@@ -9,21 +9,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from use_st5.training.distinct_batches import DistinctBatches, row_keys
-
 _MEASURED_AT_ONCE = 2**16
 
 
 def check_shared(batch_size: int, task: str = "", /, **parts: int) -> None:
-    """Checks that batches can be divided into equal parts.
+    """Refuses a batch size, of a task if named, that cannot be divided into equal parts.
 
-    Args:
-        batch_size: Examples of a batch.
-        task: The name of the task that has it.
-        **parts: How many there are of each kind, such as `replicas=2`.
-
-    Raises:
-        ValueError: They cannot.
+    `parts` has how many there are of each kind, such as `replicas=2`.
     """
     if min(parts.values()) < 1 or batch_size % math.prod(parts.values()):
         shown = " x ".join(f"{number} {kind}" for kind, number in parts.items())
@@ -36,13 +28,7 @@ def check_shared(batch_size: int, task: str = "", /, **parts: int) -> None:
 def fitting_batch_size(wanted: int, rows: int, **parts: int) -> int:
     """The examples of a step: so many as are wanted, or as a small data set can fill.
 
-    Args:
-        wanted: Examples of a batch.
-        rows: Examples that there are.
-        **parts: As in `check_shared`.
-
-    Raises:
-        ValueError: The wanted number cannot be cut, or there are too few rows.
+    The parts are those of `check_shared`; fewer rows than parts are a ValueError.
     """
     check_shared(wanted, **parts)
     equal = math.prod(parts.values())
@@ -65,9 +51,6 @@ class ArrayData:
 
     Args:
         arrays: `[examples, …]` arrays by feature name, numeric, all of one length.
-        distinct: Names of id arrays `[examples, length]` of which no batch shall hold two equal
-            rows: in a batch of pairs an equal text is a false negative. Batches are then arranged
-            anew for each epoch (see `DistinctBatches`); it shows every example once if it can.
         group_size: The examples come in groups of so many, one after the other, and a group stays
             together: for losses that compare the examples of a batch.
         buckets: Widths of batches, ascending. A batch is then made of texts that are about as long
@@ -76,16 +59,14 @@ class ArrayData:
             makes a program for each width. The batches of all widths come mixed.
 
     Raises:
-        ValueError: There is no array, an array is empty, of another length or not numeric,
-            `distinct` names something else than id arrays or comes with groups, the groups are
-            not all full, or the buckets hold not all texts or come with one of the others.
+        ValueError: There is no array, an array is empty, of another length or not numeric, the
+            groups are not all full, or the buckets hold not all texts or come with groups.
     """
 
     def __init__(
         self,
         arrays: Mapping[str, np.ndarray],
         *,
-        distinct: Sequence[str] = (),
         group_size: int = 1,
         buckets: Sequence[int] = (),
     ) -> None:
@@ -104,15 +85,12 @@ class ArrayData:
             )
         self.arrays = dict(arrays)
         self.size = next(iter(lengths.values()))
-        if group_size < 1 or self.size % group_size or (distinct and group_size > 1):
+        if group_size < 1 or self.size % group_size:
             raise ValueError(
-                f"Expected a group_size that divides {self.size} examples, without distinct. "
-                f"Received: group_size={group_size}, distinct={list(distinct)}"
+                f"Expected a group_size that divides {self.size} examples. Received: {group_size}"
             )
         self.group_size = group_size
-        self.distinct = tuple(distinct)
         self.buckets = tuple(buckets)
-        self._keys = [self._row_keys(name) for name in distinct]
         self._ids = [
             n for n, each in self.arrays.items() if each.ndim == 2 and each.dtype.kind == "i"
         ]
@@ -171,10 +149,10 @@ class ArrayData:
     def fingerprint(self, names: Sequence[str]) -> str:
         """SHA-256 of some of the arrays and of how batches are made: a second for a gigabyte."""
         digest = hashlib.sha256()
-        made = [list(self.distinct), self.group_size, list(self.buckets)]
+        made = [self.group_size, list(self.buckets)]
         kinds = {name: [self.arrays[name].dtype.str, self.arrays[name].shape] for name in names}
         digest.update(json.dumps([made, kinds]).encode())
-        for array in (self.arrays[name] for name in [*names, *self.distinct]):
+        for array in (self.arrays[name] for name in names):
             for start in range(0, self.size, _MEASURED_AT_ONCE):
                 digest.update(array[start : start + _MEASURED_AT_ONCE].tobytes())
         return digest.hexdigest()
@@ -185,18 +163,15 @@ class ArrayData:
         order = self._order(batch_size, seed, epoch)
         return order[batch * batch_size : (batch + 1) * batch_size]
 
-    def check_batch(self, batch_size: int, *, seed: int, step: int = 0, parts: int = 1) -> None:
+    def check_batch(self, batch_size: int, *, parts: int = 1) -> None:
         """Checks that batches of a size can be made.
 
         Args:
             batch_size: Examples of a batch.
-            seed: Of the shuffling.
-            step: A batch whose epoch is tried out.
             parts: Into how many equal parts each batch is to be cut.
 
         Raises:
-            ValueError: The batch is larger than the data or cannot be cut into equal parts, or
-                so many distinct examples were not found.
+            ValueError: The batch is larger than the data or cannot be cut into equal parts.
         """
         if not 0 < batch_size <= self.size:
             raise ValueError(
@@ -209,7 +184,6 @@ class ArrayData:
                 f"Expected a batch size that is a multiple of the groups' size, {self.group_size}. "
                 f"Received: {batch_size}"
             )
-        self._order(batch_size, seed, step // (self.size // batch_size))  # May raise.
 
     def _order(self, batch_size: int, seed: int, epoch: int) -> np.ndarray:
         """The examples of an epoch's batches, one after the other."""
@@ -221,8 +195,6 @@ class ArrayData:
             draw = np.random.default_rng([seed, epoch])
             groups = draw.permutation(groups)
             order = (groups[:, None] + np.arange(self.group_size, dtype=dtype)).ravel()
-            if self._keys:
-                order = DistinctBatches(order, self._keys, batch_size).arrange()
             if self._bucket_of is not None:
                 order = order[: self.size // batch_size * batch_size]
                 by_bucket = order[np.argsort(self._bucket_of[order], kind="stable")]
@@ -238,23 +210,11 @@ class ArrayData:
             for ids in (self.arrays[name][rows] for name in self._ids):
                 longest[rows] = np.maximum(longest[rows], row_lengths(ids))
         widths = list(self.buckets)
-        alone = not self.distinct and self.group_size == 1
-        if not alone or widths != sorted({*widths}) or widths[0] < 1 or longest.max() > widths[-1]:
+        grouped = self.group_size > 1
+        if grouped or widths != sorted({*widths}) or widths[0] < 1 or longest.max() > widths[-1]:
             raise ValueError(
                 f"Expected buckets of ascending widths that hold {longest.max()} ids, the longest "
-                "text, and neither distinct nor groups with them. Received: "
-                f"buckets={widths}, distinct={list(self.distinct)}, group_size={self.group_size}"
+                f"text, and no groups with them. Received: buckets={widths}, "
+                f"group_size={self.group_size}"
             )
         return np.searchsorted(widths, longest).astype(np.int16)
-
-    def _row_keys(self, name: str) -> np.ndarray:
-        array = self.arrays.get(name)
-        if array is None or array.ndim != 2 or array.dtype.kind not in "iu":
-            held = {
-                name: f"{array.dtype} {list(array.shape)}" for name, array in self.arrays.items()
-            }
-            raise ValueError(
-                f"Expected distinct to name arrays of ids [examples, length]. Received: {name!r}; "
-                f"the data holds {held}"
-            )
-        return row_keys(array)

@@ -33,9 +33,9 @@ class BatchFiles:
 
     Shard s of S holds of every micro-batch the s-th part, a record a step. R replicas, R a divisor
     of S, each read S / R of them, and so share the very batches of `ArrayData.batch`, whatever
-    their number. What the rows of a batch depend on gives the folder its name: files that are
-    there are those of this data and this seed, and are not written again. Any path of `tf.io.gfile`
-    will do, if all workers see it.
+    their number. What the rows of a batch depend on gives the folder its name: files that are there
+    are those of this data and this seed, and are not written again. Any path of `tf.io.gfile` will
+    do, if all workers see it.
 
     Args:
         folder: Of all batches of a run; each task has a folder in it.
@@ -46,10 +46,6 @@ class BatchFiles:
         seed: Of the shuffling.
         micro_batches: Into how many micro-batches a step cuts each batch.
         replicas: How many replicas will read.
-
-    Raises:
-        ValueError: The batch is larger than the data or cannot be cut into equal parts, or so many
-            distinct examples were not found.
     """
 
     def __init__(
@@ -64,7 +60,7 @@ class BatchFiles:
         micro_batches: int = 1,
         replicas: int = 1,
     ) -> None:
-        data.check_batch(batch_size, seed=seed, parts=replicas * micro_batches)
+        data.check_batch(batch_size, parts=replicas * micro_batches)
         self.data = data
         self.columns = sorted(columns)
         self.batch_size = batch_size
@@ -101,16 +97,8 @@ class BatchFiles:
     ) -> tf.data.Dataset:
         """The batches from step `start` to before step `end`, as `array_dataset` gives them.
 
-        The pipeline is made of TensorFlow's own operations and of file names, and runs anywhere.
-
-        Args:
-            start: The first step.
-            end: The one after the last.
-            replica_count: How many replicas share each batch.
-            replicas: Whose parts to give, one element after the other, in this order.
-
-        Returns:
-            Dicts of tensors `[batch_size / replica_count, …]`; to read past the end is an error.
+        The pipeline is made of TensorFlow's own operations and of file names, and runs anywhere. To
+        read past the end is an error.
         """
         each = self.shards // replica_count
         blocks = self._blocks(start, end)

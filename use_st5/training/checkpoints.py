@@ -51,15 +51,11 @@ class Checkpoints:
     another.
 
     Args:
-        folder: Where the checkpoints are; it may be remote (gs:// and the like), where one
-            counts from when its `state.json` is there.
+        folder: Where the checkpoints are; it may be remote (gs:// and the like). A remote
+            checkpoint is complete when its `state.json` exists.
         variables: The variables by group; restored by position in their list.
-        keep: How many of the newest to keep, at least 1.
         writes: Whether this process is the one whose checkpoint stays. Under a multi-worker
             strategy all must call `save`, because reading the variables may be a joint operation.
-
-    Raises:
-        ValueError: `keep` is below 1.
     """
 
     def __init__(
@@ -67,14 +63,10 @@ class Checkpoints:
         folder: str | os.PathLike[str],
         variables: Mapping[str, Sequence[keras.Variable]],
         *,
-        keep: int = 2,
         writes: bool = True,
     ) -> None:
-        if keep < 1:
-            raise ValueError(f"Expected to keep at least one checkpoint. Received: {keep}")
         self.folder = Path(folder)
         self._remote = remote_path(folder)
-        self.keep = keep
         self.writes = writes
         self._variables = {name: list(group) for name, group in variables.items()}
 
@@ -86,13 +78,7 @@ class Checkpoints:
         return sorted(int(match[1]) for match in matches)
 
     def save(self, step: int, state: dict[str, Any], *, also_keep: int | None = None) -> None:
-        """Writes the checkpoint of `step` and removes those that are no longer kept.
-
-        Args:
-            step: Its number.
-            state: JSON values to keep beside the variables.
-            also_keep: A step to keep beside the newest ones (the best).
-        """
+        """Writes a checkpoint with JSON values; of the others only `also_keep` (the best) stays."""
         arrays = {name: _array(each) for name, each in self._named(self._variables).items()}
         if not self.writes:
             return
@@ -108,10 +94,9 @@ class Checkpoints:
 
         Raises:
             FileNotFoundError: There are none.
-            ValueError: They are damaged, or the checkpoint is of an older version.
+            ValueError: They are damaged.
         """
         path = self._path(step)
-        self._check_format(path)
         remedy = f"Remove {as_written(path)}: {_WITHOUT}"
         return read_record(path / _STATE, kind, remedy=remedy, limit=_LIMIT, not_finite=True)
 
@@ -124,8 +109,7 @@ class Checkpoints:
 
         Raises:
             FileNotFoundError: There is no such checkpoint.
-            ValueError: It is damaged or of an older version, its variables are others, or one of
-                them holds NaN or infinity.
+            ValueError: It is damaged, has other variables, or holds NaN or infinity.
         """
         if step not in self.steps():
             raise FileNotFoundError(
@@ -133,7 +117,6 @@ class Checkpoints:
                 f"Found checkpoints of steps: {self.steps()}"
             )
         path = self._path(step)
-        self._check_format(path)
         names = self._variables if groups is None else groups
         wanted = self._named({name: self._variables[name] for name in names})
         with open_local(path) as folder:
@@ -165,30 +148,18 @@ class Checkpoints:
             for position, variable in enumerate(group)
         }
 
-    @staticmethod
-    def _check_format(path: Path) -> None:
-        names = names_in(path)
-        if "values.index" in names and _VALUES not in names:
-            raise ValueError(
-                f"{as_written(path)}: expected {_VALUES}, found a checkpoint in TensorFlow's "
-                "format, which use_st5 0.1 wrote. Finish that run with use_st5 0.1, or start again "
-                "in another folder."
-            )
-
     def _path(self, step: int) -> Path:
         return self.folder / f"checkpoint-{step:09d}"
 
     def _remove_old(self, also_keep: int | None) -> None:
+        old = [self._path(step) for step in self.steps()[:-1] if step != also_keep]
         if self._remote:
-            for step in self.steps()[: -self.keep]:
-                if step != also_keep:
-                    remove(f"{self._remote}/{self._path(step).name}")
+            for path in old:
+                remove(f"{self._remote}/{path.name}")
             return
-        for step in self.steps()[: -self.keep]:
-            if step != also_keep:
-                # A removal that is killed in the middle must not look like a checkpoint.
-                path = self._path(step)
-                path.rename(path.with_name(f".{path.name}.{secrets.token_hex(6)}"))
+        for path in old:
+            # A removal that is killed in the middle must not look like a checkpoint.
+            path.rename(path.with_name(f".{path.name}.{secrets.token_hex(6)}"))
         for path in self.folder.iterdir():
             if _LEFTOVER.fullmatch(path.name):
                 shutil.rmtree(path)

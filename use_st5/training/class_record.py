@@ -29,13 +29,8 @@ class ClassRecord(msgspec.Struct):
 def record_text(labels: Sequence[str], accuracy: Mapping[str, float], *, where: str) -> str:
     """The file's text, which can be read again.
 
-    Args:
-        labels: As `ClassRecord`.
-        accuracy: As `ClassRecord`.
-        where: What the error begins with: the file, or the one with the labels.
-
-    Raises:
-        ValueError: It would be too large, or a label is no text that JSON holds.
+    A ValueError, which begins with `where`, says that it would be too large, or that a label is no
+    text that JSON holds.
     """
     remedy = "Shorten the labels, or name the right column with --column."
     content = {"labels": [*labels], "accuracy": dict(accuracy)}

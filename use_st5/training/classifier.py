@@ -127,11 +127,7 @@ class Classifier:
 
     @cached_property
     def _head(self) -> keras.Sequential:
-        """From vectors to probabilities.
-
-        Raises:
-            ValueError: The file fits another encoder, is damaged, or holds NaN or infinity.
-        """
+        """From vectors to probabilities; a file that does not fit is a ValueError."""
         head = _new_head(self.encoder.dimension, len(self.labels))
         with open_local(self.path) as local:
             try:
@@ -158,20 +154,9 @@ def write_classifiers(
 ) -> list[Classifier]:
     """Fits and writes a classifier for each file of texts and labels.
 
-    The head that learnt with the encoder belongs to its last step, and what is exported is the
-    best one. So a head is fitted anew, to the vectors of the exported encoder, which stays as it
-    is.
-
-    Args:
-        stats: The training files.
-        sets: The rows that validate, which say how good it is where none test.
-        tests: The rows that test.
-        encoder: The folder of the exported encoder.
-        work: Where classifiers go.
-        seed: Of the head's initial weights.
-
-    Returns:
-        One for each source with labels.
+    The head that learnt with the encoder belongs to its last step, and what is exported is the best
+    one. So a head is fitted anew, to the vectors of the exported encoder (the folder `encoder`),
+    which stays as it is. The rows that test say how good it is, or else those that validate.
     """
     labelled = [found for found in stats if found.source.kind.is_a(LABELS)]
     written = []

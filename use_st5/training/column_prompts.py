@@ -13,13 +13,7 @@ Prompts = str | Mapping[str, str]
 
 
 def prompts_by_key(given: Prompts, kind: TaskSpec, columns: Mapping[str, str]) -> dict[str, str]:
-    """The prompt of each text of a row, by its key.
-
-    Args:
-        given: One prompt for all texts, or prompts by key or by the file's own name of the column.
-        kind: The task of the file.
-        columns: Key → name of the column.
-    """
+    """The prompt of each text of a row, by key; given by key or by the file's own column name."""
     keys = [key for key in kind.texts if key in columns]
     if isinstance(given, str):
         found = dict.fromkeys(keys, given)
@@ -29,11 +23,7 @@ def prompts_by_key(given: Prompts, kind: TaskSpec, columns: Mapping[str, str]) -
 
 
 def check_prompts(given: Prompts, sources: Sequence[Source]) -> None:
-    """Refuses prompts of columns that no file has.
-
-    Raises:
-        ValueError: There are some.
-    """
+    """Refuses prompts of columns that no file has."""
     known = dict.fromkeys(
         name
         for source in sources
@@ -49,12 +39,7 @@ def check_prompts(given: Prompts, sources: Sequence[Source]) -> None:
 
 
 def with_prompts(row: Mapping[str, Any], prompts: Mapping[str, str]) -> dict[str, Any]:
-    """A row whose texts have their prompts in front.
-
-    Args:
-        row: Values by key.
-        prompts: Prompts by key; a row need not have all of these.
-    """
+    """A row whose texts have their prompts in front; it need not have all keys of the prompts."""
     return {**row, **{key: text + row[key] for key, text in prompts.items() if key in row}}
 
 

@@ -78,9 +78,7 @@ class DatasetStats:
     def lines(self, limit: int, *, longer: bool = False) -> Iterator[str]:
         """The log lines: the statistics, and the texts that the encoder cuts.
 
-        Args:
-            limit: Tokens of a text that are read in training.
-            longer: Whether the encoder could read more.
+        `limit` is the number of tokens that training reads; `longer`: the encoder could read more.
         """
         kind, report = self.source.kind, self.source.report
         found = ", ".join(
@@ -140,13 +138,8 @@ def dataset_stats(
 ) -> DatasetStats:
     """Reads a source, and computes its statistics.
 
-    Args:
-        source: What to read.
-        tokenizer: Counts the tokens.
-        scores: The lowest and the highest score that there can be; None: as the rows suggest.
-
-    Raises:
-        ValueError: There is no usable row, or its labels or scores say nothing.
+    `scores` is the range that scores can have; None: as the rows suggest. A ValueError says that
+    there is no usable row, or that its labels or scores say nothing.
     """
     kind, table = source.kind, source.table
     repeated, conflicting, classes, (lowest, highest) = checked_rows(source)
@@ -167,14 +160,11 @@ def dataset_stats(
 
 
 def checked_rows(source: Source) -> tuple[int, int, Counter[str], tuple[float, float]]:
-    """The counts of a source's rows, without those of its tokens.
+    """The counts of a source's rows, without those of its tokens, which take long.
 
     Returns:
         The repeated rows, those of them with another label or score, the rows of each label, and
         the lowest and the highest score.
-
-    Raises:
-        ValueError: There is no usable row, or its labels or scores say nothing.
     """
     kind, table = source.kind, source.table
     if not table.num_rows:
@@ -215,8 +205,7 @@ def _with_prompt(texts: pa.ChunkedArray, prompt: str) -> pa.ChunkedArray:
 def _repeated(source: Source) -> tuple[int, int]:
     """How many rows have the texts of an earlier row, and how many of these another label or score.
 
-    Raises:
-        ValueError: Most rows have another one.
+    If most have another one, it is a ValueError.
     """
     _, first, group = np.unique(
         combined([*source.hashes.values()]), return_index=True, return_inverse=True

@@ -63,12 +63,7 @@ def array_data(
 def in_buckets(
     arrays: Mapping[str, np.ndarray], columns: Mapping[str, PreparedColumn]
 ) -> ArrayData:
-    """Arrays whose batches hold texts of like lengths, up to the widest array of ids.
-
-    Args:
-        arrays: Feature of the loss → its array.
-        columns: Feature of the loss → how its array was made.
-    """
+    """Arrays by feature whose batches hold texts of like lengths, up to the widest of ids."""
     if any(column.kind == "token_ids" for column in columns.values()):
         return ArrayData(arrays)  # A decoder reads rows of one width.
     widest = max(each.shape[1] for each in arrays.values() if _holds_ids(each))
@@ -78,17 +73,7 @@ def in_buckets(
 def feature_columns(
     loss: TaskLoss, names: Collection[str], max_length: int, *, name: str
 ) -> dict[str, PreparedColumn]:
-    """Feature of a loss → the column that it is made of.
-
-    Args:
-        loss: The loss.
-        names: Of the columns that there are.
-        max_length: Tokens of a text.
-        name: Of the data set, for messages.
-
-    Raises:
-        ValueError: A column is missing.
-    """
+    """Feature of a loss → the column that it is made of; ValueError if one is missing."""
     keys = _keys([feature.name for feature in loss.features], names)
     if keys is None:
         wanted = ", ".join(feature.name for feature in loss.features)

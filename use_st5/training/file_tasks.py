@@ -58,12 +58,7 @@ class FileTask:
     stats: DatasetStats | None = None
 
     def prepared(self, encoder: TrainableEncoder, folder: Path) -> ArrayData:
-        """The rows as arrays, in a folder of the task; what is there is opened.
-
-        Args:
-            encoder: Its tokenizer makes ids of the texts.
-            folder: The folder of all tasks.
-        """
+        """The rows as arrays, in a folder of the task inside `folder`; what is there is opened."""
         rows = watched(self.rows(), f"Preparing {self.name}", None, transient=True)
         arrays = prepare(rows, self.columns, encoder.tokenizer, folder / self.name, reuse=True)
         return in_buckets(arrays, self.columns)
@@ -79,19 +74,10 @@ def file_task(
     weight: float | None,
     scorer: CrossEncoder | None = None,
 ) -> FileTask:
-    """The task of one file.
+    """The task of one file; `sets` are rows that do not train.
 
-    Args:
-        found: The file.
-        sets: The rows that do not train.
-        encoder: The encoder to train.
-        arguments: How to train.
-        name: Of the task.
-        weight: As in `FileTask`.
-        scorer: Scores pairs that have no score.
-
-    Raises:
-        ValueError: The loss does not take an argument, or the scores of the file.
+    `scorer` scores pairs that have no score. A ValueError says that the loss does not take an
+    argument, or the scores of the file.
     """
     _check_scores(found, arguments)
     spec = found.source.kind
@@ -129,19 +115,10 @@ def teacher_task(
     name: str,
     weight: float,
 ) -> FileTask:
-    """The vectors that a teacher gives to the training texts, as a task.
+    """The vectors that a teacher gives to the training texts, before the first step, as a task.
 
-    Args:
-        teacher: Gives the vectors, before the first step; the encoder: its similarities are kept.
-        encoder: The encoder to train.
-        stats: The files; of a file of vectors the texts that have one are taken.
-        sets: The rows that do not train.
-        arguments: How to train.
-        name: Of the task.
-        weight: As in `FileTask`.
-
-    Raises:
-        ValueError: No text has a vector in the file.
+    If the teacher is the encoder itself, its similarities are kept. Of a file of vectors the texts
+    that have one are taken; none at all is a ValueError. `sets` are rows that do not train.
     """
     # Another teacher has prompts of its own, if any.
     same = teacher is encoder
@@ -171,11 +148,7 @@ def teacher_task(
 
 
 def check_loss_arguments(stats: Sequence[DatasetStats], arguments: FileArguments) -> None:
-    """Refuses an argument that no task's loss takes.
-
-    Raises:
-        ValueError: There is one.
-    """
+    """Refuses an argument that no task's loss takes."""
     if isinstance(arguments.loss, TaskLoss):
         return
     known = {name for found in stats for name in argument_names(found.source.kind.loss)}
@@ -204,11 +177,7 @@ def _made_loss(
 
 
 def _check_scores(found: DatasetStats, arguments: FileArguments) -> None:
-    """Refuses scores below 0 where a loss takes none.
-
-    Raises:
-        ValueError: There are some.
-    """
+    """Refuses scores below 0 where a loss takes none."""
     if isinstance(arguments.loss, TaskLoss):
         return
     if found.scores is None or found.scores.target(found.lowest) >= 0:

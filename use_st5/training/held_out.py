@@ -28,13 +28,9 @@ _FITTED = 2000
 def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row], list[Row]]:
     """The rows that are held out where no file is given: by their first texts.
 
-    Args:
-        found: The source.
-        tested: Whether a part of them shall test.
-
     Returns:
-        Rows that validate, and rows that test; none of these where the rows are few. No text that
-        begins a row of one part begins one of the other, or one that trains.
+        Rows that validate, and rows that test; none of these where the rows are few, or not
+        `tested`. No text that begins a row of one part begins one of the other, or one that trains.
 
     Raises:
         ValueError: There are too few.
@@ -63,13 +59,7 @@ def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row
 
 
 def _groups(found: DatasetStats, wanted: int, groups: np.ndarray) -> list[list[Row]]:
-    """Whole groups of rows, about as many as are wanted, chosen by the hashes of the groups.
-
-    Args:
-        found: The source.
-        wanted: How many rows.
-        groups: The hash of each row's group, int `[rows]`.
-    """
+    """Whole groups of about so many rows, chosen by the hash of each row's group, int `[rows]`."""
     keys, counts = np.unique(groups, return_counts=True)
     chosen: list[int] = []
     count = 0
@@ -101,11 +91,7 @@ def validation_set(
 ) -> ValidationSet:
     """Rows of a source as what measures; of labels with rows that a classifier learns from.
 
-    Args:
-        found: The source.
-        rows: What measures.
-        name: Of the set.
-        others: Further rows that do not train.
+    `others` are further rows that do not train.
     """
     kind = found.source.kind
     examples: list[Row] = []

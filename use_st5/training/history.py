@@ -63,7 +63,10 @@ class History:
         return True
 
     def has_waited(self, patience: int | None) -> bool:
-        """Whether so many evaluations in a row brought nothing better; never where it is None."""
+        """Whether the last `patience` evaluations brought no better score.
+
+        False if `patience` is None.
+        """
         best = -1 if self.best_step is None else self.best_step
         later = [each for each in self.evaluations if each["step"] > best]
         return patience is not None and len(later) >= patience

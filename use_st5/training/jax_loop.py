@@ -15,7 +15,7 @@ from use_st5.losses.task_loss import LOCAL, encode_together
 from use_st5.training.array_data import check_shared
 from use_st5.training.checkpoints import changing_variables, frozen_weights
 from use_st5.training.sharding import parts_of_batch, placed
-from use_st5.training.task import Task, shuffling_seed
+from use_st5.training.task import Task, micro_batches, shuffling_seed
 from use_st5.training.training_loop import Metrics, TrainingLoop
 
 if TYPE_CHECKING:
@@ -25,25 +25,16 @@ if TYPE_CHECKING:
 
 Batch = dict[str, Any]
 Values = list["jax.Array"]
-Mapping = list[tuple[keras.Variable, Any]]
+VariableValues = list[tuple[keras.Variable, Any]]
 
 
 class JaxLoop(TrainingLoop):
-    """Trains one encoder on several tasks under JAX.
+    """Trains one encoder on several tasks under JAX; the arguments are those of `TrainingLoop`.
 
     It runs on JAX's first device, or on those of the `keras.distribution` that is set, which
     `use_st5.training.sharded` makes: then the weights lie there as that says, and each batch is cut
     along its rows. Given the same initial weights it makes the steps of `TensorFlowLoop`, but for
     dropout, which draws other numbers. TensorFlow need not be installed.
-
-    Args:
-        encoder: As in `TrainingLoop`.
-        tasks: As in `TrainingLoop`.
-        optimizer: As in `TrainingLoop`.
-        **options: Those of `TrainingLoop`.
-
-    Raises:
-        ValueError: What `TrainingLoop` raises, or Keras's backend is not JAX.
     """
 
     def __init__(
@@ -81,7 +72,7 @@ class JaxLoop(TrainingLoop):
         super()._check(tasks)
         for task in tasks:
             check_shared(task.batch_size, task.name, devices=parts_of_batch())
-            task.data.check_batch(task.batch_size, seed=shuffling_seed(task.name, seed=self.seed))
+            task.data.check_batch(task.batch_size)
 
 
 class JaxStep:
@@ -89,18 +80,8 @@ class JaxStep:
 
     The step is a function of the values of all variables. Those that change are given away to it
     (donated), so that the device holds one copy of them; in between steps the variables hold them.
-
-    Args:
-        encoder: The model that all tasks train.
-        task: The task; its head is built.
-        optimizer: Built on the variables of the encoder and of all heads.
-        trainable: Those variables.
-        gradient_accumulation_steps: Micro-batches whose mean gradient makes one update.
-        gradient_cache: Pieces in which the texts of a micro-batch are encoded; more than one asks
-            for a `VectorLoss`.
-
-    Raises:
-        ImportError: JAX is not installed.
+    `trainable` are the variables that the optimizer is built on: those of the encoder and of all
+    heads.
     """
 
     def __init__(
@@ -133,11 +114,7 @@ class JaxStep:
         self._compiled: Any = None
 
     def __call__(self, batches: Iterable[dict[str, np.ndarray]]) -> dict[str, float]:
-        """Makes an update with each batch.
-
-        Returns:
-            Mean of the loss and of each metric over the batches.
-        """
+        """Makes an update with each batch; the mean of the loss and of each metric over them."""
         values = [variable.value for variable in self._changing]
         frozen = [variable.value for variable in self._frozen]
         if self._compiled is None:
@@ -167,7 +144,7 @@ class JaxStep:
         rest = list(zip(self._frozen, frozen, strict=True))
         total: Any = 0.0
         sums: Any = None
-        for part in _split(batch, self.gradient_accumulation_steps):
+        for part in micro_batches(batch, self.gradient_accumulation_steps):
             current = list(zip(self._changing, values, strict=True)) + rest
             trained = _values_of(self._trained, current)
             differentiate = self._jax.value_and_grad(self._loss_of, has_aux=True)
@@ -177,7 +154,7 @@ class JaxStep:
         return self._updated(values, sums), total / self.gradient_accumulation_steps
 
     def _loss_of(
-        self, trained: Values, current: Mapping, batch: Batch
+        self, trained: Values, current: VariableValues, batch: Batch
     ) -> tuple[jax.Array, tuple[jax.Array, Values]]:
         """A micro-batch's loss; beside it loss and metrics `[names]`, the values after it."""
         current = [*current, *zip(self._trained, trained, strict=True)]
@@ -192,7 +169,9 @@ class JaxStep:
         after = scope.values_of(self._changing)
         return loss, (ops.stop_gradient(numbers), after)
 
-    def _encode_in_pieces(self, current: Mapping, batch: Batch) -> tuple[list[jax.Array], Mapping]:
+    def _encode_in_pieces(
+        self, current: VariableValues, batch: Batch
+    ) -> tuple[list[jax.Array], VariableValues]:
         """The vectors of the batch's texts, and the state that the last piece leaves behind.
 
         GradCache (Gao et al. 2021, section 3), as `PiecewiseEncoder`: a piece's activations are
@@ -230,14 +209,9 @@ class JaxStep:
 
 
 class _Reading(keras.StatelessScope):
-    """A stateless scope that notes which variables are read in it.
+    """A stateless scope of these values that notes the ids of the variables that are read in it."""
 
-    Args:
-        mapping: Variables and their values.
-        read: Where to note their ids.
-    """
-
-    def __init__(self, mapping: Mapping, read: set[int]) -> None:
+    def __init__(self, mapping: VariableValues, read: set[int]) -> None:
         super().__init__(mapping)
         self._read = read
 
@@ -251,12 +225,6 @@ class _Reading(keras.StatelessScope):
         return [super(_Reading, self).get_current_value(variable) for variable in variables]
 
 
-def _values_of(variables: list[keras.Variable], current: Mapping) -> Values:
+def _values_of(variables: list[keras.Variable], current: VariableValues) -> Values:
     values = {id(variable): value for variable, value in current}
     return [values[id(variable)] for variable in variables]
-
-
-def _split(batch: Batch, parts: int) -> list[Batch]:
-    """Cuts `[rows, …]` arrays into `parts` micro-batches of equal size, in order."""
-    columns = {name: ops.split(array, parts) for name, array in batch.items()}
-    return [{name: columns[name][part] for name in batch} for part in range(parts)]

@@ -39,14 +39,7 @@ def probe_weights(
 
     Heads with random weights make the encoder forget what it knows of other tasks: "linear probing
     then fine-tuning" of Kumar et al. 2022 (arXiv 2202.10054, section 3.4). docs/own_data_results.md
-    compares both.
-
-    Args:
-        make_loss: Makes the loss, of labels, of inference, or a Matryoshka loss around one.
-        found: The file that it learns.
-        sets: The rows that do not train.
-        encoder: The encoder to train.
-        seed: Of the initial weights.
+    compares both. `has_heads` says for which losses; `sets` are rows that do not train.
     """
     rows = [
         with_prompts(row, found.source.prompts)
@@ -83,11 +76,8 @@ def fit_layers(
 ) -> None:
     """Fits layers with early stopping on held-out rows; to few rows, 400 steps long.
 
-    Args:
-        layers: What reads the features, one after the other.
-        features: float `[rows, width]`.
-        labels: int `[rows]`.
-        from_logits: Whether the last layer gives logits, and not probabilities.
+    The features are float `[rows, width]`, the labels int `[rows]`; `from_logits`: the last layer
+    gives logits, not probabilities.
     """
     order = np.random.default_rng(0).permutation(len(labels))
     held = round(_HELD_OUT * len(labels)) if len(labels) >= _FEW else 0

@@ -24,15 +24,7 @@ def card(
     test: Mapping[str, Scores],
     target: Path,
 ) -> str:
-    """The model card, Markdown: data, command, scores before and after.
-
-    Args:
-        plan: What was done.
-        history: The evaluations.
-        validation: "before" and "after", the scores on the validation rows.
-        test: The same on the test rows.
-        target: The folder of the model.
-    """
+    """The model card, Markdown: data, command, scores ("before" and "after" of the training)."""
     files = [
         f"| {Path(found.source.name).name} | {found.source.kind.name} | {found.kept:,} |"
         f" {found.source.mixing_weight or ''} | `{found.source.identity()[:16]}` |"
@@ -113,7 +105,7 @@ def command_line(plan: TrainingPlan, target: Path) -> str:
             "--train",
             source.name + (f"={source.mixing_weight}" if source.mixing_weight else ""),
         ]
-        if source.asked:
+        if source.task_given:
             words += ["--task", f"{source.name}={source.kind.name}"]
     for source in plan.validation:
         words += ["--validation", source.name]

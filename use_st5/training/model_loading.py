@@ -30,17 +30,7 @@ def open_model(
     sources: Sequence[Source],
     settings: FileArguments,
 ) -> TrainableEncoder:
-    """The encoder that is to learn.
-
-    Args:
-        model: A bundled name, a folder, a checkpoint, `fresh:PRESET`, or an encoder.
-        sources: What it will learn from.
-        settings: How.
-
-    Raises:
-        FileNotFoundError: There is no such model.
-        ValueError: It cannot learn this.
-    """
+    """The encoder that is to learn; ValueError if it cannot learn this."""
     keras.utils.set_random_seed(settings.seed)
     kinds = [source.kind for source in sources]
     if not isinstance(model, TrainableEncoder) and os.fspath(model).startswith(FRESH):
@@ -61,12 +51,7 @@ def open_model(
 
 
 def copy_of(model: keras.Model, **config: Any) -> keras.Model:
-    """A model of the same weights.
-
-    Args:
-        model: Of any family.
-        **config: What differs from its `config`, and has no weights.
-    """
+    """A model of the same weights; `config` has what differs from its own and has no weights."""
     given = model.get_config()
     if config:
         given["config"] = {**given["config"], **config}
@@ -115,11 +100,7 @@ def _fresh(preset: str, sources: Sequence[Source], settings: FileArguments) -> T
 
 
 def _check_vocabulary_unasked(settings: FileArguments, names: Sequence[str]) -> None:
-    """Refuses sizes of a vocabulary that would change nothing.
-
-    Raises:
-        ValueError: One is asked for.
-    """
+    """Refuses sizes of a vocabulary that would change nothing."""
     if asked := [name for name in names if getattr(settings, name) != getattr(FileArguments, name)]:
         raise ValueError(
             f"{asked[0]}: expected no value for this model, received "

@@ -147,11 +147,7 @@ def check_cycles(plan: TrainingPlan) -> None:
 
 
 def _reads_pairs(plan: TrainingPlan) -> TrainableEncoder:
-    """The encoder that cross-encoders are made of, which reads two texts in a row.
-
-    Raises:
-        ValueError: Neither the teacher nor the encoder can.
-    """
+    """The encoder that cross-encoders are made of: teacher or encoder, if it reads pairs."""
     base = plan.encoder if plan.teacher is None else plan.teacher
     model: keras.Model | None = None
     if isinstance(base, TrainableEncoder):

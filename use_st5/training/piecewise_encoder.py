@@ -36,14 +36,7 @@ class PiecewiseEncoder:
         self._seeds = [variable for variable in encoder.variables if id(variable) not in weights]
 
     def __call__(self, texts: list[tf.Tensor]) -> list[tf.Tensor]:
-        """The vectors of a batch in training, without a way back to the weights.
-
-        Args:
-            texts: Ids `[rows, length]` each; the lengths may differ.
-
-        Returns:
-            float32 `[rows, dimension]` for each array.
-        """
+        """The vectors of ids `[rows, length]` in training, without a way back to the weights."""
         parts = [self._cut(ids) for ids in texts]
         shape = [len(texts), parts[0].shape[1], self.encoder.dimension]
 

@@ -22,7 +22,7 @@ from use_st5.training.run_folder import Result
 from use_st5.training.sources import Source
 from use_st5.training.tasks import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
 from use_st5.training.teachers import Teacher, VectorFile, open_teacher
-from use_st5.training.validation import ValidationSet, measure
+from use_st5.training.validation import ValidationSet, main_score
 from use_st5.training.validation_sets import short_names, validation_and_test_sets
 
 # Bytes of a float; and checkpoints at a time: the best, the newest, and the one that is written.
@@ -78,7 +78,7 @@ class TrainingPlan:
     @cached_property
     def monitor(self) -> str:
         """The score that the best step is chosen by."""
-        return measure(self.sets)[1]
+        return main_score(self.sets)
 
     @property
     def unit(self) -> str:
@@ -152,7 +152,7 @@ class TrainingPlan:
                 f"{_change(self.monitor, result.validation)} (validation)"
             )
         if self.tests:
-            yield f"test: {_change(measure(self.tests)[1], result.test)}"
+            yield f"test: {_change(main_score(self.tests), result.test)}"
 
     def _cycles_line(self) -> str:
         cycles = settings_of_cycles(self.arguments)
@@ -191,7 +191,7 @@ class TrainingPlan:
         )
 
     def _disk_line(self) -> str:
-        """The room that the run and the model take."""
+        """Disk space of the run and the model."""
         arguments = self.arguments
         sizes = [math.prod(variable.shape) for variable in self.encoder.model.variables]
         # Adam keeps two numbers of each weight it trains; Adafactor next to none, adapters few.
@@ -229,16 +229,8 @@ def make_plan(
 ) -> TrainingPlan:
     """Reads the files, and decides what the arguments leave open.
 
-    Args:
-        model: The start as it was named.
-        encoder: The encoder to train.
-        sources: The training files.
-        validation: The validation files; none: rows of the training files are held out.
-        test: The test files.
-        arguments: How to train.
-
-    Raises:
-        ValueError: A file teaches nothing, or an argument does not fit the encoder or the tasks.
+    A ValueError says that a file teaches nothing, or that an argument does not fit the encoder or
+    the tasks.
     """
     scores = arguments.score_range
     stats = [dataset_stats(source, encoder.tokenizer, scores=scores) for source in sources]
@@ -272,11 +264,7 @@ def make_plan(
 
 
 def _precision(encoder: TrainableEncoder, arguments: FileArguments) -> str:
-    """How the export stores large matrices: as the start does, unless it is stated.
-
-    Raises:
-        ValueError: The family cannot be exported so.
-    """
+    """How the export stores large matrices: as the start does, unless it is stated."""
     family = known_family(encoder.model)
     known = family.precisions if family else ("float32",)
     if (precision := arguments.precision or encoder.stored) in known:

@@ -38,9 +38,9 @@ class Preempted(SystemExit):
 
 
 class StopSignal:
-    """Notes a SIGTERM for a block, which is what hosts get before they are taken away.
+    """Notes a SIGTERM for a block, the signal that a host sends before it stops.
 
-    Only the main thread hears signals; in another, nothing is noted and nothing changes.
+    Only the main thread receives signals; in another, nothing is noted and nothing changes.
     A second signal ends the process as it would have without us.
 
     Args:
@@ -53,7 +53,7 @@ class StopSignal:
         self._before: Any = None
 
     def __enter__(self) -> StopSignal:
-        """Begins to listen."""
+        """Begins to note it."""
         self.asked = False
         if self.listens and threading.current_thread() is threading.main_thread():
             before = signal.signal(signal.SIGTERM, self._note)
@@ -67,7 +67,7 @@ class StopSignal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Puts back what heard the signal before."""
+        """Puts back what received the signal before."""
         if self._before is not None:
             signal.signal(signal.SIGTERM, self._before)
             self._before = None

@@ -7,22 +7,11 @@ import datetime
 import os
 import time
 from collections.abc import Iterator, Mapping
-from typing import Protocol
 
 import rich.console
 import rich.progress
 
 from use_st5._progress_bars import ProgressBars
-
-
-class ScalarWriter(Protocol):
-    """A writer of scalars, such as `TensorBoardWriter`."""
-
-    def write(self, step: int, scalars: dict[str, float]) -> None:
-        """Keeps numbers by name."""
-
-    def flush(self) -> None:
-        """Writes what is buffered."""
 
 
 class Reporter:
@@ -36,7 +25,7 @@ class Reporter:
         progress: Whether anything is shown.
     """
 
-    def __init__(self, writer: ScalarWriter | None, *, progress: bool) -> None:
+    def __init__(self, writer: TensorBoardWriter | None, *, progress: bool) -> None:
         self.console = rich.console.Console(stderr=True, quiet=not progress)
         self.bar = ProgressBars(
             rich.progress.TextColumn("{task.description}"),
@@ -108,11 +97,7 @@ def _shown(values: Mapping[str, float]) -> str:
 
 
 class TensorBoardWriter:
-    """Writes scalars where TensorBoard finds them.
-
-    Args:
-        folder: Where the files go.
-    """
+    """Writes scalars into a folder where TensorBoard finds them."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         import tensorflow as tf  # Here alone: a run under JAX has no need of it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from use_st5._records import read_record
 from use_st5.losses.vector_loss import VectorLoss
 from use_st5.training.array_data import check_shared
 from use_st5.training.checkpoints import fingerprint, frozen_weights
-from use_st5.training.task import ORDERS, Order, Task
+from use_st5.training.task import Order, Task
 
 _NOT_FINITE_ADVICE = (
     "Use a smaller learning rate, or clip gradients (the optimizer's global_clipnorm), and check "
@@ -56,16 +56,10 @@ def check_tasks(
             )
 
 
-def check_order(order: str, tasks: Sequence[Task], *, steps_per_execution: int) -> None:
-    """Checks that tasks can take their turns in an order.
-
-    Raises:
-        ValueError: There is no such order, or the weights of a cycle are not whole calls.
-    """
-    if order not in ORDERS:
-        raise ValueError(f"Expected an order among {ORDERS}. Received: {order!r}")
+def check_turns(tasks: Sequence[Task], *, steps_per_execution: int) -> None:
+    """Refuses weights of tasks in a cycle that are not whole calls from the host."""
     weights = {task.name: task.mixing_weight for task in tasks}
-    if order == "cycle" and any(weight % steps_per_execution for weight in weights.values()):
+    if any(weight % steps_per_execution for weight in weights.values()):
         raise ValueError(
             "Expected weights that are multiples of steps_per_execution, because order='cycle' "
             f"takes them as numbers of steps. Received: {weights} with "
@@ -74,11 +68,7 @@ def check_order(order: str, tasks: Sequence[Task], *, steps_per_execution: int) 
 
 
 def check_optimizer(optimizer: keras.optimizers.Optimizer) -> None:
-    """Checks that the optimizer accumulates no gradients, as the trainer does, and scales no loss.
-
-    Raises:
-        ValueError: It does not.
-    """
+    """Refuses an optimizer that accumulates gradients, as the trainer does, or scales the loss."""
     if optimizer.gradient_accumulation_steps:
         raise ValueError(
             "Expected an optimizer without gradient_accumulation_steps, which Keras cannot apply "
@@ -95,17 +85,7 @@ def check_optimizer(optimizer: keras.optimizers.Optimizer) -> None:
 
 
 def check_finite_loss(loss: float, task: str, *, step: int, of: int) -> None:
-    """Stops the training if the loss of the last call from the host is not finite.
-
-    Args:
-        loss: Its mean.
-        task: Its name.
-        step: The last of its steps.
-        of: How many they were.
-
-    Raises:
-        FloatingPointError: It is NaN or infinite.
-    """
+    """Refuses a mean loss of the last call (`of` steps, up to `step`) that is not finite."""
     if not math.isfinite(loss):
         raise FloatingPointError(
             f"Expected a finite loss. Received {loss} from task '{task}' in steps "
@@ -114,11 +94,7 @@ def check_finite_loss(loss: float, task: str, *, step: int, of: int) -> None:
 
 
 def check_finite(variables: Iterable[keras.Variable], *, step: int) -> None:
-    """Checks that the weights are numbers.
-
-    Raises:
-        FloatingPointError: They are not.
-    """
+    """Refuses weights that are NaN or infinite."""
     for variable in variables:
         if not ops.all(ops.isfinite(variable.value)):
             raise FloatingPointError(
@@ -128,44 +104,14 @@ def check_finite(variables: Iterable[keras.Variable], *, step: int) -> None:
             )
 
 
-def check_steps(**numbers: int | None) -> None:
-    """Checks numbers of steps, given by name; None passes.
-
-    Raises:
-        ValueError: One is less than 1.
-    """
-    for name, number in numbers.items():
-        if number is not None and number < 1:
-            raise ValueError(f"Expected {name} to be 1 or more. Received: {number}")
-
-
-def check_evaluation(
-    evaluate: Callable[[], Mapping[str, float]] | None,
-    every: int | None,
-    patience: int | None,
-    mode: str,
-) -> None:
-    """Checks the settings of the evaluations.
-
-    Raises:
-        ValueError: There is no function to evaluate with, no such mode, no patience at all, or no
-            step between two evaluations.
-    """
-    check_steps(evaluate_every=every)
-    if every is not None and evaluate is None:
-        raise ValueError("evaluate_every needs a function to evaluate with: set evaluate.")
-    if patience is not None and patience < 1:
-        raise ValueError(f"Expected a patience of 1 evaluation or more. Received: {patience}")
+def check_mode(mode: str) -> None:
+    """Refuses a comparison of scores that is neither "max" nor "min"."""
     if mode not in ("max", "min"):
         raise ValueError(f"Expected mode 'max' or 'min'. Received: {mode!r}")
 
 
 def check_built(encoder: keras.Model) -> None:
-    """Checks that there is something to train.
-
-    Raises:
-        ValueError: The encoder is not built, or all of it is frozen.
-    """
+    """Refuses an encoder that is not built, or of which all is frozen."""
     if not encoder.built or not encoder.trainable_variables:
         raise ValueError(
             "Expected a built encoder with trainable variables. Call encoder.build((None, None)), "
@@ -182,20 +128,11 @@ def run_configuration(
     fingerprinted: bool,
     **options: Any,
 ) -> dict[str, str]:
-    """Describes a run by everything that its steps depend on.
+    """Describes a run by everything that its steps depend on: JSON text by dotted name.
 
-    The number of replicas is not part of it: they share a batch, whatever their number.
-
-    Args:
-        encoder: Built.
-        tasks: Their heads built.
-        optimizer: The optimizer.
-        order: How tasks take their turns.
-        fingerprinted: Whether frozen weights are described, by their fingerprint.
-        **options: Further values, such as the seed.
-
-    Returns:
-        JSON text of each value by dotted name, such as `tasks.nli.batch_size`.
+    A name is such as `tasks.nli.batch_size`. Encoder and heads are built. The number of replicas is
+    not part of it: they share a batch, whatever their number. `fingerprinted`: frozen weights are
+    described by their fingerprint.
     """
     serialized = keras.saving.serialize_keras_object(optimizer)
     serialized["config"].pop("name", None)  # numbered by process
@@ -219,11 +156,7 @@ def run_configuration(
 
 
 def check_same(saved: Mapping[str, str], current: Mapping[str, str], folder: Path) -> None:
-    """Checks that a run has the configuration of the checkpoint that it is to continue from.
-
-    Raises:
-        ValueError: They differ; each difference is listed.
-    """
+    """Refuses another configuration than that of the checkpoint; each difference is listed."""
     saved = {_name_now(name): value for name, value in saved.items()}
     lines = _differences(saved, current, "the checkpoint has")
     orders = [_task_order(each) for each in (saved, current)]
@@ -247,15 +180,7 @@ def _name_now(name: str) -> str:
 
 
 def check_unchanged(path: Path, facts: Mapping[str, Any]) -> None:
-    """Checks that a run is what the facts of a file say that it was begun with.
-
-    Args:
-        path: The file, of JSON.
-        facts: What is asked for now.
-
-    Raises:
-        ValueError: They differ; each difference is listed.
-    """
+    """Refuses other facts than those that a run was begun with; each difference is listed."""
     found = read_record(path, dict[str, Any], remedy="Give another folder.")
     saved, current = (dict(_flat(each, "")) for each in (found, facts))
     if differences := _differences(saved, current, "it was begun with"):
@@ -287,10 +212,10 @@ def _task_order(configuration: Mapping[str, str]) -> list[str]:
 def _task(task: Task) -> dict[str, Any]:
     loss = task.loss.get_config()
     loss.pop("name")  # numbered by process
-    # Named where it acts alone: runs from before there was such a thing continue.
-    acting = ("distinct", "buckets")
+    # Named where they act alone: runs from before there was such a thing continue.
+    buckets = {"buckets": task.data.buckets} if task.data.buckets else {}
     return {
-        **{name: value for name in acting if (value := getattr(task.data, name))},
+        **buckets,
         "mixing_weight": task.mixing_weight,
         "batch_size": task.batch_size,
         "examples": len(task.data),

@@ -66,7 +66,7 @@ class _Request(msgspec.Struct):
 def request_of(
     model: str | os.PathLike[str] | TrainableEncoder,
     sources: Sequence[Source],
-    dev: Sequence[Source],
+    validation: Sequence[Source],
     test: Sequence[Source],
     settings: FileArguments,
 ) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def request_of(
     request = {
         "model": named,
         "train": [_described(source) for source in sources],
-        "dev": [_described(source) for source in dev],
+        "dev": [_described(source) for source in validation],
         "test": [_described(source) for source in test],
         "settings": _plain(settings),
     }
@@ -157,7 +157,7 @@ def begin(work: Path, request: Mapping[str, Any], *, overwrite: bool) -> None:
     if overwrite:
         for name in filter(_WRITTEN.fullmatch, names_in(work)):
             _remove(work / name)
-    # The request itself is replaced: were it gone, the folder would be nobody's.
+    # Replaced, not removed: without it, the folder would not be recognized as a run.
     write_json(work / _REQUEST, {"format": _FORMAT, **request})
 
 
@@ -291,7 +291,7 @@ def result_of(work: Path, target: Path) -> Result | None:
     if not exists(work / RESULT):
         return None
     result = read_record(work / RESULT, Result, remedy="Train again with --overwrite.")
-    if _model_hash(target) != result.model_hash:
+    if model_hash(target) != result.model_hash:
         return None
     _remove_unread(work)  # A removal may have been cut short.
     return result
@@ -302,18 +302,8 @@ def forget_result(work: Path) -> None:
     _remove(work / RESULT)
 
 
-def model_hash(target: Path) -> str:
-    """The hash of an exported encoder.
-
-    Raises:
-        FileNotFoundError: There is none.
-    """
-    if (found := _model_hash(target)) is None:
-        raise FileNotFoundError(f"{target}: expected the encoder that was exported, found none.")
-    return found
-
-
-def _model_hash(target: Path) -> str | None:
+def model_hash(target: Path) -> str | None:
+    """The hash of an exported encoder; None where none is, or some of its files are missing."""
     path = target / FILE_NAME
     if not exists(path):
         return None

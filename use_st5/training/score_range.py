@@ -31,12 +31,7 @@ class ScoreRange:
         return (score - self.lowest) / (self.highest - self.lowest) if self.scaled else score
 
     def line(self, lowest: float, highest: float) -> str:
-        """The log line about the scores of a file.
-
-        Args:
-            lowest: The lowest score of its rows.
-            highest: The highest one.
-        """
+        """The log line about a file's scores, of which these are the lowest and the highest."""
         found = f"scores: {lowest:g} … {highest:g}"
         if not self.scaled:
             return f"{found}, not scaled"
@@ -47,17 +42,10 @@ class ScoreRange:
 def score_range(
     name: str, lowest: float, highest: float, asked: Sequence[float] | None
 ) -> ScoreRange:
-    """The range of a file's scores.
+    """The range of a file's scores, of which these are the lowest and the highest.
 
-    Args:
-        name: Of the file.
-        lowest: The lowest score of its rows.
-        highest: The highest one.
-        asked: The range that is asked for; None: the narrowest usual one that holds all of them,
-            or else that of the rows.
-
-    Raises:
-        ValueError: Scores lie outside of the range that is asked for.
+    `asked` is the range that is asked for; None: the narrowest usual one that holds all of them, or
+    else that of the rows. Scores outside of it are a ValueError.
     """
     if asked is None:
         holding = [each for each in _USUAL if each[0] <= lowest and highest <= each[1]]

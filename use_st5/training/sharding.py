@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -22,9 +22,7 @@ RULES: Rules = {
 }
 
 
-def sharded(
-    *, model: int = 1, rules: Rules = RULES, devices: Sequence[str] | None = None
-) -> keras.distribution.Distribution:
+def sharded(*, model: int = 1, rules: Rules = RULES) -> keras.distribution.Distribution:
     """A distribution of weights and batches over the devices of JAX.
 
     With `model=1` each device holds all weights and a part of the batch (`DataParallel`). With more
@@ -44,12 +42,11 @@ def sharded(
         model: Devices along which weights are cut; divides their number.
         rules: Pattern of a weight's path → for each of its axes the axis of the mesh along which it
             is cut, "batch", "model" or None; what no pattern finds lies whole on every device.
-        devices: Some of `keras.distribution.list_devices()`; None: all.
 
     Raises:
         ValueError: The numbers do not fit.
     """
-    places = [*(devices or keras.distribution.list_devices())]
+    places = [*keras.distribution.list_devices()]
     if model < 1 or len(places) % model:
         raise ValueError(
             f"model: expected a number that divides the {len(places)} devices, received {model}."

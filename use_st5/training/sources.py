@@ -49,7 +49,7 @@ class Source:
         kind: Its task.
         columns: Key of a row → name of the column.
         mixing_weight: Its weight in a mixture; None: the number of its examples.
-        asked: Whether its task was said, and not read from its columns.
+        task_given: Whether its task was given, and not read from its columns.
         prompts: Key of a row → what training puts before its text. The table has no prompts.
     """
 
@@ -57,7 +57,7 @@ class Source:
     kind: TaskSpec
     columns: Mapping[str, str]
     mixing_weight: float | None = None
-    asked: bool = False
+    task_given: bool = False
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @cached_property
@@ -188,7 +188,7 @@ def open_source(
     """Opens a file, and finds its task by its columns.
 
     Args:
-        given: A file, or the name of a TensorFlow data set, `NAME[SPLIT]`; `=RATE` may follow.
+        given: A file, or the name of a TensorFlow data set, `NAME[SPLIT]`; `=WEIGHT` may follow.
         task: The name of its task, or such names by file; None: as its columns say.
         columns: Key, such as "anchor" → the file's own name for that column.
         tasks: The tasks that there are, by name.

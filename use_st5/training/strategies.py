@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import keras
 import tensorflow as tf
@@ -26,14 +26,11 @@ def shared_strategy(name: str) -> tf.distribute.Strategy:
     return strategy_by_name(kind, tpu=tpu or None)
 
 
-def strategy_by_name(
-    name: str, *, devices: Sequence[str] | None = None, tpu: str | None = None
-) -> tf.distribute.Strategy:
+def strategy_by_name(name: str, *, tpu: str | None = None) -> tf.distribute.Strategy:
     """Makes a strategy; the encoder and the optimizer are to be made in its `scope()`.
 
-    - `"one"`: the first GPU, or the CPU; `devices` may name another.
-    - `"mirrored"`: all GPUs of this machine, or its CPU, in as many parts as TensorFlow sees it;
-      `devices` may name some.
+    - `"one"`: the first GPU, or the CPU.
+    - `"mirrored"`: all GPUs of this machine, or its CPU, in as many parts as TensorFlow sees it.
     - `"multi_worker"`: several machines, listed in the environment variable `TF_CONFIG` as
       `{"cluster": {"worker": ["host:port", …]}, "task": {"type": "worker", "index": 0}}`.
       Every machine runs the same program with its own index. Make it before anything else touches
@@ -42,23 +39,20 @@ def strategy_by_name(
 
     Args:
         name: One of the names above.
-        devices: Device names such as `"/gpu:0"`, for the first two.
         tpu: Which TPU, for the last.
 
     Raises:
-        ValueError: The name is unknown, an argument does not go with it, `TF_CONFIG` is missing
-            or wrong, or there is no TPU.
+        ValueError: The name is unknown, `tpu` does not go with it, `TF_CONFIG` is missing or wrong,
+            or there is no TPU.
     """
     makers: dict[str, Callable[[], tf.distribute.Strategy]] = {
-        "one": lambda: _one_device(devices),
-        "mirrored": lambda: _mirrored(devices),
+        "one": _one_device,
+        "mirrored": _mirrored,
         "multi_worker": _multi_worker,
         "tpu": lambda: _tpu(tpu),
     }
     if name not in makers:
         raise ValueError(f"Unknown strategy: {name!r}. Expected one of {sorted(makers)}.")
-    if devices and name not in ("one", "mirrored"):
-        raise ValueError(f"Strategy '{name}' finds its devices itself. Received: devices={devices}")
     if tpu and name != "tpu":
         raise ValueError(f"Strategy '{name}' does not run on a TPU. Received: tpu={tpu!r}")
     return makers[name]()
@@ -118,57 +112,33 @@ def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
     any_worker(strategy, False)
 
 
-def _one_device(devices: Sequence[str] | None) -> tf.distribute.Strategy:
-    if devices and len(devices) > 1:
-        raise ValueError(f"Expected one device. Received: {list(devices)}")
-    default = "/gpu:0" if tf.config.list_physical_devices("GPU") else "/cpu:0"
-    return tf.distribute.OneDeviceStrategy(devices[0] if devices else default)
+def _one_device() -> tf.distribute.Strategy:
+    device = "/gpu:0" if tf.config.list_physical_devices("GPU") else "/cpu:0"
+    return tf.distribute.OneDeviceStrategy(device)
 
 
-def _mirrored(devices: Sequence[str] | None) -> tf.distribute.Strategy:
+def _mirrored() -> tf.distribute.Strategy:
     seen = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    return tf.distribute.MirroredStrategy([*(devices or (each.name for each in seen))])
+    return tf.distribute.MirroredStrategy([each.name for each in seen])
 
 
 def _multi_worker() -> tf.distribute.Strategy:
-    example = (
-        '{"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}, '
-        '"task": {"type": "worker", "index": 0}}'
-    )
-    text = os.environ.get("TF_CONFIG")
-    if not text:
-        raise ValueError(
-            "Strategy 'multi_worker' needs the environment variable TF_CONFIG on every machine, "
-            f"for example TF_CONFIG='{example}'"
-        )
-    workers, index = _workers_and_index(text, example)
-    if not 0 <= index < len(workers):
-        raise ValueError(
-            f"Expected TF_CONFIG to give a task index from 0 to {len(workers) - 1}. "
-            f"Received: {index!r}"
-        )
-    return tf.distribute.MultiWorkerMirroredStrategy()
-
-
-def _workers_and_index(text: str, example: str) -> tuple[list[str], int]:
-    """The addresses of the workers by TF_CONFIG, and which of them this one is.
-
-    Raises:
-        ValueError: It has another shape.
-    """
+    text = os.environ.get("TF_CONFIG", "")
     try:
         configuration = json.loads(text)
         workers, task = configuration["cluster"]["worker"], configuration["task"]
         kinds = [list, *(str for _ in workers), str, int]
         values = [workers, *workers, task["type"], task["index"]]
-        if not workers or [type(value) for value in values] != kinds:
-            raise TypeError("of another type")
+        if [type(value) for value in values] != kinds or not 0 <= task["index"] < len(workers):
+            raise ValueError("of another type, or no index of a worker")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"Expected TF_CONFIG to be like {example}, with the addresses of all workers and the "
-            f"number of this one. Received: {text:.1000}"
+            "Strategy 'multi_worker' needs the environment variable TF_CONFIG on every machine, "
+            "with the addresses of all workers and the index of this one, for example TF_CONFIG='"
+            '{"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}, '
+            f'"task": {{"type": "worker", "index": 0}}}}\'. Received: {text[:1000]!r}'
         ) from error
-    return workers, task["index"]
+    return tf.distribute.MultiWorkerMirroredStrategy()
 
 
 def _tpu(name: str | None) -> tf.distribute.Strategy:
@@ -195,11 +165,7 @@ def _no_tpu(name: str | None, error: Exception) -> str:
 
 
 def check_xla(jit_compile: bool, strategy: tf.distribute.Strategy) -> None:
-    """Checks that XLA is not asked to compile what it cannot, or what is compiled anyhow.
-
-    Raises:
-        ValueError: The step is that of several replicas, or of a TPU.
-    """
+    """Refuses `jit_compile` for what XLA cannot compile (replicas), or compiles anyhow (a TPU)."""
     if jit_compile and compiles_everything(strategy):
         raise ValueError(
             "A TPU compiles the whole step; a function that XLA compiles cannot lie in it. "
@@ -218,11 +184,7 @@ def check_scope(
     encoder: keras.Model,
     optimizer: keras.optimizers.Optimizer,
 ) -> None:
-    """Checks that both were made in the strategy's scope.
-
-    Raises:
-        ValueError: They were not.
-    """
+    """Refuses an encoder or an optimizer that was not made in the strategy's scope."""
     for what, variables in (("encoder", encoder.variables), ("optimizer", optimizer.variables)):
         for variable in variables:
             if not strategy.extended.variable_created_in_scope(variable.value):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
+from keras import ops
 
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.array_data import ArrayData
 
 Order = Literal["drawn", "cycle"]
-ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 @dataclasses.dataclass
@@ -95,14 +95,9 @@ def task_in_turn(tasks: Mapping[str, Task], *, order: Order, seed: int, step: in
 def steps_of_tasks(
     tasks: Mapping[str, Task], steps: range, *, order: Order, seed: int, steps_per_turn: int
 ) -> dict[str, int]:
-    """How many of some steps each task has: `task_in_turn`, counted.
+    """How many of some consecutive steps each task has: `task_in_turn`, counted.
 
-    Args:
-        tasks: By name.
-        steps: Which, one after the other.
-        order: As in `task_in_turn`.
-        seed: Of the draw.
-        steps_per_turn: So many steps, from a multiple of them on, belong to one task.
+    `steps_per_turn`: so many steps, from a multiple of them on, belong to one task.
     """
     counts = dict.fromkeys(tasks, 0)
     for step in steps:
@@ -121,3 +116,9 @@ def next_multiple(step: int, *numbers: int | None) -> int:
 def shuffling_seed(name: str, *, seed: int) -> int:
     """The seed of a task's batches: tasks over the same data shall not see it in one order."""
     return int(np.random.SeedSequence([seed, *name.encode()]).generate_state(1)[0])
+
+
+def micro_batches(batch: Mapping[str, Any], parts: int) -> list[dict[str, Any]]:
+    """Cuts a batch of tensors `[rows, …]` into so many parts of equal size, in order."""
+    columns = {name: ops.split(tensor, parts) for name, tensor in batch.items()}
+    return [{name: columns[name][part] for name in batch} for part in range(parts)]

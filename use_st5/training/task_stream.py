@@ -49,8 +49,8 @@ class TaskStream:
         """Makes ready for a run, where batches come from files; its streams begin anew.
 
         Args:
-            starts: How many batches of each task lie behind.
-            ends: How many will, when the run is done.
+            starts: Batches already made, by task.
+            ends: Batches made at the end, by task.
             writes: Whether this process writes the files that are not there; the others wait.
         """
         if self._files and writes:
@@ -134,10 +134,9 @@ def array_dataset(
         Dicts of tensors `[batch_size / replica_count, …]`.
 
     Raises:
-        ValueError: The batch is larger than the data or cannot be cut into equal parts, or
-            so many distinct examples were not found.
+        ValueError: The batch is larger than the data or cannot be cut into equal parts.
     """
-    data.check_batch(batch_size, seed=seed, step=start_step, parts=replica_count * micro_batches)
+    data.check_batch(batch_size, parts=replica_count * micro_batches)
     positions = np.arange(batch_size).reshape(micro_batches, replica_count, -1)
     names = list(data.arrays)
 

@@ -106,11 +106,7 @@ def scored_by(scorer: CrossEncoder, rows: Iterator[Row]) -> Iterator[Row]:
 
 
 def texts_with_vectors(texts: Sequence[str], file: VectorFile) -> list[str]:
-    """The texts that have a vector in a file.
-
-    Raises:
-        ValueError: There is none.
-    """
+    """The texts that have a vector in a file; none at all is a ValueError."""
     known = [text for text in texts if text in file]
     if not known:
         raise ValueError(

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from use_st5._remote_files import remote_path
 from use_st5.training.preemption import Preempted
-from use_st5.training.reporter import ScalarWriter, TensorBoardWriter
+from use_st5.training.reporter import TensorBoardWriter
 from use_st5.training.strategies import (
     any_worker,
     check_scope,
@@ -44,7 +44,7 @@ class TensorFlowLoop(TrainingLoop):
     """Trains one encoder on several tasks under TensorFlow.
 
     Args:
-        encoder: As in `TrainingLoop`; made in the strategy's scope, like the optimizer.
+        encoder: Made in the strategy's scope, like the optimizer; otherwise as in `TrainingLoop`.
         tasks: As in `TrainingLoop`.
         optimizer: As in `TrainingLoop`.
         strategy: Where to run (see `strategy_by_name`); None: the one in scope.
@@ -56,13 +56,7 @@ class TensorFlowLoop(TrainingLoop):
             of the whole run are written there before the first step (see `BatchFiles`), and read
             from there. None: `folder/batches` where other processes train for this one, as on a TPU
             pod, and elsewhere no files.
-        **options: Those of `TrainingLoop`: folder, seed, steps_per_execution,
-            gradient_accumulation_steps, gradient_cache, evaluate, evaluate_every, monitor, mode,
-            checkpoint_every, keep_checkpoints, callbacks and progress.
-
-    Raises:
-        ValueError: What `TrainingLoop` raises, the encoder or the optimizer is not in the
-            strategy's scope, or other processes train for this one and there is no folder.
+        **options: Those of `TrainingLoop`.
     """
 
     def __init__(
@@ -107,7 +101,7 @@ class TensorFlowLoop(TrainingLoop):
     def _scope(self) -> contextlib.AbstractContextManager:
         return self.strategy.scope()
 
-    def _writer(self) -> ScalarWriter | None:
+    def _writer(self) -> TensorBoardWriter | None:
         if self.folder is None or not self.tensorboard or not self._is_chief:
             return None
         folder = remote_path(self.folder)
@@ -169,8 +163,6 @@ class TensorFlowLoop(TrainingLoop):
         super()._check(tasks)
         check_xla(self.jit_compile, self.strategy)
         check_scope(self.strategy, self.encoder, self.optimizer)
-        if self.tensorboard and self.folder is None:
-            raise ValueError("tensorboard=True: expected a folder, received folder=None.")
         if has_remote_workers(self.strategy) and self.folder is None and self.batch_files is None:
             raise ValueError(
                 "batch_files: expected a folder that all workers see, such as "

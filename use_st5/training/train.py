@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import functools
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 
@@ -46,20 +47,7 @@ from use_st5.training.run_page import write_page
 from use_st5.training.sources import Source, open_source, split_weight
 from use_st5.training.tasks import SCORED_PAIRS, TASKS, TaskSpec
 from use_st5.training.trainer import Trainer, strategy_scope
-from use_st5.training.validation import measure, test_scores
-
-
-class _Place(NamedTuple):
-    """Where the training runs.
-
-    Attributes:
-        strategy: A `tf.distribute` strategy; None: TensorFlow's own device.
-        batch_files: Where workers in other processes find the batches.
-    """
-
-    strategy: Any
-    batch_files: str | None
-
+from use_st5.training.validation import scores_of
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -72,8 +60,8 @@ class Trained:
         folder: The exported encoder, a SavedModel of strings.
         run: The folder with the page of the run, TensorBoard's files and the classifiers.
         before: The scores of the start on the validation rows, by name.
-        after: Those of the exported encoder. The best step was chosen by these rows, so that they
-            flatter it a little.
+        after: Those of the exported encoder. The best step was chosen by these rows, so these
+            scores are a little too high.
         monitor: The score that the best step was chosen by.
         best_step: The step that was exported; 0: the start, since no step was better.
         steps: Steps that were made.
@@ -153,10 +141,10 @@ def train(
     """
     check_arguments(locals())
     arguments = make_arguments(settings, **args)
-    place = _place(strategy, batch_files, arguments)
+    place = _place(strategy, batch_files, callbacks, arguments)
     options: dict[str, Any] = {"columns": columns, "tasks": tasks, "prompts": arguments.prompts}
     sources = _open_sources(files, validation, test, task=task, **options)
-    return _train(model, sources, arguments, Path(to), place, callbacks, log, overwrite=overwrite)
+    return _train(model, sources, arguments, Path(to), place, log, overwrite=overwrite)
 
 
 def _train(
@@ -164,8 +152,7 @@ def _train(
     sources: tuple[list[Source], list[Source], list[Source]],
     arguments: FileArguments,
     target: Path,
-    place: _Place,
-    callbacks: Sequence[keras.callbacks.Callback],
+    place: Mapping[str, Any],
     log: Callable[[str], None],
     *,
     overwrite: bool,
@@ -176,22 +163,21 @@ def _train(
         if not overwrite and (done := result_of(work, target)) is not None:
             return _trained_before(done, work, target, log)
         encoder = open_model(model, sources[0], arguments)
-        if place.strategy is not None:
-            with strategy_scope(place.strategy):
+        if place["strategy"] is not None:
+            with strategy_scope(place["strategy"]):
                 encoder = copied(encoder)
         plan = make_plan(model, encoder, *sources, arguments)
         if plan.in_cycles:
-            _check_places_of_cycles(target, place, callbacks)
+            _check_places_of_cycles(target, place)
         begin(work, request, overwrite=overwrite)
-        return _run(plan, work, target, place, callbacks, log)
+        return _run(plan, work, target, place, log)
 
 
 def _run(
     plan: TrainingPlan,
     work: Path,
     target: Path,
-    place: _Place,
-    callbacks: Sequence[keras.callbacks.Callback],
+    place: Mapping[str, Any],
     log: Callable[[str], None],
 ) -> Trained:
     """Trains, exports, and writes card, classifiers, page and result."""
@@ -199,17 +185,17 @@ def _run(
     for line in plan.lines():
         log(line)
     began = time.monotonic()
-    test_before = test_scores(plan.tests, plan.encoder.encode)
+    test_before = scores_of(plan.tests, plan.encoder.encode)
     if plan.in_cycles:
-        history = train_in_cycles(plan, work, place.strategy)
+        history = train_in_cycles(plan, work, place["strategy"])
     else:
-        history = _train_in_steps(plan, work, place, callbacks)
+        history = _train_in_steps(plan, work, place)
     write_json(work / "history.json", {"": history.to_state()})
     with progress_lines(lambda: f"evaluating and exporting {as_written(target)}"):
         encoder = _trained_encoder(plan)
         before = {name: value for name, value in history.evaluations[0].items() if name != "step"}
-        validation = {"before": before, "after": measure(plan.sets)[0](encoder.encode)}
-        test = {"before": test_before, "after": test_scores(plan.tests, encoder.encode)}
+        validation = {"before": before, "after": scores_of(plan.sets, encoder.encode)}
+        test = {"before": test_before, "after": scores_of(plan.tests, encoder.encode)}
         encoder.card = card(plan, history, validation, test, target)
         encoder.export(target, precision=plan.arguments.precision or encoder.stored)
     seconds = time.monotonic() - began
@@ -219,7 +205,7 @@ def _run(
         plan.stats, plan.sets, plan.tests, absolute(target), work, seed=seed
     )
     result = Result(
-        model_hash=model_hash(target),
+        model_hash=model_hash(target) or "",
         monitor=plan.monitor,
         best_step=history.best_step or 0,
         steps=history.step,
@@ -236,12 +222,7 @@ def _run(
     return _as_trained(result, work, target, classifiers)
 
 
-def _train_in_steps(
-    plan: TrainingPlan,
-    work: Path,
-    place: _Place,
-    callbacks: Sequence[keras.callbacks.Callback],
-) -> History:
+def _train_in_steps(plan: TrainingPlan, work: Path, place: Mapping[str, Any]) -> History:
     """Trains the encoder of a plan on its tasks, and gives it the weights of the best step."""
     arguments, encoder = plan.arguments, plan.encoder
     heads = {}
@@ -253,7 +234,7 @@ def _train_in_steps(
     with progress_lines(lambda: "tokenizing the files"):
         data = {task.name: task.prepared(encoder, work / "prepared") for task in plan.tasks}
     keras.utils.set_random_seed(arguments.seed)
-    with strategy_scope(place.strategy):
+    with strategy_scope(place["strategy"]):
         adapters = None
         if arguments.lora_rank is not None:
             adapters = apply_lora(encoder.model, rank=arguments.lora_rank, seed=arguments.seed)
@@ -267,13 +248,11 @@ def _train_in_steps(
         encoder,
         {name: (data[name], losses[name]) for name in data},
         dataclasses.replace(arguments, steps=plan.steps),
-        evaluate=measure(plan.sets)[0],
+        evaluate=functools.partial(scores_of, plan.sets),
         monitor=plan.monitor,
         mixing_weights=weights,
-        callbacks=callbacks,
         folder=work / "checkpoints",
-        strategy=place.strategy,
-        batch_files=place.batch_files,
+        **place,
     )
     history = trainer.train()
     if adapters is not None:
@@ -296,9 +275,12 @@ def _trained_encoder(plan: TrainingPlan) -> TrainableEncoder:
 
 
 def _place(
-    strategy: str | None, batch_files: str | os.PathLike[str] | None, arguments: FileArguments
-) -> _Place:
-    """Where the training runs.
+    strategy: str | None,
+    batch_files: str | os.PathLike[str] | None,
+    callbacks: Sequence[keras.callbacks.Callback],
+    arguments: FileArguments,
+) -> dict[str, Any]:
+    """The arguments of `Trainer` that a run may change: strategy, batch_files and callbacks.
 
     Raises:
         ValueError: Keras does not run on TensorFlow, it is no strategy of one machine, or its
@@ -319,19 +301,14 @@ def _place(
     made = None if strategy is None else shared_strategy(strategy)
     replicas = 1 if made is None else made.num_replicas_in_sync
     check_shared(arguments.batch_size, replicas=replicas)
-    return _Place(made, None if batch_files is None else as_written(batch_files))
+    files = None if batch_files is None else as_written(batch_files)
+    return {"strategy": made, "batch_files": files, "callbacks": callbacks}
 
 
-def _check_places_of_cycles(
-    target: Path, place: _Place, callbacks: Sequence[keras.callbacks.Callback]
-) -> None:
-    """Refuses what a training in cycles, each of which is several trainings, does not have.
-
-    Raises:
-        ValueError: It is there.
-    """
-    for name, given in (("batch_files", place.batch_files), ("callbacks", callbacks or None)):
-        if given is not None:
+def _check_places_of_cycles(target: Path, place: Mapping[str, Any]) -> None:
+    """Refuses what a training in cycles, each of which is several trainings, does not have."""
+    for name in ("batch_files", "callbacks"):
+        if given := place[name]:
             raise ValueError(
                 f"{name}: expected None, because pairs without a score are trained in cycles, "
                 f"received {given}. Leave it out."

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from use_st5.training.piecewise_encoder import PiecewiseEncoder
 from use_st5.training.strategies import ReplicaGather
-from use_st5.training.task import Task
+from use_st5.training.task import Task, micro_batches
 from use_st5.training.width_branches import WidthBranches
 
 Batch = dict[str, tf.Tensor]
@@ -67,15 +67,7 @@ class TrainStep:
         self._steps = tf.function(functools.partial(self._run), reduce_retracing=True)
 
     def __call__(self, batches: Iterator[Batch], steps: int) -> dict[str, float]:
-        """Runs `steps` updates.
-
-        Args:
-            batches: Iterator over (distributed) batches of the task.
-            steps: Updates to make, one batch each.
-
-        Returns:
-            Mean of the loss and of each metric over the steps.
-        """
+        """Runs `steps` updates, one batch each; the means of the loss and of each metric."""
         means = self._steps(batches, tf.constant(steps)).numpy()
         return dict(zip(self.names, map(float, means), strict=True))
 
@@ -97,7 +89,7 @@ class TrainStep:
     def _step(self, batch: Batch) -> tf.Tensor:
         """One update on one replica; the loss and the metrics, float32 `[names]`."""
         batch = {name: batch[name] for name in self._feature_names}
-        parts = _split(batch, self.gradient_accumulation_steps)
+        parts = micro_batches(batch, self.gradient_accumulation_steps)
         values, gradients = self._gradients(parts[0])
         for part in parts[1:]:
             more_values, more = self._gradients(part)
@@ -157,12 +149,6 @@ class TrainStep:
             sums = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
             gradients = [gradient / replicas for gradient in _clip(self.optimizer, sums)]
         self.optimizer.apply(gradients, variables)
-
-
-def _split(batch: Batch, parts: int) -> list[Batch]:
-    """Cuts `[rows, …]` tensors into `parts` micro-batches of equal size, in order."""
-    columns = {name: tf.split(tensor, parts, axis=0) for name, tensor in batch.items()}
-    return [{name: columns[name][part] for name in batch} for part in range(parts)]
 
 
 def _add(a: tf.Tensor | None, b: tf.Tensor | None) -> tf.Tensor | None:

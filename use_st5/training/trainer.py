@@ -14,11 +14,11 @@ import keras
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.arguments import TrainingArguments
 from use_st5.training.array_data import ArrayData, fitting_batch_size
-from use_st5.training.backend_loop import backend_loop
 from use_st5.training.datasets import Dataset, array_data
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.history import History
 from use_st5.training.task import Task
+from use_st5.training.training_loop import TrainingLoop
 
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
@@ -98,20 +98,36 @@ class Trainer:
         self.args = args or TrainingArguments()
         self._model = encoder if isinstance(encoder, keras.Model) else encoder.model
         self._encoder = None if isinstance(encoder, keras.Model) else encoder
-        self._evaluate, self._folder, self._strategy = evaluate, folder, strategy
-        self._evaluate_start, self._restore_best = evaluate_start, restore_best
+        self._folder, self._strategy = folder, strategy
+        self._restores_best = restore_best and evaluate is not None
         sizes = batch_sizes or {}
         self._tasks = self._made_tasks(tasks, mixing_weights or {}, sizes)
         usual = self.args.batch_size
         examples = (len(each.data) * usual / sizes.get(each.name, usual) for each in self._tasks)
         self._examples = sum(examples)
         self.steps = self.args.steps_of(self._examples)
+        interval = self.args.evaluation_interval(self.steps)
         self._options: dict[str, Any] = {
             "monitor": monitor,
             "mode": mode,
             "callbacks": callbacks,
             "progress": progress,
+            "seed": self.args.seed,
+            "order": self.args.task_order,
+            "steps_per_execution": self.args.execution_steps(self.steps),
+            "gradient_accumulation_steps": self.args.gradient_accumulation_steps,
+            "gradient_cache": self.args.pieces,
+            "checkpoint_every": interval,
+            "evaluate_at": self.args.ends(self.steps, self._examples),
         }
+        if evaluate is not None:
+            evaluated = self._model if self._encoder is None else self._encoder.encode
+            self._options |= {
+                "evaluate": lambda: evaluate(evaluated),
+                "evaluate_every": interval,
+                "evaluate_start": evaluate_start,
+                "patience": self.args.early_stopping_patience,
+            }
         if strategy is not None:
             self._options["strategy"] = strategy
         if batch_files is not None:
@@ -125,24 +141,14 @@ class Trainer:
         """
         with contextlib.ExitStack() as stack:
             folder = self._folder
-            best = self._evaluate is not None and self._restore_best
-            if folder is None and best:  # The best weights are kept there.
+            if folder is None and self._restores_best:  # The best weights are kept there.
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
             stack.enter_context(frozen_parts(self._model, self.args.frozen))
             with strategy_scope(self._strategy):
                 optimizer = self._optimizer()
-            loop = backend_loop(
-                self._model,
-                self._tasks,
-                optimizer,
-                folder=folder,
-                tensorboard=folder is not None,
-                **self._evaluation(),
-                **self._loop_options(),
-                **self._options,
-            )
+            loop = self._loop(optimizer, folder)
             history = loop.run(self.steps)
-            if best:
+            if self._restores_best:
                 loop.restore_best()
             return history
 
@@ -191,38 +197,29 @@ class Trainer:
         length = self.args.text_length(self._encoder.max_length)
         return array_data(dataset, loss, self._encoder, length, name=name)
 
-    def _evaluation(self) -> dict[str, Any]:
-        interval = self.args.evaluation_interval(self.steps)
-        options: dict[str, Any] = {
-            "checkpoint_every": interval,
-            "evaluate_at": self.args.ends(self.steps, self._examples),
-        }
-        if (evaluate := self._evaluate) is not None:
-            evaluated = self._model if self._encoder is None else self._encoder.encode
-            options |= {
-                "evaluate": lambda: evaluate(evaluated),
-                "evaluate_every": interval,
-                "evaluate_start": self._evaluate_start,
-                "patience": self.args.early_stopping_patience,
-            }
-        return options
+    def _loop(
+        self, optimizer: keras.optimizers.Optimizer, folder: str | os.PathLike[str] | None
+    ) -> TrainingLoop:
+        """The loop of Keras's backend; JAX compiles in any case."""
+        given = self._model, self._tasks, optimizer
+        # Imported here: each needs its backend, and one machine need not have both.
+        if keras.config.backend() == "jax":
+            from use_st5.training.jax_loop import JaxLoop
 
-    def _loop_options(self) -> dict[str, Any]:
-        return {
-            "seed": self.args.seed,
-            "order": self.args.task_order,
-            "steps_per_execution": self.args.execution_steps(self.steps),
-            "gradient_accumulation_steps": self.args.gradient_accumulation_steps,
-            "gradient_cache": self.args.pieces,
-            "keep_checkpoints": 1,
-            "jit_compile": self._jit_compile(),
-        }
+            return JaxLoop(*given, folder=folder, **self._options)
+        from use_st5.training.tensorflow_loop import TensorFlowLoop
+
+        return TensorFlowLoop(
+            *given,
+            folder=folder,
+            tensorboard=folder is not None,
+            jit_compile=self._jit_compile(),
+            **self._options,
+        )
 
     def _jit_compile(self) -> bool | Literal["auto"]:
         if self.args.jit_compile is not None:
             return self.args.jit_compile
-        if keras.config.backend() != "tensorflow":
-            return "auto"
         import tensorflow as tf
 
         from use_st5.models.family import Family, known_family

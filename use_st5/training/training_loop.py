@@ -15,17 +15,16 @@ from use_st5._remote_files import remote_path
 from use_st5.training.checkpoints import Checkpoints, variables_of_run
 from use_st5.training.history import History, SavedRun
 from use_st5.training.preemption import Preempted, StopSignal
-from use_st5.training.reporter import Reporter, ScalarWriter
+from use_st5.training.reporter import Reporter, TensorBoardWriter
 from use_st5.training.run_checks import (
     check_built,
-    check_evaluation,
     check_finite,
     check_finite_loss,
+    check_mode,
     check_optimizer,
-    check_order,
     check_same,
-    check_steps,
     check_tasks,
+    check_turns,
     run_configuration,
 )
 from use_st5.training.task import Order, Task, next_multiple, task_in_turn
@@ -74,7 +73,6 @@ class TrainingLoop(abc.ABC):
         monitor: The metric whose best checkpoint is kept; None: the first.
         mode: Whether the "max" or the "min" of it is best.
         checkpoint_every: Steps between checkpoints, beside those of better evaluations and the end.
-        keep_checkpoints: How many of the newest to keep beside the best.
         callbacks: Keras callbacks; a "batch" is a call from the host, an "epoch" lies between two
             evaluations. What they hold is not in checkpoints; the encoder has no `optimizer`.
         progress: Whether to show progress on the standard error output.
@@ -103,7 +101,6 @@ class TrainingLoop(abc.ABC):
         monitor: str | None = None,
         mode: Literal["max", "min"] = "max",
         checkpoint_every: int | None = None,
-        keep_checkpoints: int = 2,
         callbacks: Sequence[keras.callbacks.Callback] = (),
         progress: bool = True,
     ) -> None:
@@ -133,8 +130,7 @@ class TrainingLoop(abc.ABC):
         self._checkpoints: Checkpoints | None = None
         if folder is not None:
             changing = variables_of_run(self.encoder, self.tasks, optimizer)
-            writes, keep = self._is_chief, keep_checkpoints
-            self._checkpoints = Checkpoints(folder, changing, keep=keep, writes=writes)
+            self._checkpoints = Checkpoints(folder, changing, writes=self._is_chief)
         self._saved_step: int | None = None
         self._signal = StopSignal(listens=folder is not None)
         self._reporter = Reporter(self._writer(), progress=progress and self._is_chief)
@@ -149,12 +145,11 @@ class TrainingLoop(abc.ABC):
             The run's history; `history.best_step` is the best checkpoint's step.
 
         Raises:
-            ValueError: `steps` is below 1, or the checkpoint is of another run.
+            ValueError: The checkpoint is of another run.
             FloatingPointError: The loss is no longer finite.
             BlockingIOError: Another process is training into the folder.
             Preempted: The process got SIGTERM and saved the run, or another worker was lost.
         """
-        check_steps(steps=steps)
         folder = self.folder if self._is_chief and not remote_path(self.folder or "") else None
         writing = contextlib.nullcontext() if folder is None else sole_writer(folder, inside=True)
         with writing, self._signal:
@@ -183,11 +178,7 @@ class TrainingLoop(abc.ABC):
 
     @abc.abstractmethod
     def _train(self, name: str, first: int, steps: int) -> Metrics:
-        """Makes `steps` updates for a task, with its batches from number `first` on.
-
-        Returns:
-            Mean of the loss and of each metric over the steps.
-        """
+        """Makes `steps` updates for a task, from batch `first` on; the means of the metrics."""
 
     def _learning_rate(self) -> float:
         return float(self.optimizer.learning_rate)
@@ -209,7 +200,7 @@ class TrainingLoop(abc.ABC):
         """Where variables are made."""
         return contextlib.nullcontext()
 
-    def _writer(self) -> ScalarWriter | None:
+    def _writer(self) -> TensorBoardWriter | None:
         return None
 
     def _loop(self, steps: int, callbacks: keras.callbacks.CallbackList) -> None:
@@ -327,10 +318,8 @@ class TrainingLoop(abc.ABC):
     def _check(self, tasks: Sequence[Task]) -> None:
         parts = {"micro_batches": self.gradient_accumulation_steps, "pieces": self.gradient_cache}
         check_tasks(self.encoder, tasks, replicas=self._replicas, **parts)
-        check_order(self.order, tasks, steps_per_execution=self.steps_per_execution)
+        if self.order == "cycle":
+            check_turns(tasks, steps_per_execution=self.steps_per_execution)
         check_optimizer(self.optimizer)
         check_built(self.encoder)
-        check_evaluation(self.evaluate, self.evaluate_every, self.patience, self.mode)
-        check_steps(
-            steps_per_execution=self.steps_per_execution, checkpoint_every=self.checkpoint_every
-        )
+        check_mode(self.mode)

@@ -14,14 +14,14 @@ import functools
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import keras
 import numpy as np
 
 from use_st5._files import atomic_path, sole_writer, write_json
 from use_st5._records import read_record
-from use_st5.losses.pair_logit_loss import PairLogitLoss
+from use_st5.losses.pair_logit_loss import Objective, PairLogitLoss
 from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.models.inference import inference
@@ -34,8 +34,6 @@ from use_st5.training.pair_scores import Embed, Kind, PairIds, scores, stacked, 
 from use_st5.training.run_checks import check_unchanged
 from use_st5.training.schedules import LinearWarmup
 from use_st5.training.trainer import Trainer, strategy_scope
-
-Objective = Literal["bce", "mse"]
 
 # Ids of a text in training; pairs have both texts and the special tokens (Table 16).
 BI_LENGTH, CROSS_LENGTH = 32, 64
@@ -207,60 +205,51 @@ class _Model(NamedTuple):
         return cls(model, inference(model))
 
 
+@dataclasses.dataclass
 class _Cycles:
     """One run of the cycles: the models that exist, and the next one."""
 
-    def __init__(
-        self,
-        students: Sequence[Student],
-        validation_scores: np.ndarray,
-        folder: Path,
-        settings: TransEncoder,
-        seed: int,
-        args: TrainingArguments,
-        options: Mapping[str, Any],
-    ) -> None:
-        self._students = students
-        self._validation_scores = validation_scores
-        self._folder = folder
-        self._settings = settings
-        self._seed = seed
-        self._args = args
-        self._options = options
-        self._models: list[DistilledModel] = []
+    students: Sequence[Student]
+    validation_scores: np.ndarray
+    folder: Path
+    settings: TransEncoder
+    seed: int
+    args: TrainingArguments
+    options: Mapping[str, Any]
+    models: list[DistilledModel] = dataclasses.field(default_factory=list)
 
     def run(self) -> list[DistilledModel]:
-        bis = [_Model.of(self._new_model(student, "bi")) for student in self._students]
-        for student, start in zip(self._students, bis, strict=True):
+        bis = [_Model.of(self._new_model(student, "bi")) for student in self.students]
+        for student, start in zip(self.students, bis, strict=True):
             spearman = _correlation(
-                scores(start.embed, "bi", student.validation), self._validation_scores
+                scores(start.embed, "bi", student.validation), self.validation_scores
             )
-            self._models.append(DistilledModel(student.name, "bi", 0, spearman, 0, None))
-        for cycle in range(1, self._settings.cycles + 1):
+            self.models.append(DistilledModel(student.name, "bi", 0, spearman, 0, None))
+        for cycle in range(1, self.settings.cycles + 1):
             teachers = bis
             kind: Kind = "bi"
-            if not self._settings.standard:
+            if not self.settings.standard:
                 teachers, kind = self._half_cycle(cycle, "cross", bis, "bi"), "cross"
             bis = self._half_cycle(cycle, "bi", teachers, kind)
-        return self._models
+        return self.models
 
     def _half_cycle(
         self, cycle: int, kind: Kind, teachers: Sequence[_Model], of_kind: Kind
     ) -> list[_Model]:
         """One half of a cycle: trains all models of one kind on the scores of the other."""
-        students = [each for each in self._students if kind == "bi" or each.cross is not None]
-        scoring = [each for each in self._students if of_kind == "bi" or each.cross is not None]
+        students = [each for each in self.students if kind == "bi" or each.cross is not None]
+        scoring = [each for each in self.students if of_kind == "bi" or each.cross is not None]
         labels: np.ndarray | None = None
         models = []
         for number, student in enumerate(students):
             model = _Model.of(self._new_model(student, kind, cycle))
-            folder = self._folder / f"cycle_{cycle}" / f"{kind}_{student.name}"
+            folder = self.folder / f"cycle_{cycle}" / f"{kind}_{student.name}"
             if not (folder / _BEST).exists():
                 if labels is None:
                     given = zip(teachers, scoring, strict=True)
                     views = [scores(each.embed, of_kind, by.pairs) for each, by in given]
                     labels = np.mean(views, axis=0)
-                if not self._settings.refresh:
+                if not self.settings.refresh:
                     _start_from(model.keras, kind, teachers[scoring.index(student)].keras)
                 self._train(
                     student, kind, model, labels, folder, self._seed_of(cycle, kind, number)
@@ -268,20 +257,20 @@ class _Cycles:
             # Only the best weights stay; a run of large models would fill the disk.
             shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
             model.keras.load_weights(folder / _BEST / _WEIGHTS)
-            self._models.append(_distilled(folder / _BEST, student.name, kind, cycle))
+            self.models.append(_distilled(folder / _BEST, student.name, kind, cycle))
             models.append(model)
         return models
 
     def _new_model(self, student: Student, kind: Kind, cycle: int = 0) -> keras.Model:
         make = student.cross if kind == "cross" and student.cross else student.bi
-        keras.utils.set_random_seed(self._seed_of(cycle, kind, self._students.index(student)))
-        strategy = self._options["strategy"]
+        keras.utils.set_random_seed(self._seed_of(cycle, kind, self.students.index(student)))
+        strategy = self.options["strategy"]
         with strategy_scope(strategy):
             return make()
 
     def _seed_of(self, cycle: int, kind: Kind, number: int) -> int:
         """A seed of its own for each training."""
-        parts = [self._seed, cycle, ("bi", "cross").index(kind), number]
+        parts = [self.seed, cycle, ("bi", "cross").index(kind), number]
         return int(np.random.SeedSequence(parts).generate_state(1)[0] >> 1)
 
     def _train(
@@ -293,22 +282,22 @@ class _Cycles:
         folder: Path,
         seed: int,
     ) -> None:
-        distillation, factor = self._settings.to_cross, 1.0
+        distillation, factor = self.settings.to_cross, 1.0
         if kind == "bi":
-            distillation, factor = self._settings.to_bi, student.bi_learning_rate_factor
+            distillation, factor = self.settings.to_bi, student.bi_learning_rate_factor
         loss, arrays = _loss_and_arrays(kind, distillation, student.pairs, labels)
         longest = max(each.shape[1] for each in arrays.values() if each.ndim > 1)
         data = ArrayData(arrays, buckets=widths(longest))
-        per_call = self._args.steps_per_execution or 1
+        per_call = self.args.steps_per_execution or 1
         batch_size = min(distillation.batch_size, len(data))
         wanted = distillation.steps or distillation.epochs * len(data) / batch_size
         args = dataclasses.replace(
-            self._args,
+            self.args,
             optimizer=functools.partial(_optimizer, distillation, factor),
             batch_size=batch_size,
             # What a call makes divides all numbers of steps.
             steps=per_call * max(1, round(wanted / per_call)),
-            evaluation_steps=self._settings.evaluate_every,
+            evaluation_steps=self.settings.evaluate_every,
             evaluate_epochs=distillation.steps is None,
             seed=seed,
         )
@@ -320,13 +309,13 @@ class _Cycles:
                 args,
                 evaluate=lambda _: {
                     _METRIC: _correlation(
-                        scores(model.embed, kind, student.validation), self._validation_scores
+                        scores(model.embed, kind, student.validation), self.validation_scores
                     )
                 },
                 # No bi-encoder is handed on that is worse than what it began with.
                 evaluate_start=kind == "bi",
                 folder=folder / _CHECKPOINTS,
-                **self._options,
+                **self.options,
             ).train()
         facts = {_METRIC: history.best_score, "step": history.best_step}
         with atomic_path(folder / _BEST) as temporary:

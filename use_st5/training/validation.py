@@ -29,7 +29,7 @@ class Metric:
         description: It, in words.
         scores: `(encode, rows, examples)` → scores by name. The rows are measured; a classifier is
             fitted to the examples, rows of training.
-        query: The key of the text that asks, of retrieval: rows of the same text ask once.
+        query: The key of the query. Rows with the same query count as one.
     """
 
     name: str
@@ -57,11 +57,6 @@ class ValidationSet:
     examples: Sequence[Row] = ()
     labels_of: str | None = None
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-    def texts(self) -> list[str]:
-        """The texts that a measurement encodes, each once."""
-        rows = [*self.rows, *self.examples]
-        return [*dict.fromkeys(row[key] for row in rows for key in self.kind.texts if key in row)]
 
     @property
     def metric(self) -> Metric:
@@ -95,38 +90,23 @@ class ValidationSet:
         return self.metric.scores(encode, rows, examples)
 
 
-def measure(sets: Sequence[ValidationSet]) -> tuple[Callable[[Encode], Scores], str]:
-    """A function that evaluates an encoder on all sets, and the name of its main score.
-
-    Where there are several sets, it is the mean of their main measures.
-    """
-    main = [each.metric.name for each in sets]
-    if len(sets) == 1:
-        return sets[0].scores, main[0]
-
-    def scores(encode: Encode) -> Scores:
-        found: Scores = {}
-        for each in sets:
-            found |= {f"{each.name}_{name}": value for name, value in each.scores(encode).items()}
-        counted = [found[f"{s.name}_{name}"] for s, name in zip(sets, main, strict=True)]
-        return {"mean": float(np.mean(counted)), **found}
-
-    return scores, "mean"
+def main_score(sets: Sequence[ValidationSet]) -> str:
+    """The name of the main score of `scores_of`; of several sets, the mean of their main scores."""
+    return sets[0].metric.name if len(sets) == 1 else "mean"
 
 
-def test_scores(sets: Sequence[ValidationSet], encode: Encode) -> Scores:
-    """The scores on the test rows; none where there are none."""
-    return measure(sets)[0](encode) if sets else {}
+def scores_of(sets: Sequence[ValidationSet], encode: Encode) -> Scores:
+    """The scores of an encoder on all sets; none without sets."""
+    if len(sets) <= 1:
+        return sets[0].scores(encode) if sets else {}
+    found = {each.name: each.scores(encode) for each in sets}
+    mean = float(np.mean([found[each.name][each.metric.name] for each in sets]))
+    named = {f"{of}_{name}": v for of, scores in found.items() for name, v in scores.items()}
+    return {"mean": mean, **named}
 
 
 def correlation(first: str, second: str, score: str) -> Metric:
-    """The rank correlation of the cosines of two texts with their scores, and Pearson's.
-
-    Args:
-        first: The key of the first text.
-        second: The key of the second text.
-        score: The key of the score.
-    """
+    """The rank correlation of the cosines of two texts with their scores, and Pearson's."""
 
     def scores(encode: Encode, rows: Sequence[Row], examples: Sequence[Row]) -> Scores:
         from scipy.stats import pearsonr, spearmanr
@@ -144,7 +124,7 @@ def retrieval(query: str, answer: str, *, negatives: Sequence[str] = ()) -> Metr
     """The mean reciprocal rank of the text that belongs to another, by the cosine.
 
     Args:
-        query: The key of the text that asks.
+        query: The key of the query.
         answer: The key of the text that belongs to it; those of all rows are the candidates.
         negatives: Keys of further candidates, which a row need not have.
     """
@@ -158,11 +138,7 @@ def retrieval(query: str, answer: str, *, negatives: Sequence[str] = ()) -> Metr
 
 
 def halves_retrieval(text: str) -> Metric:
-    """The mean reciprocal rank of a text's second half, given the first, by the cosine.
-
-    Args:
-        text: The key of the text.
-    """
+    """The mean reciprocal rank of a text's second half, given the first, by the cosine."""
 
     def scores(encode: Encode, rows: Sequence[Row], examples: Sequence[Row]) -> Scores:
         return _retrieval(encode, [_halves(row[text]) for row in rows])
@@ -239,16 +215,10 @@ def _halves(text: str) -> tuple[str, str]:
 
 
 def ridge_classes(known: np.ndarray, labels: np.ndarray, asked: np.ndarray, n: int) -> np.ndarray:
-    """Classes by ridge regression on ±1, the penalty chosen by leaving one example out.
+    """Classes of `asked` by ridge regression on ±1, the penalty chosen by leaving one example out.
 
-    Args:
-        known: float `[examples, width]`.
-        labels: int `[examples]`.
-        asked: float `[rows, width]`.
-        n: The number of classes.
-
-    Returns:
-        int `[rows]`.
+    From float `[examples, width]` with labels int `[examples]` below `n`, and float
+    `[rows, width]`, to int `[rows]`.
     """
     mean, deviation = known.mean(axis=0), known.std(axis=0) + 1e-8
     x, z = ((part - mean) / deviation / np.sqrt(known.shape[1]) for part in (known, asked))
@@ -272,8 +242,3 @@ def _vectors(encode: Encode, texts: list[str]) -> np.ndarray:
     distinct = [*dict.fromkeys(texts)]
     places = {text: place for place, text in enumerate(distinct)}
     return np.asarray(encode(distinct))[[places[text] for text in texts]]
-
-
-def shown(scores: Mapping[str, Any]) -> str:
-    """Scores in a line."""
-    return ", ".join(f"{name} {100 * value:.2f}" for name, value in scores.items())

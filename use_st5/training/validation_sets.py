@@ -109,11 +109,7 @@ def _of_files(
 def _training_file(
     stats: Sequence[DatasetStats], source: Source, classes: Collection[str]
 ) -> DatasetStats:
-    """The training file that has the labels of a validation file.
-
-    Raises:
-        ValueError: There is none.
-    """
+    """The training file of the same task that has the labels of a validation file."""
     alike = [found for found in stats if found.source.kind.name == source.kind.name]
     if not alike:
         raise ValueError(
