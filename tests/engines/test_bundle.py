@@ -79,6 +79,24 @@ def test_a_damaged_index_is_refused(copied: Path) -> None:
         assert all(map(np.array_equal, found, before)), place
 
 
+def test_an_object_graph_with_a_number_in_place_of_a_message_is_refused(copied: Path) -> None:
+    bundle = Bundle(copied)
+    entry = bundle._entries["_CHECKPOINTABLE_OBJECT_GRAPH"]
+    data = copied / "variables" / "variables.data-00000-of-00001"
+    content = bytearray(data.read_bytes())
+    # Behind a length of two or three bytes and a checksum: a node whose attribute is the number 1.
+    begin = entry.offset + (2 if entry.size < 2**14 else 3) + 4
+    graph = b"\x0a\x02\x10\x01"
+    free = entry.offset + entry.size - begin - len(graph)
+    graph += b"\x78\x80\x00" * (free % 2) + b"\x78\x00" * ((free - 3 * (free % 2)) // 2)
+    content[begin : begin + len(graph)] = graph
+    data.write_bytes(content)
+    with pytest.raises(
+        ValueError, match=r"is damaged \(IndexError: a number in place of a message"
+    ):
+        Bundle(copied)
+
+
 @pytest.mark.parametrize("length", [0, 1, 47, 48, 200])
 def test_an_index_that_is_cut_short_is_refused(copied: Path, length: int) -> None:
     index = copied / "variables" / "variables.index"

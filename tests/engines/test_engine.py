@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,6 +67,36 @@ def test_other_models_are_refused(toy_use_dan: Toy, tmp_path: Path) -> None:
         SentenceEncoder(tmp_path / "foreign", backend="onnx")
     with pytest.raises(ValueError, match="Unknown backend: 'torch'"):
         use_st5.load("use_dan_en", backend="torch")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("family", ["use_dan", "use_transformer", "bert"])
+def test_damaged_configurations_are_refused(
+    family: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is missing from `config`, or of another type."""
+    if family != "use_dan":
+        for module in ("onnx", "onnxruntime", "tokenizers"):
+            pytest.importorskip(module, reason="the extra `onnx` is not installed")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    toy = request.getfixturevalue(f"toy_{family}").folders["float32"]
+    folder = shutil.copytree(toy, tmp_path / "damaged")
+    record = folder / "use_st5.json"
+    content = json.loads(record.read_text("utf-8"))
+    used = {
+        "use_dan": ("activation", "embedding_dim", "hidden_dims"),
+        "use_transformer": ("hidden_dim", "num_layers", "num_heads", "early_output", "dimension"),
+        "bert": ("hidden_dim", "num_layers", "max_positions", "activation", "layer_norm_epsilon"),
+    }
+    damages = [{}, {"config": 1}, *({"config": _without(content, name)} for name in used[family])]
+    for number, config in enumerate(damages):
+        changed = {**content, "config": config, "model_hash": f"{number:064x}"}
+        record.write_text(json.dumps(changed), encoding="utf-8")
+        with pytest.raises(ValueError, match=rf"use_st5\.json: \$\.config: .* {family}, .*again"):
+            SentenceEncoder(folder, backend="onnx")
+
+
+def _without(content: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in content["config"]["config"].items() if key != name}
 
 
 @pytest.mark.process

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +137,31 @@ def test_other_special_tokens_are_known_and_added_ones_are_refused() -> None:
     made, folder = assets(added=[AddedToken("covid", 6)])
     with pytest.raises(ValueError, match="without added tokens, found 1 .*backend='tensorflow'"):
         token_ids("wordpiece", folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "content", "message"),
+    [
+        ("wordpiece", "wordpiece.json", b'{"lower_case": true}', r"expected the field strip_acc"),
+        ("wordpiece", "wordpiece.json", b"{", r"expected JSON"),
+        ("wordpiece", "vocab.txt", b"[PAD]\n[UNK]\n[SEP]\n", r"a vocabulary with \[CLS\], found"),
+        ("wordpiece", "vocab.txt", b"\xff", "UnicodeDecodeError"),
+        ("byte_pair", "vocab.json", b'{"<s>": 0}', "a vocabulary with </s>, found"),
+        ("byte_pair", "vocab.json", b'{"<s>": "a"}', "expected int"),
+        ("byte_pair", "merges.txt", b"t h e\n", "a damaged one"),
+        ("byte_pair", "merges.txt", b"nothing known\n", "a damaged one"),
+        ("sentencepieces", "sentencepiece.model", b"other", "a damaged one"),
+        ("sentencepieces", "piece_ids.txt", b"1 two", "a damaged one"),
+    ],
+)
+def test_damaged_assets_are_refused(
+    kind: str, file: str, content: bytes, message: str, tmp_path: Path
+) -> None:
+    """In one line that names the file, as with TensorFlow."""
+    made = tokenizer(kind, None)
+    for asset in made._assets:
+        shutil.copy(asset.asset_path.numpy().decode(), tmp_path)
+    token_ids(kind, tmp_path)
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(ValueError, match=rf"/{re.escape(file)}: .*{message}.*again"):
+        token_ids(kind, tmp_path)

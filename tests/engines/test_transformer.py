@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -68,6 +69,27 @@ def test_int8_matrices_without_names(
 
 def test_the_bundled_model() -> None:
     check(use_st5.load("use_transformer_en").folder, [*TEXTS, *fuzzed_texts(300)])
+
+
+def test_threads_share_the_bias_of_distances() -> None:
+    """Each gets that of its length, whatever another one asks for between two lines."""
+    bias = object.__new__(transformer._PositionBias)
+    bias._table = np.arange(64, dtype=np.float32).reshape(32, 2)
+    bias._distance, bias._last = 128, (0, np.zeros(0))
+
+    def another_thread(frame: Any, event: str, _: Any) -> Any:
+        if frame.f_code is transformer._PositionBias.of_length.__code__ and event == "line":
+            bias.of_length(5)
+        return another_thread
+
+    before = sys.gettrace()
+    for length in (3, 5, 5, 3):
+        sys.settrace(another_thread)
+        try:
+            found = bias.of_length(length)
+        finally:
+            sys.settrace(before)
+        assert found.shape == (1, 2, length, length)
 
 
 def test_which_families_have_an_engine() -> None:

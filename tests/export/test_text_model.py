@@ -10,6 +10,9 @@ import pytest
 
 from use_st5.export import text_model
 from use_st5.export.text_model import check_text_model, text_model_manifest, to_text_model
+from use_st5.models.static_embedding.model import StaticEmbedding
+from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
+from use_st5.trainable_encoder import TrainableEncoder
 
 
 @pytest.fixture
@@ -85,6 +88,12 @@ def test_other_models_and_lengths_are_refused(
         text_model_manifest(toy_t5.folder)
     with pytest.raises(ValueError, match="received another SavedModel"):
         text_model_manifest(tmp_path)
+    static = StaticEmbedding(7, 8)
+    static.build()
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat"]
+    TrainableEncoder(static, WordPieceTokenizer(words)).export(tmp_path / "static")
+    with pytest.raises(ValueError, match="family static_embedding with the tokenizer 'wordpiece'"):
+        text_model_manifest(tmp_path / "static")
     folder = toy_use_transformer.folders["float32"]
     text_model_manifest(folder, 16)
     for length in (15, 17):

@@ -149,7 +149,7 @@ class Bundle:
         if 7 in fields:
             raise self._damaged("holds sliced variables, which are not read here")
         shape = _fields(_bytes(fields, 2))
-        sizes = tuple(_number(_fields(each), 1) for each in shape.get(2, []) if _is_bytes(each))
+        sizes = tuple(_number(_fields(each), 1) for each in shape.get(2, []))
         return _Entry(
             _number(fields, 1), sizes, _number(fields, 3), _number(fields, 4), _number(fields, 5)
         )
@@ -168,7 +168,7 @@ class Bundle:
             raise self._damaged("lacks a part of the object graph")
         paths = {}
         for node in _fields(content[place:]).get(1, []):
-            for attribute in _fields(node).get(2, []) if _is_bytes(node) else []:
+            for attribute in _fields(node).get(2, []):
                 named = _fields(attribute)
                 key, path = _bytes(named, 3).decode(), _bytes(named, 2).decode()
                 if key.endswith(_VALUE):
@@ -193,9 +193,9 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
             raise OverflowError("a number of more than 64 bits")
 
 
-def _fields(message: int | bytes) -> dict[int, list[int | bytes]]:
+def _fields(field: int | bytes) -> dict[int, list[int | bytes]]:
     """The fields of a Protocol Buffers message by number, numbers and bytes as they come."""
-    assert isinstance(message, bytes)
+    message = _message(field)
     found: dict[int, list[int | bytes]] = {}
     place = 0
     while place < len(message):
@@ -217,10 +217,15 @@ def _fields(message: int | bytes) -> dict[int, list[int | bytes]]:
     return found
 
 
-def _is_bytes(value: int | bytes) -> bool:
+def _message(value: int | bytes) -> bytes:
+    """A field that must be a message or bytes.
+
+    Raises:
+        IndexError: It is a number.
+    """
     if not isinstance(value, bytes):
         raise IndexError("a number in place of a message")
-    return True
+    return value
 
 
 def _number(fields: dict[int, list[int | bytes]], field: int, default: int = 0) -> int:
@@ -231,10 +236,7 @@ def _number(fields: dict[int, list[int | bytes]], field: int, default: int = 0) 
 
 
 def _bytes(fields: dict[int, list[int | bytes]], field: int) -> bytes:
-    value = fields.get(field, [b""])[-1]
-    _is_bytes(value)
-    assert isinstance(value, bytes)
-    return value
+    return _message(fields.get(field, [b""])[-1])
 
 
 def _table() -> list[int]:

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, get_args
 
 import numpy as np
 
-from use_st5._model_manifest import ModelManifest
+from use_st5._model_manifest import FILE_NAME, ModelManifest
 
 Backend = Literal["tensorflow", "onnx", "onnx-int8"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
@@ -51,6 +51,17 @@ def open_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) 
             f"{folder}: expected a model of use_st5 for backend={backend!r}, found a SavedModel "
             "without use_st5.json, or of an older version. Load it with backend='tensorflow'."
         )
+    try:
+        return _made(folder, manifest, backend)
+    except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
+        raise ValueError(
+            f"{folder / FILE_NAME}: $.config: expected the configuration of a model of the family "
+            f"{manifest.family}, received another ({type(error).__name__}: {error}). Export the "
+            "model again."
+        ) from error
+
+
+def _made(folder: Path, manifest: ModelManifest, backend: Backend) -> Engine:
     if manifest.family == "use_dan" and backend == "onnx":
         from use_st5.engines.dan import DANEngine
 

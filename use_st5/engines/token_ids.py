@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from use_st5._imports import require
+from use_st5._records import Count, read_record
 from use_st5.engines.piece_ids import PieceIds
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
@@ -16,6 +19,8 @@ from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 _BYTE_PAIR_START = 1
 # Characters of a text that a token has at most, as a rule; what is behind is not tokenized.
 _CHARACTERS_A_TOKEN = 100
+_LIMIT = 2**26  # bytes of a vocabulary
+_AGAIN = "Copy or export the model again."
 
 
 class TokenIds(Protocol):
@@ -126,36 +131,82 @@ def token_ids(kind: str | None, folder: Path) -> TokenIds:
     return _READERS[kind](folder)
 
 
+class _Special(msgspec.Struct, frozen=True):
+    unknown: str = "[UNK]"
+    start: str = "[CLS]"
+    separator: str = "[SEP]"
+
+
+class _WordPieceSettings(msgspec.Struct):
+    lower_case: bool
+    strip_accents: bool
+    split_chinese: bool
+    special: _Special = _Special()
+    added: list[Any] = []
+
+
 def _words(folder: Path) -> TokenIds:
     tokenizers = require("tokenizers", "onnx")
-    settings = json.loads((folder / "wordpiece.json").read_text("utf-8"))
-    _refuse_added(folder, settings)
-    special = settings.get("special", {})
-    unknown = special.get("unknown", "[UNK]")
-    content = (folder / "vocab.txt").read_bytes().decode()
-    lines = content.replace("\r\n", "\n").split("\n")
-    ids = {word: number for number, word in enumerate(lines[:-1] if not lines[-1] else lines)}
+    settings = read_record(folder / "wordpiece.json", _WordPieceSettings, remedy=_AGAIN)
+    _refuse_added(folder, settings.added)
+    special, path = settings.special, folder / "vocab.txt"
+    ids = {word: number for number, word in enumerate(_lines(path))}
+    _check_known(path, ids, (special.unknown, special.start, special.separator))
     tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=100)
+        tokenizers.models.WordPiece(ids, unk_token=special.unknown, max_input_chars_per_word=100)
     )
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
         clean_text=True,
-        handle_chinese_chars=settings["split_chinese"],
-        strip_accents=settings["strip_accents"],
-        lowercase=settings["lower_case"],
+        handle_chinese_chars=settings.split_chinese,
+        strip_accents=settings.strip_accents,
+        lowercase=settings.lower_case,
     )
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    start, end = special.get("start", "[CLS]"), special.get("separator", "[SEP]")
-    return FramedIds(tokenizer, start=ids[start], end=ids[end])
+    return FramedIds(tokenizer, start=ids[special.start], end=ids[special.separator])
 
 
-def _refuse_added(folder: Path, settings: dict[str, Any]) -> None:
+def _lines(path: Path) -> list[str]:
+    """The lines of a file in UTF-8."""
+    with _reading(path):
+        lines = path.read_bytes().decode().replace("\r\n", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Names the file in the error of one that is damaged."""
+    try:
+        yield
+    except (FileNotFoundError, ImportError):
+        raise
+    except Exception as error:  # the packages' own kinds
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"{path}: expected a file of a tokenizer, received another or a damaged one "
+            f"({type(error).__name__}: {reason}). {_AGAIN}"
+        ) from error
+
+
+def _check_known(path: Path, ids: dict[str, int], tokens: Sequence[str]) -> None:
+    """Refuses a vocabulary without the special tokens.
+
+    Raises:
+        ValueError: One is missing.
+    """
+    if missing := [each for each in tokens if each not in ids]:
+        raise ValueError(
+            f"{path}: expected a vocabulary with {', '.join(missing)}, found none of this name "
+            f"among {len(ids):,} tokens. {_AGAIN}"
+        )
+
+
+def _refuse_added(folder: Path, added: Sequence[Any]) -> None:
     """Refuses added tokens, which only the graph looks for.
 
     Raises:
         ValueError: There are some.
     """
-    if added := settings.get("added"):
+    if added:
         raise ValueError(
             f"{folder.parent}: expected a tokenizer without added tokens, found {len(added)} of "
             "them. Load the model with backend='tensorflow'."
@@ -169,18 +220,25 @@ def _byte_pairs(folder: Path) -> TokenIds:
             f"{folder.parent}: expected the byte pairs of a RoBERTa, found those of another model. "
             "Load the model with backend='tensorflow'."
         )
-    ids = json.loads((folder / "vocab.json").read_text("utf-8"))
-    lines = (folder / "merges.txt").read_bytes().decode().replace("\r\n", "\n").split("\n")
+    path = folder / "vocab.json"
+    ids = read_record(path, dict[str, Count], remedy=_AGAIN, limit=_LIMIT)
+    _check_known(path, ids, ("</s>",))
+    lines = _lines(folder / "merges.txt")
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(ids, merges))
+    with _reading(folder / "merges.txt"):
+        tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(ids, merges))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     return FramedIds(tokenizer, start=_BYTE_PAIR_START, end=ids["</s>"])
 
 
 def _sentence_pieces(folder: Path) -> TokenIds:
-    path = folder / "piece_ids.txt"
-    ids = [*map(int, path.read_text("utf-8").split())] if path.is_file() else None
-    return SentencePieceIds((folder / "sentencepiece.model").read_bytes(), ids)
+    path, ids = folder / "piece_ids.txt", None
+    if path.is_file():
+        with _reading(path):
+            ids = [*map(int, path.read_text("utf-8").split())]
+    path = folder / "sentencepiece.model"
+    with _reading(path):
+        return SentencePieceIds(path.read_bytes(), ids)
 
 
 def _pieces(folder: Path) -> TokenIds:

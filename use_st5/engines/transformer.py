@@ -96,18 +96,20 @@ class _PositionBias:
         _, weights = named_weights(Bundle(folder), folder, rounded=rounded)
         self._table = weights(name, (buckets, shape["num_heads"]))
         self._distance = shape.get("max_distance", 128)
-        self._length, self._last = 0, np.zeros(0)
+        # One attribute, because threads share it.
+        self._last = (0, np.zeros(0))
 
     def of_length(self, length: int) -> np.ndarray:
         """float32 `[1, heads, length, length]`."""
-        if length != self._length:
+        last_length, bias = self._last
+        if length != last_length:
             distances = np.arange(1 - length, length)
             values = self._table[self._buckets(distances)].T
             windows = np.lib.stride_tricks.sliding_window_view(values, length, axis=1)
             # Row q has the distances -q … length - 1 - q.
-            self._last = np.ascontiguousarray(windows[:, ::-1])[None]
-            self._length = length
-        return self._last
+            bias = np.ascontiguousarray(windows[:, ::-1])[None]
+            self._last = (length, bias)
+        return bias
 
     def _buckets(self, distances: np.ndarray) -> np.ndarray:
         """The bucket of each distance, as `use_st5.layers.relative_position_bias` computes it."""

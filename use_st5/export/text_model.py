@@ -31,6 +31,7 @@ Runtime = Literal["onnx", "litert"]
 
 SHORTEST = 16  # tokens of a fixed length: fewer hold no sentence
 _FACTS = "model.json"
+_FAMILIES = ("use_dan", "use_transformer", "bert", "mpnet")
 _NETWORKS = {"onnx": "network.onnx", "litert": "network.tflite"}
 # The kind of a tokenizer → the file that holds it.
 _TOKENIZERS = {
@@ -117,7 +118,11 @@ def text_model_manifest(folder: Path, length: int | None = None) -> ModelManifes
         ValueError: It has no such tokenizer, or reads pairs, or the length is out of range.
     """
     manifest = ModelManifest.read(folder)
-    if manifest is None or manifest.texts > 1 or manifest.tokenizer not in _TOKENIZERS:
+    if (
+        manifest is None
+        or manifest.family not in _FAMILIES
+        or manifest.tokenizer not in _TOKENIZERS
+    ):
         raise ValueError(
             f"{folder}: expected a USE-DAN, USE Transformer, BERT, RoBERTa or MPNet, received "
             f"{_kind(manifest)}. Serve it with `use-st5 serve`, or write its network alone with "
