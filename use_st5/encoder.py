@@ -90,7 +90,9 @@ class SentenceEncoder(SentenceTransformersNames):
             return
         engine = open_engine(self.folder, self.manifest, backend)
         self._run: Callable[[list[str]], np.ndarray] = engine.run
-        self._limit = TokenLimit(engine.max_length, engine.token_counts, batch_of=list)
+        self._limit = TokenLimit(
+            engine.max_length, getattr(engine, "token_counts", None), batch_of=list
+        )
         self._dimension = engine.dimension
 
     def _load_saved_model(self) -> None:

@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 from tests.toy_encoders import Toy
-from use_st5.engines.bundle import Bundle
 from use_st5.engines.weights import Table, named_weights
 
 
@@ -23,7 +22,7 @@ def test_a_table_gives_rows_and_scales() -> None:
 
 def test_weights_are_the_models(toy_use_dan: Toy) -> None:
     for precision, folder in toy_use_dan.folders.items():
-        table, weight = named_weights(Bundle(folder), folder)
+        table, weight = named_weights(folder)
         rows, scales = table.rows(np.arange(toy_use_dan.rows))
         expected = toy_use_dan.model.embedding.embeddings.numpy()
         error = 0 if precision == "float32" else np.abs(expected).max() / 254
@@ -36,7 +35,7 @@ def test_weights_are_the_models(toy_use_dan: Toy) -> None:
 
 def test_what_does_not_fit_is_refused(toy_use_dan: Toy) -> None:
     folder = toy_use_dan.folders["int8"]
-    _, weight = named_weights(Bundle(folder), folder)
+    _, weight = named_weights(folder)
     with pytest.raises(ValueError, match=r"of the shape \[8, 13\], found \[8, 12\]"):
         weight("network/feed_forward/hidden_0/kernel", (8, 13))
     with pytest.raises(ValueError, match="a weight network/other, found none"):
@@ -48,4 +47,4 @@ def test_what_is_not_finite_is_refused(tmp_path: Path) -> None:
     root.table = tf.Variable([[1.0, np.nan]])
     tf.saved_model.save(root, str(tmp_path))
     with pytest.raises(ValueError, match="finite weights, embedding holds NaN"):
-        named_weights(Bundle(tmp_path), tmp_path)
+        named_weights(tmp_path)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from use_st5._model_manifest import ModelManifest
-from use_st5.engines.bundle import Bundle
 from use_st5.engines.ngram_ids import NGramIds
 from use_st5.engines.onnx_graph import MEANS
 from use_st5.engines.session import Session
@@ -56,7 +55,7 @@ class DANEngine:
             )
         self._activation = _ACTIVATIONS[name]
         self._ids = NGramIds(NGramVocabulary.load(folder / "assets" / "vocabulary.txt"))
-        table, weights = named_weights(Bundle(folder), folder)
+        table, weights = named_weights(folder)
         self.table = table
         width, dims = config["embedding_dim"], config["hidden_dims"]
         check_shape(folder, "embedding", table.shape, (self._ids.vocabulary.size, width))
@@ -89,10 +88,6 @@ class DANEngine:
         else:
             self._means(texts, mean)
         return self._network(mean)
-
-    def token_counts(self, texts: list[str]) -> np.ndarray:
-        """How many ids each text has, int64 `[texts]`."""
-        return np.diff(self._ids.flat(texts).starts)
 
     def _means(self, texts: list[str], mean: np.ndarray) -> None:
         """Writes the mean of each text's rows, float32 `[texts, width]`."""

@@ -8,6 +8,7 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from use_st5._model_manifest import FILE_NAME, ModelManifest
+from use_st5.engines.networks import FAMILIES
 
 Backend = Literal["tensorflow", "onnx", "onnx-int8"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
@@ -18,15 +19,12 @@ class Engine(Protocol):
 
     Attributes:
         dimension: Dimension of the vectors.
-        max_length: Most tokens of a text that are read; None: all.
+        max_length: Most tokens of a text that are read; None: all. An engine with a limit also has
+            `token_counts`: texts → the tokens of each before it is cut, int64 `[texts]`.
     """
 
     dimension: int
     max_length: int | None
-
-    def token_counts(self, texts: list[str]) -> np.ndarray:
-        """The tokens of each text before any is cut, int64 `[texts]`; asked where some are cut."""
-        ...
 
     def run(self, texts: list[str]) -> np.ndarray:
         """The vectors of a batch of texts, float32 `[texts, dimension]`."""
@@ -46,11 +44,7 @@ def open_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) 
             engine, or int8 changes its vectors too much.
         ImportError: A package that the engine needs is missing.
     """
-    if manifest is None or manifest.family is None:
-        raise ValueError(
-            f"{folder}: expected a model of use_st5 for backend={backend!r}, found a SavedModel "
-            "without use_st5.json, or of an older version. Load it with backend='tensorflow'."
-        )
+    manifest = with_engine(folder, manifest, backend)
     try:
         return _made(folder, manifest, backend)
     except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
@@ -61,19 +55,31 @@ def open_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) 
         ) from error
 
 
+def with_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) -> ModelManifest:
+    """Refuses a model without an engine.
+
+    Raises:
+        ValueError: The SavedModel is of another origin, or of a family that has no engine.
+    """
+    if manifest is None or manifest.family is None:
+        raise ValueError(
+            f"{folder}: expected a model of use_st5 for backend={backend!r}, found a SavedModel "
+            "without use_st5.json, or of an older version. Load it with backend='tensorflow'."
+        )
+    if manifest.family not in FAMILIES:
+        raise ValueError(
+            f"{folder}: backend={backend!r} runs the families {', '.join(FAMILIES)}, received a "
+            f"model of the family {manifest.family}. Load it with backend='tensorflow'."
+        )
+    return manifest
+
+
 def _made(folder: Path, manifest: ModelManifest, backend: Backend) -> Engine:
     if manifest.family == "use_dan" and backend == "onnx":
         from use_st5.engines.dan import DANEngine
 
         return DANEngine(folder, manifest)
-    from use_st5.engines.networks import FAMILIES
+    from use_st5.engines.onnx_model import graph_engine, onnx_model
 
-    if manifest.family in FAMILIES:
-        from use_st5.engines.onnx_model import graph_engine, onnx_model
-
-        model = onnx_model(folder, manifest, int8=backend == "onnx-int8")
-        return graph_engine(model, folder, manifest)
-    raise ValueError(
-        f"{folder}: backend={backend!r} runs the families {', '.join(FAMILIES)}, "
-        f"received a model of the family {manifest.family}. Load it with backend='tensorflow'."
-    )
+    model = onnx_model(folder, manifest, int8=backend == "onnx-int8")
+    return graph_engine(model, folder, manifest)

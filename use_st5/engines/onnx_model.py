@@ -10,11 +10,10 @@ import numpy as np
 
 from use_st5._cache import ENGINES, kept_content
 from use_st5._model_manifest import ENGINE_NAME, ModelManifest, describe_files
-from use_st5.engines.bundle import Bundle
 from use_st5.engines.dan import GraphDANEngine
-from use_st5.engines.engine import Engine
+from use_st5.engines.engine import Engine, with_engine
 from use_st5.engines.int8 import has_vnni, write_int8_model
-from use_st5.engines.networks import FAMILIES, rounded_kernels, write_network
+from use_st5.engines.networks import rounded_kernels, write_network
 from use_st5.engines.onnx_graph import GraphWriter
 from use_st5.engines.transformer import TransformerEngine
 from use_st5.engines.weights import named_weights
@@ -76,11 +75,7 @@ def add_onnx_model(folder: Path, manifest: ModelManifest | None) -> None:
         ImportError: The package onnx is missing.
         ValueError: The model has no engine (see `open_engine`).
     """
-    if manifest is None or manifest.family not in FAMILIES:
-        raise ValueError(
-            f"{folder}: expected a model of the families {', '.join(FAMILIES)} for "
-            f"backend='onnx', received {manifest.family if manifest else 'another SavedModel'}."
-        )
+    manifest = with_engine(folder, manifest, "onnx")
     if manifest.family == "use_dan":
         return
     write_onnx_model(folder, manifest, folder / ENGINE_NAME)
@@ -108,7 +103,7 @@ def write_onnx_model(folder: Path, manifest: ModelManifest, path: Path) -> None:
         )
     graph = GraphWriter()
     rounded = rounded_kernels(family, manifest.config)
-    table, weights = named_weights(Bundle(folder), folder, rounded=rounded)
+    table, weights = named_weights(folder, rounded=rounded)
     vectors, dimension = write_network(family, manifest.config, table, weights, graph)
     facts = {"model_hash": manifest.model_hash, "version": _VERSION}
     path.write_bytes(graph.model(vectors, dimension, facts).SerializeToString())

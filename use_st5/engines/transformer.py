@@ -8,7 +8,6 @@ import numpy as np
 
 from use_st5._model_manifest import ModelManifest
 from use_st5.engines import onnx_graph as names
-from use_st5.engines.bundle import Bundle
 from use_st5.engines.networks import rounded_kernels
 from use_st5.engines.session import Session
 from use_st5.engines.token_ids import token_ids
@@ -93,7 +92,7 @@ class _PositionBias:
         name = "encoder/position_bias/table" if is_t5 else "relative_bias/table"
         buckets = shape["num_buckets" if is_t5 else "relative_buckets"]
         rounded = rounded_kernels(manifest.family or "", manifest.config)
-        _, weights = named_weights(Bundle(folder), folder, rounded=rounded)
+        _, weights = named_weights(folder, rounded=rounded)
         self._table = weights(name, (buckets, shape["num_heads"]))
         self._distance = shape.get("max_distance", 128)
         # One attribute, because threads share it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,51 +13,45 @@ from use_st5.engines.bundle import Bundle
 Weights = Callable[[str, tuple[int, ...]], np.ndarray]
 
 
-class Table:
-    """A token table, float32 or int8 codes with a scale for each row.
+class Table(NamedTuple):
+    """A token table.
 
-    Args:
+    Attributes:
         codes: float32 or int8 `[rows, dim]`.
-        scales: float32 `[rows]`; None: 1 for each row.
+        scales: float32 `[rows]` of int8 codes; None of float32.
     """
 
-    def __init__(self, codes: np.ndarray, scales: np.ndarray | None = None) -> None:
-        self.shape: tuple[int, ...] = codes.shape
-        self._codes = codes
-        self._scales = np.ones(len(codes), np.float32) if scales is None else scales
+    codes: np.ndarray
+    scales: np.ndarray | None = None
 
     @property
-    def codes(self) -> np.ndarray:
-        """float32 or int8 `[rows, dim]`."""
-        return self._codes
-
-    @property
-    def scales(self) -> np.ndarray | None:
-        """float32 `[rows]` of int8 codes; None of float32."""
-        return self._scales if self._codes.dtype == np.int8 else None
+    def shape(self) -> tuple[int, ...]:
+        """Rows and width."""
+        return self.codes.shape
 
     def rows(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows without their scales, float32 `[ids, dim]`, and the scales, float32 `[ids]`."""
         # Ids are below the number of rows: `take` need not check them.
-        codes = self._codes.take(ids, 0, mode="clip")
-        return codes.astype(np.float32, copy=False), self._scales.take(ids, mode="clip")
+        codes = self.codes.take(ids, 0, mode="clip")
+        if self.scales is None:
+            return codes, np.ones(len(ids), np.float32)
+        return codes.astype(np.float32), self.scales.take(ids, mode="clip")
 
 
-def named_weights(
-    bundle: Bundle, folder: Path, *, rounded: Sequence[str] = ()
-) -> tuple[Table, Weights]:
+def named_weights(folder: Path, *, rounded: Sequence[str] = ()) -> tuple[Table, Weights]:
     """The token table of a model, and a function that finds its other weights by name and shape.
 
     Args:
-        bundle: The variables of its SavedModel.
-        folder: Where they are from, for errors.
+        folder: The folder of its SavedModel.
         rounded: The matrices that an int8 model of use_st5 0.2 stores as codes and scales, which
             have no names there, in the model's order.
 
     Raises:
+        FileNotFoundError: The folder has no variables.
         ValueError: There is no table, or weights are NaN or infinite; the function raises it for a
             weight that is missing or of another shape.
     """
+    bundle = Bundle(folder)
     # The first part of a path is the name of the model.
     keys = {path.partition("/")[2]: key for key, path in bundle.names.items() if "/" in path}
     if "table_codes" in bundle.names:
