@@ -43,7 +43,7 @@ def test_golden() -> None:
     # Ids of T5's vocabulary as printed in the documentation of transformers' T5.
     tokenizer = SentencePieceTokenizer()
     assert ids(tokenizer, ["The house is wonderful."]) == [[37, 629, 19, 1627, 5, 1]]
-    assert tokenizer.vocabulary_size == 32_000
+    assert tokenizer.vocabulary.size == 32_000
 
 
 def test_odd_texts_have_the_ids_of_the_sentencepiece_package(
@@ -142,9 +142,9 @@ def test_pieces_of_a_subset_have_the_ids_of_the_whole(
     model, kept = mt5_subset
     whole = SentencePieceTokenizer(model, piece_ids=kept)
     # 250,000 pieces and 100 sentinels, the last of which is <extra_id_0>.
-    assert whole.vocabulary_size == 250_100
+    assert whole.vocabulary.size == 250_100
     part = SentencePieceTokenizer(model)
-    assert part.vocabulary_size == 32_596
+    assert part.vocabulary.size == 32_596
     text = ["\u6211\u7231\u4f60 Hello", "", "\u0416"]
     assert ids(whole, text) == [[kept[piece] for piece in row] for row in ids(part, text)]
     # mT5's piece 260 is the full stop, 261 the comma.

@@ -62,7 +62,7 @@ class ByteLevelWords:
         """The words of texts end to end.
 
         Args:
-            text: string `[batch]`; what is no UTF-8 is read as U+FFFD.
+            text: string `[batch]`; invalid UTF-8 is read as U+FFFD.
 
         Returns:
             `(words, splits)`: string `[words]`, and int32 `[batch + 1]`, where each text begins.

@@ -18,8 +18,9 @@ from use_st5._records import Count, read_bounded, read_record
 from use_st5.tokenizers.added_tokens import AddedToken, AddedTokens
 from use_st5.tokenizers.byte_level_words import ByteLevelWords, byte_letters
 from use_st5.tokenizers.code_points import spread
-from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens
+from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens, written_assets
 from use_st5.tokenizers.long_texts import as_utf8
+from use_st5.tokenizers.tokenizer import HashedVocabulary
 
 # Bytes of a file: sixty times those of RoBERTa.
 FILE_LIMIT = 2**26
@@ -43,28 +44,15 @@ class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     compose: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class BytePairVocabulary:
-    """Identifies a vocabulary of byte pairs.
-
-    Attributes:
-        size: The largest id, plus 1.
-        sha256: Of the pieces, their ids and the merges.
-    """
-
-    size: int
-    sha256: str
-
-
 class BytePairTokenizer(FramedTokenizer):
     """Maps sentences to the ids of their byte pairs, between two special tokens.
 
     The ids are those of Hugging Face's `RobertaTokenizerFast` (without `add_prefix_space`), or of
     ModernBERT's tokenizer, but for two: padding has the id 0 here, and changes places with what has
-    it there. Special tokens in a text are no special ones here.
+    it there. A special token that is spelled out in a text is read as ordinary characters.
 
-    The bytes of a word are its first pieces; of all neighbours that the list of merges knows, those
-    that stand first in it become one, again and again. All words of a batch that are no piece as a
+    The bytes of a word are its first pieces. The pair with the lowest rank in the merge list is
+    merged, until no pair is in the list. All words of a batch that are no piece as a
     whole are merged at once, each distinct one once. A word without white space takes as many
     rounds as it has different merges: one of a megabyte, some minutes.
 
@@ -112,7 +100,7 @@ class BytePairTokenizer(FramedTokenizer):
             padding=padding,
         )
         digest = hashlib.sha256("\0".join(contents.values()).encode())
-        self.vocabulary = BytePairVocabulary(
+        self.vocabulary = HashedVocabulary(
             size=max([*pieces.values(), *(each.id for each in added)]) + 1,
             sha256=digest.hexdigest(),
         )
@@ -129,7 +117,7 @@ class BytePairTokenizer(FramedTokenizer):
         self._last = len(merged)
         self._ranks = _table([*ranks], [*ranks.values()], tf.int64, default=_NO_RANK)
         self._wholes = self._whole_words(pieces, letters)
-        self._assets = self._written(contents)
+        self._assets = written_assets(self, contents)
 
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
@@ -149,14 +137,7 @@ class BytePairTokenizer(FramedTokenizer):
         return {0: padding, padding: 0}.get(number, number)
 
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """The ids of the texts without special tokens.
-
-        Args:
-            text: string `[batch]`.
-
-        Returns:
-            int32 `[batch, (pieces)]`.
-        """
+        """The ids of the texts without special tokens."""
         return self._added.pieces(text, self._ordinary) if self._added else self._ordinary(text)
 
     def _ordinary(self, text: tf.Tensor) -> tf.RaggedTensor:

@@ -36,7 +36,7 @@ def decode(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The code points of texts end to end.
 
     Args:
-        text: string `[batch]`; what is no UTF-8 is read as U+FFFD.
+        text: string `[batch]`; invalid UTF-8 is read as U+FFFD.
 
     Returns:
         `(points, splits)`: int32 `[points]`, and int64 `[batch + 1]`, where each text begins.

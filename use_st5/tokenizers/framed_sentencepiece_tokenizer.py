@@ -10,9 +10,10 @@ import tensorflow as tf
 
 from use_st5._imports import require
 from use_st5._records import read_bounded
-from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
+from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, written_assets
 from use_st5.tokenizers.long_texts import as_utf8
-from use_st5.tokenizers.sentencepiece_tokenizer import MODEL_LIMIT, SentencePieceVocabulary
+from use_st5.tokenizers.sentencepiece_tokenizer import MODEL_LIMIT
+from use_st5.tokenizers.tokenizer import HashedVocabulary
 
 _MODEL_ASSET = "framed_sentencepiece.model"
 _START, _SEPARATOR, _UNKNOWN = 1, 2, 3
@@ -25,8 +26,8 @@ class FramedSentencePieceTokenizer(FramedTokenizer):
     """Maps sentences to the ids of their SentencePiece pieces, between `<s>` and `</s>`.
 
     The ids are those of Hugging Face's `XLMRobertaTokenizer`, but for two: here `<pad>` has the id
-    0 and `<s>` the id 1, there it is the other way round. Special tokens in a text are no special
-    ones here.
+    0 and `<s>` the id 1, there it is the other way round. A special token that is spelled out in a
+    text is read as ordinary characters.
 
     Args:
         model: A SentencePiece model, Unigram, whose first pieces are `<pad>`, `<s>`, `</s>` and
@@ -61,8 +62,8 @@ class FramedSentencePieceTokenizer(FramedTokenizer):
             mask=size - 1 if _MASK in model else None,
             padding=1,
         )
-        self.vocabulary = SentencePieceVocabulary(size, hashlib.sha256(model).hexdigest())
-        self._assets = self._written({_MODEL_ASSET: model})
+        self.vocabulary = HashedVocabulary(size, hashlib.sha256(model).hexdigest())
+        self._assets = written_assets(self, {_MODEL_ASSET: model})
 
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
@@ -70,14 +71,7 @@ class FramedSentencePieceTokenizer(FramedTokenizer):
         return cls(read_bounded(folder / _MODEL_ASSET, limit=MODEL_LIMIT, remedy=_REMEDY))
 
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """The ids of the texts without special tokens.
-
-        Args:
-            text: string `[batch]`.
-
-        Returns:
-            int32 `[batch, (pieces)]`.
-        """
+        """The ids of the texts without special tokens."""
         # SentencePiece's normalisation knows no such white space, Hugging Face's tokenizers do.
         spaced = tf.strings.regex_replace(as_utf8(text), "\u0085", " ")
         pieces = self._tokenizer.tokenize(spaced)

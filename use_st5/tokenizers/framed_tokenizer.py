@@ -72,7 +72,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
         unknown: The id of what the vocabulary cannot spell, if there is one.
         between: Separators between the two texts of a pair.
         mask: The id that stands for a hidden word, if there is one.
-        padding: Of padding in the vocabulary's files. It is 0 here: the two change places.
+        padding: Id of padding in the vocabulary's files. It is swapped with id 0.
 
     Attributes:
         vocabulary: What tells this vocabulary from another.
@@ -108,24 +108,10 @@ class FramedTokenizer(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """The ids of the texts without special tokens.
-
-        Args:
-            text: string `[batch]`.
-
-        Returns:
-            int32 `[batch, (pieces)]`.
-        """
+        """The ids of string `[batch]` without special tokens, int32 `[batch, (pieces)]`."""
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """The ids of each text in a row, padded with 0.
-
-        Args:
-            text: string `[batch]`.
-            max_tokens: Ids of a text at most, the special ones included; None cuts nothing.
-
-        Returns:
-            int32 `[batch, length]`, where the length is that of the longest row.
+        """Rows as long as the longest one; `max_tokens` counts the special tokens, too.
 
         Raises:
             ValueError: `max_tokens` leaves no room for a piece.
@@ -145,17 +131,10 @@ class FramedTokenizer(tf.Module, abc.ABC):
     def padded_pairs(
         self, first: tf.Tensor, second: tf.Tensor, max_tokens: int | None = None
     ) -> tf.Tensor:
-        """The ids of each pair of texts in a row, padded with 0.
+        """Rows as long as the longest one; `max_tokens` counts the special tokens, too.
 
-        Args:
-            first: string `[batch]`.
-            second: string `[batch]`.
-            max_tokens: Ids of a pair at most, the special ones included. Of a pair that is too
-                long the longer text is cut, and both where both have more than half of the room.
-                None cuts nothing.
-
-        Returns:
-            int32 `[batch, length]`, where the length is that of the longest row.
+        Of a pair that is too long the longer text is cut, and both where both have more than half
+        of the room.
 
         Raises:
             ValueError: `max_tokens` leaves no room for a piece of each.
@@ -171,27 +150,12 @@ class FramedTokenizer(tf.Module, abc.ABC):
         return tf.concat([self._framed(one), between, two, end], axis=1).to_tensor()
 
     def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
-        """The ids of `padded` in rows of one length (training arrays).
-
-        Args:
-            text: string `[batch]`.
-            max_tokens: As in `padded`.
-
-        Returns:
-            int32 `[batch, max_tokens]`.
-        """
+        """The ids of `padded` in rows of one length."""
         ids = self.padded(text, max_tokens)
         return tf.pad(ids, [[0, 0], [0, max_tokens - tf.shape(ids)[1]]])
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
-        """The number of ids of each uncut text, with the special tokens.
-
-        Args:
-            text: string `[batch]`.
-
-        Returns:
-            int32 `[batch]`.
-        """
+        """The number of ids of each uncut text, with the special tokens."""
 
         def number(text: tf.Tensor) -> tf.Tensor:
             return tf.cast(self.pieces(text).row_lengths(), tf.int32)
@@ -199,15 +163,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
         return counted(text, number, keep_spaces=self.keeps_spaces) + 2
 
     def pair_token_counts(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-        """The number of ids of each uncut pair of texts, with the special tokens.
-
-        Args:
-            first: string `[batch]`.
-            second: string `[batch]`.
-
-        Returns:
-            int32 `[batch]`.
-        """
+        """The number of ids of each uncut pair of texts, with the special tokens."""
         # Counted alone each has its own start and separator.
         return self.token_counts(first) + self.token_counts(second) + self._between - 2
 
@@ -225,10 +181,6 @@ class FramedTokenizer(tf.Module, abc.ABC):
         ids = _cut(pieces, tf.ones_like(pieces.row_lengths())).to_tensor(shape=[None, 1])[:, 0]
         known = single if self._unknown is None else single & (ids != self._unknown)
         return tf.where(known, ids, 0).numpy()
-
-    def _written(self, contents: Mapping[str, str | bytes]) -> list[tf.saved_model.Asset]:
-        """The files of this tokenizer by their names, as a SavedModel tracks them."""
-        return written_assets(self, contents)
 
     def _beginnings(self, text: tf.Tensor, room: int | None) -> tf.RaggedTensor:
         """The pieces of each text, of a very long one at least the first `room` of them."""

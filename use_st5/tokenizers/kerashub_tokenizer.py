@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import tempfile
@@ -16,6 +15,7 @@ from use_st5._imports import require
 from use_st5._records import read_record
 from use_st5.tokenizers.framed_tokenizer import written_assets
 from use_st5.tokenizers.long_texts import as_utf8
+from use_st5.tokenizers.tokenizer import HashedVocabulary
 
 _SETTINGS_ASSET = "kerashub_tokenizer.json"
 _REMEDY = "Export the model again."
@@ -28,19 +28,6 @@ class _Settings(msgspec.Struct, forbid_unknown_fields=True):
     tokenizer: str
     options: dict[str, Any]
     tokenizer_options: dict[str, Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class KerasHubVocabulary:
-    """Identifies the ids of a tokenizer of KerasHub.
-
-    Attributes:
-        size: The largest id, plus 1.
-        sha256: Of the tokenizer's files and settings.
-    """
-
-    size: int
-    sha256: str
 
 
 class KerasHubTokenizer(tf.Module):
@@ -68,7 +55,7 @@ class KerasHubTokenizer(tf.Module):
         self._default_length: int = preprocessor.sequence_length
         contents = _files(preprocessor)
         digest = hashlib.sha256(b"\0".join(contents.values())).hexdigest()
-        self.vocabulary = KerasHubVocabulary(tokenizer.vocabulary_size() + 1, digest)
+        self.vocabulary = HashedVocabulary(tokenizer.vocabulary_size() + 1, digest)
         self._assets = written_assets(self, contents)
         # In a graph KerasHub's layers compute with TensorFlow, outside of one maybe not. Of a
         # function that is an attribute, a SavedModel would hold every trace.
@@ -90,40 +77,17 @@ class KerasHubTokenizer(tf.Module):
         return cls(kind(tokenizer, **settings.options))
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """The ids of each text in a row, padded with 0.
-
-        Args:
-            text: string `[batch]`.
-            max_tokens: Ids of a text at most; None: the preprocessor's `sequence_length`.
-
-        Returns:
-            int32 `[batch, length]`.
-        """
+        """Rows as long as the longest one; without `max_tokens` the preprocessor's limit counts."""
         rows = self._rows(tf.convert_to_tensor(text, tf.string), max_tokens or self._default_length)
         columns = tf.range(1, tf.shape(rows)[1] + 1)
         return rows[:, : tf.maximum(1, tf.reduce_max(tf.where(rows > 0, columns, 0)))]
 
     def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
-        """The ids of each text in rows of one length.
-
-        Args:
-            text: string `[batch]`.
-            max_tokens: Ids of a text that count, the rest is cut.
-
-        Returns:
-            int32 `[batch, max_tokens]`.
-        """
+        """The ids of each text in rows of one length."""
         return self._rows(tf.convert_to_tensor(text, tf.string), max_tokens)
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
-        """The number of ids of each uncut text.
-
-        Args:
-            text: string `[batch]`.
-
-        Returns:
-            int32 `[batch]`, at least 1.
-        """
+        """The number of ids of each uncut text, at least 1."""
         pieces = self._pieces(tf.convert_to_tensor(text, tf.string))
         return tf.maximum(tf.cast(pieces.row_lengths(), tf.int32) + self._special, 1)
 

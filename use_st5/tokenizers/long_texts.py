@@ -154,5 +154,5 @@ def summed(
 
 
 def as_utf8(text: tf.Tensor) -> tf.Tensor:
-    """What is no UTF-8 becomes U+FFFD, byte for byte as in Python's `decode`."""
+    """Invalid UTF-8 is read as U+FFFD, byte for byte as in Python's `decode`."""
     return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")

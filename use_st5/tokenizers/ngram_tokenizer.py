@@ -112,16 +112,7 @@ class NGramTokenizer(tf.Module):
         return ids, tf.gather(rows, owners), before[-1], rows_before[-1]
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """Returns the ids of each text in a row, padded with 0.
-
-        Args:
-            text: string `[batch]`.
-            max_tokens: tokens of a text that count, the rest is cut; `None` keeps all.
-
-        Returns:
-            int32 `[batch, length]`, where the length is `2 * max_tokens - 1`, or that of the
-            longest row without `max_tokens`.
-        """
+        """Rows of `2 * max_tokens - 1` ids; without `max_tokens` as long as the longest one."""
         check_max_tokens(max_tokens)
         tokens, positions = self.split(text) if max_tokens is None else self.first(text, max_tokens)
         ids, rows = self._terms(tokens, positions)
@@ -129,14 +120,7 @@ class NGramTokenizer(tf.Module):
         return pad_rows(ids, rows, batch=tf.shape(text)[0], length=length)
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
-        """Returns how many tokens each text has, a text without any counted as 1.
-
-        Args:
-            text: string `[batch]`.
-
-        Returns:
-            int32 `[batch]`.
-        """
+        """The number of tokens of each text, a text without any counted as 1."""
         return self.counts(text, lambda _, positions: tf.cast(positions[:, 0], tf.int32))
 
     def counts(self, text: tf.Tensor, rows_of: Callable[..., tf.Tensor]) -> tf.Tensor:
@@ -162,15 +146,7 @@ class NGramTokenizer(tf.Module):
         return tf.cond(are_long(text), of_long, lambda: number(*self.split(text)))
 
     def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
-        """Returns the ids of each text's tokens without bi-grams, padded with 0 (for a decoder).
-
-        Args:
-            text: string `[batch]`.
-            max_tokens: tokens of a text that count, the rest is cut.
-
-        Returns:
-            int32 `[batch, max_tokens]`.
-        """
+        """The ids of each text's tokens without bi-grams, in rows of one length."""
         check_max_tokens(max_tokens)
         tokens, positions = self.first(text, max_tokens)
         ids, rows = (tf.cast(each, tf.int32) for each in (self.ids(tokens), positions[:, 0]))

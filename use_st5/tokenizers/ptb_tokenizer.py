@@ -57,7 +57,7 @@ class PTBTokenizer:
     full stop stands alone. `benchmarks/tokenizer_agreement.py` measures how often the tokens are
     exactly NLTK's.
 
-    On purpose beyond NLTK: bytes that are no UTF-8 become U+FFFD; control characters, and every
+    On purpose beyond NLTK: invalid UTF-8 is read as U+FFFD; control characters, and every
     Unicode white space (the no-break and the ideographic space, the zero-width space, the
     byte-order mark), separate tokens like a space; lower case is Unicode's and does not depend
     on the machine's locale (but for capital I with grave, acute or tilde in a Lithuanian one).

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from use_st5._imports import require
 from use_st5._records import read_bounded
 from use_st5.tokenizers.framed_tokenizer import written_assets
 from use_st5.tokenizers.long_texts import as_utf8, beginnings, counted
+from use_st5.tokenizers.tokenizer import HashedVocabulary
 
 T5_VOCABULARY = Path(__file__).resolve().parent / "vocabularies" / "t5.model"
 
@@ -30,19 +30,6 @@ _BYTE_PIECE = b"<0x00>"
 _MODEL_ASSET, _IDS_ASSET = "sentencepiece.model", "piece_ids.txt"
 
 
-@dataclasses.dataclass(frozen=True)
-class SentencePieceVocabulary:
-    """Identifies a vocabulary of pieces.
-
-    Attributes:
-        size: The largest id, plus 1.
-        sha256: Of the SentencePiece model.
-    """
-
-    size: int
-    sha256: str
-
-
 class SentencePieceTokenizer(tf.Module):
     """Maps sentences to the ids of their pieces, each ending in the end-of-sentence token.
 
@@ -54,8 +41,8 @@ class SentencePieceTokenizer(tf.Module):
     asset for `from_assets`; a SavedModel needs nothing but tensorflow-text.
 
     A text that is too long is cut before the end-of-sentence token is added, as T5's own pipeline
-    does (`append_eos_after_trim`). An empty text has one id, that of the end of the sentence. What
-    is no UTF-8 is read as U+FFFD, as Python's `bytes.decode` with errors "replace" does.
+    does (`append_eos_after_trim`). An empty text has one id, that of the end of the sentence.
+    Invalid UTF-8 is read as U+FFFD, as Python's `bytes.decode` with errors "replace" does.
 
     Memory: of a long text (`use_st5.tokenizers.long_texts`) no more is tokenized at a time than a
     block, or than `max_tokens` need, if it has single spaces between ASCII characters. A stretch
@@ -114,7 +101,7 @@ class SentencePieceTokenizer(tf.Module):
                 f"1, received {len(ids)}, the first of them {[*ids[:4]]}."
             )
         digest = hashlib.sha256(proto).hexdigest()
-        self.vocabulary = SentencePieceVocabulary(size=ids[-1] + 1, sha256=digest)
+        self.vocabulary = HashedVocabulary(size=ids[-1] + 1, sha256=digest)
         self._piece_ids = None if piece_ids is None else tf.constant(ids, tf.int32)
         listed = {} if piece_ids is None else {_IDS_ASSET: "\n".join(map(str, ids))}
         self._assets = written_assets(self, {**listed, _MODEL_ASSET: proto})
@@ -131,21 +118,8 @@ class SentencePieceTokenizer(tf.Module):
                 raise ValueError(f"{path}: expected one number a line ({error}).") from error
         return cls(folder / _MODEL_ASSET, piece_ids=ids)
 
-    @property
-    def vocabulary_size(self) -> int:
-        """The largest id, plus 1."""
-        return self.vocabulary.size
-
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """The ids of each text in a row, padded with 0.
-
-        Args:
-            text: string `[batch]`.
-            max_tokens: Ids of a text at most, the end-of-sentence token included; None cuts
-                nothing.
-
-        Returns:
-            int32 `[batch, length]`, where the length is that of the longest row.
+        """Rows as long as the longest one; `max_tokens` counts the end-of-sentence token, too.
 
         Raises:
             ValueError: `max_tokens` leaves no room for a piece.
@@ -164,27 +138,12 @@ class SentencePieceTokenizer(tf.Module):
         return tf.concat([pieces, ends], axis=1).to_tensor()
 
     def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
-        """The same ids in rows of one length (training arrays).
-
-        Args:
-            text: string `[batch]`.
-            max_tokens: As in `padded`.
-
-        Returns:
-            int32 `[batch, max_tokens]`.
-        """
+        """The ids of `padded` in rows of one length."""
         ids = self.padded(text, max_tokens)
         return tf.pad(ids, [[0, 0], [0, max_tokens - tf.shape(ids)[1]]])
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
-        """The number of ids of each uncut text, with the end-of-sentence token.
-
-        Args:
-            text: string `[batch]`.
-
-        Returns:
-            int32 `[batch]`.
-        """
+        """The number of ids of each uncut text, with the end-of-sentence token."""
 
         def number(text: tf.Tensor) -> tf.Tensor:
             return tf.cast(self._tokenizer.tokenize(text).row_lengths(), tf.int32)

@@ -65,36 +65,20 @@ class TokenTokenizer(tf.Module, abc.ABC):
         return self.ids(*self._ngrams.split(text))
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """The ids of each text in a row, padded with 0.
-
-        Args:
-            text: string `[batch]`.
-            max_tokens: Ids of a text that count, the rest is cut; None keeps all.
-
-        Returns:
-            int32 `[batch, length]`, where the length is that of the longest row.
-        """
+        """Rows as long as the longest one; `max_tokens` counts ids."""
         check_max_tokens(max_tokens)
         ids, rows = self.flat(text) if max_tokens is None else self._first(text, max_tokens)
         padded = pad_rows(ids, rows, batch=tf.shape(text)[0], length=None)
         return padded if max_tokens is None else padded[:, :max_tokens]
 
     def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
-        """The same ids in rows of one length (training arrays, a decoder's targets).
-
-        Args:
-            text: string `[batch]`.
-            max_tokens: Ids of a text that count, the rest is cut.
-
-        Returns:
-            int32 `[batch, max_tokens]`.
-        """
+        """The ids of `padded` in rows of one length."""
         check_max_tokens(max_tokens)
         ids, rows = self._first(text, max_tokens)
         return pad_rows(ids, rows, batch=tf.shape(text)[0], length=max_tokens)
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
-        """How many ids each text has, uncut: string `[batch]` → int32 `[batch]`."""
+        """The number of ids of each uncut text."""
         return self._ngrams.counts(text, lambda *split: self.ids(*split)[1])
 
     def _first(self, text: tf.Tensor, max_tokens: int) -> tuple[tf.Tensor, tf.Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -22,6 +23,19 @@ class Vocabulary(Protocol):
         ...
 
 
+@dataclasses.dataclass(frozen=True)
+class HashedVocabulary:
+    """A vocabulary that the hash of its files identifies.
+
+    Attributes:
+        size: The largest id, plus 1.
+        sha256: Of the files: pieces, their ids and settings.
+    """
+
+    size: int
+    sha256: str
+
+
 @runtime_checkable
 class Tokenizer(Protocol):
     """Strings to ids, inside the TensorFlow graph.
@@ -31,8 +45,7 @@ class Tokenizer(Protocol):
     `from_assets` builds it anew.
 
     Ids are at least 1, 0 is padding. Each text has at least one id, an empty one too. Neither the
-    other texts of a batch nor their order changes a text's ids. Bytes that are no UTF-8 are read as
-    U+FFFD.
+    other texts of a batch nor their order changes a text's ids. Invalid UTF-8 is read as U+FFFD.
 
     Attributes:
         kind: Its name in `use_st5.json`.

@@ -17,7 +17,7 @@ from use_st5._imports import require
 from use_st5._records import read_bounded, read_record
 from use_st5.tokenizers.added_tokens import AddedToken, AddedTokens
 from use_st5.tokenizers.code_points import CodePointRewriter, categories, in_ranges
-from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens
+from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens, written_assets
 from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
 
 # Bytes of a vocabulary: eighty times those of the multilingual BERT.
@@ -94,9 +94,10 @@ class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 class WordPieceTokenizer(FramedTokenizer):
     """Maps sentences to the ids of their word pieces, between `[CLS]` and `[SEP]`.
 
-    The ids are those of Hugging Face's `BertTokenizerFast`, but for special tokens in a text, which
-    are no special ones here. (tensorflow-text's `FastBertNormalizer` is not used: it does what NFKC
-    does, "½" and "…" become several characters. Its `FastWordpieceTokenizer` is.)
+    The ids are those of Hugging Face's `BertTokenizerFast`, with one exception: A special token
+    that is spelled out in a text is read as ordinary characters. (tensorflow-text's
+    `FastBertNormalizer` is not used: it does what NFKC does, "½" and "…" become several characters.
+    Its `FastWordpieceTokenizer` is.)
 
     Args:
         words: The vocabulary, the word of id 0 first, as `vocab.txt` has one a line. Where that is
@@ -169,11 +170,12 @@ class WordPieceTokenizer(FramedTokenizer):
             ) from error
         self._letters = tf.constant([_letters(word, special.unknown) for word in words], tf.int32)
         settings = _Settings(lower_case, strips, split_chinese, special, added)
-        self._assets = self._written(
+        self._assets = written_assets(
+            self,
             {
                 _VOCABULARY_ASSET: content.decode(),
                 _SETTINGS_ASSET: msgspec.json.encode(settings).decode(),
-            }
+            },
         )
 
     @classmethod
@@ -185,14 +187,7 @@ class WordPieceTokenizer(FramedTokenizer):
         return cls(read_words(folder / _VOCABULARY_ASSET), **msgspec.structs.asdict(settings))
 
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """The ids of the texts without special tokens.
-
-        Args:
-            text: string `[batch]`.
-
-        Returns:
-            int32 `[batch, (pieces)]`.
-        """
+        """The ids of the texts without special tokens."""
         if self._added is not None:
             return self._added.pieces(text, self._of_normal)
         return self._of_normal(self._normal(text))

@@ -161,7 +161,7 @@ def test_h_half_precision_storage_is_not_half_precision_computing(
 
 def test_i_the_table_has_more_rows_than_the_vocabulary_pieces() -> None:
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
-    pieces = SentencePieceTokenizer().vocabulary_size
+    pieces = SentencePieceTokenizer().vocabulary.size
     rows = {config.vocabulary_size for name, config in T5_PRESETS.items() if "mt5" not in name}
     # 32,000 pieces and 100 sentinels, rounded up to a multiple of 128.
     assert rows == {-(-(pieces + 100) // 128) * 128} == {32_128}

@@ -136,10 +136,10 @@ def _tokenizer(
             "vocabulary is another one. Give the file of its SentencePiece model (`vocabulary`, on "
             "the command line --vocabulary FILE)."
         )
-    if tokenizer.vocabulary_size > rows:
+    if tokenizer.vocabulary.size > rows:
         raise ValueError(
             f"{vocabulary or checkpoint.folder}: expected a vocabulary of at most {rows:,} pieces, "
-            f"the rows of the table; it has {tokenizer.vocabulary_size:,}."
+            f"the rows of the table; it has {tokenizer.vocabulary.size:,}."
         )
     return tokenizer
 
