@@ -57,7 +57,7 @@ class T5XSource(WeightSource):
         return array.read().reshape(_joined(name, array.shape))
 
     def check_stored(self, names: Iterable[str]) -> None:
-        """Holds the shapes of tensors against the bytes that are stored for them."""
+        """Compares the shapes of tensors with the bytes that are stored for them."""
         for name in names:
             if isinstance(array := self._arrays[name], ZarrArray):
                 array.check_chunks()

@@ -59,7 +59,7 @@ class TensorFlowSource(WeightSource):
         return dict(self._shapes)
 
     def check_stored(self, names: Iterable[str]) -> None:
-        """Holds the shapes of tensors against the size of the data files."""
+        """Compares the shapes of tensors with the size of the data files."""
         dtypes = self._reader.get_variable_to_dtype_map()
         expected = sum(
             math.prod(self._shapes[name]) * dtypes[self._stored[name]].size for name in names

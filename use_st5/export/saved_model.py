@@ -4,8 +4,8 @@ Memory of what is written: where strings are encoded without dropout, a text of 
 0.8 GB above the model, 8 bytes for each of its own; one of nothing but punctuation, which gets a
 space beside each character, half as much again. In a Sentence-T5 that holds for texts with single
 spaces between ASCII characters; others take 40 times their size. `preprocess` of a model that cuts
-nothing, and training, hold all ids and vectors of a batch. Bytes that are no UTF-8 are read as
-U+FFFD, as `use_st5.SentenceEncoder.encode` reads them.
+nothing, and training, hold all ids and vectors of a batch. Invalid UTF-8 is read as
+U+FFFD, as `use_st5.SentenceEncoder.encode` reads it.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ def apply_lora(
     """Gives the linear layers of an encoder's blocks adapters and freezes everything else.
 
     B starts at zero, so that the model gives what it gave before. A is uniform in `±1/√dim`, as in
-    the original. The table of tokens, the norms, the position biases and a projection rest too.
+    the original. The table of tokens, the norms, the position biases and a projection stay frozen
+    too.
 
     Do this before an optimizer is built and before a function of the model is traced.
 
@@ -54,8 +55,8 @@ def apply_lora(
     """
     layers = _chosen(model, targets)
     _check_scale(layers, rank, alpha)
-    thawed = model.trainable_variables
-    for variable in thawed:
+    trainable_before = model.trainable_variables
+    for variable in trainable_before:
         variable.trainable = False
     # One seed for all would give layers of one shape the same A.
     seeds = [None] * len(layers) if seed is None else np.random.default_rng(seed).spawn(len(layers))
@@ -64,7 +65,7 @@ def apply_lora(
         uniform = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed=drawn)
         layer.enable_lora(rank, lora_alpha=alpha, a_initializer=uniform)
     forget_traces(model)
-    return LoRAAdapters(model, layers, thawed=thawed)
+    return LoRAAdapters(model, layers, trainable_before=trainable_before)
 
 
 def load_lora(model: keras.Model, path: str | os.PathLike[str]) -> LoRAAdapters:
@@ -116,13 +117,13 @@ def _facts(path: Any, metadata: str | None) -> _Facts:
 def _chosen(model: keras.Model, targets: Targets) -> dict[str, LoRADense]:
     """Path → layer for what is asked for: a group as far as the model has it, or every name."""
     family = family_of(model)
-    there = family.lora_layers(model) if model.built else {}
-    if not there:
+    known = family.lora_layers(model) if model.built else {}
+    if not known:
         raise ValueError(
             "Expected an encoder that is built (model.build()) and whose family has linear layers "
             f"for adapters, received {type(model).__name__}, built={model.built}."
         )
-    roles = sorted({_role(path) for path in there})
+    roles = sorted({_role(path) for path in known})
     if isinstance(targets, str):
         if targets not in family.lora_targets:
             raise ValueError(
@@ -136,7 +137,7 @@ def _chosen(model: keras.Model, targets: Targets) -> dict[str, LoRADense]:
             f"targets: expected names of layers, {roles}, received {list(targets)}; no layer "
             f"has the names {missing}."
         )
-    layers = {path: layer for path, layer in there.items() if _role(path) in targets}
+    layers = {path: layer for path, layer in known.items() if _role(path) in targets}
     if adapted := [path for path, layer in layers.items() if layer.lora_enabled]:
         raise ValueError(
             f"Expected a model without adapters, found one in {adapted[0]}. Merge it first."

@@ -28,7 +28,7 @@ class LoRAAdapters:
     Args:
         model: The model.
         layers: Path → layer, each with an adapter.
-        thawed: The variables that were trainable before; `merge` makes them so again.
+        trainable_before: The variables that were trainable before; `merge` makes them so again.
 
     Attributes:
         rank: Columns of A, rows of B.
@@ -40,7 +40,7 @@ class LoRAAdapters:
         model: Any,
         layers: Mapping[str, LoRADense],
         *,
-        thawed: Sequence[keras.Variable],
+        trainable_before: Sequence[keras.Variable],
     ) -> None:
         first = next(iter(layers.values()))
         self.rank: int = first.lora_rank
@@ -48,7 +48,7 @@ class LoRAAdapters:
         self.targets = tuple(dict.fromkeys(path.rsplit("/", maxsplit=1)[-1] for path in layers))
         self._model = model
         self._layers = dict(layers)
-        self._thawed = list(thawed)
+        self._trainable_before = list(trainable_before)
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ class LoRAAdapters:
         self._check_present()
         for layer in self._layers.values():
             layer.merge_lora()
-        for variable in self._thawed:
+        for variable in self._trainable_before:
             variable.trainable = True
         forget_traces(self._model)
 
@@ -118,5 +118,5 @@ class LoRAAdapters:
 
 
 def forget_traces(model: Any) -> None:
-    """Makes Keras trace its functions anew: those it kept know the model as it was."""
+    """Makes Keras trace its functions anew: the cached functions use the old layers."""
     model.train_function = model.test_function = model.predict_function = None
