@@ -169,17 +169,33 @@ def _framed_original(content: bytes) -> bytes:
 
 def _framed_proto(pieces: Sequence[tuple[str, float]], table: bytes, *, mask: bool) -> bytes:
     """A SentencePiece model of the special tokens and ordinary pieces, by our ids."""
+    special = [(each, 0.0, _UNKNOWN if each == "<unk>" else _CONTROL) for each in _FRAMED_FIRST]
+    ordinary = [(piece, score, _NORMAL) for piece, score in pieces]
+    last = [(_MASK, 0.0, _CONTROL)] if mask else []
+    return _unigram_model([*special, *ordinary, *last], table, pad=0, bos=1, eos=2, unk=3)
+
+
+def _unigram_model(
+    pieces: Sequence[tuple[str, float, int]], table: bytes, *, spells: bool = False, **ids: int
+) -> bytes:
+    """A Unigram model of pieces with scores and types.
+
+    Args:
+        pieces: In the order of their ids.
+        table: The precompiled table of the normalisation.
+        spells: Whether it spells characters that it has no piece for by their bytes.
+        **ids: Of the special pieces `pad`, `bos`, `eos` and `unk`.
+    """
     proto = model_proto()
-    for piece in _FRAMED_FIRST:
-        proto.pieces.add(piece=piece, type=_UNKNOWN if piece == "<unk>" else _CONTROL)
-    for piece, score in pieces:
-        proto.pieces.add(piece=piece, score=score, type=_NORMAL)
-    if mask:
-        proto.pieces.add(piece=_MASK, type=_CONTROL)
+    for piece, score, kind in pieces:
+        proto.pieces.add(piece=piece, score=score, type=kind)
     spec = proto.trainer_spec
-    spec.model_type, spec.vocab_size = _UNIGRAM, len(proto.pieces)
-    spec.pad_id, spec.bos_id, spec.eos_id, spec.unk_id = range(len(_FRAMED_FIRST))
+    spec.model_type, spec.vocab_size = _UNIGRAM, len(pieces)
     spec.pad_piece, spec.eos_piece = _PAD, _EOS
+    if spells:
+        spec.byte_fallback = True
+    for name, number in ids.items():
+        setattr(spec, f"{name}_id", number)
     proto.normalizer_spec.name = "nmt_nfkc"
     proto.normalizer_spec.precompiled_charsmap = table
     return proto.SerializeToString()
@@ -214,24 +230,14 @@ def _rebuild(tokenizer: _Tokenizer) -> bytes:
         raise ValueError(f"$.model: found {model.type} that begins with {pieces[:3]}")
     sentinels = {token.content for token in tokenizer.added_tokens} - {_PAD, _EOS}
     spells = {piece for piece, _ in pieces} >= _BYTES
-    proto = model_proto()
+    kept = []
     for number, (piece, score) in enumerate(pieces):
         if number != model.unk_id and piece in sentinels:
             continue
         kind = {0: _CONTROL, 1: _CONTROL, model.unk_id: _UNKNOWN}.get(number, _NORMAL)
-        kind = _BYTE if spells and piece in _BYTES else kind
-        proto.pieces.add(piece=piece, score=score, type=kind)
-    proto.trainer_spec.model_type = _UNIGRAM
-    proto.trainer_spec.byte_fallback = spells
-    proto.trainer_spec.vocab_size = len(proto.pieces)
-    for name, number in (("pad", 0), ("eos", 1), ("unk", 2), ("bos", -1)):
-        setattr(proto.trainer_spec, f"{name}_id", number)
-    proto.trainer_spec.pad_piece, proto.trainer_spec.eos_piece = _PAD, _EOS
-    proto.normalizer_spec.name = "nmt_nfkc"
-    proto.normalizer_spec.precompiled_charsmap = base64.b64decode(
-        _precompiled(tokenizer.normalizer)
-    )
-    return proto.SerializeToString()
+        kept.append((piece, score, _BYTE if spells and piece in _BYTES else kind))
+    table = base64.b64decode(_precompiled(tokenizer.normalizer))
+    return _unigram_model(kept, table, spells=spells, pad=0, eos=1, unk=2, bos=-1)
 
 
 def _precompiled(normalizer: _Normalizer) -> str:
