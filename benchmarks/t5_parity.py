@@ -18,7 +18,7 @@ import torch
 import transformers
 
 from use_st5.convert.checkpoint import open_checkpoint
-from use_st5.models.t5.checkpoint import read_sentence_t5, read_t5
+from use_st5.models.t5.checkpoint import read_sentence_t5
 
 # Name → (class of the configuration, its arguments). mT5's table is cut from 250,112 rows to T5's:
 # each row is looked up alone, so that more of them show nothing.
@@ -49,7 +49,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             peer.save_pretrained(folder)
             checkpoint = open_checkpoint(folder)
-            encoder = read_t5(checkpoint, with_decoder=False)
+            encoder = read_sentence_t5(checkpoint)
             first = read_sentence_t5(checkpoint, pooling="decoder")
         for label, ids in batches().items():
             print(f"| {name} | {label} | {' | '.join(differences(peer, encoder, first, ids))} |")
@@ -76,7 +76,7 @@ def differences(peer: Any, encoder: Any, first: Any, ids: np.ndarray) -> list[st
         )
     expected = out.encoder_last_hidden_state.numpy()[tokens]
     decoded = out.decoder_hidden_states[-1].numpy()[:, 0]
-    ours = np.asarray(encoder({"encoder_ids": ids}))[tokens]
+    ours = np.asarray(encoder.encoder(encoder.embedding(ids), tokens=tokens))[tokens]
     return [
         f"{np.abs(ours - expected).max():.1e}",
         f"{np.abs(np.asarray(first(ids)) - decoded).max():.1e}",

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import os
 from collections.abc import Iterator
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from use_st5.models.t5.model import T5_PRESETS, T5Config
+from use_st5.models.t5.names import weight_shapes
 
 DIMENSION = 768
 _SIZES = ("t5_base", "t5_large", "t5_3b", "t5_11b")
@@ -94,7 +96,12 @@ class Step:
 
 def weights(config: T5Config) -> int:
     """Weights of an encoder with its projection."""
-    return config.encoder_parameters + config.hidden_dim * DIMENSION
+    return encoder_weights(config) + config.hidden_dim * DIMENSION
+
+
+def encoder_weights(config: T5Config) -> int:
+    """Weights of the token table and the encoder."""
+    return sum(map(math.prod, weight_shapes(config, decoder=False).values()))
 
 
 def forward_flops(config: T5Config, length: int) -> int:
@@ -105,7 +112,7 @@ def forward_flops(config: T5Config, length: int) -> int:
     """
     norms = (2 * config.num_layers + 1) * config.hidden_dim
     tables = config.vocabulary_size * config.hidden_dim + config.num_buckets * config.num_heads
-    matrices = config.encoder_parameters - norms - tables
+    matrices = encoder_weights(config) - norms - tables
     attention = 4 * length**2 * config.num_layers * config.num_heads * config.key_value_dim
     return 2 * length * matrices + attention + 2 * config.hidden_dim * DIMENSION
 

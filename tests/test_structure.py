@@ -379,7 +379,6 @@ NOT_PUBLIC = {
         "models.t5.checkpoint",
         "models.t5.model",
         "models.t5.sentence_t5",
-        "models.use_dan.model",
         "models.use_transformer.model",
         "tokenizers.ngram_vocabulary",
         "tokenizers.sentencepiece_tokenizer",

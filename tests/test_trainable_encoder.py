@@ -196,7 +196,8 @@ def test_what_no_family_knows(tmp_path: Path) -> None:
     save_file({"a": np.zeros(1, np.float32)}, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}), encoding="utf-8")
     with pytest.raises(
-        ValueError, match="this is a gpt2; use_st5 reads MPNet, ModernBERT, BERT, .* T5, mT5 and "
+        ValueError,
+        match="model_type 'gpt2'; use_st5 reads MPNet, ModernBERT, BERT, .* T5, mT5 and ",
     ):
         TrainableEncoder.load(tmp_path)
 

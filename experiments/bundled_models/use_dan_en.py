@@ -39,6 +39,7 @@ from experiments.bundled_models.training import (
     scored_task,
 )
 from experiments.bundled_models.word_vocabulary import VocabularySettings
+from experiments.bundled_models.word_weights import Calibration, calibrate, weigh_words
 from experiments.command import main
 from experiments.corpora import NOVELS, dialogue_pairs, inference_pairs
 from experiments.corpus_tasks import (
@@ -53,7 +54,6 @@ from use_st5.losses import (
     SkipThoughtLoss,
 )
 from use_st5.models import USEDAN
-from use_st5.models.use_dan.model import Calibration, calibrate, weigh_words
 from use_st5.tokenizers import NGramVocabulary
 from use_st5.tokenizers.ngram_vocabulary import FIRST_TERM_ID
 from use_st5.training import TrainingArguments, adam_with_cosine

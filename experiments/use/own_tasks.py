@@ -37,6 +37,7 @@ import keras
 
 from experiments.ablation import Ablation
 from experiments.bundled_models import use_dan_en
+from experiments.bundled_models.word_weights import weigh_words
 from experiments.command import main
 from experiments.corpus_tasks import (
     STEPS_PER_CALL,
@@ -54,7 +55,7 @@ from use_st5._progress import progress_lines
 from use_st5.data import DataFolder
 from use_st5.evaluation import evaluate, select_tasks
 from use_st5.evaluation.registry import with_data
-from use_st5.models.use_dan.model import USEDAN, weigh_words
+from use_st5.models import USEDAN
 from use_st5.tokenizers import NGramTokenizer, NGramVocabulary, build_vocabulary
 from use_st5.training import TrainingArguments
 

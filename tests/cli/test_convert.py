@@ -113,7 +113,7 @@ def test_refusals(source: Path, tmp_path: Path, use: Callable[..., Result]) -> N
     (source / "config.json").write_text(config, encoding="utf-8")
     done = use("convert", str(source), "--to", str(tmp_path / "new"))
     assert done.exit_code == 1
-    assert "this is a gpt2; use_st5 reads " in done.stderr
+    assert "model_type 'gpt2'; use_st5 reads " in done.stderr
     (source / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
     (source / "model.safetensors").unlink()
     done = use("convert", str(source), "--to", str(tmp_path / "new"))

@@ -9,7 +9,7 @@ import tensorflow as tf
 from safetensors.numpy import save_file
 
 from tests.convert.t5x_writer import write_file, write_folder
-from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
+from use_st5.convert.checkpoint import open_checkpoint
 
 TENSORS = {"encoder/kernel": np.zeros((2, 2), np.float32)}
 SHAPES = {"encoder/kernel": (2, 2)}
@@ -34,21 +34,6 @@ def test_folders(tmp_path: Path) -> None:
     checkpoint = open_checkpoint(tmp_path)
     assert (checkpoint.format, checkpoint.folder) == ("sentence-transformers", tmp_path)
     assert checkpoint.source.shapes() == SHAPES
-
-
-@pytest.mark.parametrize(
-    ("settings", "kind"),
-    [
-        ({"model_type": "mpnet", "architectures": ["MPNetForMaskedLM"]}, "MPNet"),
-        ({"model_type": "xlm-roberta", "architectures": ["XLMRobertaModel"]}, "XLMRoberta"),
-        ({"model_type": "gpt2", "architectures": [7, "T5Model"]}, "gpt2"),
-        ({"model_type": "gpt2", "architectures": "T5Model"}, "gpt2"),
-        ({"model_type": 7}, None),
-        ({}, None),
-    ],
-)
-def test_what_a_model_is_called(settings: dict[str, object], kind: str | None) -> None:
-    assert Checkpoint(where=Path(), format="T5X", source=None, settings=settings).kind == kind
 
 
 def test_a_name_of_a_hub_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import struct
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.convert.t5x_source import T5XSource
 from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
-from use_st5.models.t5.checkpoint import read_sentence_t5, read_t5
+from use_st5.models.t5.checkpoint import read_sentence_t5
 from use_st5.models.t5.model import T5
 from use_st5.models.t5.sentence_t5 import SentenceT5
 
@@ -102,15 +101,14 @@ def test_a_configuration_that_its_tensors_do_not_bear_out(
     folder: Path, unbuilt: None, changes: dict[str, Any], message: str
 ) -> None:
     write_json(folder / "config.json", CONFIG | changes)
-    for read in (read_sentence_t5, partial(read_t5, with_decoder=False)):
-        with pytest.raises(ValueError, match=message):
-            read(open_checkpoint(folder))
+    with pytest.raises(ValueError, match=message):
+        read_sentence_t5(open_checkpoint(folder))
 
 
 def test_layers_of_a_decoder(folder: Path, unbuilt: None) -> None:
     write_json(folder / "config.json", CONFIG | {"num_decoder_layers": 10**9})
     with pytest.raises(ValueError, match="expected tensors of 1,000,000,000 layers"):
-        read_t5(open_checkpoint(folder))
+        read_sentence_t5(open_checkpoint(folder), pooling="decoder")
 
 
 @pytest.mark.parametrize(
@@ -146,17 +144,17 @@ def test_a_header_that_claims_gigabytes(folder: Path, unbuilt: None) -> None:
         with pytest.raises(
             ValueError, match=f"header of 1 to 4,194,304 bytes, found {size:,} bytes in"
         ):
-            read_t5(open_checkpoint(folder))
+            read_sentence_t5(open_checkpoint(folder))
     path.write_bytes(b"abc")
     with pytest.raises(ValueError, match="model.safetensors: expected a safetensors file"):
-        read_t5(open_checkpoint(folder))
+        read_sentence_t5(open_checkpoint(folder))
 
 
 def test_numbers_that_numpy_does_not_have(folder: Path, unbuilt: None) -> None:
     header = json.dumps({"a": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]}}).encode()
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + b"\0")
     with pytest.raises(ValueError, match="a: expected numbers in one of F64.*received F8_E4M3"):
-        read_t5(open_checkpoint(folder))
+        read_sentence_t5(open_checkpoint(folder))
 
 
 @pytest.mark.parametrize("path", ["/etc", "../elsewhere", "a/../../elsewhere", "C:\\elsewhere"])

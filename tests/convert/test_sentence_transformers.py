@@ -15,8 +15,10 @@ from use_st5.convert.sentence_transformers import (
     _UNREAD,
     DenseModule,
     NormModule,
+    Prompts,
     SentenceModules,
     read_modules,
+    read_prompts,
 )
 
 WEIGHTS = {
@@ -198,3 +200,33 @@ def test_a_transformer_that_classifies_stands_alone(tmp_path: Path) -> None:
     modules = read_modules(tmp_path)
     assert (modules.pooling, modules.max_length) == (None, 20)
     assert modules.transformer == tmp_path / "Transformer"
+
+
+def write_prompts(folder: Path, settings: Any, pooling: Any = None) -> Prompts:
+    modules = [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "1_Pooling"}]
+    write_json(folder / "modules.json", modules)
+    write_json(folder / "1_Pooling" / "config.json", pooling or {})
+    if settings is not None:
+        write_json(folder / "config_sentence_transformers.json", settings)
+    return read_prompts(folder, read_modules(folder))
+
+
+def test_prompts_that_are_read(tmp_path: Path) -> None:
+    assert write_prompts(tmp_path, None) == Prompts({}, None)
+    settings = {"prompts": {"query": "q: ", "document": None}, "default_prompt_name": "query"}
+    found = write_prompts(tmp_path, {**settings, "__version__": {}, "similarity_fn_name": "cosine"})
+    assert found == Prompts({"query": "q: ", "document": ""}, "query")
+
+
+@pytest.mark.parametrize(
+    ("settings", "pooling", "said"),
+    [
+        ({"prompts": {"a": 3}}, {}, "expected str . null, received int"),
+        ({"default_prompt_name": "a"}, {}, "default_prompt_name to be one of .*'a'"),
+        ({"truncate_dim": 64}, {}, r"encode\(texts, truncate_dim=64\)"),
+        ({}, {"include_prompt": False}, "1_Pooling.config.json: expected include_prompt to be tr"),
+    ],
+)
+def test_prompts_that_are_refused(tmp_path: Path, settings: Any, pooling: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        write_prompts(tmp_path, settings, pooling)

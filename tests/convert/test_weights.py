@@ -11,7 +11,14 @@ import pytest
 from safetensors.numpy import save_file
 
 from use_st5.convert.safetensors_source import SINGLE, SafetensorsSource
-from use_st5.convert.weights import RenamedSource, Target, WeightSource, assign_weights
+from use_st5.convert.weights import (
+    RenamedSource,
+    Target,
+    WeightSource,
+    assign_weights,
+    check_layers,
+    check_shapes,
+)
 
 
 class Arrays(WeightSource):
@@ -59,12 +66,19 @@ def test_tensors_and_transposed_tensors(
 
 
 def test_nothing_is_read_before_everything_fits() -> None:
-    mapping = {"a": target(2), "b": target(3), "c": target(1)}
+    expected = {"a": (2,), "b": (3,), "c": (1,)}
     source = Arrays(a=np.ones(2), b=np.ones(4), d=np.ones(1), e=np.ones(1))
     message = r"Missing: c. Other shapes: b: expected \[3\], found \[4\]. Unknown: d\."
     with pytest.raises(ValueError, match=message):
-        assign_weights(mapping, source, left_out=lambda name: name == "e")
+        check_shapes(expected, source, left_out=lambda name: name == "e")
     assert not source.read_names
+
+
+def test_more_layers_than_tensors_are_refused() -> None:
+    source = Arrays(a=np.ones(2), b=np.ones(2))
+    check_layers(2, source)
+    with pytest.raises(ValueError, match="tensors of 1,000 layers, found 2 tensors in all"):
+        check_layers(1000, source)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -10,9 +10,14 @@ from typing import Any, Literal, TypeVar
 
 from use_st5._bundled import download_advice
 from use_st5._records import check_record, read_record
-from use_st5.convert.prompts import Prompts, read_prompts
 from use_st5.convert.safetensors_source import SafetensorsSource
-from use_st5.convert.sentence_transformers import MODULES, SentenceModules, read_modules
+from use_st5.convert.sentence_transformers import (
+    MODULES,
+    Prompts,
+    SentenceModules,
+    read_modules,
+    read_prompts,
+)
 from use_st5.convert.t5x_source import INDEX, T5XSource
 from use_st5.convert.tensorflow_source import INDEX as TENSORFLOW_INDEX
 from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
@@ -93,21 +98,7 @@ class Checkpoint:
     @property
     def prompts(self) -> Prompts:
         """Texts before queries and documents; only sentence-transformers has them."""
-        return read_prompts(self.where) if self.modules is not None else Prompts({}, None)
-
-    @property
-    def kind(self) -> str | None:
-        """The kind of model in the settings, such as MPNet; None: none is stated."""
-        kind = self.settings.get("model_type")
-        if not isinstance(kind, str) or not kind:
-            return None
-        named = self.settings.get("architectures")
-        bare = kind.replace("-", "").replace("_", "").lower()
-        for each in named if isinstance(named, list) else ():
-            # MPNetForMaskedLM: the class says how the type is written.
-            if isinstance(each, str) and each.lower().startswith(bare):
-                return each[: len(bare)]
-        return kind
+        return Prompts({}, None) if self.modules is None else read_prompts(self.where, self.modules)
 
     def summary(self) -> str:
         """A summary of the checkpoint, for messages."""
@@ -117,7 +108,7 @@ class Checkpoint:
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
-    """Finds out by looking which format a checkpoint has, and reads names, shapes and settings.
+    """Detects the format of a checkpoint, and reads names, shapes and settings.
 
     Args:
         path: A folder, a file, or the prefix of a TensorFlow checkpoint.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import keras
 import msgspec
@@ -16,7 +16,8 @@ from use_st5._records import LIMIT, InnerPath, Positive, read_record
 from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.weights import Target, WeightSource, assign_weights, check_shapes
 
-MODULES = "modules.json"
+MODULES, PROMPTS = "modules.json", "config_sentence_transformers.json"
+_REMEDY = "Save the model again (sentence-transformers: model.save(folder))."
 _READ = ("Transformer", "Pooling", "Dense", "LayerNorm", "Normalize", "StaticEmbedding")
 # Each kind by its first letter.
 _ORDER = re.compile("TP[DL]*N?|SN?")
@@ -67,7 +68,7 @@ class DenseModule:
     source: WeightSource
 
     def check(self, input_width: int) -> None:
-        """Holds its tensors against the width of what it gets, before a layer is built.
+        """Compares its tensors with the width of what it gets, before a layer is built.
 
         Raises:
             ValueError: Tensors are missing, left over or of other shapes.
@@ -138,6 +139,7 @@ class SentenceModules:
         max_length: Tokens that are read of a text, special ones included; None: not said.
         lower_case: Whether texts are made small letters, whatever the tokenizer does.
         static: Whether the first module is a StaticEmbedding, a table without a Transformer.
+        include_prompt: Whether the tokens of a prompt are pooled like all others.
     """
 
     transformer: Path
@@ -148,6 +150,19 @@ class SentenceModules:
     max_length: int | None
     lower_case: bool = False
     static: bool = False
+    include_prompt: bool = True
+
+
+class Prompts(NamedTuple):
+    """Texts that a model puts before queries and documents.
+
+    Attributes:
+        named: Name → prompt, such as "query" → "query: ".
+        default: The name of the prompt for texts of which nothing is said; None: no prompt.
+    """
+
+    named: dict[str, str]
+    default: str | None
 
 
 class _Module(msgspec.Struct):
@@ -187,6 +202,12 @@ class _WholeTokenizer(msgspec.Struct):
     truncation: _Truncation | None = None
 
 
+class _Prompts(msgspec.Struct):
+    prompts: dict[str, str | None] = {}
+    default_prompt_name: str | None = None
+    truncate_dim: Positive | None = None
+
+
 def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     """Reads which modules a folder has and what they are set to.
 
@@ -214,9 +235,10 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     readers: dict[str, Callable[[Path], DenseModule | NormModule]]
     readers = {"Dense": _dense, "LayerNorm": _layer_norm}
     pooling_file = homes[1] / "config.json"
+    pooling = _read(pooling_file, dict[str, Any])
     return SentenceModules(
         transformer=homes[0],
-        pooling=_pooling(_read(pooling_file, dict[str, Any])),
+        pooling=_pooling(pooling),
         pooling_file=pooling_file,
         behind_pooling=tuple(
             readers[kind](home) for kind, home in zip(kinds, homes, strict=True) if kind in readers
@@ -224,7 +246,44 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
         normalize="Normalize" in kinds,
         max_length=_max_length(homes[0]),
         lower_case=any(each.do_lower_case for each in _settings(homes[0])),
+        include_prompt=pooling.get("include_prompt") is not False,
     )
+
+
+def read_prompts(folder: Path, modules: SentenceModules) -> Prompts:
+    """Reads the prompts of a folder; none where it states none.
+
+    Args:
+        folder: The folder with `modules.json`.
+        modules: Its modules.
+
+    Raises:
+        ValueError: The file is damaged; the default prompt is none of the prompts; the model leaves
+            the tokens of prompts out of its mean (`include_prompt`, of INSTRUCTOR models); or it
+            cuts its vectors (`truncate_dim`).
+    """
+    path = folder / PROMPTS
+    if not path.is_file():
+        return Prompts({}, None)
+    settings = _read(path, _Prompts)
+    named = {name: prompt or "" for name, prompt in settings.prompts.items()}
+    default = settings.default_prompt_name
+    if default is not None and default not in {"query", "document", *named}:
+        raise ValueError(
+            f"{path}: expected default_prompt_name to be one of {[*named]}, received {default!r}. "
+            f"{_REMEDY}"
+        )
+    if settings.truncate_dim is not None:
+        raise ValueError(
+            f"{path}: expected no truncate_dim, received {settings.truncate_dim}. Remove it, and "
+            f"write encode(texts, truncate_dim={settings.truncate_dim})."
+        )
+    if not modules.include_prompt:
+        raise ValueError(
+            f"{modules.pooling_file}: expected include_prompt to be true, received false: use_st5 "
+            "pools the tokens of a prompt like all others, which would give other vectors."
+        )
+    return Prompts(named, default)
 
 
 def _refuse_others(path: Path, kinds: list[str]) -> None:
@@ -335,5 +394,4 @@ def _layer_norm(folder: Path) -> NormModule:
 
 
 def _read(path: Path, kind: type[Kind], *, limit: int = LIMIT) -> Kind:
-    remedy = "Save the model again (sentence-transformers: model.save(folder))."
-    return read_record(path, kind, remedy=remedy, limit=limit)
+    return read_record(path, kind, remedy=_REMEDY, limit=limit)

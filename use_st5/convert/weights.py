@@ -13,12 +13,9 @@ from typing import Any
 
 import keras
 
-# Registers bfloat16 with NumPy.
+# Registers bfloat16 with NumPy, under the name that Keras uses too.
 import ml_dtypes  # noqa: F401
 import numpy as np
-
-# Registers bfloat16 with NumPy, under the name that Keras uses too.
-
 
 _NUMBERS = re.compile(r"bfloat16|float(16|32|64)|u?int(8|16|32|64)|bool|\|b1|[<>|=]?[fiu][1248]")
 
@@ -41,7 +38,7 @@ class WeightSource(abc.ABC):
         """One tensor in the dtype it is stored in."""
 
     def check_stored(self, names: Iterable[str]) -> None:  # noqa: B027 (not every format's)
-        """Holds the shapes of tensors against the bytes that are stored for them.
+        """Compares the shapes of tensors with the bytes that are stored for them.
 
         A model takes memory for its shapes before a tensor is read. Formats whose opening has
         compared them need no more.
@@ -102,7 +99,7 @@ class RenamedSource(WeightSource):
         return tensor.reshape(self._reshaped.get(name, tensor.shape))
 
     def check_stored(self, names: Iterable[str]) -> None:
-        """Holds the shapes of tensors against the bytes that are stored for them."""
+        """Compares the shapes of tensors with the bytes that are stored for them."""
         self._source.check_stored(self._names[name] for name in names)
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
@@ -167,7 +164,7 @@ def check_shapes(
     *,
     left_out: Callable[[str], bool] = lambda name: False,
 ) -> None:
-    """Holds what a model needs against what a checkpoint has; nothing is built or read for it.
+    """Compares what a model needs with what a checkpoint has; nothing is built or read for it.
 
     Args:
         expected: Name in the checkpoint → shape there.
@@ -194,14 +191,26 @@ def check_shapes(
     source.check_stored(expected)
 
 
+def check_layers(layers: int, source: WeightSource) -> None:
+    """Refuses a number of layers for which a checkpoint has too few tensors, before any is made.
+
+    Raises:
+        ValueError: There are more layers than tensors.
+    """
+    if layers > (tensors := len(source.shapes())):
+        raise ValueError(
+            f"{source.where} does not fit the model: expected tensors of {layers:,} layers, found "
+            f"{tensors:,} tensors in all."
+        )
+
+
 def assign_weights(
     mapping: Mapping[str, Target],
     source: WeightSource,
     *,
-    left_out: Callable[[str], bool] = lambda name: False,
     on_tensor: Callable[[str], None] = lambda name: None,
 ) -> None:
-    """Reads every tensor of a mapping into its variable, one at a time.
+    """Reads every tensor of a mapping into its variable, one at a time; `check_shapes` comes first.
 
     Where Keras runs on TensorFlow, only a piece of a large tensor (256 MB) is in memory beside the
     variables; otherwise one tensor is.
@@ -209,15 +218,11 @@ def assign_weights(
     Args:
         mapping: Name in the checkpoint → where it goes.
         source: The checkpoint.
-        left_out: Whether a tensor that the mapping does not have is one that the model leaves out.
         on_tensor: Called with each name when its tensor is in place.
 
     Raises:
-        ValueError: Tensors are missing, left over, or of other shapes than their variables; all of
-            them are found before any is read. Or a tensor holds numbers that are not finite.
+        ValueError: A tensor holds numbers that are not finite.
     """
-    expected = {name: target.stored_shape() for name, target in mapping.items()}
-    check_shapes(expected, source, left_out=left_out)
     for name, target in mapping.items():
         row = 0
         with _writing(target) as write:

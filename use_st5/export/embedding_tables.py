@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import keras
 import tensorflow as tf
 
 from use_st5.export.int8_weights import Int8Weights
-
-
-class EmbeddingTable(Protocol):
-    """The common methods of `Float32Table` and `Int8Weights`."""
-
-    precision: str
-    variables: list[tf.Variable]
-    trainable_variables: list[tf.Variable]
-
-    def lookup(self, ids: tf.Tensor) -> tf.Tensor:
-        """Gathers rows: int32 `[...]` → float32 `[..., dim]`, no dense read of the table."""
-        ...
-
-    def tracked(self) -> dict[str, tf.Variable]:
-        """The variables by the names under which the SavedModel's root holds them."""
-        ...
 
 
 class Float32Table:
@@ -48,6 +31,9 @@ class Float32Table:
     def tracked(self) -> dict[str, tf.Variable]:
         """The variables by the names under which the SavedModel's root holds them."""
         return {"table": self._table}
+
+
+EmbeddingTable = Float32Table | Int8Weights
 
 
 def stored_table(embeddings: keras.Variable, precision: str) -> EmbeddingTable:

@@ -47,16 +47,15 @@ class Family(abc.ABC):
             an attribute `dimension`; after it others of the same layers, which may have adapters.
         presets: Its named shapes, frozen dataclasses.
         tokenizers: The tokenizers that it can read through, by kind; the first is the usual one.
-        precisions: In which it may be exported; what "int8" rounds, the table alone or kernels,
-            too, its `graph` says.
+        precisions: Precisions for export. `graph` decides which weights "int8" rounds.
         texts: How many texts it reads at once: 1, or 2 where it compares a pair.
-        max_length: Tokens that are read of a text where nobody says it; None: what the model reads.
+        max_length: Default limit of a text in tokens; None: the limit of the model.
         poolings: How it may make one vector of the tokens', where a checkpoint does not say it; the
             first is the usual one.
         reads: Whose checkpoints it reads, as people call these models; for messages.
         lora_targets: Groups of linear layers that adapters may be asked for, by name.
         learning_rates: The peak learning rate by the name of the task; "" is any other task. Used
-            where a training says none.
+            if the training arguments give none.
         compile_on_cpu: Whether XLA makes a training step faster on a CPU. It takes minutes to
             compile a deep model for each width of batches.
         compiles: Whether XLA can compile a training step.
@@ -128,8 +127,8 @@ class Family(abc.ABC):
             model: Of this family, built.
             tokenizer: Gives its ids.
             precision: One of `precisions`.
-            max_length: Tokens beyond this number are cut: at most `longest`, which the caller sees
-                to (`use_st5.models.inference.checked_length`); None cuts nothing.
+            max_length: Tokens beyond this number are cut: at most `longest`, the caller checks
+                this (`use_st5.models.inference.checked_length`); None cuts nothing.
 
         Raises:
             ValueError: The model, the tokenizer and the settings do not fit each other.
@@ -201,7 +200,8 @@ class Family(abc.ABC):
         """The encoder of a foreign checkpoint that it `knows`, and its tokenizer.
 
         Args:
-            checkpoint: Opened, nothing read but names, shapes and settings.
+            checkpoint: Opened, nothing read but names, shapes and settings. Its tensors, float32,
+                bfloat16 or float16, are read one by one.
             pooling: Where the checkpoint does not say it; None: the family's usual one.
             vocabulary: File of the vocabulary; None: the checkpoint's, or the family's usual one
                 where that fits.
@@ -237,8 +237,8 @@ def register(family: Family) -> Family:
     Raises:
         ValueError: Another family has its name.
     """
-    there = _registered.get(family.name)
-    if family.name in _OWN or (there is not None and type(there) is not type(family)):
+    known = _registered.get(family.name)
+    if family.name in _OWN or (known is not None and type(known) is not type(family)):
         raise ValueError(f"Expected a new name for a family, {family.name!r} is taken.")
     _registered[family.name] = family
     return family
@@ -258,13 +258,13 @@ def family_named(name: str) -> Family:
     Raises:
         ValueError: There is none.
     """
-    there = families()
-    if name not in there:
+    known = families()
+    if name not in known:
         raise ValueError(
-            f"Expected one of the families {sorted(there)}, received {name!r}. Import the module "
+            f"Expected one of the families {sorted(known)}, received {name!r}. Import the module "
             "that registers it first, or update use_st5."
         )
-    return there[name]
+    return known[name]
 
 
 def known_family(model: keras.Model) -> Family | None:
@@ -297,15 +297,15 @@ def any_tokenizer_class(kind: str) -> type[Tokenizer]:
     Raises:
         ValueError: It is none that is known.
     """
-    stages = {
-        name: stage for family in families().values() for name, stage in family.tokenizers.items()
+    tokenizers = {
+        name: each for family in families().values() for name, each in family.tokenizers.items()
     }
-    if kind not in stages:
+    if kind not in tokenizers:
         raise ValueError(
-            f"Expected one of the tokenizers {sorted(stages)}, received {kind!r}. Update use_st5 "
-            "or export the model again."
+            f"Expected one of the tokenizers {sorted(tokenizers)}, received {kind!r}. Update "
+            "use_st5 or export the model again."
         )
-    return stages[kind]
+    return tokenizers[kind]
 
 
 def family_with(preset: str) -> Family:
@@ -317,8 +317,8 @@ def family_with(preset: str) -> Family:
     for family in families().values():
         if preset in family.presets:
             return family
-    there = {name: [*family.presets] for name, family in families().items()}
-    raise ValueError(f"Unknown preset: {preset!r}. Expected one of {there}.")
+    known = {name: [*family.presets] for name, family in families().items()}
+    raise ValueError(f"Unknown preset: {preset!r}. Expected one of {known}.")
 
 
 def family_that_knows(checkpoint: Checkpoint, pooling: str | None) -> Family:
@@ -336,15 +336,8 @@ def family_that_knows(checkpoint: Checkpoint, pooling: str | None) -> Family:
                 f"{family.name!r}, received {pooling!r}."
             )
     *others, last = (name for family in families().values() for name in family.reads)
-    kind = checkpoint.kind
-    found = f"this is {with_article(kind)}" if kind else f"found {checkpoint.summary()}"
     raise ValueError(
-        f"{checkpoint.where}: {found}; use_st5 reads {', '.join(others)} and {last}. KerasHub has "
-        "others: TrainableEncoder.of_kerashub(keras_hub.models.TextEmbedder.from_preset(…))."
+        f"{checkpoint.where}: found {checkpoint.summary()}; use_st5 reads {', '.join(others)} and "
+        f"{last}. KerasHub has others: TrainableEncoder.of_kerashub(keras_hub.models.TextEmbedder."
+        "from_preset(…))."
     )
-
-
-def with_article(name: str) -> str:
-    """`a BERT`, `an MPNet`: capitals are read as letters."""
-    spelled = name[:2].isupper() and name[0] in "AEFHILMNORSX"
-    return f"{'an' if spelled or name[0] in 'AEIOaeio' else 'a'} {name}"

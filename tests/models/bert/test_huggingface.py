@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.models.token_vectors import first_blocks, token_vectors
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.models.bert.checkpoint import read_sentence_bert
 from use_st5.tokenizers.byte_pair_tokenizer import byte_letters
@@ -54,13 +55,13 @@ def outputs(model: Any, ids: np.ndarray, padding: int, **inputs: Any) -> tuple:
 def check(folder: Path, ids: np.ndarray, hidden: list[np.ndarray], logits: np.ndarray) -> None:
     model = read_sentence_bert(open_checkpoint(folder), separator=3)
     mask = (ids != 0)[..., None]
-    tokens = model.token_vectors(ids)
+    tokens = token_vectors(model, ids)
     np.testing.assert_allclose(tokens * mask, hidden[-1] * mask, atol=1e-5)
     np.testing.assert_allclose(model(ids), (hidden[-1] * mask).sum(1) / mask.sum(1), atol=1e-5)
     np.testing.assert_allclose(model.word_logits(tokens) * mask, logits * mask, atol=1e-5)
     for layers in range(len(hidden) - 1):
         expected = (hidden[layers] * mask).sum(1) / mask.sum(1)
-        np.testing.assert_allclose(model.first_blocks(layers)(ids), expected, atol=1e-5)
+        np.testing.assert_allclose(first_blocks(model, layers)(ids), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_new"])

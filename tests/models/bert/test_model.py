@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.models.token_vectors import token_vectors
 from use_st5.models.bert.model import BERT_PRESETS, BertConfig, ProjectionConfig, SentenceBert
 from use_st5.models.bert.names import weight_shapes
 
@@ -88,7 +89,7 @@ def ids(*lengths: int, width: int | None = None) -> np.ndarray:
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
 def test_pooling_of_the_token_vectors(pooling: str) -> None:
     model, rows = built(pooling=pooling), ids(3, 7)
-    tokens = np.asarray(model.token_vectors(rows))
+    tokens = np.asarray(token_vectors(model, rows))
     pool = {"mean": lambda x: x.mean(0), "cls": lambda x: x[0], "max": lambda x: x.max(0)}[pooling]
     expected = [pool(tokens[0, :3]), pool(tokens[1])]
     np.testing.assert_allclose(model(rows), expected, atol=1e-6)
@@ -176,7 +177,7 @@ def test_word_logits_are_of_the_tied_table() -> None:
     logits = np.asarray(model.word_logits(model(ids(4, 6))))
     table = np.asarray(model.embedding.embeddings)
     np.testing.assert_allclose(logits, [table @ table[7] + np.arange(40.0)] * 2, atol=1e-4)
-    assert model.word_logits(model.token_vectors(ids(4, 6))).shape == (2, 6, 40)
+    assert model.word_logits(token_vectors(model, ids(4, 6))).shape == (2, 6, 40)
 
 
 def test_every_weight_learns_also_under_xla() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.models.token_vectors import token_vectors
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.models.bert.checkpoint import knows, read_sentence_bert
 
@@ -58,7 +59,7 @@ def test_the_encoder_against_its_own_pass(tmp_path: Path, kind: str, item: str) 
     output = peer(INPUTS)
     outputs = output["sequence_output"] if isinstance(output, dict) else output[0]
     mask = (IDS != 0)[..., None]
-    np.testing.assert_allclose(model.token_vectors(IDS) * mask, outputs * mask, atol=1e-5)
+    np.testing.assert_allclose(token_vectors(model, IDS) * mask, outputs * mask, atol=1e-5)
 
 
 # A functional encoder says that it does not read the places of the words.
@@ -78,7 +79,7 @@ def test_the_head_of_its_pretrainer(tmp_path: Path, kind: str, items: bool) -> N
     path = tf.train.Checkpoint(**parts).save(str(tmp_path / "ckpt"))
     model = read_sentence_bert(open_checkpoint(path), separator=SEPARATOR)
     places = inputs["masked_lm_positions"].numpy()
-    vectors = np.take_along_axis(np.asarray(model.token_vectors(IDS)), places[..., None], axis=1)
+    vectors = np.take_along_axis(np.asarray(token_vectors(model, IDS)), places[..., None], axis=1)
     expected = peer(inputs)["mlm_logits"]
     np.testing.assert_allclose(model.word_logits(vectors), expected, atol=2e-5)
 

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 
+from tests.models.token_vectors import token_vectors
 from use_st5.models.family import family_of
 from use_st5.models.modernbert.model import (
     MODERNBERT_PRESETS,
@@ -38,9 +39,9 @@ def test_a_token_reaches_its_window_in_a_local_block(every: int, changed: int) -
     first, second = model.blocks
     for layer in first.linear_layers.values():
         layer.kernel.assign(0 * layer.kernel)  # the first block changes nothing
-    before = np.asarray(model.token_vectors(ids))
+    before = np.asarray(token_vectors(model, ids))
     ids[0, 0] = 77
-    moved = np.abs(np.asarray(model.token_vectors(ids)) - before).max(axis=-1)[0] > 1e-5
+    moved = np.abs(np.asarray(token_vectors(model, ids)) - before).max(axis=-1)[0] > 1e-5
     reach = 8 if every == 1 else 3
     assert moved.tolist() == [True] * reach + [False] * (8 - reach)
     assert changed == 8 and second.attention_norm is not None and first.attention_norm is None

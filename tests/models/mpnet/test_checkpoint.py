@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.models.token_vectors import token_vectors
 from use_st5.cross_encoder import CrossEncoder
 from use_st5.models.mpnet.model import SentenceMPNet
 from use_st5.trainable_encoder import TrainableEncoder
@@ -70,7 +71,7 @@ def test_vectors_and_words(tmp_path: Path) -> None:
     expected = (hidden * mask).sum(1) / mask.sum(1)
     np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-5)
     ids = encoder.tokenizer.padded(TEXTS, encoder.max_length)
-    logits = encoder.model.word_logits(encoder.model.token_vectors(ids))
+    logits = encoder.model.word_logits(token_vectors(encoder.model, ids))
     swapped = [1, 0, *range(2, len(WORDS))]
     np.testing.assert_allclose(logits * mask, out.logits.numpy()[..., swapped] * mask, atol=1e-4)
 

@@ -15,6 +15,7 @@ from tests.convert.t5x_writer import write_file, write_folder
 from tests.models import t5_peer
 from tests.models.t5 import numpy_t5
 from tests.models.t5.peer_arrays import PEER_IDS, own_config, peer_arrays, peer_outputs, rename
+from tests.models.t5.whole_t5 import encoder_outputs, read_t5
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.convert.weights import WeightSource
 from use_st5.models.t5.checkpoint import (
@@ -22,7 +23,6 @@ from use_st5.models.t5.checkpoint import (
     MODEL_GARDEN,
     knows,
     read_sentence_t5,
-    read_t5,
     t5_tensors,
     table_of,
 )
@@ -58,10 +58,10 @@ def test_an_encoder_against_numpy(tmp_path: Path, gated: bool) -> None:
     tensors = numpy_t5.arrays(gated=gated)
     write_folder(tmp_path / "checkpoint_1", tensors)
     checkpoint = open_checkpoint(tmp_path / "checkpoint_1")
-    encoder = read_t5(checkpoint, with_decoder=False)
-    assert encoder.config.num_decoder_layers is None
-    assert (encoder.config.num_heads, encoder.config.key_value_dim) == (2, 3)
-    output = encoder({"encoder_ids": np.array([[*IDS, 0, 0]])})[0, : len(IDS)]
+    config = read_sentence_t5(checkpoint).config
+    assert config.num_decoder_layers is None
+    assert (config.num_heads, config.key_value_dim) == (2, 3)
+    output = encoder_outputs(checkpoint, np.array([[*IDS, 0, 0]]))[0, : len(IDS)]
     np.testing.assert_allclose(output, numpy_t5.encode(tensors, IDS), atol=1e-5)
 
 
@@ -77,7 +77,7 @@ def test_a_dual_encoder_projects_and_normalises(tmp_path: Path) -> None:
     expected = numpy_t5.encode(tensors, IDS)[0] @ kernel
     np.testing.assert_allclose(first, expected / np.linalg.norm(expected), atol=1e-5)
     with pytest.raises(ValueError, match=r"Unknown: projection_layer/kernel\."):
-        read_t5(checkpoint, with_decoder=False)
+        read_t5(checkpoint)
     with pytest.raises(ValueError, match="Missing: decoder/decoder_norm/scale"):
         read_sentence_t5(checkpoint, pooling="decoder")
 
@@ -90,8 +90,7 @@ def test_kernels_for_each_head(tmp_path: Path) -> None:
         if "/attention/" in name
     }
     write_folder(tmp_path / "checkpoint_1", {**tensors, **split})
-    encoder = read_t5(open_checkpoint(tmp_path / "checkpoint_1"), with_decoder=False)
-    output = encoder({"encoder_ids": np.array([IDS])})[0]
+    output = encoder_outputs(open_checkpoint(tmp_path / "checkpoint_1"), np.array([IDS]))[0]
     np.testing.assert_allclose(output, numpy_t5.encode(tensors, IDS), atol=1e-5)
 
 
@@ -140,7 +139,7 @@ def test_the_real_file(data_dir: Path) -> None:
     assert (model.config.num_heads, model.config.key_value_dim) == (4, 3)
     tensors = real(checkpoint.source)
     np.testing.assert_array_equal(model.logits.kernel, tensors["decoder/logits_dense/kernel"])
-    output = read_t5(checkpoint, with_decoder=False)({"encoder_ids": np.array([IDS])})[0]
+    output = encoder_outputs(checkpoint, np.array([IDS]))[0]
     np.testing.assert_allclose(output, numpy_t5.encode(tensors, IDS), atol=1e-5)
 
 
@@ -175,7 +174,7 @@ def test_every_name_and_shape_is_checked(tmp_path: Path) -> None:
     del wrong[norm]
     write_file(tmp_path / "file", wrong)
     with pytest.raises(ValueError) as error:
-        read_t5(open_checkpoint(tmp_path / "file"), with_decoder=False)
+        read_sentence_t5(open_checkpoint(tmp_path / "file"))
     message = str(error.value)
     assert f"Missing: {norm}." in message
     assert f"Other shapes: {query}: expected [8, 6], found [8, 5]." in message

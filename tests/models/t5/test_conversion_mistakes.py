@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 from scipy.special import erf
 
+from benchmarks.tpu_arithmetic import encoder_weights
 from tests.convert.t5x_writer import write_file
 from tests.models.t5 import numpy_t5
 from use_st5.convert.checkpoint import open_checkpoint
@@ -172,7 +173,7 @@ def test_j_the_decoder_is_not_loaded_for_nothing() -> None:
     model = SentenceT5(config, projection_dim=None)
     model.build()
     assert model.decoder is None
-    assert model.count_params() == config.encoder_parameters
+    assert model.count_params() == encoder_weights(config)
 
 
 def test_k_the_first_of_the_gated_pair_is_the_activated_one(tmp_path: Path) -> None:

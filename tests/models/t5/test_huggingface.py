@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tests.models import t5_peer
+from tests.models.t5.whole_t5 import read_t5
 from use_st5.convert.checkpoint import open_checkpoint
-from use_st5.models.t5.checkpoint import read_sentence_t5, read_t5
+from use_st5.models.t5.checkpoint import read_sentence_t5
 
 torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
 transformers = pytest.importorskip("transformers")

@@ -17,7 +17,8 @@ from use_st5.models.t5.checkpoint import (
     T5X,
     T5Names,
 )
-from use_st5.models.t5.model import T5, T5Config
+from use_st5.models.t5.model import T5Config
+from use_st5.models.t5.sentence_t5 import SentenceT5
 
 
 class Shapes(WeightSource):
@@ -48,22 +49,21 @@ RELU = dataclasses.replace(GATED, activation="relu", tied_softmax=True, scaled_s
 @pytest.mark.parametrize("config", [GATED, RELU])
 @pytest.mark.parametrize("names", FORMATS)
 def test_the_shapes_give_the_configuration_back(names: T5Names, config: T5Config) -> None:
-    for with_decoder in (True, False):
+    for pooling in ("decoder", "mean"):
         with without_initial_values():
-            model = T5(config, with_decoder=with_decoder)
+            model = SentenceT5(config, pooling=pooling, projection_dim=None)
             model.build()
         mapping = names.targets(model)
-        fits = names.shapes(config, Shapes(mapping), decoder=with_decoder, logits=with_decoder)
-        if config.tied_softmax:
-            fits.pop(names.logits, None)
-        assert fits == {name: target.stored_shape() for name, target in mapping.items()}
-        assert len({id(target.variable) for target in mapping.values()}) == len(model.weights)
         shapes = {name: target.stored_shape() for name, target in mapping.items()}
+        assert names.shapes(config, Shapes(mapping), decoder=pooling == "decoder") == shapes
+        assert len({id(target.variable) for target in mapping.values()}) == len(model.weights)
         expected = config
-        if not with_decoder:  # nothing is left that the output layer could be seen by
+        if pooling == "mean":  # nothing is left that the output layer could be seen by
             expected = dataclasses.replace(
                 config, num_decoder_layers=None, tied_softmax=True, scaled_softmax=True
             )
+        elif not config.tied_softmax:
+            shapes[names.logits] = (config.hidden_dim, config.vocabulary_size)
         assert names.config(shapes, where="here") == expected
 
 
@@ -83,4 +83,4 @@ def test_what_is_no_t5() -> None:
 def test_more_layers_than_tensors() -> None:
     deep = dataclasses.replace(RELU, num_layers=10**12)
     with pytest.raises(ValueError, match="expected tensors of 1,000,000,000,000 layers, found 2 t"):
-        T5X.shapes(deep, Shapes("ab"), decoder=False, logits=False)
+        T5X.shapes(deep, Shapes("ab"), decoder=False)

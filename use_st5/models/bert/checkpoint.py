@@ -19,6 +19,7 @@ from use_st5.convert.weights import (
     Target,
     WeightSource,
     assign_weights,
+    check_layers,
     check_shapes,
     listed,
 )
@@ -154,25 +155,19 @@ def read_sentence_bert(
     dtype: Any = None,
     on_tensor: Callable[[str], None] = lambda name: None,
 ) -> SentenceBert:
-    """A Sentence-BERT with the weights of a checkpoint, read tensor by tensor.
+    """A Sentence-BERT with the weights of a checkpoint; other arguments and errors: `Family.read`.
 
     It has the modules of sentence-transformers, and the head of the masked language model where the
-    checkpoint has it.
+    checkpoint has it. A projection stays float32.
 
     Args:
-        checkpoint: Of a BERT or a relative of it; stored in float32, bfloat16 or float16.
+        checkpoint: Of a BERT or a relative of it.
         separator: Id of the token that ends a text.
         padding: Id of the padding in the checkpoint's vocabulary; None: the usual one.
         kind: Which model it is; None: what `MODEL_TYPES` says.
-        pooling: As for `SentenceBert`; None: what a folder of sentence-transformers says, "mean"
-            elsewhere.
-        dtype: Keras dtype policy of the model, such as "bfloat16"; a projection stays float32.
-        on_tensor: Called with the name of each tensor that is in place.
-
-    Raises:
-        ValueError: The weights do not fit the configuration, the settings are of another model, the
-            modules are not those of a Sentence-BERT, or `pooling` is given where the
-            checkpoint says it.
+        pooling: See there.
+        dtype: See there.
+        on_tensor: See there.
     """
     pooled, modules = pooling_of(checkpoint, pooling), checkpoint.modules
     kind = kind or MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
@@ -294,12 +289,8 @@ def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig
     known = {name: value for name, value in renamed.items() if value is not None}
     checkpoint = dataclasses.replace(checkpoint, settings={**checkpoint.settings, **known})
     settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
-    where, tensors = checkpoint.settings_file, len(checkpoint.source.shapes())
-    if settings.num_hidden_layers > tensors:
-        raise ValueError(
-            f"{checkpoint.source.where} does not fit the model: expected tensors of "
-            f"{settings.num_hidden_layers:,} layers, found {tensors:,} tensors in all."
-        )
+    where = checkpoint.settings_file
+    check_layers(settings.num_hidden_layers, checkpoint.source)
     expected: dict[str, list[Any]] = {
         "hidden_act": [*_ACTIVATIONS],
         "position_embedding_type": ["absolute", None],
@@ -401,7 +392,7 @@ def _drop_copies(names: dict[str, str], source: WeightSource, table: str) -> Non
             elif not _equal(source, stored, names[first]):
                 raise ValueError(
                     f"{source.where}: expected {second} to be {first} again, found other "
-                    "numbers: the head is not tied to the token table, as our models' is."
+                    "numbers: use_st5 reads only heads that share the token table."
                 )
 
 

@@ -20,7 +20,7 @@ from use_st5.models.bert.model import (
     Pooling,
     SentenceBert,
 )
-from use_st5.models.family import Family, with_article
+from use_st5.models.family import Family
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from use_st5.tokenizers.framed_sentencepiece_tokenizer import FramedSentencePieceTokenizer
 from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
@@ -172,8 +172,7 @@ def read_framed_tokenizer(
         tokenizer = read_tokenizer(folder)
     if type(tokenizer) not in kinds:
         raise ValueError(
-            f"{folder}: expected the tokenizer of {with_article(label)}, found a "
-            f"{type(tokenizer).__name__}'s."
+            f"{folder}: expected a tokenizer of {label}, found a {type(tokenizer).__name__}."
         )
     rows, size = checkpoint.settings.get("vocab_size"), tokenizer.vocabulary.size
     if isinstance(rows, int) and size > rows:

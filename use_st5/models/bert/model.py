@@ -31,6 +31,7 @@ from use_st5.models.bert.projection import (
     built_behind_pooling,
     config_of,
 )
+from use_st5.models.encoder_model import EncoderModel
 
 Activation = Literal["gelu", "gelu_tanh"]
 Pooling = Literal["mean", "cls", "max", "mean_sqrt_len", "weightedmean", "lasttoken"]
@@ -48,7 +49,7 @@ class BertConfig:
         hidden_dim: Width of the model.
         intermediate_dim: Width of the feed-forward layers.
         num_heads: Attention heads, which divide `hidden_dim`.
-        max_positions: Rows of the position table: what stands behind is not read.
+        max_positions: Rows of the position table: tokens beyond this number are not read.
         num_token_types: Rows of the table of token types: 2 where the model tells the second text
             of a pair from the first, 1 for RoBERTa, 0 for no such table.
         separator_id: Id of the token that ends a text. Tokens behind the first one are of type 1;
@@ -97,8 +98,7 @@ class BertConfig:
 class Pooler:
     """`tanh(x·kernel + bias)` of the first token's output, as pre-training left it.
 
-    It is no part of a sentence vector: a model carries it along and neither trains nor exports it.
-    A cross-encoder begins with it.
+    Not used for sentence vectors, neither trained nor exported. A cross-encoder begins with it.
 
     Attributes:
         kernel: float32 `[hidden_dim, hidden_dim]`.
@@ -217,22 +217,30 @@ def _exact_gelu(x: Any) -> Any:
 
 
 def dense(
-    units: int, name: str, *, activation: Callable[[Any], Any] | None = None, dtype: Any
+    units: int,
+    name: str,
+    *,
+    activation: Callable[[Any], Any] | None = None,
+    use_bias: bool = True,
+    dtype: Any,
 ) -> LoRADense:
-    """A linear layer with a bias and BERT's initial weights."""
+    """A linear layer with BERT's initial weights."""
     return LoRADense(
         units,
         activation=activation,
+        use_bias=use_bias,
         kernel_initializer=RandomNormal(stddev=STDDEV),
         dtype=dtype,
         name=name,
     )
 
 
-def layer_norm(config: BertConfig, name: str) -> keras.layers.LayerNormalization:
-    """A layer norm with scale and shift, computed in float32."""
+def layer_norm(
+    config: BertConfig, name: str, *, center: bool = True
+) -> keras.layers.LayerNormalization:
+    """A layer norm with a scale and, if it centers, a shift; computed in float32."""
     return keras.layers.LayerNormalization(
-        epsilon=config.layer_norm_epsilon, dtype="float32", name=name
+        epsilon=config.layer_norm_epsilon, center=center, dtype="float32", name=name
     )
 
 
@@ -291,7 +299,7 @@ _COMMON_LAYERS = ("embedding", "position_embedding", "type_embedding", "embeddin
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
-class SentenceBert(keras.Model):
+class SentenceBert(EncoderModel):
     """Sentence-BERT (Reimers and Gurevych 2019, arXiv 1908.10084), section 3.
 
     Args:
@@ -307,7 +315,7 @@ class SentenceBert(keras.Model):
 
     Attributes:
         pooler: The checkpoint's layer over the first token, which a cross-encoder begins with; None
-            where there is none. The vectors do without it.
+            where there is none. It does not change the vectors.
 
     Call arguments:
         ids: int32 `[batch, length]`, 0 = padding, the special tokens included. A pair is one row,
@@ -323,7 +331,8 @@ class SentenceBert(keras.Model):
 
     config_type: ClassVar[type[BertConfig]] = BertConfig
     presets: ClassVar[Mapping[str, BertConfig]] = BERT_PRESETS
-    # Layers that a copy of other blocks or another pooling shares.
+    own_arguments: ClassVar = ("pooling", "dense", "after", "normalize", "head")
+    # Layers beside the common ones whose weights a copy of another pooling gets.
     own_layers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
@@ -349,6 +358,7 @@ class SentenceBert(keras.Model):
         self.embedding = _table(config.vocabulary_size, config, "embedding", policy)
         self.position_embedding: Any = None
         self.type_embedding: Any = None
+        self.final_norm: Any = None
         self.blocks = self._make_network()
         self.dropout_layer = keras.layers.Dropout(config.dropout, dtype="float32")
         self.projection = None if dense is None else behind_pooling(dense, "projection")
@@ -367,43 +377,6 @@ class SentenceBert(keras.Model):
         self.embedding_norm = layer_norm(config, "embedding_norm")
         numbers = range(config.num_layers)
         return [BertBlock(config, dtype=policy, name=f"block_{number}") for number in numbers]
-
-    @classmethod
-    def from_preset(
-        cls,
-        name: str,
-        *,
-        pooling: Pooling = "mean",
-        dense: ProjectionConfig | None = None,
-        normalize: bool = False,
-        head: bool = False,
-        dtype: Any = None,
-        **changes: Any,
-    ) -> Self:
-        """A freshly initialised model of a published shape.
-
-        Args:
-            name: A key of `presets`.
-            pooling: As in the constructor, as are `dense`, `normalize` and `head`.
-            dense: See above.
-            normalize: See above.
-            head: See above.
-            dtype: Keras dtype policy, such as "mixed_bfloat16".
-            **changes: Fields of `BertConfig` that differ from the preset's.
-
-        Raises:
-            ValueError: The preset is unknown.
-        """
-        if name not in cls.presets:
-            raise ValueError(f"Unknown preset: {name!r}. Expected one of {sorted(cls.presets)}.")
-        return cls(
-            dataclasses.replace(cls.presets[name], **changes),
-            pooling=pooling,
-            dense=dense,
-            normalize=normalize,
-            head=head,
-            dtype=dtype,
-        )
 
     @property
     def own_tables(self) -> dict[str, Any]:
@@ -440,52 +413,15 @@ class SentenceBert(keras.Model):
     def encode_embedded(
         self, embedded: Any, ids: Any, *, packed: bool = False, training: bool = False
     ) -> Any:
-        """The layers after the token table.
+        """The layers after the token table, whose rows of `ids` are given: the sentence vectors.
 
-        Args:
-            embedded: `[batch, length, hidden_dim]`, the rows of the tokens.
-            ids: int32 `[batch, length]`, 0 = padding.
-            packed: Whether the tokens alone are computed, which no compiled program can.
-            training: Whether dropout acts.
-
-        Returns:
-            float32 `[batch, dimension]`.
+        With `packed` the tokens alone are computed, which no compiled program can.
         """
         outputs, tokens = self._outputs(embedded, ids, training, packed)
         vector = self._pool(outputs, tokens)
         for layer in self.behind_pooling:
             vector = layer(vector)
         return l2_normalize(vector) if self.normalize else vector
-
-    def token_vectors(self, ids: Any, training: bool = False) -> Any:
-        """The last block's outputs.
-
-        Args:
-            ids: As in the call.
-            training: Whether dropout acts.
-
-        Returns:
-            float32 `[batch, length, hidden_dim]`; rows at padding hold numbers without meaning.
-        """
-        ids = ids[:, : self.config.max_positions]
-        return self._outputs(self.embedding(ids), ids, training)[0]
-
-    def first_blocks(self, number: int) -> Self:
-        """A model of the first blocks, with the same weights; it pools their outputs.
-
-        Args:
-            number: Of blocks, 0 to `config.num_layers`.
-
-        Raises:
-            ValueError: There are not so many.
-        """
-        if not 0 <= number <= self.config.num_layers:
-            raise ValueError(f"Expected 0 to {self.config.num_layers} blocks, received {number}.")
-        return self._blocks_in(
-            dataclasses.replace(self.config, num_layers=number),
-            pooling=self.pooling,
-            normalize=self.normalize,
-        )
 
     def pooled(self, pooling: Pooling, *, head: bool = False) -> Self:
         """A model of the same weights, pooled otherwise and neither projected nor scaled.
@@ -500,28 +436,20 @@ class SentenceBert(keras.Model):
         Raises:
             ValueError: The pooling is unknown.
         """
-        model = self._blocks_in(self.config, pooling=pooling, normalize=False, head=head)
+        model = type(self)(self.config, pooling=pooling, head=head, dtype=self.dtype_policy)
+        with contextlib.nullcontext() if head else without_initial_values():
+            model.build()
+        for part in (*_COMMON_LAYERS, *self.own_layers):
+            if getattr(self, part) is not None:
+                getattr(model, part).set_weights(getattr(self, part).get_weights())
+        for target, source in zip(model.blocks, self.blocks, strict=True):
+            target.set_weights(source.get_weights())
         model.pooler = self.pooler
         if model.head is not None and self.head is not None:
             model.head.set_weights(self.head.get_weights())
         elif model.head is not None:
             # Chosen on definitions that do not train: experiments/sbert_defsent has the figures.
             model.head.transform.kernel.assign(keras.ops.eye(self.config.hidden_dim))
-        return model
-
-    def _blocks_in(
-        self, config: BertConfig, *, pooling: Pooling, normalize: bool, head: bool = False
-    ) -> Self:
-        model = type(self)(
-            config, pooling=pooling, normalize=normalize, head=head, dtype=self.dtype_policy
-        )
-        with contextlib.nullcontext() if head else without_initial_values():
-            model.build()
-        for part in (*_COMMON_LAYERS, *self.own_layers):
-            if getattr(self, part) is not None:
-                getattr(model, part).set_weights(getattr(self, part).get_weights())
-        for target, source in zip(model.blocks, self.blocks, strict=False):
-            target.set_weights(source.get_weights())
         return model
 
     def word_logits(self, vectors: Any) -> Any:
@@ -548,30 +476,21 @@ class SentenceBert(keras.Model):
             )
         return self.head(vectors, self.embedding.embeddings)
 
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
-        return (input_shape[0], self.dimension)
-
     def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "config": dataclasses.asdict(self.config),
-            "pooling": self.pooling,
-            "dense": dataclasses.asdict(self.dense) if self.dense else None,
-            # Only where there are some: versions before read no such field.
-            **({"after": [dataclasses.asdict(each) for each in self.after]} if self.after else {}),
-            "normalize": self.normalize,
-            "head": self.head is not None,
-        }
+        fields = super().get_config()
+        fields["dense"] = dataclasses.asdict(self.dense) if self.dense else None
+        fields["after"] = [dataclasses.asdict(each) for each in self.after]
+        fields["head"] = self.head is not None
+        # Only where there are some: versions before read no such field.
+        if not self.after:
+            del fields["after"]
+        return fields
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
-        dense = config.pop("dense")
-        return cls(
-            cls.config_type(**config.pop("config")),
-            dense=dense and ProjectionConfig(**dense),
-            after=[config_of(each) for each in config.pop("after", ())],
-            **config,
-        )
+        config["dense"] = config["dense"] and ProjectionConfig(**config["dense"])
+        config["after"] = [config_of(each) for each in config.get("after", ())]
+        return super().from_config(config)
 
     def _outputs(
         self, embedded: Any, ids: Any, training: bool, packed: bool = False
@@ -580,18 +499,26 @@ class SentenceBert(keras.Model):
         limit = self.config.max_positions
         embedded, ids = embedded[:, :limit], ids[:, :limit]
         tokens = ops.not_equal(ids, PADDING_ID)
-        positions = self.position_embedding.embeddings[: ops.shape(ids)[1]]
-        x = ops.cast(embedded, "float32")
-        if self.type_embedding is not None:
-            x = x + ops.cast(self._of_types(ids), "float32")
-        x = x + ops.cast(positions, "float32")
+        x = self._with_positions(ops.cast(embedded, "float32"), ids)
         packing = Packing.of(tokens, self.config.num_heads) if packed else None
         x = self.embedding_norm(x if packing is None else packing.pack(x))
         x = self.dropout_layer(x, training=training)
-        bias = self._score_bias(tokens)
-        for block in self.blocks:
-            x = block(x, bias=bias, packing=packing, training=training)
+        for block, inputs in zip(self.blocks, self._block_inputs(tokens), strict=True):
+            x = block(x, **inputs, packing=packing, training=training)
+        if self.final_norm is not None:
+            x = self.final_norm(x)
         return x if packing is None else packing.unpack(x), tokens
+
+    def _with_positions(self, x: Any, ids: Any) -> Any:
+        """The rows of the tokens, and those of their types and positions added."""
+        if self.type_embedding is not None:
+            x = x + ops.cast(self._of_types(ids), "float32")
+        positions = self.position_embedding.embeddings[: ops.shape(ids)[1]]
+        return x + ops.cast(positions, "float32")
+
+    def _block_inputs(self, tokens: Any) -> list[dict[str, Any]]:
+        """The further arguments of each block: bool `[batch, length]` → by name."""
+        return [{"bias": self._score_bias(tokens)}] * len(self.blocks)
 
     def _score_bias(self, tokens: Any) -> Any:
         """What all blocks add to the scores: bool `[batch, length]` → float32, as `BertBlock`'s."""

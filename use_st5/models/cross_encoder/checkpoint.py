@@ -81,14 +81,7 @@ def read(
     `BertForSequenceClassification` with one label: the pooler, a layer of tanh over the first
     token, and the classifier behind it; `RobertaForSequenceClassification`, whose head has both.
 
-    Args:
-        checkpoint: One that is known.
-        vocabulary: As for a sentence encoder.
-        dtype: Keras dtype policy of the encoder; the head stays float32.
-        on_tensor: Called with the name of each tensor that is in place.
-
-    Raises:
-        ValueError: It has more than one label, or tensors, settings or vocabulary do not fit.
+    Arguments and errors are those of `Family.read`. The head stays float32, and has one label.
     """
     settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
     head = _HEADS[checkpoint.settings["model_type"]]

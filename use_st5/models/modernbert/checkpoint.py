@@ -16,6 +16,7 @@ from use_st5.convert.weights import (
     Target,
     WeightSource,
     assign_weights,
+    check_layers,
     check_shapes,
 )
 from use_st5.layers.random_normal import without_initial_values
@@ -72,21 +73,10 @@ def read_modernbert(
     dtype: Any = None,
     on_tensor: Callable[[str], None] = lambda name: None,
 ) -> SentenceModernBert:
-    """A ModernBERT with the weights of a checkpoint, read tensor by tensor.
+    """A ModernBERT, whose vocabulary has this id of padding; the rest is as of `Family.read`.
 
-    It has the modules of sentence-transformers. The masked language model's head is left out.
-
-    Args:
-        checkpoint: Of a ModernBERT; stored in float32, bfloat16 or float16.
-        padding: Id of the padding in the checkpoint's vocabulary.
-        pooling: As for `SentenceBert`; None: what a folder of sentence-transformers says, "mean"
-            elsewhere.
-        dtype: Keras dtype policy of the model, such as "bfloat16"; a projection stays float32.
-        on_tensor: Called with the name of each tensor that is in place.
-
-    Raises:
-        ValueError: The weights do not fit the configuration, the settings are of another model, or
-            `pooling` is given where the checkpoint says it.
+    It has the modules of sentence-transformers. The masked language model's head is left out. A
+    projection stays float32.
     """
     config, modules = _config(checkpoint), checkpoint.modules
     names = {
@@ -118,12 +108,8 @@ def _config(checkpoint: Checkpoint) -> ModernBertConfig:
         ValueError: They are of another kind of model, or of more layers than there are tensors.
     """
     settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
-    where, tensors = checkpoint.settings_file, len(checkpoint.source.shapes())
-    if settings.num_hidden_layers > tensors:
-        raise ValueError(
-            f"{checkpoint.source.where} does not fit the model: expected tensors of "
-            f"{settings.num_hidden_layers:,} layers, found {tensors:,} tensors in all."
-        )
+    where = checkpoint.settings_file
+    check_layers(settings.num_hidden_layers, checkpoint.source)
     every = settings.global_attn_every_n_layers
     if settings.layer_types is not None:
         every = _interval(settings.layer_types)
@@ -212,14 +198,8 @@ class _Unfused(WeightSource):
         }
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name → shape of every tensor, without reading one."""
-        stored = self._source.shapes()
-        parts = {
-            name: (stored[fused][0] // number, *stored[fused][1:])
-            for name, (fused, _, number) in self._parts.items()
-        }
-        fused = {name for name, *_ in self._parts.values()}
-        return {name: shape for name, shape in stored.items() if name not in fused} | parts
+        """Name → shape of every tensor of the checkpoint."""
+        return self._source.shapes()
 
     def read(self, name: str) -> np.ndarray:
         """One tensor in the dtype it is stored in."""
@@ -234,9 +214,6 @@ class _Unfused(WeightSource):
             yield self.read(name)
         else:
             yield from self._source.pieces(name)
-
-    def check_stored(self, names: Any) -> None:
-        """The fused tensors were held against their bytes before."""
 
 
 def _targets(model: SentenceModernBert) -> Mapping[str, Target]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any, ClassVar
 
 import keras
@@ -11,14 +12,14 @@ from keras import ops
 from use_st5.layers.attention import EXCLUDED, MultiHeadAttention
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.packing import Packing
-from use_st5.layers.random_normal import RandomNormal
 from use_st5.layers.rotary_positions import rotary_angles
 from use_st5.models.bert.model import (
-    PADDING_ID,
     STDDEV,
     BertConfig,
     SentenceBert,
     activation_of,
+    dense,
+    layer_norm,
 )
 
 
@@ -83,20 +84,24 @@ class ModernBertBlock(keras.layers.Layer):
     def __init__(self, config: ModernBertConfig, *, first: bool, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)
         self.config = config
-        self.attention_norm = None if first else _norm(config, "attention_norm")
+        policy = self.dtype_policy
+        self.attention_norm = None if first else layer_norm(config, "attention_norm", center=False)
         self.attention = MultiHeadAttention(
             config.num_heads,
             config.hidden_dim // config.num_heads,
             scaled=True,
             stddev=STDDEV,
             dropout=config.attention_dropout,
-            dtype=self.dtype_policy,
+            dtype=policy,
             name="attention",
         )
-        self.output_norm = _norm(config, "output_norm")
-        self.inner = self._dense(config.intermediate_dim, "inner", activation=activation_of(config))
-        self.linear = self._dense(config.intermediate_dim, "linear")
-        self.outer = self._dense(config.hidden_dim, "outer")
+        self.output_norm = layer_norm(config, "output_norm", center=False)
+        without_bias = partial(dense, use_bias=False, dtype=policy)
+        self.inner = without_bias(
+            config.intermediate_dim, "inner", activation=activation_of(config)
+        )
+        self.linear = without_bias(config.intermediate_dim, "linear")
+        self.outer = without_bias(config.hidden_dim, "outer")
         self.dropout_layer = keras.layers.Dropout(config.dropout, dtype="float32")
 
     def build(self, _input_shape: Any = None) -> None:
@@ -134,23 +139,6 @@ class ModernBertBlock(keras.layers.Layer):
     def _dropped(self, x: Any, training: bool) -> Any:
         return self.dropout_layer(ops.cast(x, "float32"), training=training)
 
-    def _dense(self, units: int, name: str, **kwargs: Any) -> LoRADense:
-        return LoRADense(
-            units,
-            use_bias=False,
-            kernel_initializer=RandomNormal(stddev=STDDEV),
-            dtype=self.dtype_policy,
-            name=name,
-            **kwargs,
-        )
-
-
-def _norm(config: ModernBertConfig, name: str) -> keras.layers.LayerNormalization:
-    """A layer norm with a scale and no shift, computed in float32."""
-    return keras.layers.LayerNormalization(
-        epsilon=config.layer_norm_epsilon, center=False, dtype="float32", name=name
-    )
-
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class SentenceModernBert(SentenceBert):
@@ -184,8 +172,8 @@ class SentenceModernBert(SentenceBert):
 
     def _make_network(self) -> list[Any]:
         config = self.config
-        self.embedding_norm = _norm(config, "embedding_norm")
-        self.final_norm = _norm(config, "final_norm")
+        self.embedding_norm = layer_norm(config, "embedding_norm", center=False)
+        self.final_norm = layer_norm(config, "final_norm", center=False)
         return [
             ModernBertBlock(
                 config, first=number == 0, dtype=self.dtype_policy, name=f"block_{number}"
@@ -197,32 +185,24 @@ class SentenceModernBert(SentenceBert):
         self.final_norm.build((None, None, self.config.hidden_dim))
         super().build()
 
-    def _outputs(
-        self, embedded: Any, ids: Any, training: bool, packed: bool = False
-    ) -> tuple[Any, Any]:
-        config = self.config
-        ids = ids[:, : config.max_positions]
-        embedded = embedded[:, : config.max_positions]
-        tokens = ops.not_equal(ids, PADDING_ID)
-        length = ops.shape(ids)[1]
-        packing = Packing.of(tokens, config.num_heads) if packed else None
-        x = ops.cast(embedded, "float32")
-        x = self.embedding_norm(x if packing is None else packing.pack(x))
-        x = self.dropout_layer(x, training=training)
-        everywhere = self._score_bias(tokens)
+    def _with_positions(self, x: Any, ids: Any) -> Any:
+        """The rows alone: positions turn the queries and keys of each block."""
+        return x
+
+    def _block_inputs(self, tokens: Any) -> list[dict[str, Any]]:
+        config, length = self.config, ops.shape(tokens)[1]
         width = config.hidden_dim // config.num_heads
-        kinds = {
-            True: (everywhere, rotary_angles(length, width, config.global_theta)),
-            False: (
-                everywhere + self._window_bias(length),
-                rotary_angles(length, width, config.local_theta),
-            ),
+        everywhere = self._score_bias(tokens)
+        of_all = {
+            "bias": everywhere,
+            "angles": rotary_angles(length, width, config.global_theta),
         }
-        for number, block in enumerate(self.blocks):
-            bias, angles = kinds[number % config.global_every == 0]
-            x = block(x, bias=bias, angles=angles, packing=packing, training=training)
-        x = self.final_norm(x)
-        return x if packing is None else packing.unpack(x), tokens
+        of_window = {
+            "bias": everywhere + self._window_bias(length),
+            "angles": rotary_angles(length, width, config.local_theta),
+        }
+        numbers = range(config.num_layers)
+        return [of_window if number % config.global_every else of_all for number in numbers]
 
     def _window_bias(self, length: Any) -> Any:
         """What hides the tokens outside of the window, float32 `[length, length]`."""

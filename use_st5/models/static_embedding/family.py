@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from use_st5.convert.checkpoint import Checkpoint
+from use_st5.convert.weights import RenamedSource, Target, assign_weights, check_shapes, listed
 from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of
+from use_st5.layers.random_normal import without_initial_values
 from use_st5.models.bert.family import read_framed_tokenizer
 from use_st5.models.family import Family
-from use_st5.models.static_embedding.checkpoint import read_static_embedding, table_shape
 from use_st5.models.static_embedding.model import FRAME, StaticEmbedding
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from use_st5.tokenizers.framed_sentencepiece_tokenizer import FramedSentencePieceTokenizer
@@ -24,6 +25,8 @@ from use_st5.tokenizers.tokenizer import Tokenizer
 from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
 
 _LABEL = "StaticEmbedding"
+# What sentence-transformers calls the table, and model2vec.
+_NAMES = ("embedding.weight", "embeddings")
 _TOKENIZERS = (WordPieceTokenizer, BytePairTokenizer, FramedSentencePieceTokenizer)
 
 
@@ -108,17 +111,40 @@ class StaticEmbeddingFamily(Family):
     ) -> tuple[StaticEmbedding, FramedTokenizer]:
         """The table and its tokenizer."""
         checkpoint.pooling(pooling)  # which it refuses
-        rows, _ = table_shape(checkpoint)
+        name, (rows, width) = _table(checkpoint)
         tokenizer = read_framed_tokenizer(
             dataclasses.replace(checkpoint, settings={"vocab_size": rows}),
             _LABEL,
             _TOKENIZERS,
             vocabulary,
         )
-        model = read_static_embedding(
-            checkpoint, padding=tokenizer.padding_id, dtype=dtype, on_tensor=on_tensor
-        )
+        # Padding and the first token change places.
+        padding = tokenizer.padding_id
+        rest = {name: (padding + 1, [padding, *range(1, padding), 0])} if padding else {}
+        source = RenamedSource(checkpoint.source, {name: name}, first_rows=rest)
+        check_shapes({name: (rows, width)}, source)
+        normalize = checkpoint.modules is not None and checkpoint.modules.normalize
+        model = StaticEmbedding(rows, width, normalize=normalize, dtype=dtype)
+        with without_initial_values():
+            model.build()
+        assign_weights({name: Target(model.embedding.embeddings)}, source, on_tensor=on_tensor)
         return model, tokenizer
+
+
+def _table(checkpoint: Checkpoint) -> tuple[str, tuple[int, ...]]:
+    """Name and shape of the table.
+
+    Raises:
+        ValueError: The file holds something else than one table.
+    """
+    shapes = checkpoint.source.shapes()
+    if len(shapes) != 1 or not {*shapes} <= {*_NAMES} or len(*shapes.values()) != 2:
+        raise ValueError(
+            f"{checkpoint.source.where}: expected one table, {' or '.join(_NAMES)}, found "
+            f"{listed(f'{name} {[*shape]}' for name, shape in sorted(shapes.items()))}. Save the "
+            "model again (sentence-transformers: model.save(folder))."
+        )
+    return next(iter(shapes.items()))
 
 
 FAMILY = StaticEmbeddingFamily()

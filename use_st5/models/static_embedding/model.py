@@ -58,15 +58,7 @@ class StaticEmbedding(keras.Model):
         return self.encode_embedded(self.embedding(ids), ids)
 
     def encode_embedded(self, embedded: Any, ids: Any) -> Any:
-        """What follows the table.
-
-        Args:
-            embedded: `[batch, length, dimension]`, the rows of the ids.
-            ids: int32 `[batch, length]`, as in the call.
-
-        Returns:
-            float32 `[batch, dimension]`.
-        """
+        """What follows the table, whose rows of `ids` are given: the sentence vectors."""
         # Behind the first id, those that another one follows are tokens: the last one is special.
         tokens = ops.not_equal(ids[:, FRAME:], PADDING_ID)
         return self.scaled(masked_mean(embedded[:, 1:-1], tokens))

@@ -18,7 +18,7 @@ from use_st5.convert.weights import (
     check_shapes,
 )
 from use_st5.layers.random_normal import without_initial_values
-from use_st5.models.t5.model import T5, Activation, T5Config
+from use_st5.models.t5.model import Activation, T5Config
 from use_st5.models.t5.names import HUGGING_FACE, MESH_TENSORFLOW, MODEL_GARDEN, T5X, T5Names
 from use_st5.models.t5.sentence_t5 import Pooling, SentenceT5
 
@@ -152,32 +152,21 @@ def read_sentence_t5(
     dtype: Any = None,
     on_tensor: Callable[[str], None] = lambda name: None,
 ) -> SentenceT5:
-    """A Sentence-T5 with the weights of a checkpoint, read tensor by tensor.
+    """A Sentence-T5 with the weights of a checkpoint; arguments and errors as of `Family.read`.
 
     Of sentence-transformers it has the modules. Of a dual encoder of T5X it has the projection, and
-    normalises. Of a T5 it is the raw encoder of the paper's section 6.1, which does neither.
-
-    Args:
-        checkpoint: Of a T5; stored in float32, bfloat16 or float16.
-        pooling: As for `SentenceT5`; None: what a folder of sentence-transformers says, "mean"
-            elsewhere.
-        dtype: Keras dtype policy of the model, such as "bfloat16"; a projection stays float32.
-        on_tensor: Called with the name of each tensor that is in place.
-
-    Raises:
-        ValueError: The weights do not fit the configuration, the modules are not those of a
-            Sentence-T5, or `pooling` is given where the checkpoint says it.
+    normalises. Of a T5 it is the raw encoder of the paper's section 6.1, which does neither. A
+    projection stays float32.
     """
     (names, config, source), modules = open_t5(checkpoint), checkpoint.modules
     pooled = _pooling(checkpoint, pooling)
     dense = _dense(modules, config.hidden_dim) if modules else None
     # A dual encoder's; `check_shapes` refuses what is no matrix.
     own = (*source.shapes().get(names.projection, ()), 0, 0)[1] or None
-    expected = names.shapes(config, source, decoder=pooled == "decoder", logits=False)
+    expected = names.shapes(config, source, decoder=pooled == "decoder")
     if own:
         expected[names.projection] = (config.hidden_dim, own)
-    left_out = _left_out(names, decoder=pooled == "decoder")
-    check_shapes(expected, source, left_out=left_out)
+    check_shapes(expected, source, left_out=_left_out(names, decoder=pooled == "decoder"))
     model = SentenceT5(
         config,
         pooling=pooled,
@@ -190,39 +179,9 @@ def read_sentence_t5(
     mapping = names.targets(model)
     if own:
         mapping[names.projection] = Target(model.projection.kernel)
-    assign_weights(mapping, source, left_out=left_out, on_tensor=on_tensor)
+    assign_weights(mapping, source, on_tensor=on_tensor)
     if dense is not None:
         dense.assign(model.projection, on_tensor=on_tensor)
-    return model
-
-
-def read_t5(
-    checkpoint: Checkpoint,
-    *,
-    with_decoder: bool = True,
-    dtype: Any = None,
-    on_tensor: Callable[[str], None] = lambda name: None,
-) -> T5:
-    """A T5 with the weights of a checkpoint, read tensor by tensor.
-
-    Args:
-        checkpoint: Of a T5; stored in float32, bfloat16 or float16.
-        with_decoder: False reads the encoder alone (a folder of `T5EncoderModel` has no more).
-        dtype: Keras dtype policy of the model, such as "bfloat16".
-        on_tensor: Called with the name of each tensor that is in place.
-
-    Raises:
-        ValueError: The weights do not fit the configuration.
-    """
-    names, config, source = open_t5(checkpoint)
-    logits = with_decoder and not config.tied_softmax
-    expected = names.shapes(config, source, decoder=with_decoder, logits=logits)
-    left_out = _left_out(names, decoder=with_decoder)
-    check_shapes(expected, source, left_out=left_out)
-    model = T5(config, with_decoder=with_decoder, dtype=dtype)
-    with without_initial_values():
-        model.build()
-    assign_weights(names.targets(model), source, left_out=left_out, on_tensor=on_tensor)
     return model
 
 

@@ -69,34 +69,9 @@ class T5Config:
             )
 
     @property
-    def encoder_parameters(self) -> int:
-        """Numbers in the token table and the encoder."""
-        norms = (2 * self.num_layers + 1) * self.hidden_dim
-        blocks = self.num_layers * (self._attention_parameters + self._feed_forward_parameters)
-        table = self.vocabulary_size * self.hidden_dim
-        return table + blocks + norms + self.num_buckets * self.num_heads
-
-    @property
-    def decoder_parameters(self) -> int:
-        """Numbers in the decoder, without the token table and the output layer."""
-        layers = self.decoder_layers
-        norms = (3 * layers + 1) * self.hidden_dim
-        blocks = layers * (2 * self._attention_parameters + self._feed_forward_parameters)
-        return blocks + norms + self.num_buckets * self.num_heads
-
-    @property
     def decoder_layers(self) -> int:
         """Blocks of the decoder."""
         return self.num_layers if self.num_decoder_layers is None else self.num_decoder_layers
-
-    @property
-    def _attention_parameters(self) -> int:
-        return 4 * self.hidden_dim * self.num_heads * self.key_value_dim
-
-    @property
-    def _feed_forward_parameters(self) -> int:
-        matrices = 2 if self.activation == "relu" else 3
-        return matrices * self.hidden_dim * self.intermediate_dim
 
 
 def _gated(rows: int, layers: int, dim: int, intermediate_dim: int, heads: int) -> T5Config:
@@ -403,58 +378,37 @@ class T5(keras.Model):
     relative position bias in a stack, embeddings not scaled.
 
     Args:
-        config: The model's shape; `T5.from_preset` knows the published ones.
-        with_decoder: Whether there is a decoder. Without it the model is an encoder alone, and
-            `call` gives its output.
+        config: The model's shape; `T5_PRESETS` has the published ones.
 
     Call arguments:
         inputs: {"encoder_ids", "decoder_ids"}: int32 `[batch, length]`, 0 = padding; the decoder's
-            begin with 0. "encoder_ids" alone for an encoder.
+            begin with 0.
         training: Whether dropout acts.
 
     Returns:
-        Logits, float32 `[batch, decoder_length, vocabulary_size]`; of an encoder its output,
-        `[batch, length, hidden_dim]`.
+        Logits, float32 `[batch, decoder_length, vocabulary_size]`.
 
     Raises:
         ValueError: The dtype is float16.
     """
 
-    def __init__(self, config: T5Config, *, with_decoder: bool = True, **kwargs: Any) -> None:
+    def __init__(self, config: T5Config, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check_dtype(self.dtype_policy)
         self.config = config
-        self.with_decoder = with_decoder
         policy = self.dtype_policy
         self.embedding = make_embedding(config, dtype=policy)
         self.encoder = T5Stack(config, dtype=policy)
-        self.decoder = T5Stack(config, decoder=True, dtype=policy) if with_decoder else None
-        untied = with_decoder and not config.tied_softmax
-        self.logits = (
-            keras.layers.Dense(
+        self.decoder = T5Stack(config, decoder=True, dtype=policy)
+        self.logits: Any = None
+        if not config.tied_softmax:
+            self.logits = keras.layers.Dense(
                 config.vocabulary_size,
                 use_bias=False,
                 kernel_initializer=RandomNormal(stddev=config.hidden_dim**-0.5),
                 dtype=policy,
                 name="logits",
             )
-            if untied
-            else None
-        )
-
-    @classmethod
-    def from_preset(cls, name: str, *, with_decoder: bool = True, **changes: Any) -> T5:
-        """A freshly initialised model of a published shape.
-
-        Args:
-            name: A key of `T5_PRESETS`.
-            with_decoder: Whether there is a decoder.
-            **changes: Fields of `T5Config` that differ from the preset's.
-
-        Raises:
-            ValueError: The preset is unknown.
-        """
-        return cls(t5_config(name, **changes), with_decoder=with_decoder)
 
     def build(self, _input_shape: Any = None) -> None:
         self.embedding.build((None, None))
@@ -468,8 +422,6 @@ class T5(keras.Model):
         encoded = self.encoder(
             self.embedding(inputs["encoder_ids"]), tokens=tokens, training=training
         )
-        if self.decoder is None:
-            return encoded
         decoded = self.decoder(
             self.embedding(inputs["decoder_ids"]),
             context=encoded,
@@ -484,14 +436,11 @@ class T5(keras.Model):
         return ops.cast(ops.matmul(decoded, ops.transpose(table)), "float32")
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "config": dataclasses.asdict(self.config),
-            "with_decoder": self.with_decoder,
-        }
+        return {**super().get_config(), "config": dataclasses.asdict(self.config)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> T5:
+        config.pop("with_decoder", None)  # of use_st5 0.2
         return cls(T5Config(**config.pop("config")), **config)
 
 
@@ -504,17 +453,6 @@ def make_embedding(config: T5Config, *, dtype: Any) -> keras.layers.Embedding:
         dtype=dtype,
         name="embedding",
     )
-
-
-def t5_config(preset: str, **changes: Any) -> T5Config:
-    """The shape of a preset, with changes.
-
-    Raises:
-        ValueError: The preset is unknown.
-    """
-    if preset not in T5_PRESETS:
-        raise ValueError(f"Unknown preset: {preset!r}. Expected one of {sorted(T5_PRESETS)}.")
-    return dataclasses.replace(T5_PRESETS[preset], **changes)
 
 
 def check_dtype(policy: Any) -> None:

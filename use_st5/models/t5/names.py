@@ -6,24 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from use_st5.convert.weights import Target, WeightSource, listed
+from use_st5.convert.weights import Target, WeightSource, check_layers, listed
 from use_st5.models.t5.model import T5, T5Block, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 
 Shapes = Mapping[str, tuple[int, ...]]
 
 
-def weight_shapes(config: T5Config, *, decoder: bool, logits: bool) -> dict[str, tuple[int, ...]]:
-    """Path → shape of every weight but a projection's, known before a model is built.
+def weight_shapes(config: T5Config, *, decoder: bool) -> dict[str, tuple[int, ...]]:
+    """Path → shape of the weights of table, encoder and decoder, known before a model is built.
 
-    The paths: "table", "logits"; of each stack, such as "encoder/norm", "position_bias" and "norm";
+    The paths: "table"; of each stack, such as "encoder/norm", "position_bias" and "norm";
     of each block, such as "encoder/0/query", the roles of `T5Names`. Kernels are
     `[inputs, outputs]`.
 
     Args:
         config: The shape of the T5.
         decoder: Whether there is a decoder.
-        logits: Whether there is an output layer beside the table.
     """
     dim, heads = config.hidden_dim, config.num_heads * config.key_value_dim
     attention = {"query": (dim, heads), "key": (dim, heads), "value": (dim, heads)}
@@ -41,7 +40,7 @@ def weight_shapes(config: T5Config, *, decoder: bool, logits: bool) -> dict[str,
         shapes[f"{stack}/position_bias"] = (config.num_buckets, config.num_heads)
         shapes[f"{stack}/norm"] = (dim,)
         shapes |= {f"{stack}/{n}/{role}": roles[role] for n in range(layers) for role in roles}
-    return shapes | ({"logits": (dim, config.vocabulary_size)} if logits else {})
+    return shapes
 
 
 def weight_variables(model: T5 | SentenceT5) -> dict[str, Any]:
@@ -55,8 +54,6 @@ def weight_variables(model: T5 | SentenceT5) -> dict[str, Any]:
         for number, block in enumerate(stack.blocks):
             for role, variable in _block_variables(block).items():
                 found[f"{stack.name}/{number}/{role}"] = variable
-    if (layer := getattr(model, "logits", None)) is not None:
-        found["logits"] = layer.kernel
     return found
 
 
@@ -102,43 +99,37 @@ class T5Names:
     transposed: frozenset[str] = frozenset()
 
     def targets(self, model: T5 | SentenceT5) -> dict[str, Target]:
-        """Name in the checkpoint → variable, for everything but a projection."""
+        """Name in the checkpoint → variable, for the weights of `weight_shapes`."""
         return {
             self.name(path): Target(variable, transposed=self.is_transposed(path))
             for path, variable in weight_variables(model).items()
         }
 
     def shapes(
-        self, config: T5Config, source: WeightSource, *, decoder: bool, logits: bool
+        self, config: T5Config, source: WeightSource, *, decoder: bool
     ) -> dict[str, tuple[int, ...]]:
         """Name → shape in the checkpoint for all that `targets` gives, without a model.
 
-        So a configuration is held against a checkpoint before memory is taken for it.
+        So a configuration is compared with a checkpoint before memory is taken for it.
 
         Args:
             config: The shape of the T5.
             source: The checkpoint, which bounds the number of layers.
             decoder: Whether the model has a decoder.
-            logits: Whether it has an output layer beside the table.
 
         Raises:
             ValueError: There are more layers than the checkpoint has tensors.
         """
-        tensors = len(source.shapes())
-        if (layers := max(config.num_layers, config.decoder_layers * decoder)) > tensors:
-            raise ValueError(
-                f"{source.where} does not fit the model: expected tensors of {layers:,} layers, "
-                f"found {tensors:,} tensors in all."
-            )
+        check_layers(max(config.num_layers, config.decoder_layers * decoder), source)
         return {
             self.name(path): shape[::-1] if self.is_transposed(path) else shape
-            for path, shape in weight_shapes(config, decoder=decoder, logits=logits).items()
+            for path, shape in weight_shapes(config, decoder=decoder).items()
         }
 
     def name(self, path: str) -> str:
         """The name in the checkpoint of a path of `weight_shapes`."""
-        if path in ("table", "logits"):
-            return getattr(self, path)
+        if path == "table":
+            return self.table
         stack, *number, role = path.split("/")
         names = self.encoder if stack == "encoder" else self.decoder
         return names[role].format(n=int(number[0]) if number else 0)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import keras
 from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.layers.pooling import masked_mean
+from use_st5.models.encoder_model import EncoderModel
 from use_st5.models.t5.model import (
     PADDING_ID,
+    T5_PRESETS,
     T5Config,
     T5Stack,
     check_dtype,
     make_embedding,
-    t5_config,
 )
 
 Pooling = Literal["mean", "first", "decoder"]
@@ -28,7 +28,7 @@ _EPSILON = 1e-6
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
-class SentenceT5(keras.Model):
+class SentenceT5(EncoderModel):
     """Sentence-T5 (Ni et al. 2021, arXiv 2108.08877), section 3.1, in its three poolings.
 
     Args:
@@ -50,6 +50,10 @@ class SentenceT5(keras.Model):
     Raises:
         ValueError: The pooling is unknown, or the dtype is float16.
     """
+
+    config_type = T5Config
+    presets = T5_PRESETS
+    own_arguments: ClassVar = ("pooling", "projection_dim", "normalize")
 
     def __init__(
         self,
@@ -82,38 +86,6 @@ class SentenceT5(keras.Model):
                 name="projection",
             )
 
-    @classmethod
-    def from_preset(
-        cls,
-        name: str,
-        *,
-        pooling: Pooling = "mean",
-        projection_dim: int | None = PROJECTION_DIM,
-        normalize: bool = True,
-        dtype: Any = None,
-        **changes: Any,
-    ) -> SentenceT5:
-        """A freshly initialised model of a published shape.
-
-        Args:
-            name: A key of `T5_PRESETS`.
-            pooling: As in the constructor.
-            projection_dim: As in the constructor.
-            normalize: As in the constructor.
-            dtype: Keras dtype policy, such as "bfloat16".
-            **changes: Fields of `T5Config` that differ from the preset's.
-
-        Raises:
-            ValueError: The preset is unknown.
-        """
-        return cls(
-            t5_config(name, **changes),
-            pooling=pooling,
-            projection_dim=projection_dim,
-            normalize=normalize,
-            dtype=dtype,
-        )
-
     @property
     def dimension(self) -> int:
         """Dimension of the sentence vector."""
@@ -133,38 +105,13 @@ class SentenceT5(keras.Model):
         return self.encode_embedded(self.embedding(ids), ids, training=training)
 
     def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
-        """The layers after the token table.
-
-        Args:
-            embedded: `[batch, length, hidden_dim]`, the rows of the tokens.
-            ids: int32 `[batch, length]`, 0 = padding.
-            training: Whether dropout acts.
-
-        Returns:
-            float32 `[batch, dimension]`.
-        """
+        """The layers after the token table, whose rows of `ids` are given: the sentence vectors."""
         tokens = ops.not_equal(ids, PADDING_ID)
         encoded = self.encoder(embedded, tokens=tokens, training=training)
         vector = ops.cast(self._pool(encoded, tokens, training), "float32")
         if self.projection is not None:
             vector = self.projection(vector)
         return l2_normalize(vector, epsilon=_EPSILON) if self.normalize else vector
-
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
-        return (input_shape[0], self.dimension)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "config": dataclasses.asdict(self.config),
-            "pooling": self.pooling,
-            "projection_dim": self.projection_dim,
-            "normalize": self.normalize,
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> SentenceT5:
-        return cls(T5Config(**config.pop("config")), **config)
 
     def _pool(self, encoded: Any, tokens: Any, training: bool) -> Any:
         if self.pooling == "mean":

@@ -13,6 +13,7 @@ from use_st5.layers.pooling import masked_scaled_sum
 from use_st5.layers.random_normal import RandomNormal
 from use_st5.layers.sinusoidal_positions import sinusoidal_positions
 from use_st5.layers.transformer_block import TransformerBlock, layer_norm
+from use_st5.models.encoder_model import EncoderModel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +79,7 @@ USE_TRANSFORMER_PRESETS: dict[str, USETransformerConfig] = {
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
-class USETransformer(keras.Model):
+class USETransformer(EncoderModel):
     """A Transformer encoder whose outputs are summed, divided by √length, and scaled to length 1.
 
     USE paper (arXiv 1803.11175), section "Transformer" and its footnote on sentence length. Compute
@@ -95,6 +96,9 @@ class USETransformer(keras.Model):
     Returns:
         float32 `[batch, dimension]`, rows of length 1.
     """
+
+    config_type = USETransformerConfig
+    presets = USE_TRANSFORMER_PRESETS
 
     def __init__(self, config: USETransformerConfig, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -129,24 +133,6 @@ class USETransformer(keras.Model):
                 config.dimension, use_bias=False, dtype="float32", name="projection"
             )
 
-    @classmethod
-    def from_preset(cls, name: str, *, dtype: Any = None, **changes: Any) -> USETransformer:
-        """A freshly initialised model of a named shape.
-
-        Args:
-            name: A key of `USE_TRANSFORMER_PRESETS`.
-            dtype: Keras dtype policy, such as "mixed_bfloat16".
-            **changes: Fields of `USETransformerConfig` that differ from the preset's.
-
-        Raises:
-            ValueError: The preset is unknown.
-        """
-        if name not in USE_TRANSFORMER_PRESETS:
-            raise ValueError(
-                f"Unknown preset: {name!r}. Expected one of {sorted(USE_TRANSFORMER_PRESETS)}."
-            )
-        return cls(dataclasses.replace(USE_TRANSFORMER_PRESETS[name], **changes), dtype=dtype)
-
     @property
     def dimension(self) -> int:
         """Dimension of the sentence vector."""
@@ -171,16 +157,7 @@ class USETransformer(keras.Model):
         return self.encode_embedded(self.embedding(ids), ids, training=training)
 
     def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
-        """The layers after the token table.
-
-        Args:
-            embedded: `[batch, length, embedding_dim]`, the rows of the tokens.
-            ids: int32 `[batch, length]`, 0 = padding.
-            training: Whether dropout acts.
-
-        Returns:
-            float32 `[batch, dimension]`, rows of length 1.
-        """
+        """The layers after the token table, whose rows of `ids` are given: the sentence vectors."""
         tokens = ids > 0
         x = self.widen(embedded)
         positions = sinusoidal_positions(ops.shape(tokens)[1], self.config.hidden_dim)
@@ -195,13 +172,3 @@ class USETransformer(keras.Model):
         if self.projection is not None:
             vector = self.projection(vector)
         return l2_normalize(vector)
-
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
-        return (input_shape[0], self.dimension)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "config": dataclasses.asdict(self.config)}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> USETransformer:
-        return cls(USETransformerConfig(**config.pop("config")), **config)

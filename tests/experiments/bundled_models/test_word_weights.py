@@ -1,0 +1,93 @@
+"""The weights of a USE-DAN before and after its training."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments.bundled_models.word_weights import (
+    Calibration,
+    calibrate,
+    row_factors,
+    weigh_words,
+    word_weights,
+)
+from use_st5.models.use_dan.model import USEDAN
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+
+VOCABULARY = NGramVocabulary(
+    unigrams=("the", "dog", "42", "b2b"), bigrams=("the dog", "dog 42"), unigram_buckets=2
+)
+CALIBRATION = Calibration(
+    frequent=0.5, frequent_count=1, numbers=3.0, bigrams=0.25, unknown=2.0, skip=4.0
+)
+
+
+def test_rows_by_hand() -> None:
+    # padding, empty, the, dog, 42, b2b, two bi-grams, two buckets
+    expected = [1, 1, 0.5, 1, 3, 3, 0.25, 0.25, 2, 2]
+    np.testing.assert_array_equal(row_factors(VOCABULARY, CALIBRATION), expected)
+    np.testing.assert_array_equal(row_factors(VOCABULARY, Calibration()), np.ones(10))
+
+
+def test_scales_table_and_projection_alone() -> None:
+    model = USEDAN.from_preset(
+        "use_dan_en", num_embeddings=10, embedding_dim=4, hidden_dims=(4, 4, 6, 6)
+    )
+    model.build()
+    table, *network = model.get_weights()
+    calibrate(model, VOCABULARY, CALIBRATION)
+    new_table, *new_network = model.get_weights()
+    np.testing.assert_allclose(new_table, table * row_factors(VOCABULARY, CALIBRATION)[:, None])
+    for before, after in zip(network[:-1], new_network[:-1], strict=True):
+        np.testing.assert_array_equal(before, after)
+    assert network[-1].shape == (4, 6)
+    np.testing.assert_allclose(new_network[-1], 4 * network[-1])
+
+
+@pytest.mark.parametrize(
+    "changes", [{"num_embeddings": 11}, {"num_embeddings": 10, "hidden_dims": (4, 4)}]
+)
+def test_a_model_that_does_not_fit_is_refused(changes: dict) -> None:
+    model = USEDAN.from_preset(
+        "use_dan_en", **{"embedding_dim": 4, "hidden_dims": (4, 4, 6, 6), **changes}
+    )
+    model.build()
+    with pytest.raises(ValueError, match="10 ids"):
+        calibrate(model, VOCABULARY, CALIBRATION)
+
+
+WORDS = NGramVocabulary(
+    unigrams=("the", "dog", "barks"), bigrams=("the dog", "dog barks"), unigram_buckets=2
+)
+
+
+def test_weights_of_words_by_hand() -> None:
+    # Padding and the empty text; of three words p = 1 / (r ln 3), ln 3 = 1.0986: 0.9102, 0.4551,
+    # 0.3034; of two bi-grams 1 / (r ln 2), ln 2 = 0.6931: 1.4427, 0.7213; two buckets.
+    expected = [1, 1, 0.1 / 1.0102, 0.1 / 0.5551, 0.1 / 0.4034, 0.1 / 1.5427, 0.1 / 0.8213, 1, 1]
+    np.testing.assert_allclose(word_weights(WORDS, a=0.1), expected, rtol=1e-3)
+
+
+def test_a_single_word_has_no_rank() -> None:
+    np.testing.assert_array_equal(word_weights(NGramVocabulary(unigrams=("a",))), np.ones(4))
+
+
+def test_scales_the_table_alone() -> None:
+    model = USEDAN.from_preset("use_dan_en", num_embeddings=WORDS.size, embedding_dim=4)
+    model.build()
+    table, *network = model.get_weights()
+    weigh_words(model, WORDS)
+    new_table, *new_network = model.get_weights()
+    np.testing.assert_allclose(new_table, table * word_weights(WORDS)[:, None], rtol=1e-6)
+    for before, after in zip(network, new_network, strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    model = USEDAN.from_preset("use_dan_en", num_embeddings=5, embedding_dim=4)
+    model.build()
+    with pytest.raises(ValueError, match="9 ids"):
+        weigh_words(model, WORDS)
+    with pytest.raises(ValueError, match="above 0, received 0"):
+        word_weights(WORDS, a=0)
