@@ -328,7 +328,7 @@ def span_corruption() -> Check:
         corrupted = corruption(rows, seed=len(texts))
         both = np.concatenate([corrupted["inputs"], corrupted["targets"]], axis=1)
         # Sentinels lie beyond the vocabulary; what is left but the ends is the text, moved about.
-        left = np.sort(np.where(both < tokenizer.vocabulary_size, both, 0), axis=1)
+        left = np.sort(np.where(both < tokenizer.vocabulary.size, both, 0), axis=1)
         np.testing.assert_array_equal(left[:, -20:], np.sort(rows, axis=1))
         assert (corrupted["inputs"][:, -1] == 1).all()
 

@@ -77,7 +77,7 @@ def test_the_subset_of_mt5s_vocabulary(data_dir: Path) -> None:
     # The seed that is set with the model ends what TensorFlow holds of a tokenizer like mT5's.
     model = multilingual_st5_reduced.random_mt5(data_dir, "float32", 0)
     tokenizer = multilingual_st5_reduced.EXPERIMENT.tokenizer(data_dir)
-    assert tokenizer.vocabulary_size == 250_100
+    assert tokenizer.vocabulary.size == 250_100
     # Rows for all pieces, also those that the subset does not have.
     assert model.config.vocabulary_size == 250_112
     assert np.isfinite(model(tokenizer.padded(["我爱你", "", "Ж"]))).all()

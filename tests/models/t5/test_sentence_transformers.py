@@ -90,7 +90,7 @@ def test_a_rebuilt_vocabulary_gives_the_same_ids(
     assert not (saved[1] / "spiece.model").exists(), "transformers 5 writes none"
     rebuilt = SentencePieceTokenizer(read_sentencepiece_model(tmp_path))
     original = SentencePieceTokenizer()
-    assert rebuilt.vocabulary_size == original.vocabulary_size == 32_000
+    assert rebuilt.vocabulary.size == original.vocabulary.size == 32_000
     path = data_dir / "oewn_definitions.tsv"
     texts = [*TEXTS, "a\u00a0b ﬁ ½ ẞ", *path.read_text(encoding="utf-8").splitlines()[::4]]
     for start in range(0, len(texts), 8192):
