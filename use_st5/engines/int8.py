@@ -99,8 +99,10 @@ def round_products(source: Path, path: Path, *, reduce_range: bool, in_blocks: i
         ImportError: The package onnx is missing.
     """
     quantization = require("onnxruntime.quantization", "onnx")
-    nodes = require("onnx", "onnx").load(os.fspath(source)).graph.node
-    left = [each.name for each in nodes if each.op_type == "MatMul"][:in_blocks]
+    left: list[str] = []
+    if in_blocks:
+        nodes = require("onnx", "onnx").load(os.fspath(source)).graph.node
+        left = [each.name for each in nodes if each.op_type == "MatMul"][:in_blocks]
     with _without_advice():
         quantization.quantize_dynamic(
             os.fspath(source),
