@@ -218,7 +218,7 @@ def test_kfold_has_folds_of_its_own_seed_and_tests_once() -> None:
     assert np.array_equal(final.train, np.arange(50))
     assert final.dev is None
     assert grid == [[0.2]]
-    assert (found.protocol, found.test_accuracy, found.dev_accuracy) == ("scripted", 0.9, 0.9123)
+    assert (found.test_accuracy, found.dev_accuracy) == (0.9, 0.9123)
 
 
 def test_split_keeps_the_classifier_that_the_dev_set_chose() -> None:

@@ -69,10 +69,6 @@ def test_fields_of_another_kind(tmp_path: Path, changes: dict[str, Any], message
         ("sts12", {"seconds": "1"}, r"\$.seconds: expected float, received str"),
         ("sts12", {"details": []}, r"\$.details: expected object, received array"),
         ("sts12", {"data": {"a": 1}}, r"\$.data\[...\]: expected str, received int"),
-        ("sts_dice", {}, r"\$: expected the field quintiles"),
-        ("sts_dice", {"details": {"quintiles": [[]]}}, r"quintiles\[0\]: expected object"),
-        ("sts_sources", {"details": {"sources": {"a": {}}}}, "expected the field spearman"),
-        ("tatoeba", {"details": {"languages": ["de"]}}, r"\$.languages: expected object"),
         ("w", {"group": "weat", "details": {"categories": [1]}}, r"categories\[0\]: expected str"),
         ("w", {"group": "weat", "details": {"categories": ["a"]}}, "expected four categories"),
     ],
@@ -82,11 +78,6 @@ def test_what_is_read_of_tasks(
 ) -> None:
     with pytest.raises(ValueError, match=rf"a.json: task {name}.*{message}"):
         read(tmp_path, {"tasks": {name: TASK | changes}})
-
-
-def test_words_of_a_user_may_have_the_name_of_another_task(tmp_path: Path) -> None:
-    task = TASK | {"group": "weat", "details": {"categories": []}}
-    assert read(tmp_path, {"tasks": {"tatoeba": task}}).tasks == {"tatoeba": task}
 
 
 @pytest.mark.parametrize("field", ["options", "seconds"])

@@ -25,7 +25,6 @@ from use_st5.evaluation.classifiers import (
     split,
 )
 from use_st5.evaluation.labelled_texts import (
-    Files,
     LabelledDataset,
     LabelledTexts,
     Read,
@@ -33,6 +32,7 @@ from use_st5.evaluation.labelled_texts import (
     labelled_texts,
 )
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
+from use_st5.evaluation.sts import SICK_TEST, SICK_TRAIN, SICK_TRIAL
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 from use_st5.vector_store import VectorCache
 
@@ -142,17 +142,6 @@ def _sentiment(name: str, folder: str, read: Read, origin: str) -> LabelledDatas
     return LabelledDataset(name, train, dev, test)
 
 
-def _sick(part: str) -> Files:
-    file = f"SICK_{part}.txt"
-    source = DataSource(
-        f"SICK/{file}",
-        (f"sick2014/{file}", f"SICK/{file}"),
-        "SemEval-2014 task 1, https://zenodo.org/records/2787612",
-        "CC BY-NC-SA 3.0",
-    )
-    return ((source, read_entailment),)
-
-
 _MOVIES = "https://www.cs.cornell.edu/people/pabo/movie-review-data"
 _QUESTIONS = "https://cogcomp.seas.upenn.edu/Data/QA/QC"
 _PARAPHRASES = "https://www.microsoft.com/en-us/download/details.aspx?id=52398"
@@ -184,7 +173,9 @@ MRPC = LabelledDataset(
     train=(_file("MRPC/msr_paraphrase_train.txt", read_mrpc, _PARAPHRASES),),
     test=(_file("MRPC/msr_paraphrase_test.txt", read_mrpc, _PARAPHRASES),),
 )
-SICK_E = LabelledDataset("SICK-E", _sick("train"), _sick("trial"), _sick("test_annotated"))
+SICK_E = LabelledDataset(
+    "SICK-E", *(((source, read_entailment),) for source in (SICK_TRAIN, SICK_TRIAL, SICK_TEST))
+)
 DATASETS = (MR, CR, SUBJ, MPQA, SST2, SST5, TREC, MRPC, SICK_E)
 
 
@@ -213,7 +204,7 @@ def _score(
         scores,
         {part: len(texts) for part, texts in data.items()},
         {
-            "classifier": found.protocol,
+            "classifier": classifier.name,
             "dev_accuracy": found.dev_accuracy,
             "regularization": [*found.regularization],
         },

@@ -267,7 +267,6 @@ class Classification:
     """Accuracies as SentEval reports them, with what led to them.
 
     Attributes:
-        protocol: The classifier's name: "senteval" or "sklearn".
         dev_accuracy: Of the chosen regularisation, in 0 … 1; means over folds are rounded to four
             decimals, as the original rounds percents to two.
         test_accuracy: In 0 … 1, rounded likewise.
@@ -277,7 +276,6 @@ class Classification:
             factor, or scikit-learn's C.
     """
 
-    protocol: str
     dev_accuracy: float
     test_accuracy: float
     predictions: np.ndarray
@@ -309,7 +307,6 @@ def inner_kfold(classifier: Classifier, data: LabelledFeatures) -> Classificatio
         chosen.append(grid[best])
         dev.append(percent)
     return Classification(
-        classifier.name,
         _fraction(round(float(np.mean(dev)), 2)),
         _fraction(round(float(np.mean(tested)), 2)),
         predictions,
@@ -331,7 +328,7 @@ def kfold(
     trained = classifier.fit(train, folds, [grid] * len(folds), classes=classes)
     best, percent = _best(trained)
     final = classifier.fit(train, [Fold(np.arange(len(train)))], [[grid[best]]], classes=classes)
-    return _tested(classifier, final[0][0], test, percent, grid[best])
+    return _tested(final[0][0], test, percent, grid[best])
 
 
 def split(
@@ -351,25 +348,15 @@ def split(
     fold = Fold(np.arange(len(train)), np.arange(len(dev)))
     trained = classifier.fit(train, [fold], [grid], classes=classes, dev=dev)
     best, percent = _best(trained)
-    return _tested(classifier, trained[0][best], test, percent, grid[best])
+    return _tested(trained[0][best], test, percent, grid[best])
 
 
 def _tested(
-    classifier: Classifier,
-    trained: TrainedClassifier,
-    test: LabelledFeatures,
-    dev_percent: float,
-    regularization: float,
+    trained: TrainedClassifier, test: LabelledFeatures, dev_percent: float, regularization: float
 ) -> Classification:
     predictions = trained.predict(test)
-    percent = _percent(predictions, test.labels)
-    return Classification(
-        classifier.name,
-        _fraction(dev_percent),
-        _fraction(percent),
-        predictions,
-        (regularization,),
-    )
+    tested = _fraction(_percent(predictions, test.labels))
+    return Classification(_fraction(dev_percent), tested, predictions, (regularization,))
 
 
 def _folds(count: int, labels: np.ndarray, seed: int) -> Iterator[Fold]:

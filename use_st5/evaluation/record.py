@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from use_st5._files import atomic_path
-from use_st5._records import Count, check_record, read_record
+from use_st5._records import check_record, read_record
 
 FORMAT = 1
 # A hundred times what all tasks together leave.
@@ -40,51 +40,12 @@ class _TaskRecord(msgspec.Struct):
     seconds: float
 
 
-class _Quintile(msgspec.Struct):
-    dice_from: float
-    dice_to: float
-    spearman: float | None
-
-
-class _Quintiles(msgspec.Struct):
-    quintiles: list[_Quintile]
-
-
-class _Source(msgspec.Struct):
-    spearman: float | None
-
-
-class _Sources(msgspec.Struct):
-    sources: dict[str, _Source]
-
-
-class _Language(msgspec.Struct):
-    name: str
-    pairs: Count
-    to_english: float | None
-    from_english: float | None
-
-
-class _Languages(msgspec.Struct):
-    languages: dict[str, _Language]
-
-
 class _Categories(msgspec.Struct):
     categories: list[str] = []
 
     def __post_init__(self) -> None:
         if len(self.categories) not in (0, 4):
             raise ValueError("Expected four categories or none")
-
-
-# Name of a task or of a group → the details that a report shows.
-_DETAILS: dict[str, type] = {
-    "sts_dice": _Quintiles,
-    "sts_sources": _Sources,
-    "tatoeba": _Languages,
-    "weat": _Categories,
-    "seat": _Categories,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,20 +92,19 @@ class EvaluationRecord:
         remedy = "Give a record that `use-st5 evaluate` wrote."
         record = read_record(path, cls, remedy=remedy, version=FORMAT, limit=_LIMIT)
         for name, result in record.tasks.items():
-            check_task(name, result, where=f"{os.fspath(path)}: task {name}", remedy=remedy)
+            check_task(result, where=f"{os.fspath(path)}: task {name}", remedy=remedy)
         return record
 
 
-def check_task(name: str, result: dict[str, Any], *, where: str, remedy: str) -> None:
+def check_task(result: dict[str, Any], *, where: str, remedy: str) -> None:
     """Checks the entry of a task, as far as reports and tables read it.
 
     Raises:
         ValueError: A field is missing or of another kind, or the main score is not there.
     """
     task = check_record(result, _TaskRecord, where=where, remedy=remedy)
-    # The group first: a words file of a user may have had the name of another task.
-    if kind := _DETAILS.get(task.group) or _DETAILS.get(name):
-        check_record(task.details, kind, where=f"{where}, details", remedy=remedy)
+    if task.group in ("weat", "seat"):
+        check_record(task.details, _Categories, where=f"{where}, details", remedy=remedy)
     if task.main not in task.scores:
         raise ValueError(
             f"{where}: $.main: expected one of {[*task.scores]}, received {task.main!r}. {remedy}"

@@ -193,7 +193,7 @@ class ResultStore:
             return None
         remedy = "Remove it: it is computed again."
         result = read_record(path, dict[str, Any], remedy=remedy)
-        check_task(task.name, result, where=str(path), remedy=remedy)
+        check_task(result, where=str(path), remedy=remedy)
         return result
 
     def write(
