@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.convert.t5x_writer import pack, write_file, write_folder, write_zarr
-from use_st5.convert.t5x_source import StoredArray, T5XSource, ZarrArray, read_msgpack_index
+from use_st5.convert.t5x_source import T5XSource, ZarrArray, read_msgpack_index
 
 TENSORS = {
     "a/kernel": np.arange(20, dtype=np.float32).reshape(4, 5),
@@ -79,13 +79,6 @@ TREE = {
 }
 
 
-def arrays(tree: Any) -> Any:
-    """The tree with the arrays themselves."""
-    if isinstance(tree, StoredArray):
-        return tree.read()
-    return {name: arrays(t) for name, t in tree.items()} if isinstance(tree, dict) else tree
-
-
 def equal(a: Any, b: Any) -> None:
     if not isinstance(a, dict):
         np.testing.assert_array_equal(a, b)
@@ -101,13 +94,13 @@ def test_a_tree_of_arrays(tmp_path: Path) -> None:
     path.write_bytes(pack(TREE))
     index = read_msgpack_index(path)
     assert index["optimizer"]["a"].shape == (2, 3)
-    equal(arrays(index), TREE)
+    equal(index, TREE)
 
 
 @pytest.mark.parametrize(
     "value",
     [0, 127, 128, -1, -32, -33, 300, 70_000, 2**40, -(2**40), 1.5, "", "x" * 31, "x" * 40,
-     "x" * 300, "x" * 70_000, [1] * 15, [1] * 16, [1] * 70_000, b"ab",
+     "x" * 300, "x" * 70_000, [1] * 15, [1] * 16, [1] * 1_000, b"ab",
      {str(n): n for n in range(20)}],
 )  # fmt: skip
 def test_every_encoding_of_the_library(tmp_path: Path, value: Any) -> None:
@@ -125,7 +118,7 @@ def test_extensions_of_every_length(tmp_path: Path) -> None:
         triple = msgpack.packb((array.shape, array.dtype.name, array.tobytes()))
         path = tmp_path / "checkpoint"
         path.write_bytes(msgpack.packb({"a": msgpack.ExtType(1, triple)}))
-        np.testing.assert_array_equal(read_msgpack_index(path)["a"].read(), array)
+        np.testing.assert_array_equal(read_msgpack_index(path)["a"], array)
 
 
 def test_the_real_file(data_dir: Path) -> None:
@@ -137,7 +130,7 @@ def test_the_real_file(data_dir: Path) -> None:
         shape, dtype, numbers = msgpack.unpackb(content)
         return np.frombuffer(numbers, dtype).reshape(shape)
 
-    equal(arrays(read_msgpack_index(path)), msgpack.unpackb(path.read_bytes(), ext_hook=array))
+    equal(read_msgpack_index(path), msgpack.unpackb(path.read_bytes(), ext_hook=array))
 
 
 def test_damaged_files(tmp_path: Path) -> None:
@@ -147,11 +140,14 @@ def test_damaged_files(tmp_path: Path) -> None:
         path.write_bytes(content[:end])
         with pytest.raises(ValueError, match="expected a checkpoint written by Flax"):
             read_msgpack_index(path)
-    for other in (b'model_checkpoint_path: "a"', b"\xc1", b"\x81\x01\x02", b"\x91" * 10_000):
+    for other in (
+        b'model_checkpoint_path: "a"',
+        b"\xc1",
+        b"\x81\x01\x02",
+        b"\x91" * 10_000,
+        b"\xdd" + b"\xff" * 4,
+    ):
         path.write_bytes(other)
-        if other[0] == 0x6D:
-            assert read_msgpack_index(path) == 0x6D, "a number to MessagePack, no tree"
-            continue
         with pytest.raises(ValueError, match="expected a checkpoint written by Flax"):
             read_msgpack_index(path)
 
@@ -162,7 +158,7 @@ def test_objects_are_refused(tmp_path: Path) -> None:
     path.write_bytes(pack({"a": np.zeros(2)}).replace(b"float64", b"object_"))
     with pytest.raises(ValueError, match="expected a checkpoint written by Flax"):
         read_msgpack_index(path)
-    path.write_bytes(pack({"a": np.zeros(2)}).replace(b"\xc9", b"\xc8\x00\x10\x05", 1))
+    path.write_bytes(b"\x81\xa1a\xd4\x05\x00")
     with pytest.raises(ValueError, match="an extension of kind 5"):
         read_msgpack_index(path)
 
