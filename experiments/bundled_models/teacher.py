@@ -9,8 +9,8 @@ folders are of sentence-transformers (Apache-2.0, README). The models compute in
 2,048 sentences of STS-B's training split the lowest cosine to float32 was 0.9998, and a processor
 with AVX512-BF16 took half the time (measured once, by a script that was not kept).
 
-By linear classifiers and the development split of STS-B (`python benchmarks/training_splits.py
---data DATA --mpnet FOLDER --minilm FOLDER`):
+By linear classifiers and the development split of STS-B (`python -m
+experiments.bundled_models.training_splits --data DATA --mpnet FOLDER --minilm FOLDER`):
 
 | vectors | TREC | SST-2 | MRPC | MR | STS-B dev, Spearman |
 |---|---|---|---|---|---|

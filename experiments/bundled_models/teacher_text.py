@@ -126,6 +126,17 @@ TEXT = TeacherText(
     ),
 )
 
+# A sample of them for short runs: some 210,000 texts with the single words and pieces, half an hour
+# of two cores.
+SHORT_TEXT = dataclasses.replace(
+    TEXT,
+    sources={
+        name: dataclasses.replace(sample, limit=6_000) for name, sample in TEXT.sources.items()
+    },
+    spans=6_000,
+    related={length: count // 10 for length, count in TEXT.related.items()},
+)
+
 
 class TaughtText:
     """Sentences, made once and kept in a folder, and the vectors that the teachers give them.

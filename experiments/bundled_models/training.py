@@ -202,6 +202,19 @@ class BundledTraining(abc.ABC):
         return run.write_scores(scores)
 
 
+def model_scores(data: Path, model: Path) -> Scores:
+    """`split_scores` of an exported encoder, for the tables of `Ablation`.
+
+    Args:
+        data: Folder of SentEval's files.
+        model: Folder of the encoder.
+    """
+    import use_st5  # These need TensorFlow and scikit-learn.
+    from experiments.bundled_models.training_splits import split_scores
+
+    return split_scores(data, use_st5.load(model).encode)
+
+
 def scored_task(ids: PreparedColumn, *, batch_size: int) -> CorpusTask:
     """CoSENT on the scored pairs of STS-B's training split.
 

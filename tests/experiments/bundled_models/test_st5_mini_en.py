@@ -86,3 +86,7 @@ def test_the_ablations_rows() -> None:
     }
     assert names["no_teachers"] == ["trivia", "medical", "dialogues", "triplets", "scored"]
     assert names["questions"] + names["inference"] == names["two_stages"]
+    assert names["teachers"] == ["teacher", "related"]
+    rows = st5_mini_en.ABLATION.rows.values()
+    sizes = {task.batch_size for row in rows for stage in row.stages for task in stage.tasks}
+    assert sizes == {128}

@@ -89,18 +89,27 @@ def test_the_settings_of_the_shipped_model() -> None:
 
 
 def test_the_ablations_rows() -> None:
+    """The three tasks have none of the steps, those of the shipped model, and half."""
     rows = use_dan_en.ABLATION.rows
+    three, teachers = [*use_dan_en.THREE_TASKS], [*use_dan_en.TEACHERS]
     assert {name: [task.name for task in row.tasks] for name, row in rows.items()} == {
         "untrained": [],
-        "skip_thought": ["skip_thought"],
-        "input_response": ["input_response"],
-        "inference": ["inference"],
-        "three_tasks": ["skip_thought", "input_response", "inference"],
-        "whole": [task.name for task in use_dan_en.TASKS],
+        "three_tasks": [task.name for task in three],
+        "teachers": [task.name for task in teachers],
+        "whole": [task.name for task in (*three, *teachers)],
+        "half": [task.name for task in (*three, *teachers)],
     }
-    assert use_dan_en.ABLATION.steps == 300
+    shares = {
+        name: sum(task.weight for task in rows[name].tasks[:3])
+        / sum(task.weight for task in rows[name].tasks)
+        for name in ("whole", "half")
+    }
+    assert shares == pytest.approx({"whole": 0.12 / 1.02, "half": 0.5})
+    half = {task.name: task.weight for task in rows["half"].tasks}
+    assert half["inference"] == pytest.approx(half["skip_thought"] * 2.5)
+    assert use_dan_en.ABLATION.steps == 600
     shipped = use_dan_en.EXPERIMENT
     assert shipped.calibration is not None
     assert all(row.calibration is None for row in rows.values())
     whole = {"calibration": shipped.calibration, "expected": shipped.expected}
-    assert dataclasses.replace(rows["whole"], **whole) == shipped
+    assert dataclasses.replace(rows["whole"], text=shipped.text, **whole) == shipped

@@ -1,7 +1,7 @@
 """What does a linear classifier read from vectors, by training and development splits alone?
 
-    python benchmarks/training_splits.py --data DATA use_dan_en runs/use_transformer_en/model
-    python benchmarks/training_splits.py --data DATA --mpnet FOLDER --minilm FOLDER
+    python -m experiments.bundled_models.training_splits --data DATA use_dan_en RUN/model
+    python -m experiments.bundled_models.training_splits --data DATA --mpnet FOLDER --minilm FOLDER
 
 To choose between trainings without a look at a test set. DATA holds SentEval's files and STS-B.
 Printed is the accuracy of a ridge classifier on standardized vectors: on TREC, MRPC (|u − v| and
@@ -32,6 +32,7 @@ from experiments.bundled_models.teacher import (
     TEACHER_DIM,
     both_teachers,
 )
+from experiments.run import Scores
 from experiments.stsb_dev import stsb_development
 from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.classification import MR, MRPC, SST2, TREC, classifier_features
@@ -53,29 +54,42 @@ def main() -> None:
     parser.add_argument("--mpnet", type=Path, help="folder of all-mpnet-base-v2")
     parser.add_argument("--minilm", type=Path, help="folder of all-MiniLM-L6-v2")
     arguments = parser.parse_args()
-    data = DataFolder(arguments.data)
-    trec, mrpc, reviews, train, dev = (
-        read_files(data, part) for part in (TREC.train, MRPC.train, MR.train, SST2.train, SST2.dev)
-    )
-    reviews = reviews.rows(np.random.default_rng(0).permutation(len(reviews))[:REVIEWS])
-    chosen = np.random.default_rng(0).choice(len(train), PHRASES, replace=False)
-    phrases = train.rows(chosen)
     encoders: dict[str, Encode] = {name: use_st5.load(name).encode for name in arguments.models}
     if arguments.mpnet and arguments.minilm:
         encoders |= teachers(VectorCache(both_teachers(arguments.mpnet, arguments.minilm)))
     print("TREC   SST-2  MRPC   MR     STS-B")
     stsb = stsb_development(arguments.data)
     for name, encode in encoders.items():
-        known, unknown = features(encode, phrases), features(encode, dev)
-        sentiment = classifier().fit(known, phrases.labels).score(unknown, dev.labels)
-        scores = (
-            cross_val_score(classifier(), features(encode, trec), trec.labels, cv=5).mean(),
-            sentiment,
-            cross_val_score(classifier(), features(encode, mrpc), mrpc.labels, cv=5).mean(),
-            cross_val_score(classifier(), features(encode, reviews), reviews.labels, cv=5).mean(),
-            stsb(encode)["stsb_dev_spearman"],
-        )
+        scores = *split_scores(arguments.data, encode).values(), stsb(encode)["stsb_dev_spearman"]
         print(*(f"{100 * score:.2f}" for score in scores), name, sep="  ", flush=True)
+
+
+def split_scores(data: Path, encode: Encode) -> Scores:
+    """Accuracy by task, on training and development parts.
+
+    Args:
+        data: Folder of SentEval's files.
+        encode: Texts → vectors, `[texts, dim]`.
+    """
+    trec, mrpc, reviews, train, dev = (
+        read_files(DataFolder(data), part)
+        for part in (TREC.train, MRPC.train, MR.train, SST2.train, SST2.dev)
+    )
+    reviews = reviews.rows(np.random.default_rng(0).permutation(len(reviews))[:REVIEWS])
+    chosen = np.random.default_rng(0).choice(len(train), PHRASES, replace=False)
+    phrases = train.rows(chosen)
+    sentiment = classifier().fit(features(encode, phrases), phrases.labels)
+
+    def folds(rows: LabelledTexts) -> float:
+        accuracy = cross_val_score(classifier(), features(encode, rows), rows.labels, cv=5)
+        return float(accuracy.mean())
+
+    return {
+        "trec": folds(trec),
+        "sst2": float(sentiment.score(features(encode, dev), dev.labels)),
+        "mrpc": folds(mrpc),
+        "mr": folds(reviews),
+    }
 
 
 def features(encode: Encode, chosen: LabelledTexts) -> np.ndarray:
@@ -90,14 +104,18 @@ def classifier() -> Pipeline:
 
 def teachers(encode: VectorCache) -> dict[str, Encode]:
     """The rows of the teachers."""
-    last = slice(MPNET_DIM), slice(MPNET_DIM, TEACHER_DIM), slice(TEACHER_DIM)
-    names = "all-mpnet-base-v2", "all-MiniLM-L6-v2", "both"
-    rows: dict[str, Encode] = {
-        name: lambda texts, part=part: encode(texts)[:, part]
-        for name, part in zip(names, last, strict=True)
+
+    def part(*columns: slice) -> Encode:
+        return lambda texts: encode(texts)[:, np.r_[columns]]
+
+    mpnet, minilm = slice(MPNET_DIM), slice(MPNET_DIM, TEACHER_DIM)
+    hints = slice(TEACHER_DIM, TEACHER_DIM + HINT_DIM)
+    return {
+        "all-mpnet-base-v2": part(mpnet),
+        "all-MiniLM-L6-v2": part(minilm),
+        "both": part(mpnet, minilm),
+        "all-mpnet-base-v2 and the hints": part(mpnet, hints),
     }
-    hints = np.r_[:MPNET_DIM, TEACHER_DIM : TEACHER_DIM + HINT_DIM]
-    return rows | {"all-mpnet-base-v2 and the hints": lambda texts: encode(texts)[:, hints]}
 
 
 if __name__ == "__main__":
