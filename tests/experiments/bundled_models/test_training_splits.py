@@ -1,0 +1,68 @@
+"""Scores by training and development parts: a task that vectors solve, and one that they do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.bundled_models.teacher import HINT_DIM, MINILM_DIM, MPNET_DIM
+from experiments.bundled_models.training_splits import split_scores, teachers
+from use_st5.vector_store import VectorCache
+
+pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
+
+
+def write(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Each class has a word of its own; no test part is there."""
+    words = [("bad", "good")[number % 2] for number in range(6_200)]
+    for kind, word in (("pos", "good"), ("neg", "bad")):
+        write(tmp_path / f"MR/rt-polarity.{kind}", [f"{word} {number}" for number in range(1_600)])
+    sst = tmp_path / "SST/binary"
+    write(sst / "sentiment-train", [f"{word}\t{int(word == 'good')}" for word in words])
+    write(sst / "sentiment-dev", [f"{word}\t{int(word == 'bad')}" for word in words[:20]])
+    classes = {"good": "HUM:ind", "bad": "NUM:date"}
+    write(tmp_path / "TREC/train_5500.label", [f"{classes[word]} {word}" for word in words[:60]])
+    pairs = [f"{int(word == 'good')}\tgood\t{word}" for word in words[:60]]
+    write(tmp_path / "MRPC/msr_paraphrase_train.txt", ["Quality\t#1 String\t#2 String", *pairs])
+    return tmp_path
+
+
+def encode(texts: list[str]) -> np.ndarray:
+    return np.array([["good" in text, "bad" in text] for text in texts], np.float32)
+
+
+def test_only_training_and_development_parts_are_scored(data: Path) -> None:
+    assert split_scores(data, encode) == {
+        "trec": 1.0,
+        "sst2": 0.0,  # The development labels are the wrong way round.
+        "mrpc": 1.0,
+        "mr": 1.0,
+    }
+
+
+def test_rows_of_the_teachers_are_columns_of_their_vectors() -> None:
+    width = MPNET_DIM + MINILM_DIM + HINT_DIM
+    rows = teachers(
+        VectorCache(lambda texts: np.tile(np.arange(width, dtype="f"), (len(texts), 1)))
+    )
+    found = {name: row(["a"])[0] for name, row in rows.items()}
+    mpnet, hints = np.arange(MPNET_DIM), np.arange(MPNET_DIM + MINILM_DIM, width)
+    assert [*found] == [
+        "all-mpnet-base-v2",
+        "all-MiniLM-L6-v2",
+        "both",
+        "all-mpnet-base-v2 and the hints",
+    ]
+    np.testing.assert_array_equal(found["all-mpnet-base-v2"], mpnet)
+    np.testing.assert_array_equal(found["both"], np.arange(MPNET_DIM + MINILM_DIM))
+    np.testing.assert_array_equal(
+        found["all-mpnet-base-v2 and the hints"], np.concatenate([mpnet, hints])
+    )
