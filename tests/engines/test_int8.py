@@ -51,6 +51,7 @@ def test_a_model_that_changes_too_much_is_refused(
     toy_use_transformer: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(int8, "LEAST_COSINE", 1.5)
+    monkeypatch.setattr(int8, "_LEAST_OF_ROWS", 1.5)
     folder = toy_use_transformer.folders["int8"]
     with pytest.raises(ValueError, match=r"cosine of 1.5 or more .* among 504 sentences"):
         SentenceEncoder(folder, backend="onnx-int8")
@@ -60,6 +61,12 @@ def test_a_model_that_changes_too_much_is_refused(
     assert [each.parent for each in float_file.parent.parent.parent.glob("*/content/*")] == [
         float_file.parent
     ]
+
+
+def test_calibration_texts_are_of_many_kinds() -> None:
+    texts = int8.calibration_texts()
+    assert len(texts) == 504 + 3 * 400
+    assert "The museum is not open on Mondays." in texts
 
 
 def test_block_codes_by_hand() -> None:
@@ -74,11 +81,13 @@ def test_block_codes_by_hand() -> None:
     assert (codes[1] == 128).all()
 
 
-def test_blocks_serve_a_model_that_changes_too_much_otherwise(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("way", ["rows", "blocks"])
+def test_other_ways_serve_a_model_that_changes_too_much_otherwise(
+    way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The lowest cosine of `round_products` is 0.9996, that of `round_blocks` is 0.9999.
+    # The lowest cosine of `round_products` is 0.9996, those of the others are 0.9998 and more.
     monkeypatch.setattr(int8, "LEAST_COSINE", 0.9998)
+    monkeypatch.setattr(int8, "_LEAST_OF_ROWS", 0.9997 if way == "rows" else 1.1)
     texts = sentences()[::9]
     expected = use_st5.load("use_transformer_en", backend="onnx").encode(texts)
     encoder = SentenceEncoder(bundled_folder("use_transformer_en"), backend="onnx-int8")

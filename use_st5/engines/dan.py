@@ -140,11 +140,14 @@ class GraphDANEngine(DANEngine):
     Raises:
         ImportError: ONNX Runtime is missing.
         ValueError: As of `DANEngine`, or the graph is damaged.
+
+    Attributes:
+        session: The graph.
     """
 
     def __init__(self, model: Path, folder: Path, manifest: ModelManifest) -> None:
         super().__init__(folder, manifest)
-        self._session = Session(model)
+        self.session = Session(model)
 
     def _network(self, x: np.ndarray) -> np.ndarray:
-        return self._session.run({MEANS: x})
+        return self.session.run({MEANS: x})

@@ -11,7 +11,7 @@ import numpy as np
 from use_st5._cache import ENGINES, kept_content
 from use_st5._model_manifest import ENGINE_NAME, ModelManifest, describe_files
 from use_st5.engines.dan import GraphDANEngine
-from use_st5.engines.engine import Engine, with_engine
+from use_st5.engines.engine import with_engine
 from use_st5.engines.int8 import has_vnni, write_int8_model
 from use_st5.engines.networks import rounded_kernels, write_network
 from use_st5.engines.onnx_graph import GraphWriter
@@ -19,7 +19,7 @@ from use_st5.engines.transformer import TransformerEngine
 from use_st5.engines.weights import named_weights
 
 # Changes when graphs are written otherwise: what older versions cached is then made again.
-_VERSION = "2"
+_VERSION = "3"
 _LARGEST = 2**31  # bytes, of a Protocol Buffers message
 
 
@@ -45,15 +45,17 @@ def onnx_model(folder: Path, manifest: ModelManifest, *, int8: bool = False) -> 
         content.mkdir()
         if int8:
             source = onnx_model(folder, manifest)
-            run = partial(_vectors, folder, manifest)
-            write_int8_model(source, content / ENGINE_NAME, manifest, run)
+            run, given = partial(_vectors, folder, manifest), partial(_given, folder, manifest)
+            write_int8_model(source, content / ENGINE_NAME, manifest, run, given)
         else:
             write_onnx_model(folder, manifest, content / ENGINE_NAME)
 
     return kept_content(ENGINES, key, f"the ONNX graph of {folder}", write) / ENGINE_NAME
 
 
-def graph_engine(graph: Path, folder: Path, manifest: ModelManifest) -> Engine:
+def graph_engine(
+    graph: Path, folder: Path, manifest: ModelManifest
+) -> GraphDANEngine | TransformerEngine:
     """What runs a graph of a model."""
     kind = GraphDANEngine if manifest.family == "use_dan" else TransformerEngine
     return kind(graph, folder, manifest)
@@ -62,6 +64,18 @@ def graph_engine(graph: Path, folder: Path, manifest: ModelManifest) -> Engine:
 def _vectors(folder: Path, manifest: ModelManifest, graph: Path, texts: list[str]) -> np.ndarray:
     engine = graph_engine(graph, folder, manifest)
     return np.concatenate([engine.run(texts[at : at + 64]) for at in range(0, len(texts), 64)])
+
+
+def _given(
+    folder: Path, manifest: ModelManifest, graph: Path, texts: list[str]
+) -> list[dict[str, np.ndarray]]:
+    """What the graph's inputs are given, for each of its runs."""
+    engine = graph_engine(graph, folder, manifest)
+    found: list[dict[str, np.ndarray]] = []
+    engine.session.on_run = found.append
+    for at in range(0, len(texts), 64):
+        engine.run(texts[at : at + 64])
+    return found
 
 
 def add_onnx_model(folder: Path, manifest: ModelManifest | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ class Session:
 
     Attributes:
         inputs: The names of its inputs.
+        on_run: Called with what each run is given; None: nothing is called.
 
     Raises:
         ImportError: ONNX Runtime is missing.
@@ -29,11 +31,14 @@ class Session:
     def __init__(self, file: Path) -> None:
         self._runtime = require("onnxruntime", "onnx")
         self._file = file
+        self.on_run: Callable[[dict[str, np.ndarray]], None] | None = None
         self._open()
         self.inputs = [each.name for each in self._session.get_inputs()]
 
     def run(self, given: dict[str, np.ndarray]) -> np.ndarray:
         """The vectors, float32 `[texts, dimension]`, for arrays by the names of the inputs."""
+        if self.on_run is not None:
+            self.on_run(given)
         if os.getpid() != self._process:
             # The threads of the session do not exist in a fork. It is kept, because its end would
             # wait for them.

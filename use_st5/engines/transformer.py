@@ -28,10 +28,13 @@ class TransformerEngine:
     Raises:
         ImportError: ONNX Runtime, or the package that tokenizes, is missing.
         ValueError: The file is damaged.
+
+    Attributes:
+        session: Its graph.
     """
 
     def __init__(self, model: Path, folder: Path, manifest: ModelManifest) -> None:
-        self._session = Session(model)
+        self.session = Session(model)
         self._tokens = token_ids(manifest.tokenizer, folder / "assets")
         self.dimension = manifest.dimension
         self.max_length = manifest.max_length
@@ -39,7 +42,7 @@ class TransformerEngine:
         # What a model reads beside the limit of its texts.
         limits = [manifest.max_length, shape.get("max_positions")]
         self._longest = min((each for each in limits if each), default=None)
-        has_bias = names.BIAS in self._session.inputs
+        has_bias = names.BIAS in self.session.inputs
         self._bias = _PositionBias(folder, manifest) if has_bias else None
 
     def run(self, texts: list[str]) -> np.ndarray:
@@ -80,7 +83,7 @@ class TransformerEngine:
         }
         if self._bias is not None:
             given[names.BIAS] = self._bias.of_length(longest)
-        return self._session.run({name: given[name] for name in self._session.inputs})
+        return self.session.run({name: given[name] for name in self.session.inputs})
 
 
 class _PositionBias:

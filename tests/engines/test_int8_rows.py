@@ -1,0 +1,105 @@
+"""Products in int8 with a scale for each row: by hand, and beside float32."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from use_st5.engines.int8_rows import compensated_codes, round_rows
+
+onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+onnxruntime = pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+
+RANDOM = np.random.default_rng(0)
+MATRIX = RANDOM.normal(size=(40, 6)).astype(np.float32)
+
+
+def write(path: Path, *kinds: str) -> Path:
+    """A graph that multiplies what operators make of `x`."""
+    helper = onnx.helper
+    names = ["x", *kinds]
+    nodes = [
+        helper.make_node(kind, [names[at]], [kind], f"node_{kind}") for at, kind in enumerate(kinds)
+    ]
+    nodes.append(helper.make_node("MatMul", [names[-1], "w"], ["y"], "product"))
+    values = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None, size])
+        for name, size in (("x", 40), ("y", 6))
+    ]
+    weights = [onnx.numpy_helper.from_array(MATRIX, "w")]
+    graph = helper.make_graph(nodes, "graph", values[:1], values[1:], weights)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), path)
+    return path
+
+
+def inputs(rows: int) -> np.ndarray:
+    """Two inputs are much larger than the others, and rows have different sizes."""
+    x = RANDOM.normal(size=(rows, 40)) * np.exp(RANDOM.normal(size=(rows, 1)))
+    x[:, [3, 30]] *= 100
+    return x.astype(np.float32)
+
+
+def run(path: Path, x: np.ndarray) -> np.ndarray:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return session.run(["y"], {"x": x})[0]
+
+
+@pytest.mark.parametrize("largest", [127, 63])
+@pytest.mark.parametrize("kinds", [(), ("Relu",)])
+def test_near_float32_and_alike_in_every_batch(
+    kinds: tuple[str, ...], largest: int, tmp_path: Path
+) -> None:
+    source, path = write(tmp_path / "source.onnx", *kinds), tmp_path / "int8.onnx"
+    round_rows(source, path, [{"x": inputs(300)}, {"x": inputs(200)}], largest=largest)
+    x = inputs(50)
+    found, expected = run(path, x), run(source, x)
+    errors = np.linalg.norm(found - expected, axis=1)
+    # Without the two inputs, which stay in float32.
+    sizes = np.linalg.norm(np.delete(x, [3, 30], axis=1), axis=1)
+    assert (errors < 0.1 * sizes).all()
+    assert errors.max() > 0
+    alone = np.concatenate([run(path, x[row : row + 1]) for row in range(50)])
+    np.testing.assert_allclose(alone, found, atol=1e-4)
+    kinds_found = {node.op_type for node in onnx.load(path).graph.node}
+    assert "MatMulIntegerToFloat" in kinds_found
+    assert "MatMul" not in kinds_found
+    assert ("Abs" in kinds_found) == (not kinds), "none of a ReLU's outputs is below 0"
+
+
+def test_rows_of_zeros_and_larger_numbers_than_were_seen(tmp_path: Path) -> None:
+    source, path = write(tmp_path / "source.onnx", "Relu"), tmp_path / "int8.onnx"
+    round_rows(source, path, [{"x": inputs(300)}], largest=127)
+    x = np.zeros((2, 40), np.float32)
+    x[1] = 1_000.0
+    found, expected = run(path, x), run(source, x)
+    np.testing.assert_array_equal(found[0], np.zeros(6))
+    np.testing.assert_allclose(found[1], expected[1], atol=1_000)
+
+
+def test_codes_of_independent_inputs_are_rounded_one_by_one() -> None:
+    codes, scales = compensated_codes(MATRIX, np.eye(40, dtype=np.float32), 127)
+    np.testing.assert_allclose(scales, np.abs(MATRIX).max(axis=0) / 127, rtol=1e-6)
+    np.testing.assert_array_equal(codes, np.rint(MATRIX / scales))
+
+
+def test_rows_take_up_the_errors_of_those_before_them() -> None:
+    """Of two equal inputs only the sum of the weights counts: 0.3 + 0.3 steps are a step, not 0."""
+    matrix = np.array([[0.3, 10.0], [0.3, 10.0], [1.0, 127.0]], np.float32)
+    matrix[2, 0] = 127.0  # one step is 1
+    x = np.repeat(np.random.default_rng(0).normal(size=(100, 1)), 3, axis=1)
+    x[:, 2] = np.random.default_rng(1).normal(size=100)
+    codes, scales = compensated_codes(matrix, (x.T @ x).astype(np.float32), 127)
+    np.testing.assert_allclose(scales, 1.0)
+    assert codes[:2, 0].sum() == 1
+    assert codes[:2, 1].tolist() == [10, 10]
+
+
+def test_codes_are_nearer_where_inputs_hang_together() -> None:
+    x = RANDOM.normal(size=(500, 8)) @ RANDOM.normal(size=(8, 40))
+    codes, scales = compensated_codes(MATRIX, (x.T @ x).astype(np.float32), 7)
+    plain = np.rint(MATRIX / scales)
+    errors = [np.linalg.norm(x @ (each * scales - MATRIX)) for each in (codes, plain)]
+    assert errors[0] < 0.3 * errors[1]

@@ -1,0 +1,183 @@
+"""Matrix products in int8 that stay near float32: a scale for each row, and large inputs apart."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from use_st5._imports import require
+
+Arrays = dict[str, np.ndarray]
+# The most inputs of a product that stay in float32, those with the largest numbers: on 10,000
+# sentences the lowest cosine of all-MiniLM-L6-v2 is 0.999. Without them it was below 0.995.
+_OUTLIERS = 16
+# As in GPTQ: a share of the mean of the diagonal, and rows whose errors are passed on together.
+_DAMPING, _ROWS = 0.01, 128
+_DOMAIN = "com.microsoft"
+# The code of 0 in inputs of both signs, and in those of which none is far below 0, as behind GELU.
+_MIDDLE, _LOW = 128, 16
+_LOWEST = 1 / 8  # of the largest input
+# What all products share.
+_SHARED: Arrays = {"int8_one": np.array(1.0, np.float32), "int8_columns": np.array([1])}
+
+
+def round_rows(source: Path, path: Path, batches: list[Arrays], *, largest: int) -> None:
+    """Writes a graph with matrix products in int8.
+
+    Weights have a scale for each output, and inputs one for each row, so a vector does not depend
+    on its batch. Two things come from the inputs of a product for some texts: those with the
+    largest numbers stay in float32 (LLM.int8(), arXiv 2208.07339), and rows of the matrix take up
+    the errors of those rounded before them (GPTQ, arXiv 2210.17323).
+
+    Args:
+        source: The graph in float32.
+        path: The file to write.
+        batches: What the graph's inputs are given, for batches of some texts.
+        largest: The largest code of a weight. Processors without VNNI add products in 16 bits,
+            which overflow with more than 63.
+
+    Raises:
+        ImportError: The package onnx is missing.
+    """
+    onnx = require("onnx", "onnx")
+    model = onnx.load(os.fspath(source))
+    graph = model.graph
+    weights = {each.name: each for each in graph.initializer}
+    products = [n for n in graph.node if n.op_type == "MatMul" and n.input[1] in weights]
+    seen = _observed(model, [*dict.fromkeys(each.input[0] for each in products)], batches)
+    replaced: dict[str, list[Any]] = {}
+    arrays = dict(_SHARED)
+    for node in products:
+        matrix = onnx.numpy_helper.to_array(weights[node.input[1]])
+        x, y = node.input[0], node.output[0]
+        replaced[y], found = _rounded_product(x, y, matrix, seen[x], largest)
+        arrays |= found
+    nodes = [new for node in graph.node for new in replaced.get(node.output[0], [node])]
+    used = {name for node in nodes for name in node.input}
+    kept = [each for each in graph.initializer if each.name in used]
+    kept += [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    for field, values in ((graph.node, nodes), (graph.initializer, kept)):
+        del field[:]
+        field.extend(values)
+    path.write_bytes(model.SerializeToString())
+
+
+@dataclass
+class Inputs:
+    """What was seen of the inputs of a product, `[rows, inputs]`.
+
+    Attributes:
+        largest: The largest size of each, `[inputs]`.
+        products: The sums of the products of each two, float32 `[inputs, inputs]`.
+        least: The least number.
+    """
+
+    largest: np.ndarray
+    products: np.ndarray
+    least: float
+
+
+def _observed(model: Any, names: list[str], batches: list[Arrays]) -> dict[str, Inputs]:
+    """What passes through a graph, by name."""
+    onnx, runtime = require("onnx", "onnx"), require("onnxruntime", "onnx")
+    watched = onnx.ModelProto.FromString(model.SerializeToString())
+    watched.graph.output.extend(
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in names
+    )
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    session = runtime.InferenceSession(
+        watched.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    seen: dict[str, Inputs] = {}
+    for batch in batches:
+        for name, x in zip(names, session.run(names, batch), strict=True):
+            new = Inputs(np.abs(x).max(axis=0), x.T @ x, float(x.min()))
+            if (old := seen.setdefault(name, new)) is not new:
+                np.maximum(old.largest, new.largest, out=old.largest)
+                old.products += new.products
+                old.least = min(old.least, new.least)
+    return seen
+
+
+def _rounded_product(
+    x: str, y: str, matrix: np.ndarray, seen: Inputs, largest: int
+) -> tuple[list[Any], Arrays]:
+    """The nodes for the product `y` of `x` and a matrix, and their arrays by name."""
+    order = np.argsort(-seen.largest, kind="stable")
+    outliers = min(_OUTLIERS, len(matrix) // 4)
+    apart, rest = np.sort(order[:outliers]), np.sort(order[outliers:])
+    codes = np.zeros(matrix.shape, np.int8)
+    products = seen.products[np.ix_(rest, rest)]
+    codes[rest], scales = compensated_codes(matrix[rest], products, largest)
+    mask = np.zeros(len(matrix), np.float32)
+    mask[rest] = 1.0
+    low = -seen.least <= _LOWEST * seen.largest[rest].max()
+    zero = _LOW if low else _MIDDLE
+    arrays: Arrays = {
+        **{"mask": mask, "codes": codes, "scales": scales},
+        **{"places": apart, "exact": matrix[apart], "zero": np.array(zero, np.uint8)},
+        "step": np.array(1 / (255 - zero), np.float32),
+        # With it the codes of the least input begin at 0.
+        "least": np.array(max(-seen.least / zero if low else 0.0, 1e-30), np.float32),
+    }
+
+    def node(kind: str, inputs: str, output: str, **attributes: Any) -> Any:
+        names = [n if n == x or n in _SHARED else f"{y}_{n}" for n in inputs.split()]
+        made = require("onnx", "onnx").helper.make_node
+        return made(kind, names, [f"{y}_{output}" if output else y], **attributes)
+
+    nodes = [
+        node("Mul", f"{x} mask", "rest"),
+        *([] if low else [node("Abs", "rest", "sizes")]),
+        node("ReduceMax", "rest" if low else "sizes", "largest", axes=[1], keepdims=0),
+        node("Mul", "largest step", "steps"),
+        node("Max", "steps least", "row_scales"),
+        node("Shape", "row_scales", "rows"),
+        node("Expand", "zero rows", "zeros"),
+        node("QuantizeLinear", "rest row_scales zeros", "rounded", axis=0),
+        node("MatMulIntegerToFloat", "rounded codes int8_one scales zero", "sums", domain=_DOMAIN),
+        node("Unsqueeze", "row_scales int8_columns", "column"),
+        node("Mul", "sums column", "most"),
+        node("Gather", f"{x} places", "apart", axis=1),
+        node("Gemm", "apart exact most", ""),
+    ]
+    return nodes, {f"{y}_{name}": array for name, array in arrays.items()}
+
+
+def compensated_codes(
+    matrix: np.ndarray, products: np.ndarray, largest: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds a matrix row by row; the rows that follow take up the error of each (GPTQ).
+
+    Args:
+        matrix: `[inputs, outputs]`.
+        products: Sums of the products of each two inputs, `[inputs, inputs]`.
+        largest: The largest code.
+
+    Returns:
+        Codes int8 `[inputs, outputs]`, and scales float32 `[outputs]`.
+    """
+    scales = np.abs(matrix).max(axis=0) / largest
+    scales = np.where(scales > 0, scales, 1.0).astype(np.float32)
+    order = np.argsort(-np.diag(products), kind="stable")
+    rows = matrix[order].astype(np.float64)
+    hessian = products[np.ix_(order, order)].astype(np.float64)
+    hessian[np.diag_indices_from(hessian)] += _DAMPING * np.diag(hessian).mean() + 1e-12
+    upper = np.linalg.cholesky(np.linalg.inv(hessian)).T
+    codes = np.empty(matrix.shape, np.int8)
+    for start in range(0, len(rows), _ROWS):
+        end = min(start + _ROWS, len(rows))
+        errors = np.empty((end - start, rows.shape[1]))
+        for row in range(start, end):
+            rounded = np.clip(np.rint(rows[row] / scales), -largest, largest)
+            codes[order[row]] = rounded
+            error = (rows[row] - rounded * scales) / upper[row, row]
+            rows[row + 1 : end] -= np.outer(upper[row, row + 1 : end], error)
+            errors[row - start] = error
+        rows[end:] -= upper[start:end, end:].T @ errors
+    return codes, scales
