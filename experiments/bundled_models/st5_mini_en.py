@@ -18,7 +18,8 @@ Training starts near an average of the teachers' vectors of single pieces, as th
 `--variant two_stages` trains the paper's first stage before it: questions with answers and
 dialogues. It is not trained yet: with a peak rate of 0.002 the loss of the first stage rose above
 its start within 2,000 steps, and the lent time of the device ended. `--variant ablation` leaves
-out the teachers, the first stage or the second: 120 steps a stage, three seeds each.
+out the teachers, the first stage or the second, on a sample of the text: 240 steps a stage with
+small batches, three seeds each. It was not run to its end: two cores take some hours.
 """
 
 from __future__ import annotations
