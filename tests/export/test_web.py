@@ -27,7 +27,7 @@ from use_st5._sentences import check_sentences
 from use_st5.encoder import SentenceEncoder
 from use_st5.engines.dan import DANEngine
 from use_st5.engines.ngram_ids import Flat
-from use_st5.engines.weights import Table
+from use_st5.engines.weights import Table, TableRows
 from use_st5.export.rounding import codes_by_frequency
 from use_st5.export.web import dan_manifest, to_web
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
@@ -169,11 +169,11 @@ def test_small_vectors_are_those_of_the_rounded_table(bundled_page: Path, node: 
     folder = bundled_folder("use_dan_en")
     engine = DANEngine(folder, dan_manifest(folder))
     original = engine.run(TEXTS)
-    rows, scales = engine.table.rows(np.arange(engine.table.shape[0]))
+    table = engine.rows.table
     # 60,000 words, 25,000 pairs of words and 1,000 buckets, behind the padding and the empty text.
     ranks = np.concatenate([[0, 0], np.arange(60_000), np.arange(25_000), np.full(1000, 60_000)])
-    codes, steps = codes_by_frequency(rows * scales[:, None], ranks)
-    engine.table = Table(codes, steps[:, 0])
+    codes, steps = codes_by_frequency(table.codes * table.scales[:, None], ranks)
+    engine.rows = TableRows(Table(codes, steps[:, 0]), 2048)
     found = node(bundled_page, TEXTS, "vectors")
     np.testing.assert_allclose(found, engine.run(TEXTS), atol=1e-3)
     assert np.einsum("td,td->t", found, original).min() > 0.97

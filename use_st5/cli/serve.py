@@ -77,6 +77,8 @@ def serve(
         config = uvicorn.Config(
             create_app(loaded, limits),
             log_level="warning",
+            access_log=False,
+            ws="none",
             timeout_graceful_shutdown=int(timeout) + 1,
         )
         port = listening.getsockname()[1]

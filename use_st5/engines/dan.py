@@ -12,7 +12,7 @@ from use_st5._model_manifest import ModelManifest
 from use_st5.engines.ngram_ids import NGramIds
 from use_st5.engines.onnx_graph import MEANS
 from use_st5.engines.session import Session
-from use_st5.engines.weights import check_shape, named_weights
+from use_st5.engines.weights import TableRows, check_shape, named_weights
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
 _EPSILON = 1e-12
@@ -35,7 +35,7 @@ class DANEngine:
         manifest: What its `use_st5.json` says.
 
     Attributes:
-        table: The token table.
+        rows: The rows of the token table.
         blocks: The kernels of each block: two, and one of the projection where it has one.
 
     Raises:
@@ -56,7 +56,7 @@ class DANEngine:
         self._activation = _ACTIVATIONS[name]
         self._ids = NGramIds(NGramVocabulary.load(folder / "assets" / "vocabulary.txt"))
         table, weights = named_weights(folder)
-        self.table = table
+        self.rows = TableRows(table, _ROWS)
         width, dims = config["embedding_dim"], config["hidden_dims"]
         check_shape(folder, "embedding", table.shape, (self._ids.vocabulary.size, width))
         self.blocks = []
@@ -75,7 +75,7 @@ class DANEngine:
 
     def run(self, texts: list[str]) -> np.ndarray:
         """The vectors of a batch of texts, float32 `[texts, dimension]`."""
-        mean = np.empty((len(texts), self.table.shape[1]), np.float32)
+        mean = np.empty((len(texts), self.rows.table.shape[1]), np.float32)
         long = [row for row, text in enumerate(texts) if len(text) > _LONG]
         if long:
             short = [row for row in range(len(texts)) if len(texts[row]) <= _LONG]
@@ -102,7 +102,7 @@ class DANEngine:
                 mean[first] = self._mean(ids[at : min(at + _ROWS, end)] for at in parts)
                 first = last
                 continue
-            rows, scales = self.table.rows(ids[begin:end])
+            rows, scales = self.rows(ids[begin:end])
             for text in range(first, last):
                 at, to = begins[text] - begin, begins[text + 1] - begin
                 np.matmul(scales[at:to], rows[at:to], out=mean[text])
@@ -111,10 +111,10 @@ class DANEngine:
 
     def _mean(self, blocks: Iterable[np.ndarray]) -> np.ndarray:
         """The mean over all ids of a long text, summed up in float64."""
-        total, count = np.zeros(self.table.shape[1]), 0
+        total, count = np.zeros(self.rows.table.shape[1]), 0
         for block in blocks:
             for at in range(0, len(block), _ROWS):
-                rows, scales = self.table.rows(block[at : at + _ROWS])
+                rows, scales = self.rows(block[at : at + _ROWS])
                 total += scales @ rows
             count += len(block)
         return total / count

@@ -113,7 +113,7 @@ def dan_manifest(folder: Path) -> ModelManifest:
 
 def _facts(manifest: ModelManifest, engine: DANEngine) -> dict[str, Any]:
     """What `model.js` says about a model."""
-    rows, width = engine.table.shape
+    rows, width = engine.rows.table.shape
     return {
         "name": manifest.name,
         "license": manifest.metadata.get("license"),
@@ -129,7 +129,7 @@ def _facts(manifest: ModelManifest, engine: DANEngine) -> dict[str, Any]:
 def _content(folder: Path, engine: DANEngine, precision: Precision) -> Iterator[bytes]:
     """The arrays of a model, in the order in which `encoder.js` reads them."""
     vocabulary = folder / "assets" / "vocabulary.txt"
-    codes, scales = _rounded(engine.table, NGramVocabulary.load(vocabulary), precision)
+    codes, scales = _rounded(engine.rows.table, NGramVocabulary.load(vocabulary), precision)
     yield scales.astype("<f4").tobytes()
     for block in engine.blocks:
         for kernel in block:
@@ -144,8 +144,7 @@ def _rounded(
     """The codes of a table, int8 `[rows, dim]`, and a scale for each row."""
     if precision == "int8" and table.scales is not None:
         return table.codes, table.scales
-    weights, own = table.rows(np.arange(table.shape[0]))
-    weights = weights * own[:, None]
+    weights = table.codes if table.scales is None else table.codes * table.scales[:, None]
     if precision == "int8":
         return int8_codes(weights, axis=1)
     return codes_by_frequency(weights, _ranks(vocabulary))

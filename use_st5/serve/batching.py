@@ -136,5 +136,6 @@ class Batcher:
 def estimated_tokens(item: Any) -> int:
     """About how many tokens a text has, or a pair of texts."""
     if isinstance(item, str):
-        return len(item.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1
+        size = len(item) if item.isascii() else len(item.encode("utf-8", "replace"))
+        return size // _BYTES_PER_TOKEN + 1
     return sum(map(estimated_tokens, item))
