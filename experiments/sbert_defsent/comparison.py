@@ -42,6 +42,7 @@ from experiments.sbert_defsent.comparison_results import (
     records_of,
     write_results,
 )
+from experiments.sbert_defsent.sts_tasks import BY_SHARED_WORDS, BY_SOURCE
 from experiments.sbert_defsent.train import METHODS, Method, Training, published
 from use_st5 import SentenceEncoder
 from use_st5._files import atomic_path, sole_writer
@@ -128,7 +129,10 @@ def tasks_at_hand(data: Path, classifier: SentEvalClassifier = QUICK) -> list[Ev
         MissingDataError: There is none.
     """
     probing = [task.name for task in groups()["probing"]]
-    wanted = select_tasks(",".join([*STS, "sts_sources", "sts_dice", *TRANSFER, *probing]))
+    wanted = [
+        *(*select_tasks(",".join(STS)), BY_SOURCE, BY_SHARED_WORDS),
+        *select_tasks(",".join([*TRANSFER, *probing])),
+    ]
     transfer = {task.name: task for task in (transfer_task(d, classifier) for d in DATASETS)}
     found = [transfer.get(task.name, task) for task in with_data(wanted, DataFolder(data))]
     if not found:

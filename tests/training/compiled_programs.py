@@ -33,6 +33,7 @@ from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.models.use_dan.model import USEDAN, USEDANConfig
 from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
 from use_st5.training.array_data import ArrayData
+from use_st5.training.optimizers import Adam
 from use_st5.training.task import Task
 from use_st5.training.tensorflow_loop import TensorFlowLoop
 
@@ -159,7 +160,7 @@ def program(
     trainer = TensorFlowLoop(
         encoder,
         [Task("only", loss, data, batch_size=16)],
-        keras.optimizers.Adam(1e-2, global_clipnorm=1.0),
+        Adam(1e-2, global_clipnorm=1.0),
         jit_compile=True,
         gradient_accumulation_steps=gradient_accumulation_steps,
         gradient_cache=2 if isinstance(loss, VectorLoss) else 1,

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from tests.training import toy
+from use_st5.training.optimizers import Adam
 from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 
@@ -23,7 +24,7 @@ def trained(folder: str | os.PathLike[str], steps: int) -> dict[str, Any]:
     keras.utils.set_random_seed(3)
     encoder = toy.ToyEncoder(dropout=0.2)
     schedule = keras.optimizers.schedules.CosineDecay(1e-2, steps)
-    optimizer = keras.optimizers.Adam(schedule)
+    optimizer = Adam(schedule)
     trainer = TensorFlowLoop(
         encoder,
         toy.tasks(only=("talk", "nli")),

@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.training import toy
+from use_st5.training.optimizers import Adam
 from use_st5.training.strategies import strategy_by_name
 from use_st5.training.tensorflow_loop import TensorFlowLoop
 
@@ -35,7 +36,7 @@ def trained(
     with strategy.scope():
         encoder = toy.ToyEncoder(dropout=dropout)
         schedule = keras.optimizers.schedules.PolynomialDecay(1e-2, 24)
-        optimizer = keras.optimizers.Adam(schedule, global_clipnorm=0.05)
+        optimizer = Adam(schedule, global_clipnorm=0.05)
     trainer = TensorFlowLoop(
         encoder,
         toy.tasks(only=("talk", "teacher")),

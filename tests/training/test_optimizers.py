@@ -5,13 +5,14 @@ from __future__ import annotations
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.t5.model import T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.training.optimizers import adam_with_cosine, adamw
+from use_st5.training.optimizers import Adam, AdamW, adam_with_cosine, adamw
 
 BERT = BertConfig(
     vocabulary_size=20, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16,
@@ -30,6 +31,33 @@ def test_the_rate_rises_in_a_line_and_falls_by_a_cosine() -> None:
 def test_the_rise_is_at_most_a_tenth_of_a_short_run() -> None:
     optimizer = adam_with_cosine(0.5, warmup_steps=200)(100)
     assert float(optimizer._learning_rate(10)) == 0.5
+
+
+@pytest.mark.parametrize("options", [{}, {"amsgrad": True}, {"global_clipnorm": 0.1}])
+@pytest.mark.parametrize("kind", [Adam, AdamW])
+def test_updates_are_those_of_keras(kind: type, options: dict[str, object]) -> None:
+    """The peer has the same name there; one gradient is that of an embedding, which is sparse."""
+    peer = getattr(keras.optimizers, kind.__name__)
+    random = np.random.default_rng(0)
+    table, vector = random.normal(size=(5, 3)), random.normal(size=4)
+    rate = keras.optimizers.schedules.PolynomialDecay(0.03, 5, 0.01)
+
+    def trained(make: type) -> list[np.ndarray]:
+        variables = [keras.Variable(each, dtype="float32") for each in (table, vector)]
+        optimizer = make(rate, beta_1=0.8, epsilon=1e-3, **options)
+        for step in range(5):
+            with tf.GradientTape() as tape:
+                rows = tf.gather(variables[0].value, [step, 1])
+                loss = tf.reduce_sum(rows**2) + tf.reduce_sum(tf.sin(variables[1].value * step))
+            gradients = tape.gradient(loss, [each.value for each in variables])
+            # Keras squares each occurrence of a row in a sparse gradient, not their sum.
+            if options or make is peer:
+                gradients = [tf.convert_to_tensor(each) for each in gradients]
+            optimizer.apply(gradients, variables)
+        return [np.asarray(each) for each in [*variables, *optimizer.variables]]
+
+    for found, expected in zip(trained(kind), trained(peer), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.training import toy
+from use_st5.training.optimizers import Adam
 from use_st5.training.strategies import strategy_by_name
 from use_st5.training.tensorflow_loop import TensorFlowLoop
 
@@ -27,7 +28,7 @@ def main(name: str, folder: str, steps: int) -> dict[str, Any]:
     keras.utils.set_random_seed(3)
     with strategy.scope():
         encoder = toy.ToyEncoder()
-        optimizer = keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(1e-2, steps))
+        optimizer = Adam(keras.optimizers.schedules.CosineDecay(1e-2, steps))
     trainer = TensorFlowLoop(
         encoder,
         toy.tasks(only=("talk", "nli")),

@@ -13,6 +13,7 @@ import keras
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.argument_checks import checked_arguments
 from use_st5.training.frozen_parts import ModelPart
+from use_st5.training.optimizers import Adam
 from use_st5.training.schedules import LinearDecay, LinearWarmup
 from use_st5.training.task import Order
 from use_st5.training.tasks import TaskSpec
@@ -184,7 +185,7 @@ class TrainingArguments:
         if self.optimizer == "adafactor":
             return keras.optimizers.Adafactor(LinearDecay(rate, steps), beta_2_decay=-0.8)
         linear = self.schedule == "linear"
-        return keras.optimizers.Adam(
+        return Adam(
             LinearWarmup(rate, steps, warmup_share=self.warmup_ratio, decay=linear),
             epsilon=1e-8,
             global_clipnorm=self.max_grad_norm or None,
