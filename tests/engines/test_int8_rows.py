@@ -79,6 +79,19 @@ def test_rows_of_zeros_and_larger_numbers_than_were_seen(tmp_path: Path) -> None
     np.testing.assert_allclose(found[1], expected[1], atol=50)
 
 
+def test_small_inputs_beside_large_ones_keep_their_digits(tmp_path: Path) -> None:
+    """The error is below that of one scale for a row, even with exact weights there."""
+    source, path = write(tmp_path / "source.onnx"), tmp_path / "int8.onnx"
+    x = RANDOM.uniform(-1, 1, size=(400, 40)).astype(np.float32)
+    x *= np.geomspace(1, 1e4, 40, dtype=np.float32)
+    round_rows(source, path, [{"x": x}], largest=127)
+    rest = x[:, :30]  # A fourth of the inputs stays in float32.
+    steps = np.abs(rest).max(axis=1, keepdims=True) / 127
+    errors_of_one_scale = (np.rint(rest / steps) * steps - rest) @ MATRIX[:30]
+    errors = run(path, x) - run(source, x)
+    assert np.linalg.norm(errors) < 0.8 * np.linalg.norm(errors_of_one_scale)
+
+
 def test_codes_of_independent_inputs_are_rounded_one_by_one() -> None:
     codes, scales = compensated_codes(MATRIX, np.eye(40, dtype=np.float32), 127)
     np.testing.assert_allclose(scales, np.abs(MATRIX).max(axis=0) / 127, rtol=1e-6)

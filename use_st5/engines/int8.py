@@ -49,10 +49,16 @@ def sentences() -> list[str]:
 
 
 def calibration_texts() -> list[str]:
-    """The 1,704 texts that `round_rows` looks at: `sentences` and those of the minimal pairs."""
+    """The texts that `round_rows` looks at: `sentences`, those of the minimal pairs, and words.
+
+    In a text of one word each number counts more than in a long one.
+    """
     path = Path(__file__).parents[1] / "evaluation" / "minimal_pairs.json"
     groups = json.loads(path.read_text(encoding="utf-8"))
-    return [*sentences(), *(text for each in groups.values() for texts in each for text in texts)]
+    texts = [*sentences(), *(text for each in groups.values() for texts in each for text in texts)]
+    words = dict.fromkeys(word.strip(".,!?") for text in texts for word in text.split())
+    marks = itertools.cycle(("", ".", " !", "?"))
+    return [*texts, *map("".join, zip(words, marks, strict=False))]
 
 
 def write_int8_model(

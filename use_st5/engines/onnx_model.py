@@ -19,7 +19,7 @@ from use_st5.engines.transformer import TransformerEngine
 from use_st5.engines.weights import named_weights
 
 # Changes when graphs are written otherwise: what older versions cached is then made again.
-_VERSION = "3"
+_VERSION = "4"
 _LARGEST = 2**31  # bytes, of a Protocol Buffers message
 
 
