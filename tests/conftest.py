@@ -135,14 +135,6 @@ def data_dir() -> Path:
 
 
 @pytest.fixture
-def without_xla(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user's files train without XLA, which takes longer than a few steps of a toy."""
-    from use_st5.training.trainer import Trainer
-
-    monkeypatch.setattr(Trainer, "_jit_compile", lambda self: False)
-
-
-@pytest.fixture
 def fresh_python(tmp_path: Path) -> Callable[..., str]:
     """Runs Python in a fresh process, in an empty folder: `fresh_python("-c", code) -> stdout`.
 

@@ -91,12 +91,10 @@ _RUN = """
 import runpy, sys, tomllib, warnings
 from pathlib import Path
 from _pytest.config import parse_warning_filter
-from use_st5.training.trainer import Trainer
 
 settings = tomllib.loads(Path(sys.argv[1]).read_text("utf-8"))["tool"]["pytest"]["ini_options"]
 for each in settings["filterwarnings"]:  # Warnings are errors here, too.
     warnings.filterwarnings(*parse_warning_filter(each, escape=False))
-Trainer._jit_compile = lambda self: False  # XLA takes longer than a few steps.
 try:
     runpy.run_path("page.py", run_name="__main__")
 except ModuleNotFoundError as error:
@@ -130,7 +128,7 @@ def test_large_python_blocks_run(
     [page for page in PAGES if blocks(page, "python") and name_of(page) not in LARGE],
     ids=name_of,
 )
-def test_python_blocks_run(page: Path, user_folder: Path, without_xla: None) -> None:
+def test_python_blocks_run(page: Path, user_folder: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
     for number, block in enumerate(blocks(page, "python"), start=1):
         try:

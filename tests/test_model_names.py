@@ -91,7 +91,7 @@ def test_an_exported_model_comes_from_the_hub_as_it_is(hub: FakeHub, tmp_path: P
     assert not entries()
 
 
-def test_training_starts_from_a_name(hub: FakeHub, tmp_path: Path, without_xla: None) -> None:
+def test_training_starts_from_a_name(hub: FakeHub, tmp_path: Path) -> None:
     rows = [{"anchor": f"a {word}", "positive": word} for word in WORDS]
     table = tmp_path / "rows.jsonl"
     table.write_text("\n".join(map(json.dumps, rows * 5)))

@@ -31,7 +31,6 @@ from use_st5.training.classifier import Classifier
 from use_st5.training.training_loop import TrainingLoop
 
 SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]
-pytestmark = pytest.mark.usefixtures("without_xla")
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 from tests.golden import trainings
 from tests.golden.write import read
 
-pytestmark = pytest.mark.usefixtures("without_xla")
 STORED = read("trainings")
 # What processors differ by; a batch in another order, or another setting, is a hundred times that.
 RELATIVE, ABSOLUTE = 1e-3, 1e-4

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import use_st5
 from tests.golden.toys import WORDS, use_encoder, write_bert
@@ -72,16 +69,6 @@ TRAININGS: dict[str, tuple[Sequence[str], dict[str, Any]]] = {
 }
 # Those of a BERT take a minute.
 SLOW = ("definitions", "unscored_pairs")
-
-
-@contextlib.contextmanager
-def without_xla() -> Iterator[None]:
-    """What the fixture of this name does, for `write`."""
-    from tests.conftest import without_xla as fixture
-
-    with pytest.MonkeyPatch.context() as patch:
-        fixture.__wrapped__(patch)
-        yield
 
 
 def write_files(folder: Path) -> None:

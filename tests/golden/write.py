@@ -35,7 +35,7 @@ def _vectors() -> dict[str, Any]:
 
 
 def _trainings() -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder, trainings.without_xla():
+    with tempfile.TemporaryDirectory() as folder:
         trainings.write_files(Path(folder))
         return {name: trainings.trained(name, Path(folder)) for name in trainings.TRAININGS}
 

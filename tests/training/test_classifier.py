@@ -15,8 +15,6 @@ import pytest
 from tests.toy_encoders import Toy
 from tests.training.topics import ABOUT, LABELS
 
-pytestmark = pytest.mark.usefixtures("without_xla")
-
 FEW: dict[str, Any] = {"steps": 2, "batch_size": 8, "evaluations": 1}
 # What the documents say, in a process that has trained nothing.
 LOADED = """

@@ -16,7 +16,6 @@ from tests.toy_encoders import Toy
 from tests.training.topics import ABOUT, LABELS
 from use_st5.training.linear_probe import fit_layers
 
-pytestmark = pytest.mark.usefixtures("without_xla")
 WIDTH, CLASSES = 8, 3
 
 

@@ -15,8 +15,6 @@ from use_st5.training.arguments import make_arguments
 from use_st5.training.pair_cycles import settings_of_cycles
 from use_st5.training.trans_encoder import TransEncoder
 
-pytestmark = pytest.mark.usefixtures("without_xla")
-
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:

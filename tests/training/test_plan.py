@@ -8,8 +8,6 @@ import pytest
 
 from tests.toy_encoders import Toy
 
-pytestmark = pytest.mark.usefixtures("without_xla")
-
 
 def test_validation_and_test_are_told_apart(toy_use_dan: Toy, tmp_path: Path) -> None:
     """Rows that are set aside, files for one of them, and too few rows for a test."""

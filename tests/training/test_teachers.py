@@ -14,8 +14,6 @@ from tests.training.test_train import FEW, SENTENCES, write
 from use_st5._vectors import cosine
 from use_st5.training.teachers import VectorFile
 
-pytestmark = pytest.mark.usefixtures("without_xla")
-
 
 def write_vectors(path: Path, rows: list[tuple[str, Any]]) -> Path:
     lines = [json.dumps({"text": text, "embedding": vector}) + "\n" for text, vector in rows]

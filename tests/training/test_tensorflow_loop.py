@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tests.training import toy
 from use_st5.training.array_data import ArrayData
+from use_st5.training.optimizers import Adam
 from use_st5.training.run_checks import check_same
 from use_st5.training.task import Task
 from use_st5.training.tensorflow_loop import TensorFlowLoop
@@ -52,6 +53,19 @@ def test_every_task_is_drawn_and_learns() -> None:
         assert len(losses) == history.task_steps[name] > 8
         assert np.mean(losses[-3:]) < np.mean(losses[:3])
         assert trainer._train_steps[name]._steps.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"jit_compile": True}, {"gradient_cache": 2}])
+def test_sparse_gradients_of_a_table_teach_what_dense_ones_teach(options: dict[str, Any]) -> None:
+    """Rows of the table are repeated within a batch; the norm that clips is that of their sums."""
+    runs = []
+    for kind in (keras.optimizers.Adam, Adam):
+        given = {"optimizer": kind(1e-2, global_clipnorm=0.05), **options}
+        runs.append(trainer_of("nli", **given))
+        runs[-1].run(8)
+    sparse = [step._takes_sparse for step in runs[1]._train_steps.values()]
+    assert sparse == [not options.get("jit_compile")]
+    assert_same(*[weights_of(run) for run in runs], atol=1e-5)
 
 
 @pytest.mark.parametrize("options", [{"jit_compile": True}, {"gradient_cache": 2}])

@@ -1,7 +1,4 @@
-"""From the files of a user to an exported encoder, on a toy.
-
-The run that is killed is compiled by XLA, as those of users are; the others here are not.
-"""
+"""From the files of a user to an exported encoder, on a toy."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ from tests.tiny_bert import write_tiny_bert
 from tests.toy_encoders import WORDS, Toy, ToyT5
 
 SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]
-pytestmark = pytest.mark.usefixtures("without_xla")
 FEW: dict[str, Any] = {"batch_size": 8, "steps": 4, "evaluations": 2}
 
 

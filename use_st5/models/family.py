@@ -56,8 +56,6 @@ class Family(abc.ABC):
         lora_targets: Groups of linear layers that adapters may be asked for, by name.
         learning_rates: The peak learning rate by the name of the task; "" is any other task. Used
             if the training arguments give none.
-        compile_on_cpu: Whether XLA makes a training step faster on a CPU. It takes minutes to
-            compile a deep model for each width of batches.
         compiles: Whether XLA can compile a training step.
         rebuilt: Whether an exported model is built anew from its `config`; False: it is loaded as
             the SavedModel that it is.
@@ -76,7 +74,6 @@ class Family(abc.ABC):
     reads: ClassVar[tuple[str, ...]] = ()
     lora_targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     learning_rates: ClassVar[Mapping[str, float]] = {"": 3e-5}
-    compile_on_cpu: ClassVar[bool] = False
     compiles: ClassVar[bool] = True
     rebuilt: ClassVar[bool] = True
     train_only_when_fresh: ClassVar[Literal["embedding"] | None] = None

@@ -64,8 +64,7 @@ class TrainingArguments:
         steps_per_execution: Steps in one call from the host; None: 10, or 1 where the steps are
             fewer than 100.
         task_order: Whether the task of each call is "drawn", or tasks take turns in a "cycle".
-        jit_compile: Whether XLA compiles the step under TensorFlow; None: on a GPU, and on a CPU
-            where the family says that it pays.
+        jit_compile: Whether XLA compiles the step under TensorFlow; None: on a GPU.
         seed: Of the order of tasks and examples.
     """
 

@@ -13,8 +13,20 @@ import keras
 _WITHOUT_DECAY = r"(^|/)(bias|gamma|beta|scale)(/replica_\d+)?(:\d+)?$"
 
 
-class _OneOperation:
-    """Adam's update of a variable as one operation of TensorFlow, where Keras has 40."""
+class OneOperation:
+    """Adam's update of a variable as one operation of TensorFlow, where Keras has 40.
+
+    Gradients are clipped by TensorFlow, too, which takes sparse ones.
+    """
+
+    def _clip_gradients(self: Any, grads: list[Any]) -> list[Any]:
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+
+            if self.global_clipnorm:
+                return tf.clip_by_global_norm(grads, self.global_clipnorm)[0]
+            grads = [tf.convert_to_tensor(each) for each in grads]
+        return super()._clip_gradients(grads)  # type: ignore[misc]
 
     def update_step(self: Any, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates a variable and its two moments."""
@@ -40,12 +52,12 @@ class _OneOperation:
 
 
 @keras.saving.register_keras_serializable("use_st5")
-class Adam(_OneOperation, keras.optimizers.Adam):
-    """Keras's `Adam` with the same arguments, state and results: training starts 2 s earlier."""
+class Adam(OneOperation, keras.optimizers.Adam):
+    """Keras's `Adam`: the same arguments, state and results."""
 
 
 @keras.saving.register_keras_serializable("use_st5")
-class AdamW(_OneOperation, keras.optimizers.AdamW):
+class AdamW(OneOperation, keras.optimizers.AdamW):
     """Keras's `AdamW`, likewise."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import keras
 import tensorflow as tf
 
+from use_st5.training.optimizers import OneOperation
 from use_st5.training.piecewise_encoder import PiecewiseEncoder
 from use_st5.training.strategies import ReplicaGather
 from use_st5.training.task import Task, micro_batches
@@ -58,6 +59,12 @@ class TrainStep:
         )
         self._gather = ReplicaGather()
         self._pieces = PiecewiseEncoder(encoder, gradient_cache) if gradient_cache > 1 else None
+        # A dense gradient of a large table is written and read three times more. XLA and replicas
+        # need one, and so do Keras's optimizers.
+        alone = strategy.num_replicas_in_sync == gradient_accumulation_steps == 1
+        self._takes_sparse = (
+            alone and not (jit_compile or static_shapes) and isinstance(optimizer, OneOperation)
+        )
         # Without XLA an inner function would keep the replicas' threads from meeting in it.
         self._replica_step = (
             tf.function(self._step, jit_compile=True) if jit_compile else self._step
@@ -105,9 +112,8 @@ class TrainStep:
             if self._pieces is None
             else self._cached_gradients(batch, self._pieces)
         )
-        # Dense: a sparse gradient names a row once per occurrence, and the norm or the square of
-        # such a list is not that of the gradient.
-        gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
+        summed = _rows_once if self._takes_sparse else tf.convert_to_tensor
+        gradients = [None if g is None else summed(g) for g in gradients]
         return tf.stack([loss, *(metrics[name] for name in self.names[1:])]), gradients
 
     def _direct_gradients(self, batch: Batch) -> Found:
@@ -149,6 +155,18 @@ class TrainStep:
             sums = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
             gradients = [gradient / replicas for gradient in _clip(self.optimizer, sums)]
         self.optimizer.apply(gradients, variables)
+
+
+def _rows_once(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor | tf.IndexedSlices:
+    """A sparse gradient, which names a row once per occurrence, with the sums of the rows.
+
+    The norm or the square of a list with repeated rows is not that of the gradient.
+    """
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows, places = tf.unique(gradient.indices)
+    sums = tf.math.unsorted_segment_sum(gradient.values, places, tf.size(rows))
+    return tf.IndexedSlices(sums, rows, gradient.dense_shape)
 
 
 def _add(a: tf.Tensor | None, b: tf.Tensor | None) -> tf.Tensor | None:

@@ -231,7 +231,8 @@ class Trainer:
         strategy = self._strategy
         if strategy and (strategy.num_replicas_in_sync > 1 or compiles_everything(strategy)):
             return "auto"
-        return family.compile_on_cpu or bool(tf.config.list_physical_devices("GPU"))
+        # On a CPU a Transformer takes minutes to compile, and the step of a USE-DAN is slower.
+        return bool(tf.config.list_physical_devices("GPU"))
 
 
 def strategy_scope(strategy: Any) -> contextlib.AbstractContextManager:

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,6 +14,7 @@ import tensorflow as tf
 from experiments.bundled_models import use_dan_en
 from tests.experiments.bundled_models.jax_run import SMALL
 from tests.experiments.bundled_models.small_trainings import run_with_teacher
+from use_st5.training.optimizers import Adam
 
 
 def test_trains_exports_and_scores_in_parts_and_at_once(corpora: Path, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_settings_of_the_shipped_model() -> None:
     }
     assert (experiment.args.steps, experiment.args.evaluation_steps) == (20_000, 5_000)
     optimizer = experiment.args.make_optimizer(20_000)
-    assert type(optimizer) is keras.optimizers.Adam
+    assert type(optimizer) is Adam
     rates = [float(optimizer._learning_rate(step)) for step in (0, 500, 1_000, 10_500, 20_000)]
     np.testing.assert_allclose(rates, [0, 2.5e-3, 5e-3, 2.5e-3, 0], atol=1e-8)
 

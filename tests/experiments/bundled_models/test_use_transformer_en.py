@@ -6,7 +6,6 @@ import dataclasses
 import json
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -16,6 +15,7 @@ from experiments.bundled_models.teacher import HINT_DIM, TEACHER_DIM
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from tests.experiments.bundled_models.small_trainings import TEXT, run_with_teacher, small_training
 from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS
+from use_st5.training.optimizers import Adam
 
 VOCABULARY = VocabularySettings(60, 0, 5, pieces="pieces.txt")
 SMALL = small_training(
@@ -86,7 +86,7 @@ def test_the_settings_of_the_shipped_model() -> None:
     args = experiment.args
     assert (args.steps, args.evaluation_steps, args.jit_compile) == (14_000, 5_000, False)
     optimizer = args.make_optimizer(14_000)
-    assert type(optimizer) is keras.optimizers.Adam
+    assert type(optimizer) is Adam
     assert float(optimizer._learning_rate(1_000)) == pytest.approx(2e-3)
     for task in experiment.tasks[3:5]:
         settings = task.loss().get_config()

@@ -21,6 +21,7 @@ from experiments.sbert_defsent.train import DEFSENT_K, VARIANTS, Stage, Training
 from tests.corpora_folder import write_paper_corpora
 from tests.tiny_bert import VOCABULARY, write_tiny_bert
 from use_st5._model_manifest import ModelManifest
+from use_st5.training.optimizers import Adam
 from use_st5.training.tensorflow_loop import TensorFlowLoop
 from use_st5.training.training_loop import Metrics
 
@@ -250,7 +251,7 @@ def test_the_papers_settings(model: str) -> None:
         assert task.batch_size == 16
         assert max(task.data.buckets) == 128
         optimizer = stage.args.make_optimizer(1_000)
-        assert type(optimizer) is keras.optimizers.Adam
+        assert type(optimizer) is Adam
         assert not optimizer.weight_decay
         assert optimizer.global_clipnorm is None
         assert (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.9, 0.999, 1e-8)

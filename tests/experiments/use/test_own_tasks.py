@@ -17,6 +17,7 @@ from experiments.use import own_tasks as use_dan_own_tasks
 from experiments.use.own_tasks import OwnTasks
 from tests.evaluation.toys import BagOfWords
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+from use_st5.training.optimizers import Adam
 
 
 def _small() -> OwnTasks:
@@ -88,7 +89,7 @@ def test_unfrozen_layers_have_a_learning_rate_of_their_own() -> None:
     for optimizer, peak in zip(optimizers, (1e-3, 1e-4), strict=True):
         rates = [float(optimizer._learning_rate(step)) for step in (0, 100, 550, 1_000)]
         np.testing.assert_allclose(rates, [0, peak, peak / 2, 0], rtol=1e-5, atol=1e-9)
-        assert type(optimizer) is keras.optimizers.Adam
+        assert type(optimizer) is Adam
         assert (optimizer.epsilon, optimizer.global_clipnorm) == (1e-8, 1.0)
 
 

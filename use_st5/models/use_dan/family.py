@@ -29,8 +29,6 @@ class USEDANFamily(Family):
         **{"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
         **{"labels": 1e-3, "inference": 1e-3},
     }
-    # Most of a step is the update of the table; XLA halves it.
-    compile_on_cpu = True
     # A few thousand pairs undo what fresh dense layers keep apart before they teach anything
     # better (docs/own_data_results.md).
     train_only_when_fresh = "embedding"
