@@ -111,7 +111,7 @@ class Wishes:
             ValueError: A value asks for what the encoder does not do; the message says what to
                 write instead.
         """
-        if not keywords and default is None:  # As for most texts, and some need less than 0.1 ms.
+        if not keywords and default is None:  # The usual call, which may take 0.1 ms in all.
             return cls("", normalize=False, show_progress=None)
         for keyword, value in keywords.items():
             if keyword not in SentenceTransformersKeywords.__annotations__:

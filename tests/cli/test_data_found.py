@@ -122,12 +122,12 @@ def test_a_damaged_file_is_told_of_in_its_own_row(
     every_set: dict[str, list[Path]], use: Callable
 ) -> None:
     before = states(use)
-    (damaged,) = every_set["STS-B train"]
+    (damaged,) = every_set["STS-B dev"]
     damaged.write_text("a,b,c\n", encoding="utf-8")
     after = states(use)
-    assert {name for name in before if before[name] != after[name]} == {"STS-B train"}
-    assert f"{damaged.name}, cannot be read: " in after["STS-B train"]
-    assert "sts-train.csv:1: expected at least 7 tab-separated fields" in after["STS-B train"]
+    assert {name for name in before if before[name] != after[name]} == {"STS-B dev"}
+    assert f"{damaged.name}, cannot be read: " in after["STS-B dev"]
+    assert "sts-dev.csv:1: expected at least 7 tab-separated fields" in after["STS-B dev"]
 
 
 @pytest.mark.parametrize("kept", [0.9, 0.5, 0.1])

@@ -22,7 +22,7 @@ _DOMAIN = "com.microsoft"
 # The code of 0 in inputs of both signs, and in those of which none is far below 0, as behind GELU.
 _MIDDLE, _LOW = 128, 16
 _LOWEST = 1 / 8  # of the largest input
-_SMALLEST = 1e-5  # of the largest numbers that are taken to be seen of an input
+_SMALLEST = 1e-5  # An input that was 0 in all texts counts as this large.
 # What all products share.
 _SHARED: Arrays = {"int8_one": np.array(1.0, np.float32), "int8_columns": np.array([1])}
 
@@ -116,7 +116,7 @@ def _rounded_product(
     apart, rest = np.sort(order[:outliers]), np.sort(order[outliers:])
     low = -seen.least <= _LOWEST * seen.largest[rest].max()
     zero = _LOW if low else _MIDDLE
-    # With one scale for a row, large inputs cost the small ones their digits.
+    # A row has one scale: inputs of like size lose less by it.
     even = np.ones(len(rest)) if low else np.sqrt(np.maximum(seen.largest[rest], _SMALLEST))
     codes = np.zeros(matrix.shape, np.int8)
     products = seen.products[np.ix_(rest, rest)] / np.outer(even, even)
