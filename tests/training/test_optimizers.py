@@ -34,7 +34,8 @@ def test_the_rise_is_at_most_a_tenth_of_a_short_run() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"amsgrad": True}, {"global_clipnorm": 0.1}, {"clipnorm": 0.1}]
+    "options",
+    [{}, {"amsgrad": True}, {"global_clipnorm": 0.1}, {"clipnorm": 0.1}, {"clipvalue": 0.1}],
 )
 @pytest.mark.parametrize("kind", [Adam, AdamW])
 def test_updates_are_those_of_keras(kind: type, options: dict[str, object]) -> None:

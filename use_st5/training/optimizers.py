@@ -13,6 +13,22 @@ import keras
 _WITHOUT_DECAY = r"(^|/)(bias|gamma|beta|scale)(/replica_\d+)?(:\d+)?$"
 
 
+def clipped(optimizer: keras.optimizers.Optimizer, gradients: list[Any]) -> list[Any]:
+    """Tensors of TensorFlow, clipped as an optimizer's settings say (Keras allows one of three).
+
+    Rows of sparse gradients are not repeated where `global_clipnorm` is set.
+    """
+    import tensorflow as tf
+
+    if norm := optimizer.global_clipnorm:
+        return tf.clip_by_global_norm(gradients, norm)[0]
+    if norm := optimizer.clipnorm:
+        return [tf.clip_by_norm(tf.convert_to_tensor(each), norm) for each in gradients]
+    if most := optimizer.clipvalue:
+        return [tf.clip_by_value(tf.convert_to_tensor(each), -most, most) for each in gradients]
+    return gradients
+
+
 class OneOperation:
     """Adam's update of a variable as one operation of TensorFlow, where Keras has 40.
 
@@ -21,20 +37,20 @@ class OneOperation:
 
     def _clip_gradients(self: Any, grads: list[Any]) -> list[Any]:
         if keras.backend.backend() == "tensorflow":
-            import tensorflow as tf
-
-            if self.global_clipnorm:
-                return tf.clip_by_global_norm(grads, self.global_clipnorm)[0]
-            grads = [tf.convert_to_tensor(each) for each in grads]
+            return clipped(self, grads)
         return super()._clip_gradients(grads)  # type: ignore[misc]
 
     def update_step(self: Any, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates a variable and its two moments."""
-        if keras.backend.backend() != "tensorflow" or self.amsgrad:
+        if keras.backend.backend() != "tensorflow":
             super().update_step(gradient, variable, learning_rate)  # type: ignore[misc]
             return
         import tensorflow as tf
 
+        gradient = tf.convert_to_tensor(gradient)
+        if self.amsgrad:
+            super().update_step(gradient, variable, learning_rate)  # type: ignore[misc]
+            return
         place, dtype = self._get_variable_index(variable), variable.dtype
         step = tf.cast(self.iterations + 1, dtype)
         tf.raw_ops.ResourceApplyAdam(
@@ -47,7 +63,7 @@ class OneOperation:
             beta1=self.beta_1,
             beta2=self.beta_2,
             epsilon=self.epsilon,
-            grad=tf.cast(tf.convert_to_tensor(gradient), dtype),
+            grad=tf.cast(gradient, dtype),
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import keras
 import tensorflow as tf
 
-from use_st5.training.optimizers import OneOperation
+from use_st5.training.optimizers import OneOperation, clipped
 from use_st5.training.piecewise_encoder import PiecewiseEncoder
 from use_st5.training.strategies import ReplicaGather
 from use_st5.training.task import Task, micro_batches
@@ -153,7 +153,7 @@ class TrainStep:
             # Clip the sum; each replica's share of it is then too small to be clipped again.
             context = tf.distribute.get_replica_context()
             sums = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
-            gradients = [gradient / replicas for gradient in _clip(self.optimizer, sums)]
+            gradients = [gradient / replicas for gradient in clipped(self.optimizer, sums)]
         self.optimizer.apply(gradients, variables)
 
 
@@ -176,12 +176,3 @@ def _add(a: tf.Tensor | None, b: tf.Tensor | None) -> tf.Tensor | None:
 
 def _clips(optimizer: keras.optimizers.Optimizer) -> bool:
     return any((optimizer.clipnorm, optimizer.global_clipnorm, optimizer.clipvalue))
-
-
-def _clip(optimizer: keras.optimizers.Optimizer, gradients: list[tf.Tensor]) -> list[tf.Tensor]:
-    """Clips as the optimizer's settings say (Keras allows one of the three)."""
-    if optimizer.global_clipnorm:
-        return tf.clip_by_global_norm(gradients, optimizer.global_clipnorm)[0]
-    if optimizer.clipnorm:
-        return [tf.clip_by_norm(gradient, optimizer.clipnorm) for gradient in gradients]
-    return [tf.clip_by_value(g, -optimizer.clipvalue, optimizer.clipvalue) for g in gradients]

@@ -15,7 +15,7 @@ from experiments.sbert_defsent.sts_tasks import (
     dice_coefficient,
     fifths,
 )
-from tests.evaluation.test_sts import COUNTS
+from tests.evaluation.test_sts import COUNTS, letters
 from tests.evaluation.toys import BagOfWords
 from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.sts import STSPair
@@ -123,10 +123,6 @@ def test_too_few_pairs() -> None:
 
 
 # Cosines 1, 1/2 and 0, with the gold scores in this order and in the reverse.
-def letters(sentences: list[str]) -> np.ndarray:
-    return np.array([[letter in sentence for letter in "abcd"] for sentence in sentences], float)
-
-
 def write_tasks(folder: Path, subset: str, gold: tuple[float, ...]) -> None:
     """Pairs of falling cosine: 1, 1/2, 0."""
     folder.mkdir(parents=True, exist_ok=True)
