@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Self
 
 import keras
 import numpy as np
@@ -71,6 +71,11 @@ class Int8Weights:
             tf.Variable(scales[:, 0] if axis else scales, name=f"{name}_scales"),
         )
 
+    @property
+    def shape(self) -> tf.TensorShape:
+        """Rows and columns."""
+        return self._codes.shape
+
     def lookup(self, ids: tf.Tensor) -> tf.Tensor:
         """Gathers and scales rows of a table: int32 `[...]` → float32 `[..., dim]`."""
         codes = tf.cast(tf.gather(self._codes, ids), tf.float32)
@@ -110,11 +115,10 @@ def computing_with(
             variable.assign(changed)
 
 
-def float_weights(variables: Sequence[tf.Variable]) -> list[Any]:
-    """The variables of a SavedModel, codes and the scales behind them multiplied out."""
-    weights: list[Any] = []
+def stored_weights(variables: Sequence[tf.Variable]) -> list[tf.Variable | Int8Weights]:
+    """The weights of a SavedModel, codes and the scales behind them as one."""
     remaining = iter(variables)
-    for variable in remaining:
-        coded = variable.dtype == tf.int8
-        weights.append(Int8Weights(variable, next(remaining)).whole() if coded else variable)
-    return weights
+    return [
+        Int8Weights(variable, next(remaining)) if variable.dtype == tf.int8 else variable
+        for variable in remaining
+    ]

@@ -16,13 +16,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from use_st5._model_manifest import ModelManifest
 from use_st5._model_writer import count_weights, write_folder
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph
-from use_st5.export.int8_weights import float_weights
+from use_st5.export.int8_weights import Int8Weights, stored_weights
 
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 # The prompts that get a signature of their own.
@@ -176,7 +175,7 @@ def restore_weights(model: keras.Model, loaded: Any) -> None:
     Raises:
         ValueError: Their variables differ.
     """
-    weights, targets = float_weights(loaded.variables), list(model.variables)
+    weights, targets = stored_weights(loaded.variables), list(model.variables)
     found, expected = ([tuple(each.shape) for each in some] for some in (weights, targets))
     if found != expected:
         raise ValueError(
@@ -184,4 +183,7 @@ def restore_weights(model: keras.Model, loaded: Any) -> None:
             f"{found}: use_st5.json and the SavedModel do not belong together. Export it again."
         )
     for target, weight in zip(targets, weights, strict=True):
-        target.assign(np.asarray(weight))
+        # As a tensor, since an array would be copied twice; and in a graph, which needs no memory
+        # for the codes as floats.
+        whole = tf.function(weight.whole) if isinstance(weight, Int8Weights) else weight.value
+        target.assign(whole())
