@@ -24,10 +24,13 @@ help: ## List the commands
 demo: $(VENV)/.demo ## Install into .venv, compare sentences with the bundled model, draw heatmap.png
 	$(BIN)/use-st5 similarity --file examples/sentences.txt --heatmap heatmap.png
 
-# A process for each core, and no more than two: each takes up to 3 GB (with --end-to-end and all extras
+# A process for each core, and no more than two: each takes up to 2.5 GB (with --end-to-end and all extras
 # 4 GB), and imports TensorFlow for itself. PYTEST_ARGS='--maxprocesses 8' allows more, PYTEST_ARGS='-n 0'
 # runs all in one. Files stay whole, since tests of a file share what they export; tests/conftest.py says
 # which come first.
+# glibc's arenas, one for each thread, would keep half a gigabyte that nothing uses.
+test fuzz: export MALLOC_ARENA_MAX ?= 2
+
 PROCESSES := -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test

@@ -53,10 +53,10 @@ _LONG = tuple(f"tests/{room}/" for room in ("experiments", "export", "models", "
 # Where the processes of pytest-xdist say what memory they took, and where the first one keeps it.
 _PEAK = "use_st5_peak_memory"
 _PEAKS = pytest.StashKey[list[float]]()
-# Bytes that the process may grow before what it has freed is given back: by the end of a file of
-# tests, and within one, and what it had then.
-_GROWTH, _GROWTH_WITHIN = 200_000_000, 600_000_000
-_clean_memory = [0]
+# Bytes that the process may grow before what it has freed is given back, and what it had when that
+# was last done after a file of tests and after a test.
+_GROWTH = 200_000_000
+_clean_memory = {"file": 0, "test": 0}
 _END_TO_END = "goes from end to end: --end-to-end runs it"
 _MISSING_MODULE = re.compile(r"could not import '([\w.]+)'|the extra `([\w-]+)` is not installed")
 
@@ -68,46 +68,48 @@ def _memory_of_a_file_given_back() -> Iterator[None]:
     Looking through all objects takes a second or two, so it waits until there is something to gain.
     """
     yield
-    _forget_custom_gradients()
-    resident = _resident_memory()
-    if not resident or resident >= _clean_memory[0] + _GROWTH:
-        _give_memory_back()
+    _forget()
+    if _has_grown("file"):
+        # What lives longer than this is looked through here alone, not by every look for garbage.
+        gc.unfreeze()
+        _give_memory_back("file", "test")
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def _memory_of_a_test_given_back() -> Iterator[None]:
     """The same within a file whose tests leave much."""
     yield
-    if _resident_memory() >= _clean_memory[0] + _GROWTH_WITHIN:
-        _forget_custom_gradients()
-        _give_memory_back()
+    if _has_grown("test"):
+        _forget()
+        _give_memory_back("test")
 
 
-@pytest.fixture
-def memory_given_back() -> Iterator[None]:
-    """For tests that take a gigabyte each: the next one of their file begins without it."""
-    yield
-    _forget_custom_gradients()
-    _give_memory_back()
+def _has_grown(since: str) -> bool:
+    resident = _resident_memory()
+    return not resident or resident >= _clean_memory[since] + _GROWTH
 
 
-def _give_memory_back() -> None:
-    # What lives longer than this is looked through here alone, not by every look for garbage.
-    gc.unfreeze()
+def _give_memory_back(*after: str) -> None:
     gc.collect()
-    gc.freeze()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
-    _clean_memory[0] = _resident_memory()
+    _clean_memory.update(dict.fromkeys(after, _resident_memory()))
 
 
-def _forget_custom_gradients() -> None:
-    """TensorFlow keeps these for good, and with each its graph: every step that ever trained."""
+def _forget() -> None:
+    """Forgets what TensorFlow and use_st5 keep for later, though no test needs it again."""
     if (framework := sys.modules.get("tensorflow.python.framework.ops")) is not None:
+        # With each of them its graph is kept: every step that ever trained.
         gradients = framework.gradient_registry._registry
         for name in [each for each in gradients if each.startswith("CustomGradient-")]:
             del gradients[name]
+    if (context := sys.modules.get("tensorflow.python.eager.context")) is not None:
+        # It has one for the name of each variable that ever was: 36 kB.
+        context.context().clear_kernel_cache()
+    if (encoder := sys.modules.get("use_st5.encoder")) is not None:
+        encoder._last.clear()
 
 
 def _resident_memory() -> int:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import (
     LEFT_OUT,
-    _forget_custom_gradients,
+    _forget,
     pytest_collection_modifyitems,
     pytest_terminal_summary,
 )
@@ -95,7 +95,7 @@ def test_a_graph_with_a_gradient_of_its_own_is_given_back() -> None:
     kept = graph()
     gc.collect()
     assert kept() is not None  # by TensorFlow, for good
-    _forget_custom_gradients()
+    _forget()
     gc.collect()
     assert kept() is None
 

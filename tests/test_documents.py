@@ -122,7 +122,6 @@ def test_large_python_blocks_run(
         pytest.fail(f"{page}: {found[0]}")
 
 
-@pytest.mark.usefixtures("memory_given_back")
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if blocks(page, "python") and name_of(page) not in LARGE],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import pytest
 from hypothesis import given
 
@@ -11,21 +9,22 @@ from tests.fuzz.strings import BATCHES, FEW, Check, batch, hold
 from tests.fuzz.tokenizer_checks import NEED_TEXT, STAGES
 
 
-@functools.cache
-def _check(stage: str) -> Check:
-    if stage in NEED_TEXT:
+@pytest.fixture(scope="module")
+def check(request: pytest.FixtureRequest) -> Check:
+    """Of one tokenizer for all its tests."""
+    if request.param in NEED_TEXT:
         pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
         pytest.importorskip("sentencepiece", reason="the extra `dev` is not installed")
-    return STAGES[stage]()
+    return STAGES[request.param]()
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_hundreds_of_strings(stage: str) -> None:
-    hold(_check(stage), batch(0, 500))
+@pytest.mark.parametrize("check", STAGES, indirect=True)
+def test_hundreds_of_strings(check: Check) -> None:
+    hold(check, batch(0, 500))
 
 
-@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "long_texts"])
+@pytest.mark.parametrize("check", [each for each in STAGES if each != "long_texts"], indirect=True)
 @FEW
 @given(texts=BATCHES)
-def test_strings_that_hypothesis_draws(stage: str, texts: list[bytes]) -> None:
-    _check(stage)(texts)
+def test_strings_that_hypothesis_draws(check: Check, texts: list[bytes]) -> None:
+    check(texts)

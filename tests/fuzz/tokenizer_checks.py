@@ -269,7 +269,6 @@ def _bundled(name: str) -> NGramVocabulary:
 
 def vocabulary_builder() -> Check:
     """All tokens are counted, order does not matter, and what is built is read back."""
-    folder = tempfile.TemporaryDirectory(prefix="use_st5_fuzz_")
 
     def check(texts: list[bytes]) -> None:
         builders = VocabularyBuilder(), VocabularyBuilder()
@@ -279,9 +278,10 @@ def vocabulary_builder() -> Check:
         assert builders[0].unigrams.counts.total() == int(tf.size(tokens))
         built = [each.build(num_unigrams=10**6, num_bigrams=10**6) for each in builders]
         assert built[0] == built[1]
-        path = Path(folder.name, "vocabulary.txt")
-        built[0].save(path)
-        assert NGramVocabulary.load(path) == built[0]
+        with tempfile.TemporaryDirectory(prefix="use_st5_fuzz_") as folder:
+            path = Path(folder, "vocabulary.txt")
+            built[0].save(path)
+            assert NGramVocabulary.load(path) == built[0]
 
     return check
 
