@@ -43,6 +43,7 @@ from experiments.bundled_models.training import (
     TEACHER_LOSS,
     BundledTraining,
     Stage,
+    in_small_batches,
     model_scores,
     scored_task,
 )
@@ -181,8 +182,6 @@ EXPERIMENT = St5MiniEn(
     expected={"stsb_dev_pearson": 0.8400, "stsb_dev_spearman": 0.8389},
 )
 TWO_STAGES = St5MiniEn(stages=(QUESTIONS, INFERENCE))
-# With it a step takes two cores 2.4 seconds, other work beside.
-SMALL_BATCH = 128
 
 
 def _short(*stages: Stage, left_out: Sequence[CorpusTask] = ()) -> St5MiniEn:
@@ -190,11 +189,7 @@ def _short(*stages: Stage, left_out: Sequence[CorpusTask] = ()) -> St5MiniEn:
     small = [
         dataclasses.replace(
             stage,
-            tasks=[
-                dataclasses.replace(task, batch_size=SMALL_BATCH)
-                for task in stage.tasks
-                if task not in left_out
-            ],
+            tasks=in_small_batches(task for task in stage.tasks if task not in left_out),
         )
         for stage in stages
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
@@ -213,6 +213,11 @@ def model_scores(data: Path, model: Path) -> Scores:
     from experiments.bundled_models.training_splits import split_scores
 
     return split_scores(data, use_st5.load(model).encode)
+
+
+def in_small_batches(tasks: Iterable[CorpusTask]) -> list[CorpusTask]:
+    """The tasks with batches of 128, with which two cores take a second a step."""
+    return [dataclasses.replace(task, batch_size=min(task.batch_size, 128)) for task in tasks]
 
 
 def scored_task(ids: PreparedColumn, *, batch_size: int) -> CorpusTask:

@@ -95,13 +95,24 @@ def test_the_settings_of_the_shipped_model() -> None:
 
 
 def test_the_ablations_rows() -> None:
+    """The three tasks have none of the steps, those of the shipped model, and half."""
     rows = use_transformer_en.ABLATION.rows
-    three = ["skip_thought", "input_response", "inference"]
+    three, teachers = (
+        [task.name for task in tasks]
+        for tasks in (use_transformer_en.THREE_TASKS, use_transformer_en.TEACHERS)
+    )
     assert {name: [task.name for task in row.tasks] for name, row in rows.items()} == {
         "untrained": [],
         "three_tasks": three,
-        "teacher": ["teacher"],
-        "with_teacher": [*three, "teacher"],
-        "whole": [*three, "teacher", "related", "scored"],
+        "teachers": teachers,
+        "whole": [*three, *teachers],
+        "half": [*three, *teachers],
     }
-    assert use_transformer_en.ABLATION.steps == 120
+    shares = {
+        name: sum(task.weight for task in rows[name].tasks[:3])
+        / sum(task.weight for task in rows[name].tasks)
+        for name in ("whole", "half")
+    }
+    assert shares == pytest.approx({"whole": 0.06, "half": 0.5})
+    assert {task.batch_size for row in rows.values() for task in row.tasks} == {64, 128}
+    assert use_transformer_en.ABLATION.steps == 240
