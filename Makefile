@@ -15,6 +15,8 @@ TEST_EXTRAS ?= data,dev,evaluation,hub,hub-models,plots,text,transfer
 
 # Without bytecode, each `import tensorflow` takes half a minute.
 unexport PYTHONDONTWRITEBYTECODE
+# With an arena for each thread glibc keeps more of what the tests have freed.
+test fuzz: export MALLOC_ARENA_MAX ?= 2
 
 .PHONY: help
 help: ## List the commands
@@ -28,9 +30,6 @@ demo: $(VENV)/.demo ## Install into .venv, compare sentences with the bundled mo
 # 4 GB), and imports TensorFlow for itself. PYTEST_ARGS='--maxprocesses 8' allows more, PYTEST_ARGS='-n 0'
 # runs all in one. Files stay whole, since tests of a file share what they export; tests/conftest.py says
 # which come first.
-# glibc's arenas, one for each thread, would keep half a gigabyte that nothing uses.
-test fuzz: export MALLOC_ARENA_MAX ?= 2
-
 PROCESSES := -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test
