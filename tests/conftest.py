@@ -101,12 +101,12 @@ def _give_memory_back(*after: str) -> None:
 def _forget() -> None:
     """Forgets what TensorFlow and use_st5 keep for later, though no test needs it again."""
     if (framework := sys.modules.get("tensorflow.python.framework.ops")) is not None:
-        # With each of them its graph is kept: every step that ever trained.
+        # Each custom gradient keeps its graph: that of every step that ever trained.
         gradients = framework.gradient_registry._registry
         for name in [each for each in gradients if each.startswith("CustomGradient-")]:
             del gradients[name]
     if (context := sys.modules.get("tensorflow.python.eager.context")) is not None:
-        # It has one for the name of each variable that ever was: 36 kB.
+        # A kernel of 36 kB is kept for the name of each variable that ever was.
         context.context().clear_kernel_cache()
     if (encoder := sys.modules.get("use_st5.encoder")) is not None:
         encoder._last.clear()
