@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import gc
 import math
 import re
 from collections.abc import Callable
@@ -185,6 +187,39 @@ def test_a_stopped_run_continues_as_if_it_had_never_stopped(tmp_path: Path) -> N
     again = make(tmp_path).run(12)
     assert again.records == []
     assert again.step == 12
+
+
+class Broken(keras.callbacks.Callback):
+    """Fails after the first steps."""
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize("callbacks", [[], [Broken()]], ids=["to its end", "broken"])
+def test_a_run_leaves_no_pipeline_to_the_garbage_collector(callbacks: list) -> None:
+    """Which might end it in the pipeline's own thread: that would wait for itself for ever."""
+
+    def pipelines() -> int:
+        return sum(type(each).__name__ == "OwnedIterator" for each in gc.get_objects())
+
+    gc.collect()
+    before = pipelines()
+    gc.disable()
+    try:
+        with contextlib.suppress(RuntimeError):
+            trainer_of(callbacks=callbacks).run(4)
+        assert pipelines() == before
+    finally:
+        gc.enable()
+
+
+def test_a_run_goes_on_after_its_pipelines_ended() -> None:
+    whole, parts = trainer_of(), trainer_of()
+    whole.run(8)
+    for steps in (3, 8):
+        parts.run(steps)
+    assert_same(weights_of(whole), weights_of(parts))
 
 
 def test_other_settings_do_not_continue_a_run(tmp_path: Path) -> None:

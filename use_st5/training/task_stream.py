@@ -69,6 +69,15 @@ class TaskStream:
             self._iterators[name] = iter(distributed)
         return self._iterators[name]
 
+    def close(self) -> None:
+        """Ends the pipelines; what is read next begins them anew, at the step it names.
+
+        The thread of a pipeline runs Python for its rows (`array_dataset`). Were it Python's
+        garbage collector that ended the pipeline, it could do so in that very thread, which would
+        then wait for itself, and garbage would never be collected again in this process.
+        """
+        self._iterators.clear()
+
     def _of_host(
         self, name: str, start_step: int, context: tf.distribute.InputContext
     ) -> tf.data.Dataset:

@@ -133,6 +133,8 @@ class TensorFlowLoop(TrainingLoop):
                 f"Another worker was lost ({type(error).__name__}; TensorFlow names it above). "
                 "Start this worker again: the run continues from its last checkpoint."
             ) from error
+        finally:
+            self._stream.close()
 
     def _is_asked_to_stop(self) -> bool:
         # All workers stop after the same step, or those that go on would wait for the others.
