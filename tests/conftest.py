@@ -48,14 +48,18 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # Where pytest's cache keeps the tests that the last run left out, so that another environment can
 # run just these.
 LEFT_OUT = "use_st5/left_out"
-# Where the files are that take a minute or more.
-_LONG = tuple(f"tests/{room}/" for room in ("experiments", "export", "models", "training"))
+# What comes first: the files that take half a gigabyte for a moment, while the process is small;
+# then the folders of the files that take a minute or more.
+_FIRST = (
+    ("tests/golden/test_mistakes.py", "tests/test_documents.py", "tests/test_trainable_encoder.py"),
+    tuple(f"tests/{room}/" for room in ("experiments", "export", "models", "training")),
+)
 # Where the processes of pytest-xdist say what memory they took, and where the first one keeps it.
 _PEAK = "use_st5_peak_memory"
 _PEAKS = pytest.StashKey[list[float]]()
 # Bytes that the process may grow before what it has freed is given back, and what it had when that
 # was last done after a file of tests and after a test.
-_GROWTH = 200_000_000
+_GROWTH = 150_000_000
 _clean_memory = {"file": 0, "test": 0}
 _END_TO_END = "goes from end to end: --end-to-end runs it"
 _MISSING_MODULE = re.compile(r"could not import '([\w.]+)'|the extra `([\w-]+)` is not installed")
@@ -79,6 +83,7 @@ def _memory_of_a_file_given_back() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _memory_of_a_test_given_back() -> Iterator[None]:
     """The same within a file whose tests leave much."""
+    _build_graphs_without_stacks()
     yield
     if _has_grown("test"):
         _forget()
@@ -96,6 +101,15 @@ def _give_memory_back(*after: str) -> None:
     if trim is not None:
         trim(0)
     _clean_memory.update(dict.fromkeys(after, _resident_memory()))
+
+
+def _build_graphs_without_stacks() -> None:
+    """TensorFlow notes no Python stack for an operation of a graph.
+
+    XLA keeps the stacks of all that it compiles: a hundred megabytes for the tests of one loop.
+    """
+    if (session := sys.modules.get("tensorflow.python.client.pywrap_tf_session")) is not None:
+        session.TF_SetOpStackTrace = lambda *_: None
 
 
 def _forget() -> None:
@@ -217,7 +231,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the tests from end to end out, and has the longest files begin.
+    """Leaves the tests from end to end out, and has the largest and the longest files begin.
 
     Where several processes share the files, none is then waited for alone.
     """
@@ -227,7 +241,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if "end_to_end" in item.keywords:
                 item.add_marker(pytest.mark.skip(reason=_END_TO_END))
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
+        items.sort(key=lambda item: [not item.nodeid.startswith(names) for names in _FIRST])
 
 
 def pytest_collection_finish() -> None:

@@ -15,7 +15,9 @@ from types import SimpleNamespace
 import pytest
 
 from tests.conftest import (
+    _FIRST,
     LEFT_OUT,
+    _build_graphs_without_stacks,
     _forget,
     pytest_collection_modifyitems,
     pytest_terminal_summary,
@@ -60,9 +62,9 @@ def test_a_run_without_a_cache_has_a_summary() -> None:
 
 
 def collected(*arguments: str, option: bool = False, **given: object) -> list[Item]:
-    """Three tests, the second from end to end, as a run with these arguments has them."""
-    names = ["tests/cli/test_a.py::test", "tests/training/test_b.py::test", "tests/test_c.py::test"]
-    items = [Item(name) for name in names]
+    """Four tests, the second from end to end, as a run with these arguments has them."""
+    files = ["cli/test_a.py", "training/test_b.py", "test_c.py", "test_documents.py"]
+    items = [Item(f"tests/{file}::test") for file in files]
     items[1].keywords = {"end_to_end"}
     options = {"end_to_end": option}
     config = SimpleNamespace(args=arguments, getoption=options.__getitem__, **given)
@@ -70,9 +72,12 @@ def collected(*arguments: str, option: bool = False, **given: object) -> list[It
     return items
 
 
-def test_one_of_several_processes_begins_with_the_long_files() -> None:
-    assert [item.nodeid[-10] for item in collected()] == ["a", "b", "c"]
-    assert [item.nodeid[-10] for item in collected(workerinput={})] == ["b", "a", "c"]
+def test_one_of_several_processes_begins_with_the_large_and_the_long_files(
+    repository: Path,
+) -> None:
+    assert [item.nodeid[-10] for item in collected()] == ["a", "b", "c", "s"]
+    assert [item.nodeid[-10] for item in collected(workerinput={})] == ["s", "b", "a", "c"]
+    assert all((repository / name).exists() for names in _FIRST for name in names)
 
 
 def test_what_goes_from_end_to_end_runs_where_it_is_asked_for_or_named() -> None:
@@ -98,6 +103,14 @@ def test_a_graph_with_a_gradient_of_its_own_is_given_back() -> None:
     _forget()
     gc.collect()
     assert kept() is None
+
+
+def test_operations_of_a_graph_have_no_stack() -> None:
+    import tensorflow as tf
+
+    _build_graphs_without_stacks()
+    graph = tf.function(lambda x: x + 1).get_concrete_function(tf.TensorSpec([])).graph
+    assert not any(operation.traceback for operation in graph.get_operations())
 
 
 @pytest.mark.process
