@@ -84,6 +84,11 @@ def test_replicas_and_micro_batches_share_the_batch() -> None:
         np.testing.assert_array_equal(second[step], other)
 
 
+def test_no_thread_tunes_the_pipeline() -> None:
+    """It sleeps for up to a minute, and a training would wait for it at its end."""
+    assert array_dataset(numbered(), 4, seed=0).options().autotune.enabled is False
+
+
 def test_memory_maps_keep_shapes_and_types(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.arange(24, dtype=np.float16).reshape(8, 3))
     data = ArrayData({"v": np.load(tmp_path / "v.npy", mmap_mode="r")})

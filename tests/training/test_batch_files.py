@@ -85,6 +85,7 @@ def test_files_hold_the_batches_of_the_arrays_for_any_number_of_workers(
                 replicas=share,
                 micro_batches=micro,
             )
+            assert ours.options().autotune.enabled is False
             for name, spec in theirs.element_spec.items():
                 assert ours.element_spec[name].is_compatible_with(spec), name
                 assert ours.element_spec[name].shape.as_list() == spec.shape.as_list()

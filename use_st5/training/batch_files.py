@@ -23,6 +23,9 @@ import tensorflow as tf
 from use_st5._remote_files import remote_path
 from use_st5.training.array_data import ArrayData
 
+# Batches that a pipeline has ready.
+PREFETCHED = 4
+_PARSED_AT_ONCE = 4
 _SHARDS = 8
 _STEPS_A_FILE = 1000
 _FORMAT = 1
@@ -109,10 +112,10 @@ class BatchFiles:
         )
         records = tf.data.Dataset.zip(read).map(
             lambda *parts: self._rows(tf.stack(parts), len(replicas)),
-            num_parallel_calls=tf.data.AUTOTUNE,
+            num_parallel_calls=_PARSED_AT_ONCE,
             deterministic=True,
         )
-        return without_end(records.unbatch().prefetch(tf.data.AUTOTUNE))
+        return endless(records.unbatch().prefetch(PREFETCHED))
 
     def _rows(self, records: tf.Tensor, replicas: int) -> dict[str, tf.Tensor]:
         """Records of a step `[replicas · shards of each]` → columns `[replicas, rows, …]`."""
@@ -172,10 +175,16 @@ class BatchFiles:
         return f"{self.folder}/{block.start:09d}-{block.stop:09d}.json"
 
 
-def without_end(batches: tf.data.Dataset) -> tf.data.Dataset:
-    """The same batches, declared to have no end.
+def endless(batches: tf.data.Dataset) -> tf.data.Dataset:
+    """The same batches, declared to have no end, in a pipeline that TensorFlow does not tune.
 
     Where batches may end, a strategy of several machines, or one whose batches have several widths,
     provides for a smaller last batch: it makes the number of rows unknown.
+
+    The thread that tunes a pipeline sleeps for up to a minute, and can miss that the pipeline ends:
+    a training then waited so long for each of its tasks.
     """
-    return batches.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    count = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+    return batches.apply(count).with_options(options)
