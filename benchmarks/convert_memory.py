@@ -1,11 +1,11 @@
-"""What converting a large T5 takes of memory, beside the model itself. Linux.
+"""Measures the memory that converting a large T5 takes, relative to the model's size. Linux.
 
     python benchmarks/convert_memory.py [--layers 6] [--stored float32] [--dtype bfloat16]
 
 A folder in Hugging Face's layout is written with random numbers, as wide as a published preset
-(t5_11b) and as deep as asked, in shards; then a fresh process loads its encoder and writes a
-SavedModel. The largest resident memory of each step, less what the imports took, stands beside the
-size of the model. Both folders are deleted; --folder says where they are made.
+(t5_11b) and with --layers layers, in shards; then a fresh process loads its encoder and writes a
+SavedModel. The table gives the largest resident memory of each step, less what the imports took,
+and its ratio to the size of the model. Both folders are deleted; --folder says where they are made.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ FOLDERS = {"minilm": minilm, "t5_base": t5_base, "t5_small": t5_small}
 
 
 def exported(model: str) -> Path:
-    """A model of `FOLDERS` as a model of use_st5; the first engine of ours makes it."""
+    """A model of `FOLDERS` as a model of use_st5; the first of our engines to run exports it."""
 
     def export(content: Path) -> None:
         import use_st5
@@ -92,7 +92,7 @@ def _sentence_transformers(folder: Path, backend: str) -> Encode:
     name, _, precision = backend.partition("-")
     if name == "onnx":
         options = {"provider": "CPUExecutionProvider", "session_options": _session_options()}
-    if name == "openvino":  # On processors with bfloat16 it would round to that.
+    if name == "openvino":  # On processors with bfloat16 it would round to bfloat16.
         options["ov_config"] = {
             "INFERENCE_PRECISION_HINT": "f32",
             "INFERENCE_NUM_THREADS": str(threads()),
@@ -112,7 +112,7 @@ def threads() -> int:
 
 
 def _session_options() -> Any:
-    """Those of ONNX Runtime, which does not read OMP_NUM_THREADS itself."""
+    """The session options of ONNX Runtime, which does not read OMP_NUM_THREADS itself."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -228,7 +228,7 @@ def _ctranslate2(folder: Path, compute_type: str) -> Encode:
 
 
 def _convert_t5_encoder(folder: Path, content: Path) -> None:
-    """CTranslate2's converter reads a T5 with its decoder; here the encoder of it is kept."""
+    """Converts the encoder of a T5; CTranslate2's converter reads a T5 only with its decoder."""
     import ctranslate2
     import transformers
     from ctranslate2.converters import transformers as converters

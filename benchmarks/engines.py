@@ -4,14 +4,14 @@
     python -m benchmarks.engines [MODELS] [--out engines.json] [--threads 1] [--rounds 3]
 
 MODELS are `use_dan_en`, `use_transformer_en`, `minilm` (all-MiniLM-L6-v2), `t5_base` (random
-weights) or folders of models of use_st5; by default the first three. Each engine has a process of
-its own. For each kind of work all are
-driven in turn, round after round, so that a neighbour's load meets them alike; numbers are medians,
-ratios are to the first engine of the table. Engines:
+weights) or folders of models of use_st5; the default is use_dan_en, minilm and use_transformer_en.
+Each engine has a process of its own. For each kind of work all engines run in turn, round after
+round, so that other load on the machine affects them alike. Numbers are medians; ratios are to the
+first engine of the table. Engines:
 
     st-torch              sentence-transformers, for minilm and t5_base
     st-onnx, st-onnx-int8, st-openvino
-                          its backends, for minilm; of a T5 they run the decoder, too
+                          its backends, for minilm; with a T5 they would run the decoder, too
     ort, ort-int8         ONNX Runtime on the graph that torch exports, for t5_base
     ct2, ct2-int8         CTranslate2, for minilm and t5_base
     static, model2vec     StaticEmbedding, random vectors of 512 dimensions, and model2vec, for
@@ -20,13 +20,13 @@ ratios are to the first engine of the table. Engines:
     tensorflow, onnx, onnx-int8
                           `use_st5.load(MODEL, backend=…).encode`, strings in, vectors out
 
-What is not installed, or refuses a model, is left out.
+An engine that is not installed, or that refuses a model, is left out.
 
-A model that is measured is kept in the file of --out: the same command goes on after an
-interruption. Cold start is from the start of the process to its first vector, with the peak of its
-memory until then; the other memory is the peak of all work; the cosine is the lowest one to
-`tensorflow` on 200 sentences. Where an engine takes more processor time than --threads allow, a
-warning says so. Texts are made of this repository's LICENSE.
+The results of a model are kept in the file of --out: after an interruption, the same command
+continues. Cold start is the time from the start of the process to its first vector, with the peak
+of its memory until then. The other memory is the peak over all work. The cosine is the lowest one
+to the vectors of `tensorflow` on 200 sentences. If an engine takes more processor time than
+--threads allows, a warning says so. The texts are made of this repository's LICENSE.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def measured(model: str, threads: int, rounds: int) -> dict[str, dict[str, Any]]
     """The results of all engines that run a model, by the engine's name."""
     servers = {}
     for engine in (*PEERS.get(model, ()), *OURS):
-        Server(engine, model, threads).end()  # It leaves the files that are made only once.
+        Server(engine, model, threads).end()  # Makes the files that are made only once.
         server = Server(engine, model, threads)
         if server.ready.get("error"):
             print(f"{model}, {engine}: left out: {server.ready['error']}", file=sys.stderr)
@@ -138,7 +138,7 @@ def measured(model: str, threads: int, rounds: int) -> dict[str, dict[str, Any]]
 
 
 def works(model: str) -> list[tuple[str, int]]:
-    """The kinds of work that a model is measured at."""
+    """The kinds of work that a model is measured on."""
     return [each for each in WORKS if model == "use_dan_en" or each != ONLY_DAN]
 
 
@@ -156,7 +156,7 @@ def table(model: str, results: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 
 def sentences(words: int, *, seed: int = 0) -> Iterator[str]:
-    """Texts of about so many words, cut from the licence."""
+    """Endless texts of about `words` words each, cut from the licence."""
     source, draw = LICENSE.read_text("utf-8").split(), random.Random(seed)
     while True:
         length = max(1, round(draw.gauss(words, words / 4)))
@@ -182,11 +182,11 @@ class Server:
 
     Args:
         engine: Its name.
-        model: What it runs.
+        model: The model that it runs.
         threads: Threads of its computations.
 
     Attributes:
-        ready: Its first answer: the seconds to its first vector, or an error.
+        ready: The first answer: the seconds to the first vector, and the peak memory or an error.
     """
 
     def __init__(self, engine: str, model: str, threads: int) -> None:
@@ -208,7 +208,7 @@ class Server:
         self.ready["seconds"] = time.perf_counter() - self._start
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What the engine answers."""
+        """Sends a question to the engine and returns its answer."""
         assert self._process.stdin
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
@@ -227,11 +227,11 @@ class Server:
 def serve(engine: str, model: str) -> None:
     """Answers questions, a line each, until standard input ends."""
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # What libraries print is no answer.
+    os.dup2(2, 1)  # Output of libraries must not be taken for an answer.
     try:
         encode = loaded(engine, model)
         encode(["How old are you?"])
-    except Exception as error:  # Whatever it is, the engine is left out.
+    except Exception as error:  # After any error, the engine is left out.
         print(json.dumps({"error": f"{type(error).__name__}: {error}"[:200]}), file=out, flush=True)
         return
     print(json.dumps({"peak": peak_memory()}), file=out, flush=True)
@@ -281,7 +281,7 @@ def loaded(engine: str, model: str) -> Encode:
 
 
 def _hub(model: str | Path) -> Encode:
-    """TensorFlow Hub's library alone."""
+    """The encoder as the TensorFlow Hub library loads it, without use_st5."""
     import tensorflow as tf
     import tensorflow_hub as hub
     import tensorflow_text  # noqa: F401  Tokenizers of some models are its ops.

@@ -1,9 +1,9 @@
-"""What a model costs besides its speed in bulk: start-up, latency, disk and memory.
+"""Measures the costs of a model other than its speed in bulk: start-up, latency, disk and memory.
 
     python benchmarks/footprint.py [MODEL]
 
 MODEL is the name of a bundled model or a folder. Every row is measured in fresh processes; times
-are medians. A neighbour's load moves them: compare only what one run printed.
+are medians. Other load on the machine changes them: compare only numbers of the same run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def in_fresh_processes(title: str, model: str) -> float:
-    """Returns the median of what some child processes measure."""
+    """Returns the median of the results of `RUNS` child processes."""
     command = [sys.executable, __file__, model, "--measure", title]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
     results = [
@@ -59,7 +59,7 @@ def in_fresh_processes(title: str, model: str) -> float:
 
 
 def sentences(number: int) -> list[str]:
-    """Returns sentences of 12 words out of the LICENSE, no two alike."""
+    """Returns different sentences of 12 words: a number and 11 words of the LICENSE."""
     words = (ROOT / "LICENSE").read_text(encoding="utf-8").split()
     starts = (i % (len(words) - 11) for i in range(number))
     return [f"{i} " + " ".join(words[at : at + 11]) for i, at in enumerate(starts)]
@@ -99,7 +99,7 @@ def on_disk(model: str) -> float:
 
 
 def peak_memory(model: str, number: int) -> float:
-    """Largest resident megabytes of a process that encodes `number` sentences, those included."""
+    """Peak memory in MB of a process that encodes `number` sentences, the sentences included."""
     import resource
 
     use_st5.load(model).encode(sentences(number))

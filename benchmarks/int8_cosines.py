@@ -2,8 +2,8 @@
 
     python -m benchmarks.int8_cosines DATA use_dan_en st5_mini_en [--count 10000]
 
-DATA holds SentEval's MR and SUBJ; `--count` of their sentences are encoded, evenly drawn. For each
-model the lowest and the mean cosine are printed, and how many are below 0.999.
+DATA holds SentEval's MR and SUBJ; `--count` evenly spaced sentences of them are encoded. For each
+model the lowest and the mean cosine are printed, and the number of cosines below 0.999.
 """
 
 from __future__ import annotations

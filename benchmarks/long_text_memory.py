@@ -1,4 +1,4 @@
-"""Peak memory of one long text above the loaded model, in this process.
+"""Measures the peak memory that one long text adds to that of the loaded model, in this process.
 
 python benchmarks/long_text_memory.py use_dan_en --megabytes 30 --text "a! "
 """

@@ -1,14 +1,15 @@
-"""What `use-st5 train` makes of encoders: before and after, on real data, and what is forgotten.
+"""Scores encoders before and after `use-st5 train` on real data, and measures forgetting.
 
     pip install "use_st5[data,evaluation,transfer]"
     python -m benchmarks.own_data DATA OUT --models use_dan_en,minilm --seeds 3
 
-Each model learns each set by `use_st5.train` with its usual settings, once for each seed. Printed
-are Markdown tables: the main measure of the set's test part before and after (the development part
-chose the step), accuracy@k where something is to be found, and what became of development parts of
-all sets, the other tasks. Frozen encoders stand beside: "before" is a ridge classifier on their
-vectors where there are labels, and scikit-learn's logistic regression is the same set's `sklearn`
-column. OUT keeps every result: the same command goes on. Test parts are read once, for the table.
+`use_st5.train` trains each model on each set with its usual settings, once for each seed. The
+Markdown tables show the main measure of the set's test part before and after training (the
+development part chooses the step), accuracy@k for retrieval sets, and the scores on the
+development parts of the other tasks, which show forgetting. For a set with labels, "before" is a
+ridge classifier on the vectors of the untrained encoder; the column "scikit-learn" is
+scikit-learn's logistic regression on the same vectors. OUT keeps every result: the same command
+continues after an interruption. Test parts are read once, for the table.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def frozen_scores(
     files: Mapping[str, Paths],
     names: Iterable[str],
 ) -> dict[str, float]:
-    """Of an encoder as it comes: tests, what may be forgotten, and scikit-learn's classifier."""
+    """Test, forgetting and scikit-learn scores of an encoder before training."""
     scores: dict[str, float] = {}
     for name in names:
         scores |= all_scores(measured(name, files[name], "test"), encode, f"{name}/test")
@@ -66,7 +67,7 @@ def frozen_scores(
 
 
 def kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What is in the file, or is made and written there."""
+    """Reads the content of the file; makes and writes it first if the file does not exist."""
     if not path.exists():
         found = make()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +77,7 @@ def kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def start_of(model: str) -> str | Path:
-    """What `use_st5.train` takes for a name of `--models`."""
+    """The model that `use_st5.train` is given for a name of `--models`."""
     return minilm_folder() if model == "minilm" else model
 
 
@@ -89,7 +90,7 @@ def trained_scores(
     part: str = "test",
     **options: Any,
 ) -> dict[str, Any]:
-    """Trains once, and scores what came of it on a part of the set and on other tasks."""
+    """Trains once, and scores the trained encoder on a part of the set and on other tasks."""
     folder = Path(tempfile.mkdtemp())
     try:
         done = use_st5.train(
@@ -150,12 +151,12 @@ def accuracies_at_k(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _named_as_now(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's scores; those until 0.2 called accuracy@k "recall_at_k"."""
+    """A record's scores by their present names; up to 0.2, accuracy@k was "recall_at_k"."""
     return {name.replace("recall_at_", "accuracy@"): value for name, value in record.items()}
 
 
 def forgotten(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
-    """The main measures of all development parts, by what was trained on."""
+    """The main measures of all development parts, by the set that was trained on."""
     yield f"| model | trained on | {' | '.join(OTHERS)} |"
     yield "|---|---|" + "---|" * len(OTHERS)
     for model, start in frozen.items():

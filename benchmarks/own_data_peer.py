@@ -1,16 +1,18 @@
-"""`use-st5 train` beside sentence-transformers' trainer: quality, and processor time of a step.
+"""Compares `use-st5 train` with sentence-transformers' trainer: quality, processor time of a step.
 
     pip install "use_st5[data,evaluation,peers]" sentence-transformers accelerate datasets
     python -m benchmarks.own_data_peer DATA OUT --sets stsb,nli --seeds 3
 
 Both begin with all-MiniLM-L6-v2 and take the same files, loss, batch, number of steps, learning
 rate and schedule (Adam, a warm-up over a tenth of the steps and a linear decay, gradients clipped
-at norm 1), with the checkpoint's own dropout: the squared error of the cosine for STS-B's scores,
-in-batch softmax with hard negatives and τ = 0.05 for triplets. Both export what the development
-part says is better, the end or the start. One thread each, in one process, by turns.
+at norm 1), with the checkpoint's own dropout. The loss is the squared error of the cosine for
+STS-B's scores, and the in-batch softmax with hard negatives and τ = 0.05 for triplets. Both export
+the model before or after training, whichever is better on the development part. They run by turns
+in one process, with one thread each.
 
-A step's time is what a run of all steps takes beyond a run of a quarter of them, so that graphs,
-measuring and export, which "whole" counts as well, do not enter. OUT keeps each result.
+The time of a step is the difference between a run of all steps and a run of a quarter of them,
+divided by the number of steps between. So it does not include graphs, measuring and export, which
+"whole" includes. OUT keeps each result.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from benchmarks.own_data import kept, spread_of
 from benchmarks.own_data_sets import Paths, files_of, main_score, measured, parser_of
 
 _BATCH, _RATE, _TAU = 64, 2e-5, 0.05
-# Columns in the order of sentence-transformers, and the loss by our and by its name.
+# Columns in the order of sentence-transformers, our options of the loss, and its loss.
 _LESSONS: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any], Callable[[Any], Any]]] = {
     "stsb": (
         ("sentence1", "sentence2", "score"),
@@ -70,7 +72,7 @@ def main() -> None:
 
 
 def side_by_side(name: str, paths: Paths, seed: int, steps: int) -> dict[str, Any]:
-    """Scores and seconds of both, each with all steps and with a quarter of them."""
+    """Scores and seconds of both trainers, each with all steps and with a quarter of them."""
     dev, test = (measured(name, paths, part) for part in ("dev", "test"))
     measures: dict[str, Measure] = {
         "dev": lambda encode: main_score(dev, encode),
@@ -94,7 +96,7 @@ def side_by_side(name: str, paths: Paths, seed: int, steps: int) -> dict[str, An
 def ours(
     name: str, paths: Paths, folder: Path, seed: int, steps: int, _dev: Measure
 ) -> Callable[[list[str]], np.ndarray]:
-    """Trained by `use_st5.train`, and loaded from its SavedModel."""
+    """Trains by `use_st5.train`; returns the `encode` of its SavedModel."""
     import use_st5
     from experiments.minilm import minilm_folder
 
@@ -108,7 +110,7 @@ def ours(
 def theirs(
     name: str, paths: Paths, folder: Path, seed: int, steps: int, dev: Measure
 ) -> Callable[[list[str]], np.ndarray]:
-    """Trained by sentence-transformers' trainer, and loaded from its folder."""
+    """Trains by sentence-transformers' trainer; returns the `encode` of its folder's model."""
     from datasets import load_dataset
     from sentence_transformers import (
         SentenceTransformer,

@@ -1,13 +1,14 @@
-"""Which defaults `use-st5 train` should have: development scores by setting, and forgetting.
+"""Development scores and forgetting by setting, to choose the defaults of `use-st5 train`.
 
     pip install "use_st5[data,evaluation,transfer]"
     python -m benchmarks.own_data_rates DATA OUT --models use_dan_en --rates 3e-5,3e-4,1e-3
 
-The sets are those of `benchmarks.own_data`; their test parts are not read. Each model learns each
-set once with each rate, each weight of the start's own similarities (`--keep`), and each of the
-settings that `--variants` names in `VARIANTS`. Printed are the main measure of the set's
-development part before and after, the best step, and the mean over the development parts of the
-other sets before and after: what a setting costs. OUT keeps every result: the same command goes on.
+The sets are those of `benchmarks.own_data`; their test parts are not read. Each model is trained on
+each set once with each rate, each weight of the start's own similarities (`--keep`), and each of
+the settings that `--variants` names in `VARIANTS`. The table gives the main measure of the set's
+development part before and after training, the best step, and the mean over the development parts
+of the other sets before and after, which shows what a setting costs. OUT keeps every result: the
+same command continues after an interruption.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from benchmarks.own_data_sets import (
     parser_of,
 )
 
-# What differs from the usual settings, by name.
+# Name → the options that differ from the usual settings.
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "usual": {},
     "drawn": {"head_init": "random"},
@@ -70,13 +71,13 @@ def main() -> None:
 
 
 def development_scores(model: str, files: Mapping[str, Paths]) -> dict[str, float]:
-    """Of an encoder as it comes, on the development part of each set."""
+    """The main measure of an untrained encoder on the development part of each set."""
     encode = use_st5.TrainableEncoder.load(start_of(model)).encode
     return {f"{name}/dev": main_score(measured(name, files[name], "dev"), encode) for name in files}
 
 
 def table(rows: Sequence[tuple[list[str], str, Any, Any]]) -> Iterator[str]:
-    """In Markdown."""
+    """The lines of the table, in Markdown."""
     yield (
         "| model | set | settings | rate | keep | dev before | after | best step | others before "
         "| after |"

@@ -1,4 +1,4 @@
-"""The real data of the `own_data` benchmarks: each set as files of a user, and what measures it."""
+"""The real data of the `own_data` benchmarks: each set as a user's files, and its measures."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def classes(dataset: Any) -> Callable[[Path], Parts]:
         if "dev" in rows:
             return rows
         mixed = divided(rows["train"], "text")
-        if "test" in rows:  # What would be the test part trains, too.
+        if "test" in rows:  # The set has its own test part: this tenth is for training, too.
             return {"train": mixed["train"] + mixed["test"], "dev": mixed["dev"]} | {
                 "test": rows["test"]
             }
@@ -102,12 +102,12 @@ SETS: Mapping[str, Callable[[Path], Parts]] = {
     "sst2": classes(SST2),
     "mr": classes(MR),
 }
-# What is looked at for forgetting: one set of each kind of task.
+# The sets that measure forgetting: one of each kind of task.
 OTHERS = ("stsb", "sick", "nli", "medquad", "trec")
 
 
 def divided(rows: Iterable[Mapping[str, Any]], key: str) -> Parts:
-    """Eight, one and one tenth of rows by the hashes of a text: equal ones stay together."""
+    """Splits rows 8 : 1 : 1 by the hashes of a text, so that equal texts stay together."""
     parts: Parts = {part: [] for part in _PARTS}
     for row in rows:
         digest = hashlib.blake2b(row[key].encode(), digest_size=4).digest()
@@ -117,7 +117,7 @@ def divided(rows: Iterable[Mapping[str, Any]], key: str) -> Parts:
 
 
 def parser_of(description: str | None, names: Iterable[str]) -> argparse.ArgumentParser:
-    """The arguments that all have; `files_of` reads them."""
+    """The arguments that all these benchmarks share; `files_of` reads them."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -131,7 +131,7 @@ def parser_of(description: str | None, names: Iterable[str]) -> argparse.Argumen
 
 
 def files_of(asked: argparse.Namespace, names: Iterable[str] = SETS) -> dict[str, Paths]:
-    """The sets' files, at most so many rows each, spread over the part.
+    """The sets' files, each with at most the rows of `--most`, spread evenly over the part.
 
     Raises:
         ValueError: The folder holds results of other numbers of rows.
@@ -159,7 +159,7 @@ def _write_parts(name: str, data: Path, folder: Path, most: Mapping[str, int]) -
 
 
 def measured(name: str, paths: Paths, part: str) -> ValidationSet:
-    """A part as what measures; of labels with rows of the training part to fit a classifier to."""
+    """A part as a validation set; with labels, a classifier is fitted to rows of "train"."""
     source = open_source(paths[part])
     if source.kind.label is None:
         return ValidationSet(name, source.kind, [*source])
@@ -168,7 +168,7 @@ def measured(name: str, paths: Paths, part: str) -> ValidationSet:
 
 
 class _Words:
-    """Counts words, where lengths do not matter."""
+    """Counts words instead of tokens, because lengths do not matter here."""
 
     def token_counts(self, texts: Sequence[str]) -> np.ndarray:
         return np.array([len(text.split()) for text in texts])
@@ -182,7 +182,7 @@ def main_score(found: ValidationSet, encode: Callable[[list[str]], np.ndarray]) 
 def all_scores(
     found: ValidationSet, encode: Callable[[list[str]], np.ndarray], name: str
 ) -> dict[str, float]:
-    """The main measure by the name, and each one by `name/measure`, times 100."""
+    """The main measure under `name`, and each measure under `name/measure`, times 100."""
     scores = {measure: 100 * value for measure, value in found.scores(encode).items()}
     main = scores[found.metric.name]
     return {name: main, **{f"{name}/{measure}": value for measure, value in scores.items()}}

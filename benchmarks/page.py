@@ -1,4 +1,4 @@
-"""The vectors of `use-st5 export --web` beside `encode`, on the validation set of STS Benchmark.
+"""Compares the vectors of `use-st5 export --web` and of `encode` on the dev set of STS Benchmark.
 
     python -m benchmarks.page DATA
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def vectors(folder: Path, texts: list[str], scratch: Path) -> np.ndarray:
-    """What the scripts of a page give for texts in Node, float32 `[texts, dimension]`."""
+    """The vectors that a page's scripts compute for texts in Node, float32 `[texts, dimension]`."""
     given, answer = scratch / "given.json", scratch / "answer.json"
     given.write_text(json.dumps(texts), encoding="utf-8")
     subprocess.run(["node", _DRIVER, folder, given, answer, "vectors"], check=True)

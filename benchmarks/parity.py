@@ -2,7 +2,8 @@
 
     python -m benchmarks.parity --data DATA --random sentence-transformers/all-MiniLM-L6-v2=FOLDER
 
-A folder holds a model of sentence-transformers; before `=` stands its name on Hugging Face's hub.
+A folder holds a model of sentence-transformers; the name before `=` is its name on the Hugging Face
+Hub.
 `--random` adds a small model of each family, with random weights and a tokenizer made of the texts.
 Each model is converted as `use-st5 convert` does, and both libraries encode the same texts in
 float32: 24 hard ones and, with `--data`, the first 200 sentences of STS-B dev. No text names a
@@ -123,7 +124,7 @@ def write_random(family: str, home: Path, texts: list[str]) -> Path:
 
 
 def make_tokenizer(kind: str, home: Path, texts: list[str]) -> Any:
-    """A tokenizer of transformers: of T5's SentencePiece model, or made of the texts."""
+    """A tokenizer of transformers, with T5's SentencePiece model or trained on the texts."""
     if kind in ("T5", "XLMRoberta"):
         file = "spiece.model" if kind == "T5" else "sentencepiece.bpe.model"
         shutil.copy(T5_VOCABULARY, home / file)

@@ -4,7 +4,7 @@
     python -m benchmarks.quality_plot engines.json --out docs/images
 
 Quality is the mean Spearman of five STS sets in `results/MODEL.json`, as `use-st5 evaluate` wrote
-it. Speed is that of 32 sentences of 12 words in a call, of the engines that one run of
+it. Speed is that of calls with 32 sentences of 12 words, for the engines that one run of
 `benchmarks.engines` measured by turns. Size is that of the files on disk.
 """
 
@@ -73,8 +73,8 @@ def draw(
         quality: Mean Spearman x 100 of each model.
         speeds: Sentences per second of each model and engine.
         sizes: MB of each model.
-        machine: The processor and the threads that `speeds` are of.
-        path: What is written, an SVG.
+        machine: The processor and the threads with which `speeds` were measured.
+        path: The SVG file to write.
     """
     require("matplotlib", "plots").use("svg")
     pyplot = require("matplotlib.pyplot", "plots")

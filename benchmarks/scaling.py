@@ -1,20 +1,22 @@
-"""What feeding more chips takes, and what they say to each other, as far as one machine shows it.
+"""Measures the input and the exchange of vectors that more chips need, as far as one machine can.
 
     python -m benchmarks.scaling input
     python -m benchmarks.scaling gather
 
-`input`: sentences a second that come out of record files (`BatchFiles`), out of arrays, and out of
-strings that are cut into pieces on the way, beside what the steps of some sizes take here, and what
-they would take of a v5e chip (computed, `benchmarks/tpu_arithmetic.py`). A core's sentences are
-those of a second of processor time, which say how many cores of a host feed a chip.
+`input`: the sentences per second that can be read from record files (`BatchFiles`), from arrays,
+and from strings that are tokenized on the way. They are compared with the sentences per second that
+training steps of some sizes use on this machine, and would use on a v5e chip (computed,
+`benchmarks/tpu_arithmetic.py`). The sentences per second of processor time of a core show how many
+cores of a host a chip needs.
 
-`gather`: a step of pairs on 1, 2, 4 and 8 replicas, which are parts of this machine's processor and
-share one batch, and in it the exchange of vectors and ids that the in-batch softmax asks for, there
-and back. Each number in a fresh process. A replica's cores grow fewer, so that only the part of the
-exchange says something; between chips the same bytes take other ways.
+`gather`: the time of a step of pairs on 1, 2, 4 and 8 replicas, which are parts of this machine's
+processor and share one batch, and the time of the exchange that the in-batch softmax needs in it:
+vectors and ids forward, gradients back. Each number is measured in a fresh process. With more
+replicas each has fewer cores, so only the share of the exchange is meaningful; between real chips
+the same bytes travel over other links.
 
-All times are medians; two cores take some minutes for either. What a checkpoint takes is measured
-by `benchmarks/checkpoint_speed.py`.
+All times are medians; each part takes some minutes on two cores. `benchmarks/checkpoint_speed.py`
+measures the cost of a checkpoint.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def environment() -> str:
-    """Where this was measured."""
+    """The processor, its cores and the versions of the software, as text."""
     from experiments.use.figure_2 import processor
 
     versions = ", ".join(f"{name} {version(name)}" for name in ("tensorflow", "keras"))
@@ -91,7 +93,7 @@ def environment() -> str:
 
 
 def timed(call: Callable[[], object], repeats: int) -> Times:
-    """Medians of the seconds and of the processor's seconds of a call, after one for the start."""
+    """Medians of the seconds and the processor seconds of a call, after one warm-up call."""
     call()
     turns = []
     for _ in range(repeats):
@@ -103,7 +105,7 @@ def timed(call: Callable[[], object], repeats: int) -> Times:
 
 
 def input_tables(asked: argparse.Namespace) -> Iterator[str]:
-    """Sentences a second of each source, and then beside each size's step."""
+    """Sentences per second of each source, then compared with the step of each size."""
     import keras
 
     from benchmarks.tpu_arithmetic import Chip, step_flops
@@ -140,7 +142,7 @@ def input_tables(asked: argparse.Namespace) -> Iterator[str]:
 
 
 def sources(asked: argparse.Namespace, folder: str) -> dict[str, Callable[[], None]]:
-    """By name, what reads `batches` batches of pairs from the front."""
+    """Name → a function that reads the first `batches` batches of pairs from that source."""
     import tensorflow as tf
 
     from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
@@ -175,7 +177,7 @@ def sources(asked: argparse.Namespace, folder: str) -> dict[str, Callable[[], No
 
 
 def pairs(examples: int, length: int) -> ArrayData:
-    """Pairs of texts that fill their rows."""
+    """Random pairs of texts, without padding."""
     from use_st5.training.array_data import ArrayData
 
     draw = np.random.default_rng(0)
@@ -186,7 +188,7 @@ def pairs(examples: int, length: int) -> ArrayData:
 
 
 def trainer_of(size: str, rows: int, length: int, strategy: Any = None) -> Any:
-    """A trainer of pairs, as the experiment `sentence_t5` has it, but with plain steps."""
+    """A trainer of pairs, as in the experiment `sentence_t5`, but with plain SGD."""
     import keras
 
     from use_st5.losses.contrastive_loss import ContrastiveLoss
@@ -209,7 +211,7 @@ def trainer_of(size: str, rows: int, length: int, strategy: Any = None) -> Any:
 
 
 def more_steps(trainer: Any, steps: int) -> Callable[[], object]:
-    """What makes so many steps more, each time."""
+    """A function that trains for `steps` further steps in each call."""
     return lambda: trainer.run(trainer.history.step + steps)
 
 
@@ -235,7 +237,7 @@ def gather_table(asked: argparse.Namespace) -> Iterator[str]:
 
 
 def gathered(asked: argparse.Namespace) -> dict[str, float]:
-    """Seconds of a step and of what it gathers, and the bytes that a replica has in the end."""
+    """Seconds of a step and of its gathering, and the bytes that a replica has afterwards."""
     import tensorflow as tf
 
     from use_st5.training.strategies import ReplicaGather, strategy_by_name
@@ -252,10 +254,10 @@ def gathered(asked: argparse.Namespace) -> dict[str, float]:
     rows = asked.rows // replicas
 
     def exchange() -> list[tf.Tensor]:
-        """What the loss asks for of anchors and positives, and the way back."""
+        """Gathers vectors and ids of anchors and positives as the loss does, with gradients."""
         found = []
         for seed in range(2):
-            # Made here: what all replicas had in common would not be gathered.
+            # Made on each replica: a tensor that all replicas share would not be gathered.
             vectors = tf.random.stateless_uniform([rows, width], [seed, 0])
             ids = tf.ones([rows, asked.length], tf.int32)
             with tf.GradientTape() as tape:

@@ -1,14 +1,14 @@
-"""How fast a search is beside sentence-transformers, and what each kind of index finds.
+"""Compares search speed with sentence-transformers, and measures the recall of each kind of index.
 
     pip install "use_st5[search]" sentence-transformers threadpoolctl
     use-st5 embed sentences.txt -o vectors.npy
     python -m benchmarks.search_speed vectors.npy
     python -m benchmarks.search_speed --rows 1000000 --kinds exact
 
-The first rows of the file are the queries, the others what is searched; with --rows random vectors
-of length 1 take their place. One thread each, in one process and by turns, in processor time: the
-ratio is theirs to ours. `exact_search` is asked as an index asks it, with rows that are known to
-have length 1; both compare by the plain product and find ten.
+The first rows of the file are the queries, the others are the corpus; --rows takes random vectors
+of length 1 instead. Both run with one thread, in one process and by turns. Times are processor
+time; the ratio is sentence-transformers' time to ours. `exact_search` is called as an index calls
+it, with rows that are known to have length 1. Both compare by the dot product and find ten rows.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _REPEATS = 3
 
 
 class AnyModel:
-    """What an index asks of an encoder, of vectors that are given."""
+    """Stands for the encoder that an index needs; the vectors are given."""
 
     name = "any"
     identity = "any"
 
     def encode(self, texts: list[str]) -> np.ndarray:
-        """Nothing is encoded here."""
+        """Raises an error, because this class encodes nothing."""
         raise ValueError(f"Expected vectors alone, received {len(texts)} texts.")
 
 
@@ -76,7 +76,7 @@ def beside_sentence_transformers(queries: np.ndarray, corpus: np.ndarray) -> Non
 
 
 def of_each_kind(queries: np.ndarray, corpus: np.ndarray, kinds: list[str], folder: Path) -> None:
-    """Prints recall and time of each kind of index, by how wide its first look is."""
+    """Prints recall and time of each kind of index, by the breadth of its search."""
     from use_st5.search import VectorIndex, exact_search
 
     _, true = exact_search(queries, corpus, k=_K)

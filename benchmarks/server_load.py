@@ -1,12 +1,12 @@
-"""The server under load: throughput beside `encode`, response times, memory.
+"""The server under load: throughput compared with `encode`, response times, memory.
 
     pip install ".[serve]"
     python -m benchmarks.server_load sentences.txt
     python -m benchmarks.server_load sentences.txt --model use_transformer_en --seconds 60
 
 Each client sends one request after another, with 1, 4, 16 or 64 texts (drawn by the seed). The
-server runs in a process of its own. Before and after, `encode` computes the same requests in this
-process, one call each: the ratio is texts per second of the server to those of `encode`. All
+server runs in a process of its own. Before and after, `encode` computes requests of the same kind
+in this process, one call each: the ratio is the server's texts per second to those of `encode`. All
 traffic stays on 127.0.0.1.
 """
 

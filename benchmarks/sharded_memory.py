@@ -1,4 +1,4 @@
-"""What a device needs to train Sentence-T5 on many: memory, without holding a single weight.
+"""The memory per device to train Sentence-T5 on many devices, found without allocating weights.
 
     pip install "use_st5[jax]"
     python -m benchmarks.sharded_memory t5_3b --devices 64 --model 8 --batch 512
@@ -6,11 +6,11 @@
     python -m benchmarks.sharded_memory t5_small --devices 1 --batch 128 --run
 
 The whole step (two texts of 64 tokens a row, in-batch softmax, gradients, Adafactor) is compiled
-for as many simulated devices with abstract arrays, as `JaxLoop` compiles it, and XLA says what a
-device holds: arguments (weights, moments, the batch), results that take no argument's place, and
-temporaries. The compiler is that of the processor: a TPU's orders and fuses operations in its own
-way, and may need less or more of temporaries. With `--run` a small size is trained for two steps as
-well, and the row ends with what the process grew by, a device.
+with abstract arrays for simulated devices, as `JaxLoop` compiles it. XLA then reports what a device
+holds: arguments (weights, moments, the batch), results that do not reuse an argument's memory, and
+temporaries. The compiler is the one for processors: that of a TPU orders and fuses operations in
+its own way, and may need fewer or more temporaries. With `--run` a small size is also trained for
+two steps, and the row ends with the growth of the process's memory per device.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def compiled(asked: Any) -> Any:
-    """The step of a Sentence-T5, compiled for abstract arrays that lie as the layout says."""
+    """The step of a Sentence-T5, compiled for abstract arrays that are sharded by the layout."""
     import jax
     import keras
     import numpy as np
@@ -76,7 +76,7 @@ def compiled(asked: Any) -> Any:
     keras.distribution.set_distribution(distribution)
     ids = np.ones((asked.batch, asked.length), np.int32)
     task = Task("pairs", ContrastiveLoss(), ArrayData({"anchor": ids, "positive": ids}))
-    # Variables that are made in such a scope have a shape and no value.
+    # Variables that are made in this scope have a shape and no value.
     optimizer = keras.optimizers.Adafactor(1e-3)
     with keras.StatelessScope(initialize_variables=False):
         encoder = SentenceT5.from_preset(asked.preset, dtype=asked.dtype)
@@ -87,9 +87,9 @@ def compiled(asked: Any) -> Any:
             apply_lora(encoder, rank=asked.lora, seed=0)
         task.loss.build((None, encoder.dimension))
         trainable = [*encoder.trainable_variables, *task.loss.trainable_variables]
-        for variable in trainable:  # As values would be laid out, and the moments like them.
+        for variable in trainable:  # The layout that values would have; the moments copy it.
             variable._layout = distribution.get_variable_layout(variable)
-        # Keras's Adafactor fills the places of what it does not factor with variables of a value.
+        # For weights that it does not factor, Keras's Adafactor makes variables that have a value.
         backend = SimpleNamespace(Variable=_without_value)
         with mock.patch("keras.src.optimizers.adafactor.backend", backend):
             optimizer.build(trainable)
@@ -117,7 +117,7 @@ def compiled(asked: Any) -> Any:
 
 
 def measured(asked: Any) -> float:
-    """The bytes that the process grew by, a device, when it trained two such steps."""
+    """The bytes per device by which training for two steps increases the process's memory."""
     import keras
     import numpy as np
 

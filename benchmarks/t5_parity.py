@@ -1,11 +1,11 @@
-"""How far our T5 is from transformers', on random weights of the published small shapes.
+"""Differences between our T5 and that of transformers, with random weights of the small shapes.
 
     python benchmarks/t5_parity.py
 
 Each model of transformers is saved to a folder, read as `use-st5 convert` reads it, and both are
 run on the same ids, one text alone (no padding) and eight texts of 5 to 200 tokens (padded). The
 table gives the largest absolute difference of the encoder's outputs and of the decoder's first
-output, both in float32, beside the largest output. Needs the extra `peers`.
+output, both in float32, and the largest output. Needs the extra `peers`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import transformers
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.models.t5.checkpoint import read_sentence_t5
 
-# Name → (class of the configuration, its arguments). mT5's table is cut from 250,112 rows to T5's:
-# each row is looked up alone, so that more of them show nothing.
+# Name → (class of the configuration, its arguments). mT5's table is cut from 250,112 rows to the
+# size of T5's: rows are looked up independently, so more of them would test nothing else.
 SHAPES: dict[str, tuple[type, dict[str, Any]]] = {
     "T5 1.0 small": (transformers.T5Config, {"num_layers": 6, "num_heads": 8, "d_ff": 2048}),
     "T5 1.1 small": (

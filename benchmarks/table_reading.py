@@ -2,10 +2,10 @@
 
     python benchmarks/table_reading.py --rows 1000000
 
-A file of 1,000 rows and the large file are each trained on for one step, each in a process of its
-own. The difference between the two is what reading, statistics, held-out rows and arrays of the
-large file take. Beside the time on the clock stands that of the processors, which other work on the
-machine changes less.
+A model is trained for one step on a file of 1,000 rows and on the large file, each in a process of
+its own. The difference between the two is the cost of reading, statistics, held-out rows and arrays
+of the large file. The processor time is given as well as the time on the clock, since other work on
+the machine changes it less.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FEW = 1000
 
 
 def write_pairs(path: Path, rows: int) -> None:
-    """Writes questions and answers of 4 to 20 words, of a vocabulary of 20,000."""
+    """Writes questions and answers of 4 to 20 words, from a vocabulary of 20,000 words."""
     drawn = random.Random(0)
     words = ["".join(drawn.choices("abcdefghijklmnoprstuvwy", k=2 + n % 8)) for n in range(20_000)]
     with path.open("w", encoding="utf-8") as file:
@@ -35,7 +35,7 @@ def write_pairs(path: Path, rows: int) -> None:
 
 
 def one_step(model: str, rows: int) -> tuple[float, float]:
-    """Trains for one step, and returns seconds on the clock and of processors."""
+    """Trains for one step, and returns the seconds on the clock and the processor seconds."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pairs.tsv"
         write_pairs(path, rows)

@@ -1,10 +1,10 @@
-"""The folders of `use-st5 export --onnx` and `--litert` beside `encode`, on sentences of a file.
+"""Compares the folders of `use-st5 export --onnx` and `--litert` with `encode` on lines of a file.
 
     pip install ".[onnx,litert]"
     python -m benchmarks.text_models sentences.txt --models use_dan_en use_transformer_en
 
 The reader of each folder encodes in a fresh process, which imports neither TensorFlow nor use_st5.
-Texts are the lines of the file, bytes that are no UTF-8 included. A folder of a fixed length is
+Texts are the lines of the file, including bytes that are not UTF-8. A folder of a fixed length is
 compared only on texts that it does not cut.
 """
 
@@ -39,14 +39,14 @@ assert not {"tensorflow", "use_st5"} & set(sys.modules)
 
 
 def vectors(folder: Path, texts: Path) -> np.ndarray:
-    """What the reader of a folder gives for the lines of a file."""
+    """The vectors that the reader of a folder computes for the lines of a file."""
     answer = folder.with_name("answer.npy")
     subprocess.run([sys.executable, "-c", _READ, folder, texts, answer], check=True)
     return np.asarray(np.load(answer))
 
 
 def measure(model: str, path: Path, scratch: Path) -> None:
-    """Prints a line for each folder of a model."""
+    """Prints a line for each folder that is exported of a model."""
     lines = path.read_bytes().split(b"\n")
     expected = use_st5.load(model).encode(lines, on_truncation="ignore")
     for runtime in ("onnx", "litert"):

@@ -2,13 +2,13 @@
 
     python benchmarks/tokenizer_agreement.py FILE[:COLUMNS] [FILE[:COLUMNS] ...]
 
-A file is UTF-8 text, one sentence a line; with columns (from 0, separated by commas) it is
-tab-separated and each of them holds a sentence: `sts-test.csv:5,6`. Where there are more than
+A file is UTF-8 text, one sentence a line. If columns are given (from 0, separated by commas), it is
+tab-separated and each of these columns holds a sentence: `sts-test.csv:5,6`. If there are more than
 `--limit` sentences, an evenly spaced sample is taken. NLTK must be installed (`pip install nltk`);
 its Treebank tokenizer downloads nothing.
 
-Two shares are printed: with `typography=False`, where the tokenizer is meant to be NLTK's, and
-with the default, which reads curly quotes and long dashes as the keyboard's.
+Two shares are printed: one with `typography=False`, which is meant to equal NLTK's tokenizer, and
+one with the default, which reads curly quotes and long dashes as those of the keyboard.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nltk.tokenize import TreebankWordTokenizer
 
 from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer
 
-# The first kind whose pattern the sentence holds; those that are meant come first.
+# A sentence belongs to the first kind whose pattern it matches; intended differences come first.
 KINDS = {
     "curly quote, long dash or ellipsis, on purpose": r"[\x91-\x97‘’‛ʼ“”„‟‒–—―…]",
     "control character or other white space, on purpose": (

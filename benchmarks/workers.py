@@ -4,7 +4,7 @@
     OMP_NUM_THREADS=1 python -m benchmarks.workers sentences.txt --texts 20000 --workers 1 2
 
 The lines of the file are repeated up to the number of texts. The time includes the start of the
-processes. The numbers of workers take turns; each one's best round counts.
+processes. The numbers of workers are measured by turns; the best round of each number counts.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ class Ablation:
 
     Attributes:
         rows: The experiments by name.
-        steps: Optimizer steps of each training; None: those of the experiments.
-        seeds: How many trainings of each row.
-        further: Data folder and exported encoder → scores by what is not looked at in training,
-            which stand beside the rows' own; None: there are none.
+        steps: Optimizer steps of each training; None: the experiments' own numbers.
+        seeds: The number of trainings of each row.
+        further: Data folder and exported encoder → scores on data that training does not use; the
+            table shows them with the rows' own scores. None: no such scores.
     """
 
     rows: Mapping[str, Any]
@@ -47,7 +47,7 @@ class Ablation:
     ) -> Scores:
         """Trains rows with each seed, all rows with the first before the second.
 
-        After each training `table.md` is written, of all that is complete with so many steps.
+        After each training `table.md` is written, from all complete runs with these steps.
 
         Args:
             data: Folder of the corpora.
@@ -57,13 +57,13 @@ class Ablation:
             resume: Whether runs that are complete or interrupted are kept.
             strategy: As in `Run`, on one machine.
             teacher: Folder of a teacher's vectors; for all runs `teacher` in `output` by default.
-            pretrained: What the rows start from; by default what a run in `output` would.
+            pretrained: Folder that the rows start from; `pretrain_t5` beside `output` by default.
             prepared: As in `Run`; for all runs `prepared` in `output` by default.
-            seeds: How many; the table's own by default.
-            rows: Names of those to train; none: all.
+            seeds: The number of seeds; the table's own by default.
+            rows: The names of the rows to train; none: all rows.
 
         Returns:
-            Mean score by "row/score", of all that is complete.
+            Mean score by "row/score", of all complete runs.
 
         Raises:
             ValueError: There is no such row.
@@ -106,10 +106,10 @@ class Ablation:
 
 
 def _folders_of(row: Any) -> set[str]:
-    """Which of the shared folders a row takes."""
+    """The names of the shared folders that a row has options for."""
     return {"teacher", "pretrained"} & options_of(row.run).keys()
 
 
 def _stem(name: str, steps: int | None) -> str:
-    """What the folders of a row's runs begin with, before the seed."""
+    """The name of the folders of a row's runs, without the seed at its end."""
     return f"{name}_{steps}" if steps else name

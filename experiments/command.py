@@ -15,7 +15,7 @@ from experiments.run import Run
 from use_st5._remote_files import as_written, cached_path
 
 _DATA = "USE_ST5_DATA"
-# With these alone the scores of a run should be the expected ones.
+# If a run has no other options than these, its scores should be the expected ones.
 _SAME_SETTINGS = {"seed", "teacher", "resume", "part", "strategy"}
 
 
@@ -24,9 +24,9 @@ def main(experiment: Any, variants: Mapping[str, Any] | None = None) -> None:
 
     Args:
         experiment: A function `run(data, output, *, …) → scores`, or a value with such a method.
-            Its `**options: Unpack[Options]` are the options of a `Run`. Scores that were measured
-            may be its attribute `expected`.
-        variants: What `--variant NAME` runs instead.
+            Its `**options: Unpack[Options]` are the options of a `Run`. Its attribute `expected`
+            may hold measured scores.
+        variants: Name → the experiment that `--variant NAME` runs instead.
     """
     chosen, data, output, options = parse(experiment, variants or {}, sys.argv[1:])
     data = cached_path(data)
@@ -58,13 +58,13 @@ def parse(
     """Reads the words of a command line.
 
     Args:
-        experiment: As for `main`, and so are the variants.
-        variants: As above.
+        experiment: As for `main`.
+        variants: As for `main`.
         words: The command line without the program.
 
     Returns:
-        The experiment or the variant, the data folder, the output folder, and the keyword
-        arguments that were given. Wrong words end the process with exit code 2.
+        The experiment or the variant, the data folder, the output folder, and the given keyword
+        arguments. Wrong words end the process with exit code 2.
     """
     variant = argparse.ArgumentParser(
         add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS
@@ -108,13 +108,13 @@ def _parser(run: Callable[..., Any], parent: argparse.ArgumentParser) -> argpars
 
 
 def options_of(run: Callable[..., Any]) -> dict[str, Any]:
-    """The options of an experiment, its own and those of all: keyword → type."""
+    """The options of an experiment, its own and the shared ones: keyword → type."""
     found, hints = {}, get_type_hints(run)
     for name, parameter in inspect.signature(run).parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY:
             found[name] = hints[name]
         elif parameter.kind is parameter.VAR_KEYWORD:
-            for options in get_args(hints[name]):  # Of `Unpack`.
+            for options in get_args(hints[name]):  # the argument of `Unpack`
                 found |= get_type_hints(options)
     return found
 

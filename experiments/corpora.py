@@ -1,8 +1,8 @@
 """The corpora of the experiments: each with its licence, its place and a reader.
 
-`CORPORA` lists them by name, and `python -m experiments.corpora` prints them. None comes with
-use_st5: the data folder holds the public files under the paths that each corpus names, as they are
-published.
+`CORPORA` lists them by name, and `python -m experiments.corpora` prints them. No corpus comes with
+use_st5: the data folder holds the public files, as published, under the paths that each corpus
+names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from use_st5.data import (
     TextReader,
 )
 
-# A dump, a crawl or a table of volunteers has rows that are none.
+# A dump, a crawl or a table made by volunteers may have malformed rows.
 _MALFORMED = 0.05
 _MARKUP = re.compile(r"<[^>]*>")
 # WikiText's tokenisation: `@-@` within words, spaces before punctuation.
@@ -35,7 +35,7 @@ _WIKITEXT_REWRITES = (
     (re.compile(r" ([,.;:!?)\]'])"), r"\1"),
     (re.compile(r"([(\[]) "), r"\1"),
 )
-# Right answers of trivia that say nothing by themselves.
+# Right answers of trivia questions that mean nothing without the question.
 _EMPTY_ANSWERS = frozenset({"true", "false", "yes", "no", "all of these", "none of these"})
 _ENTAILMENT, _CONTRADICTION = 0, 2
 _NO_LICENCE = "no licence file; premises of MultiNLI"
@@ -66,7 +66,7 @@ def _read_trivia(path: Path) -> str:
 
 
 def trivia_questions(data: Path) -> Iterator[str]:
-    """All questions of the trivia, also those whose answers tell nothing."""
+    """All trivia questions, including those whose answers mean nothing alone."""
     for path in TRIVIA.files(data):
         for line in _read_trivia(path).splitlines():
             if line.startswith("#Q "):
@@ -91,7 +91,7 @@ def _trivia_answers(files: list[Path]) -> Iterator[Example]:
 
 
 def stack_exchange_posts(files: list[Path]) -> Iterator[tuple[str, ElementTree.Element]]:
-    """Posts of Stack Exchange's dumps, each with its site: a title's number is its site's alone."""
+    """Posts of Stack Exchange's dumps, each with its site; post ids are unique only in a site."""
     for path in files:
         for _, row in ElementTree.iterparse(path):
             yield path.name, row
@@ -99,7 +99,7 @@ def stack_exchange_posts(files: list[Path]) -> Iterator[tuple[str, ElementTree.E
 
 
 def plain_text(markup: str | None) -> str:
-    """HTML without its tags and entities; nothing for None."""
+    """HTML without its tags, and with its entities decoded; an empty text for None."""
     return html.unescape(_MARKUP.sub(" ", markup or ""))
 
 
@@ -267,8 +267,8 @@ def inference_pairs(data: Path) -> Iterator[Example]:
 def inference_triplets(data: Path) -> Iterator[Example]:
     """Premise, entailed and contradicting hypothesis, as in Gao et al. 2021, section 4.
 
-    The k-th entailed hypothesis of a premise is paired with the k-th contradicting one; what is
-    left over on either side makes no triplet.
+    The k-th entailed hypothesis of a premise is paired with the k-th contradicting one. Hypotheses
+    without a partner are left out.
     """
     hypotheses: dict[str, tuple[list[str], list[str], list[str]]] = {}
     for pair in inference_pairs(data):

@@ -23,7 +23,7 @@ from experiments.corpora import (
 from use_st5.data import split_sentences
 from use_st5.data._records import records
 
-# Of the self-dialogue corpus.
+# Topics of the self-dialogue corpus that count as films.
 FILM_TOPICS = frozenset(
     [
         *("movies", "music_and_movies", "transition_music_movies", "disney", "star_wars"),

@@ -1,4 +1,4 @@
-"""Tasks that learn from corpora: prepared arrays, and a training by several of them."""
+"""Tasks on corpora: their prepared arrays, and the training of an encoder by several tasks."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
     from use_st5 import TrainableEncoder
     from use_st5.training import History
 
-# What makes examples, and the columns that they become.
+# A function that returns examples, and the columns that they become.
 Source = tuple[Callable[[], Iterable[Mapping[str, Any]]], Mapping[str, PreparedColumn]]
 # Task → its parts by name.
 Arrays = Mapping[str, Mapping[str, ArrayData]]
-# Every experiment makes so many steps by one call from the host: the draw of tasks goes by calls.
+# Steps of one call from the host in every experiment; one task is drawn for each call.
 STEPS_PER_CALL = 10
 
 
@@ -37,20 +37,20 @@ class TaskData(Protocol):
     """The data of a task, which may come in several parts: arrays of different lengths."""
 
     def sources(self, task: str, material: Any) -> Mapping[str, Source]:
-        """The parts by name. Nothing is read before a part's examples are asked for."""
+        """The parts by name. Nothing is read before a part's function of examples is called."""
 
     def array_data(self, arrays: Mapping[str, np.ndarray], material: Any) -> ArrayData:
-        """The batches of a part, out of its arrays."""
+        """The batches of a part, from its arrays."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Material:
-    """What the examples of tasks are made of.
+    """The data that the examples of tasks are made of.
 
     Attributes:
         data: Folder of the corpora.
-        held_out: The normalized sentences that no training text may hold.
-        tokenizer: That of the encoder.
+        held_out: The normalized sentences that no training text may be equal to.
+        tokenizer: The tokenizer of the encoder.
     """
 
     data: Path
@@ -65,8 +65,8 @@ class Examples:
     Attributes:
         read: Data folder → examples, values by name.
         columns: The arrays that they become, by the names that the loss reads.
-        buckets: Widths of batches of like texts, as in `ArrayData`; none: all batches have one.
-        every: Each so-many-th example is taken, of a corpus that is larger than a training needs.
+        buckets: Widths of batches, as in `ArrayData`; empty: all batches have the same width.
+        every: Every n-th example is taken, if a corpus is larger than a training needs.
     """
 
     read: Callable[[Path], Iterable[Mapping[str, Any]]]
@@ -75,7 +75,7 @@ class Examples:
     every: int = 1
 
     def sources(self, task: str, material: Any) -> dict[str, Source]:
-        """One part, of the task's name."""
+        """One part, with the name of the task."""
 
         def examples() -> Iterator[Mapping[str, Any]]:
             some = itertools.islice(self.read(material.data), 0, None, self.every)
@@ -84,7 +84,7 @@ class Examples:
         return {task: (examples, self.columns)}
 
     def array_data(self, arrays: Mapping[str, np.ndarray], _material: Any) -> ArrayData:
-        """The batches of the arrays as they are."""
+        """The batches of the unchanged arrays."""
         return ArrayData(arrays, buckets=self.buckets)
 
 
@@ -94,11 +94,12 @@ class CorpusTask:
 
     Attributes:
         name: Short name in logs, files and checkpoints.
-        loss: Makes what is minimised.
-        data: What it learns from.
-        batch_size: Examples of a step over all replicas; all there are where these are fewer.
-        weight: In the draw of tasks; None: the number of its examples.
-        part_weights: Parts share the weight by number of examples times these, or 1.
+        loss: Makes the loss.
+        data: The data that it learns from.
+        batch_size: Examples of a step over all replicas; all examples if there are fewer.
+        weight: The weight in the draw of tasks; None: the number of its examples.
+        part_weights: Part → factor (by default 1). The parts share the weight in proportion to
+            their number of examples times this factor.
     """
 
     name: str
@@ -110,13 +111,13 @@ class CorpusTask:
 
 
 def prepare_tasks(run: Run, tasks: Iterable[CorpusTask], tokenizer: Any, material: Any) -> None:
-    """Writes every part of every task's data as arrays, unless they are there.
+    """Writes every part of every task's data as arrays, unless they exist.
 
     Args:
-        run: Its folder of arrays is written; a trial prepares no more than it reads.
+        run: The run whose folder of arrays is written; a trial prepares only the rows it reads.
         tasks: The tasks.
         tokenizer: Makes ids of texts.
-        material: What their data asks for, such as a `Material`.
+        material: The value that their data needs, such as a `Material`.
 
     Raises:
         ValueError: The devices cannot share a batch.
@@ -138,10 +139,10 @@ def prepare_tasks(run: Run, tasks: Iterable[CorpusTask], tokenizer: Any, materia
 
 
 def open_tasks(run: Run, tasks: Iterable[CorpusTask], material: Any = None) -> Arrays:
-    """What `prepare_tasks` wrote, looked for before anything is trained.
+    """Opens the arrays that `prepare_tasks` wrote.
 
     Args:
-        run: Its folder of arrays is read.
+        run: The run whose folder of arrays is read.
         tasks: The tasks.
         material: As for `prepare_tasks`; None: no task's batches need it.
 
@@ -179,13 +180,13 @@ def train_tasks(
     """Trains an encoder by tasks, each step by one of them; an interrupted training continues.
 
     Args:
-        run: Where checkpoints go, and where to train.
+        run: The run, with the folder of the checkpoints and the strategy.
         encoder: An encoder, or a model.
         tasks: The tasks.
-        arrays: What `open_tasks` gave.
-        args: How to train; the seed is the run's, and the steps are, where the run has some.
-        stage: Folder of the checkpoints, where an experiment has several trainings.
-        **options: Further ones of `Trainer`, such as `evaluate`.
+        arrays: The result of `open_tasks`.
+        args: Settings of the training; the run gives the seed and, if it has some, the steps.
+        stage: Folder of the checkpoints, if an experiment has several trainings.
+        **options: Further options of `Trainer`, such as `evaluate`.
     """
     data, weights, sizes = {}, {}, {}
     with run.scope():
@@ -211,13 +212,14 @@ def train_tasks(
 def steps_of_a_pass(
     tasks: Sequence[CorpusTask], arrays: Arrays, *, cycle: bool = False, call: int = STEPS_PER_CALL
 ) -> int:
-    """The steps of one pass over the examples, made up to whole calls from the host.
+    """The steps of one pass over the examples, rounded up to whole calls from the host.
 
     Args:
         tasks: The tasks.
-        arrays: What `open_tasks` gave.
+        arrays: The result of `open_tasks`.
         cycle: Whether the tasks take turns by their weights. The pass then ends with the cycle in
-            which the first of the tasks has given all examples, so that none comes twice.
+            which the first of the tasks has used all its examples, so that no task uses its
+            examples twice.
         call: Steps of a call.
     """
     passes, weights = [], []
@@ -242,11 +244,11 @@ def part_weights(task: CorpusTask, parts: Mapping[str, ArrayData]) -> dict[str, 
 
 
 def _trial_rows(run: Run, task: CorpusTask) -> int | None:
-    """How many first rows of each part of its data a trial has; None: the run is no trial."""
+    """The number of first rows that a trial takes of each part; None: the run is not a trial."""
     return None if run.trial_steps is None else run.trial_steps * task.batch_size
 
 
 def _place(run: Run, part: str, rows: int | None) -> Path:
-    """The folder of a part's arrays: a trial's own, unless the whole part is there."""
+    """The folder of a part's arrays; a trial has its own, unless the whole part exists."""
     whole = run.prepared / part
     return whole if rows is None or exists(whole) else run.prepared / f"{part}.first_{rows}"

@@ -14,13 +14,13 @@ class DialogueReader(Reader):
     """Reads `{"input": str, "response": str}` from jsonl rows `{"turns": [str, …]}`.
 
     Every turn but the first is the response to the turns before it (the conversational
-    input-response task of the USE paper, section 3.1, after Henderson et al. 2017). A blank turn
-    answers nothing and gets no answer.
+    input-response task of the USE paper, section 3.1, after Henderson et al. 2017). A pair in which
+    the response or the turn before it is blank is left out.
 
     Args:
         path: A file (gzip or plain) or a list of files.
-        context_turns: How many turns before the response make its input, joined by a space; fewer
-            at the start of a dialogue.
+        context_turns: The number of turns before the response that make its input, joined by a
+            space; fewer at the start of a dialogue.
         strict: Whether the first malformed row is an error.
         max_malformed: The share of malformed rows that is an error, in `[0, 1]`.
 

@@ -14,26 +14,27 @@ from use_st5.evaluation.minimal_pairs import minimal_pairs
 from use_st5.evaluation.sts import SUITE, read_sts
 
 _TRANSFER = (MR, CR, SUBJ, MPQA, SST2, TREC, MRPC)
-# Of these sets a word or two are phrases that every text has, such as MPQA's "good".
+# In these sets, texts of one or two words are common phrases, such as MPQA's "good".
 _FEWEST_WORDS = 3
 
 Example = TypeVar("Example", bound=Mapping[str, Any])
 
 
 def held_out_sentences(data: Path, *, required: bool = True) -> set[str]:
-    """The sentences of the test sets that a folder holds, as `normalized` gives them.
+    """The sentences of the test sets in a folder, as `normalized` returns them.
 
-    These are all sentences of the STS sets (development splits too), and the test texts of
-    SentEval's transfer tasks, of three words or more: all texts of a task that is tested by
-    cross-validation. The sentences of the minimal pairs, which need no folder, are always there.
+    These are all sentences of the STS sets (including development splits), and the test texts of
+    SentEval's transfer tasks that have three words or more; for a task that is tested by
+    cross-validation these are all its texts. The sentences of the minimal pairs, which need no
+    folder, are always included.
 
     Args:
         data: The data folder.
         required: Whether there must be an STS set.
 
     Raises:
-        FileNotFoundError: There is no STS set where one is required: nothing could be held out; or
-            one is there in part.
+        FileNotFoundError: An STS set is required and there is none, so that nothing could be held
+            out; or a set is incomplete.
     """
     folder = DataFolder(data)
     sets = [read_sts(folder, source) for source in SUITE if folder.has(source)]
@@ -58,7 +59,7 @@ def held_out_sentences(data: Path, *, required: bool = True) -> set[str]:
 
 
 def _test_texts(dataset: LabelledDataset, folder: DataFolder) -> Iterator[str]:
-    """The test texts of a task; none where its files are not there."""
+    """The test texts of a task; none if its files are missing."""
     for source, read in dataset.test or dataset.train:
         if folder.has(source):
             yield from (text for column in read(folder.find(source)).columns for text in column)
@@ -68,8 +69,8 @@ def without_held_out(examples: Iterable[Example], held_out: Collection[str]) -> 
     """The examples without held-out texts.
 
     Args:
-        examples: Values by name; those that are strings are looked at.
-        held_out: Sentences as `normalized` gives them.
+        examples: Values by name; all values that are strings are compared.
+        held_out: Sentences as `normalized` returns them.
     """
     for example in examples:
         texts = (value for value in example.values() if isinstance(value, str))

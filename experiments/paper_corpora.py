@@ -1,9 +1,9 @@
 """The corpora of SBERT's and DefSent's papers, in their published formats.
 
 SNLI (Bowman et al. 2015) and MultiNLI (Williams et al. 2018) come as jsonl and as tab-separated
-txt, of which jsonl is read where both are there. The definitions of the Oxford dictionary
-(Gadetsky et al. 2018) are those of Ishiwatari et al. 2019: the folder `oxford` of their
-`naacl_data.zip`, which DefSent (Tsukagoshi et al. 2021) trains on.
+txt; if both are there, jsonl is read. The definitions of the Oxford dictionary (Gadetsky et al.
+2018) are those of Ishiwatari et al. 2019: the folder `oxford` of their `naacl_data.zip`, which
+DefSent (Tsukagoshi et al. 2021) trains on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from experiments.nli_reader import NLIReader
 from experiments.published_corpus import Corpus, Example
 from use_st5.data import TableReader
 
-# As DefSent's preparation joins what Ishiwatari et al. publish in tokens.
+# DefSent's preparation joins the tokens of Ishiwatari et al. in this way.
 _JOINED = ((" .", "."), (" ,", ","), (" ;", ";"), ("( ", "("), (" )", ")"), (" '", "'"))
 _QUOTED = re.compile(r"`` (.*?)''")
 _SINGLY_QUOTED = re.compile(r"‘\s*(.*?)\s*’")
@@ -28,14 +28,14 @@ def _inference(files: list[Path]) -> Iterator[Example]:
 
 
 def _oxford(files: list[Path]) -> Iterable[Example]:
-    """Lines of WORD%oxford.SENSE, part of speech, dictionary, definition in tokens, two lists."""
+    """Reads lines: WORD%oxford.SENSE, part of speech, dictionary, definition tokens, two lists."""
     for row in TableReader(files, {"word": 0, "definition": 3}, file_format="tsv"):
         word = row["word"].rpartition("%")[0] or row["word"]
         yield {"word": word.strip(), "definition": _in_running_text(row["definition"])}
 
 
 def _in_running_text(tokens: str) -> str:
-    """A definition without the spaces of its tokens; what was quoted begins with a capital."""
+    """A definition without the spaces between tokens; text in double quotes gets a capital."""
     for apart, joined in _JOINED:
         tokens = tokens.replace(apart, joined)
     tokens = _QUOTED.sub(lambda quoted: quoted[1].capitalize(), tokens)
@@ -68,10 +68,10 @@ OXFORD = Corpus(
 
 
 def paper_pairs(data: Path) -> Iterator[Example]:
-    """Premise, hypothesis and label of SNLI and MultiNLI: what SBERT learns from."""
+    """Premise, hypothesis and label of SNLI and MultiNLI, which SBERT learns from."""
     return itertools.chain(SNLI.examples(data), MULTINLI.examples(data))
 
 
 def paper_definitions(data: Path) -> Iterator[Example]:
-    """Words and definitions of all three Oxford files, as DefSent takes them: it splits anew."""
+    """Words and definitions of all three Oxford files, which DefSent joins and splits again."""
     return OXFORD.examples(data)

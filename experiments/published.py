@@ -1,7 +1,8 @@
 """The tables of results in the papers, each row with its source.
 
-Each paper's folder has them in `published.json`. A paper's `notes` name the tables that are left
-out; a table's `notes` give the protocol, and where the paper disagrees with itself. By benchmark:
+Each paper's folder has its tables in `published.json`. A paper's `notes` name the tables that are
+left out; a table's `notes` give the protocol and the contradictions within the paper. The tables by
+benchmark:
 
 | benchmark | metric | papers and tables |
 |---|---|---|
@@ -33,7 +34,7 @@ _FOLDERS = ("use", "trans_encoder", "sentence_t5", "sbert_defsent", "multilingua
 
 
 class PublishedPaper(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where results were published; `citation` is for captions, such as "Ni et al. (2022)"."""
+    """The paper with the results; `citation` is for captions, such as "Ni et al. (2022)"."""
 
     citation: str
     title: str
@@ -49,9 +50,9 @@ class PublishedRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         model: Its name in the paper.
-        scores: Task → score, in the unit of the table; "average" is the paper's own.
-        settings: How the model was trained, if the name does not tell.
-        source: Where the scores were read, if not in the text of the paper.
+        scores: Task → score, in the unit of the table; "average" is the paper's own average.
+        settings: The settings of the training, if they are not in the name.
+        source: The source of the scores, if it is not the text of the paper.
         confirmed: False if only a recollection of the paper supports the scores.
     """
 
@@ -67,13 +68,13 @@ class PublishedTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
     Attributes:
         table: Its number in the paper, for example "Table 2".
-        title: What it shows.
+        title: A description of its content.
         benchmark: The group of tasks, for example "sts".
         metric: The statistic and its aggregation, for example "spearman_all".
         unit: "x100" or "1": the factor of the scores.
-        notes: The protocol, and what is doubtful.
-        rows: At least one.
-        paper: Where it was published.
+        notes: The protocol, and doubts about it.
+        rows: One or more rows.
+        paper: The paper of the table.
     """
 
     table: str

@@ -18,12 +18,12 @@ class Corpus:
 
     Attributes:
         name: Its key in `CORPORA`.
-        what: What it holds.
-        place: Its files in the data folder or up to two folders deeper, a pattern of
-            `pathlib.Path.glob`.
-        licence: As its publisher states it.
-        read: Files → examples, the keys of which its `what` names.
-        other_places: Where else its files may be: the first place that is there is read alone.
+        what: A description of its content.
+        place: The pattern of its files for `pathlib.Path.glob`, in the data folder or up to two
+            folders deeper.
+        licence: Its licence, as its publisher states it.
+        read: Files → examples; their keys are listed in `what`.
+        other_places: Further patterns; only the files of the first pattern that matches are read.
     """
 
     name: str
@@ -48,6 +48,6 @@ class Corpus:
         """A fresh pass over its examples.
 
         Raises:
-            FileNotFoundError: It is not in the folder.
+            FileNotFoundError: The corpus is not in the folder.
         """
         return iter(self.read(self.files(data)))

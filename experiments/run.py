@@ -1,7 +1,8 @@
 """One run of an experiment: its folders, its parts and its files.
 
-An experiment's `run` is made of three parts, which a machine does one after the other, or several
-machines one each: texts become arrays, arrays train a model, the model is exported and scored.
+An experiment's `run` has three parts: texts become arrays, arrays train a model, the model is
+exported and scored. One machine does the parts one after the other, or several machines do one part
+each.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from use_st5.training.checkpoints import saving_quietly
 Part = Literal["prepare", "train", "export"]
 Scores = dict[str, float]
 PARTS: tuple[Part, ...] = ("prepare", "train", "export")
-# A run of fewer steps is a trial: it needs the rows of its own batches, and its scores say nothing.
+# A run of fewer steps is a trial: it needs only the rows of its batches; its scores say nothing.
 TRIAL_STEPS = 100
 _MODEL, _FACTS, _SCORES = "encoder.keras", "training.json", "scores.json"
 
 
 class Options(TypedDict, total=False):
-    """What every experiment takes from the command line, as `Run` describes it."""
+    """The options of every experiment on the command line, which `Run` describes."""
 
     seed: int
     steps: int | None
@@ -45,20 +46,21 @@ class Run:
     """One run of an experiment.
 
     Args:
-        data: Folder of the corpora and evaluation sets; of a remote one (gs://) a copy is made.
+        data: Folder of the corpora and evaluation sets; a remote folder (gs://) is copied.
         output: Folder for arrays, checkpoints, the exported encoder and the scores.
-        seed: Of the initial weights, the draw of tasks and the shuffling.
+        seed: Seed of the initial weights, the draw of tasks and the shuffling.
         steps: Optimizer steps of each training; the experiment's own by default. A run of fewer
-            than 100 is a trial: it prepares no more than the rows of the first `steps` batches.
+            than 100 is a trial: it prepares only the rows of the first `steps` batches.
         resume: Whether an interrupted run in `output` continues.
-        part: "prepare" writes arrays, "train" makes a model of them, "export" the rest.
-        strategy: Where to train, as in `shared_strategy`; None: the backend's own device.
+        part: "prepare" writes arrays, "train" trains a model on them, "export" exports and scores
+            it; None: all parts.
+        strategy: The devices to train on, as in `shared_strategy`; None: the backend's own device.
         prepared: Folder of vocabulary and arrays, shared by runs; in `output` by default.
-        batch_files: Where workers in other processes find the batches, as in `Trainer`.
-        parts: Those that the experiment has.
+        batch_files: Folder in which workers in other processes find the batches, as in `Trainer`.
+        parts: The parts that the experiment has.
 
     Attributes:
-        writes: Whether this process is the one of several workers that does.
+        writes: Whether this process writes the files: with several workers, only one does.
 
     Raises:
         ValueError: `steps` is below 1, or Keras's backend cannot run the part, the strategy or the
@@ -97,17 +99,17 @@ class Run:
             self.writes = is_chief(self.strategy)
 
     def does(self, part: Part) -> bool:
-        """Whether the run has the part."""
+        """Whether the run does the part."""
         return part in self._parts
 
     @property
     def replicas(self) -> int:
-        """How many devices share a batch."""
+        """The number of devices that share a batch."""
         return 1 if self.strategy is None else self.strategy.num_replicas_in_sync
 
     @property
     def trial_steps(self) -> int | None:
-        """The steps of a trial; None: the run is none."""
+        """The steps of a trial; None: the run is not a trial."""
         return self.steps if self.steps is not None and self.steps < TRIAL_STEPS else None
 
     @contextlib.contextmanager
@@ -118,8 +120,8 @@ class Run:
             *exported: Folders in it that the run replaces; "model" by default.
 
         Raises:
-            FileExistsError: There are checkpoints, and the run shall not continue; or a folder to
-                replace holds anything but a model.
+            FileExistsError: There are checkpoints, and the run must not resume; or a folder to
+                replace holds something other than a model.
             BlockingIOError: Another process is writing there.
         """
         alone = sole_writer(self.output, inside=True, remote=True)
@@ -133,7 +135,7 @@ class Run:
             yield
 
     def scope(self) -> contextlib.AbstractContextManager:
-        """Where models and losses are made."""
+        """The context in which models and losses are made."""
         return contextlib.nullcontext() if self.strategy is None else self.strategy.scope()
 
     def keep(self, model: keras.Model) -> None:
@@ -143,7 +145,7 @@ class Run:
                 model.save(temporary)
 
     def kept(self) -> keras.Model:
-        """The model that was kept, computing in float32."""
+        """The model that `keep` wrote, with float32 computations."""
         with open_local(self.output / _MODEL) as path:
             return in_float32(keras.saving.load_model(path, compile=False))
 
@@ -153,11 +155,11 @@ class Run:
             write_json(self.output / name, values)
 
     def write_facts(self, **facts: Any) -> None:
-        """Writes how the model was trained, the last thing that a training does."""
+        """Writes facts about the training; it is the last action of a training."""
         self.write(_FACTS, {**facts, "seed": self.seed})
 
     def facts(self) -> dict[str, Any]:
-        """What `write_facts` wrote: of the training, whatever seed the export is given.
+        """The facts that `write_facts` wrote; the seed is that of the training, not of this run.
 
         Raises:
             FileNotFoundError: The training is not done.
@@ -171,7 +173,7 @@ class Run:
         return read_record(path, dict[str, Any], remedy="Train the encoder again.")
 
     def write_scores(self, scores: Scores) -> Scores:
-        """Writes `scores.json`, and gives the scores back."""
+        """Writes `scores.json`, and returns the scores."""
         self.write(_SCORES, scores)
         return scores
 
@@ -179,10 +181,10 @@ class Run:
         """Refuses remote folders that the experiment writes piece by piece.
 
         Args:
-            **folders: By the names of their options.
+            **folders: Option → folder.
 
         Raises:
-            ValueError: One is remote.
+            ValueError: A folder is remote.
         """
         for name, folder in folders.items():
             if remote := remote_path(folder):
@@ -193,13 +195,13 @@ class Run:
 
 
 def parts_to_run(part: Part | None, parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The part that was asked for, or all.
+    """The requested part, or all parts.
 
-    Texts become ids and models SavedModels under TensorFlow; training runs under JAX as well.
+    Preparation and export need TensorFlow; training runs under JAX as well.
 
     Args:
-        part: What was asked for; None: everything.
-        parts: Those that the experiment has.
+        part: The requested part; None: all parts.
+        parts: The parts that the experiment has.
 
     Raises:
         ValueError: There is no such part, or the backend of Keras cannot run it.
@@ -223,10 +225,10 @@ def parts_to_run(part: Part | None, parts: Sequence[Part]) -> tuple[Part, ...]:
 def _check_backend(
     part: Part | None, strategy: str | None, batch_files: str | os.PathLike[str] | None
 ) -> None:
-    """Refuses what does not go with Keras's backend or the part.
+    """Checks that the options fit Keras's backend and the part.
 
     Raises:
-        ValueError: There is such a thing.
+        ValueError: An option does not.
     """
     if (backend := keras.config.backend()) != "tensorflow":
         for name, given in (("strategy", strategy), ("batch_files", batch_files)):

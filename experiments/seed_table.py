@@ -10,12 +10,12 @@ import numpy as np
 
 from use_st5._records import read_record
 
-# Beside a run's `scores.json`: scores by what was not looked at in its training.
+# A file beside a run's `scores.json`, with scores on data that its training did not use.
 FURTHER = "further_scores.json"
 
 
 def seed_scores(output: Path, name: str) -> list[dict[str, float]]:
-    """The scores of the complete runs `NAME_SEED` of a folder, further ones too, seed by seed."""
+    """The scores, with further ones, of the complete runs `NAME_SEED` of a folder, by seed."""
     return [
         _read(path) | (_read(further) if (further := path.with_name(FURTHER)).exists() else {})
         for path in sorted(output.glob(f"{name}_*/scores.json"))
@@ -29,7 +29,7 @@ def _read(path: Path) -> dict[str, float]:
 
 
 def seed_means(rows: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, float]:
-    """Mean over the seeds by "row/column" of what all seeds have; `rows` as in `seed_table`."""
+    """Means over seeds by "row/column" of columns that all seeds have; rows: see `seed_table`."""
     return {
         f"{name}/{column}": float(np.mean([run[column] for run in runs]))
         for name, runs in rows.items()
@@ -43,11 +43,11 @@ def seed_table(
 ) -> str:
     """A Markdown table: row by row mean ± standard deviation (ddof 1) over the seeds, x 100.
 
-    A cell is empty where a seed of its row has no such value.
+    A cell is empty if a seed of its row has no such value.
 
     Args:
-        title: Above it.
-        rows: Row → for each seed column → value in 0 … 1.
+        title: The title above the table.
+        rows: Row → a list with column → value (0 … 1) for each seed.
         averaged: Whether a last column has the mean of the others.
     """
     columns = [*dict.fromkeys(column for runs in rows.values() for column in runs[0])]

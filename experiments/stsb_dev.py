@@ -1,4 +1,4 @@
-"""The validation split of the STS Benchmark (STS-B dev), by which most experiments choose."""
+"""The validation split of the STS Benchmark (STS-B dev), used for choices in most experiments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def stsb_dev(data: Path) -> Sequence[STSPair]:
 
 
 def stsb_development(data: Path) -> Callable[[Encode], dict[str, float]]:
-    """Reads the pairs, and gives a function that scores an encoder by them.
+    """Reads the pairs, and returns a function that scores an encoder on them.
 
     Args:
         data: As for `stsb_dev`.

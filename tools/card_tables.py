@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-# The five sets that the README averages: what the data at hand has of the seven of SimCSE.
+# The five sets that the README averages: those of SimCSE's seven sets whose data is available.
 AVERAGED = ("sts12", "sts13", "sts15", "stsb", "sickr")
 TRANSFER = ("mr", "subj", "sst2", "sst5", "trec", "mrpc", "sicke")
 _NAMES = re.compile(r"\b(european|african|american|black|white)\b")
@@ -46,7 +46,7 @@ def transfer_table(tasks: Tasks) -> Iterator[str]:
 
 
 def other_table(tasks: Tasks) -> Iterator[str]:
-    """Every score of the tasks that have neither pairs of sentences nor targets."""
+    """Every score of the tasks of the groups little_data, sentglue, pairs and geometry."""
     yield "| task | score | value |"
     yield "|---|---|---|"
     for task in tasks.values():
@@ -56,7 +56,7 @@ def other_table(tasks: Tasks) -> Iterator[str]:
 
 
 def bias_table(tasks: Tasks) -> Iterator[str]:
-    """Effect size with its interval and p of each association test."""
+    """Effect size with its interval, and p-value, of each association test."""
     yield "| test | targets | attributes | n | d (95 % interval) | p |"
     yield "|---|---|---|---|---|---|"
     for name, task in tasks.items():
@@ -80,7 +80,7 @@ def _signed(value: float, *, digits: int = 2) -> str:
 
 
 def _spelled(category: str) -> str:
-    """`EuropeanAmericanNames` as words."""
+    """A category such as `EuropeanAmericanNames` in separate words."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", category).lower()
     return _NAMES.sub(lambda match: match[0].capitalize(), words)
 

@@ -1,7 +1,7 @@
 """Writes the lines of documents and notebooks that install use_st5.
 
-Run `python -m tools.install_lines` on the day that `PUBLISHED` in `use_st5/_imports.py` changes.
-Until then the lines work in a checkout. `tests/test_install_lines.py` holds both together.
+Run `python -m tools.install_lines` when `PUBLISHED` in `use_st5/_imports.py` changes. Until then
+the lines work in a checkout. `tests/test_install_lines.py` checks that both agree.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def install_cell(extras: str, *, published: bool) -> str:
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Each document and notebook, and what it should hold."""
+    """Each document and notebook, and the content that it should have."""
     for path in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]):
         yield path, rewritten(path.read_text(encoding="utf-8"), published=PUBLISHED)
     for path in sorted((ROOT / "colabs").glob("*.ipynb")):

@@ -1,8 +1,8 @@
-"""Runs the notebooks and keeps what they show: `python -m tools.run_notebooks [NAME…]`.
+"""Runs the notebooks and keeps their outputs: `python -m tools.run_notebooks [NAME…]`.
 
 Each runs from top to bottom in an empty folder, in a kernel of its own. The outputs are stored in
-the notebook, so that a reader sees them without running it. What TensorFlow logs on standard error
-is not stored.
+the notebook, so that a reader sees them without running it. TensorFlow's messages on standard error
+are not stored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def executed(notebook: Path, folder: Path) -> Any:
 
 
 def main(names: list[str]) -> None:
-    """Runs and writes the notebooks of these names; all without names."""
+    """Runs and writes the notebooks of these names; without names, all notebooks."""
     for notebook in NOTEBOOKS:
         if not names or notebook.stem in names:
             with tempfile.TemporaryDirectory() as folder:

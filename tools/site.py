@@ -31,7 +31,7 @@ OUTSIDE = {
     "experiments/*/README.md": "experiments/*.md",
     "experiments/README.md": "experiments/index.md",
 }
-# What a link to the page for browsers leads to, and on the site.
+# The page for browsers: its file in the repository, and its place on the site.
 DEMO = ("use_st5/export/page/index.html", "demo/index.html")
 # `[text](target)` and `src="target"`; an image's text begins with `!`.
 _LINK = re.compile(
@@ -131,7 +131,7 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
 
 
 def _rewritten(source: str, page: Page, files: Files) -> Callable[[re.Match[str]], str]:
-    """What replaces a link of the page that was the file `source`."""
+    """A function that returns the replacement of a link of the page that was the file `source`."""
     known = {**pages(), DEMO[0]: DEMO[1]}
 
     def replace(found: re.Match[str]) -> str:
@@ -158,7 +158,7 @@ def _pictures(name: str, content: str) -> list[str]:
 
 
 def _outside_code(markdown: str, change: Callable[[str], str]) -> str:
-    """Changes what is not in a fenced block."""
+    """Changes the parts of the text that are not in a fenced block."""
     parts, end = [], 0
     for block in _FENCE.finditer(markdown):
         parts += [change(markdown[end : block.start()]), block[0]]
@@ -166,7 +166,7 @@ def _outside_code(markdown: str, change: Callable[[str], str]) -> str:
     return "".join([*parts, change(markdown[end:])])
 
 
-# The plugin `offline` takes it from another host, which a page from the disk cannot reach.
+# The plugin `offline` loads the search's worker from this host; pages on a disk cannot reach it.
 _SHIM = "https://unpkg.com/iframe-worker/shim"
 
 
@@ -178,5 +178,5 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
 
 
 def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
-    """The same for the page of an address that is not there, whose links are absolute."""
+    """Does the same for the page of missing addresses, whose links are absolute."""
     return output_content.replace(_SHIM, "/assets/search_worker.js")

@@ -20,7 +20,7 @@ from use_st5._hub import Downloaded
 from use_st5._inner_path import check_inner_names
 
 _SUFFIXES = (".tar.gz", ".tgz", ".zip")
-# What TensorFlow Hub's own addresses end in.
+# The addresses of TensorFlow Hub itself end in this query.
 _COMPRESSED = "tf-hub-format=compressed"
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
 _TIMEOUT = 60.0  # seconds without a byte
@@ -33,11 +33,11 @@ def unpacked(url: str) -> Downloaded:
     """Downloads and unpacks an archive.
 
     Only files and folders are unpacked: an archive with a link or a name that leads out of it is
-    refused as a whole. Where the archive has one folder and nothing beside it, this folder is the
+    refused as a whole. If the archive contains one folder and nothing else, this folder is the
     model.
 
     Args:
-        url: `https://….tar.gz`, `.tgz` or `.zip`; without encryption (http) from this machine only.
+        url: `https://….tar.gz`, `.tgz` or `.zip`; http is accepted only from this machine.
 
     Raises:
         ValueError: The URL has another form, or the archive is damaged or refused.
@@ -69,11 +69,11 @@ def _check(url: str) -> None:
 
 
 def _download(url: str, file: IO[bytes]) -> str:
-    """Copies what is at the URL into a file; returns its sha256.
+    """Downloads the archive at the URL into a file; returns its sha256.
 
     Raises:
         FileNotFoundError: The server has no such file.
-        OSError: Not all of it arrived.
+        OSError: The download failed, or is incomplete.
     """
     digest, size = hashlib.sha256(), 0
     try:
@@ -98,7 +98,8 @@ def _unpack(file: IO[bytes], target: Path, url: str) -> None:
     """Unpacks the files and folders of a tar or zip file into a new folder, and nothing else.
 
     Raises:
-        ValueError: It is damaged, holds links or other names, or far more bytes than its own.
+        ValueError: It is damaged, holds a link, a device or a name that leads out of it, or unpacks
+            to far more bytes than its own size.
     """
     target.mkdir()
     size = file.seek(0, 2)
@@ -128,7 +129,7 @@ def _unpack(file: IO[bytes], target: Path, url: str) -> None:
 
 
 def _members(file: IO[bytes], url: str) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """Name and content of each file; of a folder None as the content.
+    """Yields the name and the content of each member; the content of a folder is None.
 
     Raises:
         ValueError: A member is something else, or its name leads out of the archive.

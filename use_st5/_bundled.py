@@ -7,14 +7,14 @@ from pathlib import Path
 
 # A name that a model of Hugging Face's hub may have, with or without its owner.
 _HUB_NAME = re.compile(r"(?:([A-Za-z0-9][\w.-]*)/)?([A-Za-z0-9][\w.-]*)")
-# What makes a folder a SavedModel.
+# A folder with this file is a SavedModel.
 SAVED_MODEL_FILE = "saved_model.pb"
 
 _PACKAGE = Path(__file__).resolve().parent
 
 
 def bundled_names() -> tuple[str, ...]:
-    """Returns the names of the bundled models, sorted; empty where none came along."""
+    """Returns the names of the bundled models, sorted; empty if there are none."""
     folder = _root()
     if not folder.is_dir():
         return ()
@@ -41,7 +41,7 @@ def bundled_folder(name: str) -> Path:
 
 
 def download_advice(name: str) -> str:
-    """What to write instead of a name that was not found.
+    """Advises what to write instead of a name that was not found.
 
     Args:
         name: The name.

@@ -2,7 +2,7 @@
 
 It holds models that were converted after a download (`models`), archives that were unpacked
 (`archives`), graphs of models for ONNX Runtime (`engines`), copies of remote files (`remote`), and
-the records of names (`names`). What huggingface_hub and kagglehub download lies in their own
+the records of names (`names`). The downloads of huggingface_hub and kagglehub lie in their own
 caches.
 """
 
@@ -22,7 +22,7 @@ REMOTE, NAMES = "remote", "names"
 # bytes.
 LIMIT = "USE_ST5_CACHE_GB"
 _DEFAULT_LIMIT = 20.0
-# A file beside the content of an entry: its first line is what the entry is a copy of, and the time
+# A file next to the content of an entry. Its first line names the source of the entry, and the time
 # of its last change is when the entry was last used.
 _ORIGIN = "origin.txt"
 _CONTENT = "content"
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 
     Attributes:
         kind: The part of the cache: "models", "archives", "engines" or "remote".
-        origin: What it is a copy of; a hash where that is not recorded.
+        origin: The name of its source; a hash if the source is not recorded.
         folder: Where it lies.
         size: Bytes of its files.
         used: When it was last used, in seconds since 1970.
@@ -47,10 +47,10 @@ class Entry(NamedTuple):
 
 
 def cache_folder(part: str) -> Path:
-    """A part of the cache folder, which is this user's alone; it is made.
+    """Returns the folder of a part of the cache; it is created, for this user alone.
 
     Raises:
-        PermissionError: It is another user's.
+        PermissionError: It belongs to another user.
     """
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(base, "use_st5", part)
@@ -67,7 +67,7 @@ def cache_folder(part: str) -> Path:
 
 
 def entries() -> list[Entry]:
-    """All models, archives and remote copies in the cache, the last used one first."""
+    """Returns all models, archives, engines and remote copies, the last used one first."""
     found = [
         _entry(part, folder)
         for part in (MODELS, ARCHIVES, ENGINES, REMOTE)
@@ -83,7 +83,7 @@ def remove_entry(entry: Entry) -> None:
 
 
 def cached_content(part: str, key: str) -> Path | None:
-    """The content of a complete entry, which counts as used now; None: there is none."""
+    """Returns the content of a complete entry, and marks it as used now; None if there is none."""
     place = cache_folder(part) / key
     if not (place / _CONTENT).is_dir():
         return None
@@ -93,16 +93,16 @@ def cached_content(part: str, key: str) -> Path | None:
 
 
 def kept_content(part: str, key: str, origin: str, make: Callable[[Path], object]) -> Path:
-    """The content of an entry, which is made where there is none.
+    """Returns the content of an entry, which is made if it does not exist.
 
     Args:
-        part: As in `new_content`, and so are key and origin.
+        part: As in `new_content`.
         key: The name of the entry.
-        origin: What it is a copy of.
-        make: Writes the content at the path that it gets.
+        origin: The name of its source.
+        make: A function that writes the content at the path that it gets.
 
     Raises:
-        FileNotFoundError: Another process removed the entry at once.
+        FileNotFoundError: Another process removed the new entry immediately.
     """
     found = cached_content(part, key)
     if found is None:
@@ -127,7 +127,7 @@ def new_content(part: str, key: str, origin: str) -> Iterator[Path]:
     Args:
         part: "models", "archives" or "engines".
         key: The name of the entry.
-        origin: What it is a copy of.
+        origin: The name of its source.
     """
     place = cache_folder(part) / key
     with tempfile.TemporaryDirectory(dir=cache_folder(part)) as temporary:

@@ -22,7 +22,7 @@ from use_st5._remote_files import file_sha256 as file_sha256
 if TYPE_CHECKING:
     import filelock
 
-# What this process is the sole writer of, by resolved path: how many blocks rely on it.
+# Resolved path that only this process may write → the number of blocks that rely on this.
 _held: Counter[Path] = Counter()
 _held_guard = threading.Lock()
 # The temporaries that blocks of this process are writing now.
@@ -30,9 +30,9 @@ _growing: set[Path] = set()
 # A lock that is being given back can look taken for an instant.
 _PATIENCE = 0.5
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-# TensorFlow's words, and NumPy's.
+# The messages of TensorFlow and NumPy for a full disk.
 _SAYS_FULL = re.compile("|".join([*map(os.strerror, _FULL), r"^\d+ requested and \d+ written$"]))
-# What a folder is called that is about to be replaced.
+# The name of an older folder ends in this while the folder is being replaced.
 _OLDER = ".older"
 
 
@@ -42,21 +42,22 @@ def sole_writer(
 ) -> Iterator[None]:
     """Makes this process the only one that writes the file or folder `path`, for a block.
 
-    Another process is refused at once. Blocks of one process may lie within each other: a command
-    takes the path for its whole length, the library's writer that it calls takes it again. What
-    killed writers left of `path`, and in the block of each file and folder below it, is removed
-    when it is written anew (`atomic_path`): nobody else can be at work there.
+    Another process is refused at once. Blocks of one process may be nested: a command takes the
+    lock for its whole run, and the library's writer that it calls takes it again. Leftovers of
+    killed writers of `path` are removed. In the block, `atomic_path` also removes those of each
+    file or folder below `path` that it writes anew. No other process can be writing there.
 
-    The operating system keeps the lock and drops it when the process ends, however it ends. A
-    hidden lock file says who holds it; where the process was killed it stays, and hinders nobody.
+    The operating system keeps the lock, and drops it when the process ends in any way. A hidden
+    lock file says who holds the lock. If the process was killed, this file stays, and hinders
+    nobody.
 
     Args:
         path: A file or folder, which need not exist.
-        inside: Whether the lock file lies in the folder `path`, which is made, instead of beside
-            it: for a folder that is written piece by piece and never replaced as a whole. The
-            folder above it need not be writable then.
-        remote: Whether a folder that is written piece by piece may be remote: all that is written
-            into it is, by `atomic_path` and the like.
+        inside: Whether the lock file lies in the folder `path`, which is created, instead of next
+            to it. This is for a folder that is written piece by piece and never replaced as a
+            whole. Then the folder above it need not be writable.
+        remote: Whether a folder that is written piece by piece may be remote, because everything
+            in it is written by `atomic_path` and the like.
 
     Remote files (gs:// and others) have no lock: only one process may write them.
 
@@ -95,8 +96,9 @@ def sole_writer(
 def remove_stale_lock(path: str | os.PathLike[str]) -> None:
     """Removes the lock file of a writer that was killed when the file `path` was complete.
 
-    It is for files that are written once and only read from then on, so that no later writer
-    comes to remove it. Where somebody is at work, or the folder is another's, it stays.
+    It is for files that are written once and only read afterwards, so that no later writer would
+    remove the lock file. The lock file stays if a process is writing the file, or if this user
+    may not write the folder.
     """
     target = Path(os.path.realpath(path))
     if _lock_beside(target).exists():
@@ -110,22 +112,22 @@ def atomic_path(
 ) -> Iterator[Path]:
     """Gives a temporary path whose content becomes `path` when the block ends well.
 
-    The block creates either a file or a folder at the temporary path. It lies in the same
-    folder as `path` (a rename is atomic within one file system alone) and ends in the same
+    The block creates either a file or a folder at the temporary path. This path lies in the same
+    folder as `path` (a rename is atomic only within one file system) and ends in the same
     suffix (so that `numpy.save` and the like neither add one nor guess the format wrongly).
     On success everything is flushed to the disk and renamed onto `path`; on any exception,
     `KeyboardInterrupt` among them, the temporary is removed and `path` stays as it was.
 
     A file replaces an older file in one step. A folder cannot replace another in one step on
-    every system: the older one is moved aside, and moved back should the rename fail, or by the
-    next `sole_writer` should the process be killed between the two. Parent folders that do not
-    exist are created; a symbolic link is followed, not replaced. What is remote (gs:// and the
-    like) is made locally and then uploaded (see `_remote_files`).
+    every system: the older one is moved aside first. It is moved back if the rename fails, or by
+    the next `sole_writer` if the process is killed between the two steps. Parent folders that do
+    not exist are created; a symbolic link is followed, not replaced. Remote files and folders
+    (gs:// and the like) are written locally and then uploaded (see `_remote_files`).
 
     Args:
         path: where the finished file or folder is to stand.
-        older: of a remote folder, the names of the files there that it replaces, as for
-            `_remote_files.upload`; here a folder is replaced as a whole.
+        older: for a remote folder, the names of the files there that are replaced, as for
+            `_remote_files.upload`. A local folder is always replaced as a whole.
 
     Yields:
         The temporary path; nothing exists there yet.
@@ -133,7 +135,7 @@ def atomic_path(
     Raises:
         FileNotFoundError: the block ended without creating anything.
         FileExistsError: a folder would replace a file, or a file a folder, or either a device.
-        OSError: With the number ENOSPC and the name `path`, where the disk is full.
+        OSError: With the number ENOSPC and the name `path`, if the disk is full.
     """
     if remote := remote_path(path):
         with upload_on_exit(remote, older=older) as temporary:
@@ -172,7 +174,7 @@ def space_for(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turns every library's way to say that the disk is full into an OSError that names `path`.
 
     Raises:
-        OSError: With the number ENOSPC, where the block fails for want of space.
+        OSError: With the number ENOSPC, if the block fails because the disk is full.
     """
     try:
         yield
@@ -212,10 +214,10 @@ def _holder(lock_file: Path) -> str:
 
 
 def _remove_lock_file(lock: filelock.BaseFileLock) -> None:
-    """Removes the file of a lock that is still held, where the lock does not do it itself.
+    """Removes the file of a lock that is still held, if the lock does not do it itself.
 
-    Nobody can come to hold a lock on the removed file: filelock looks, when it has one, whether
-    the file still has its name.
+    Nobody can end up with a lock on the removed file: when filelock has taken a lock, it checks
+    whether the file still has its name.
     """
     import filelock
 
@@ -224,7 +226,7 @@ def _remove_lock_file(lock: filelock.BaseFileLock) -> None:
 
 
 def _remove_leftovers(target: Path) -> None:
-    """Removes what killed writers left of `target`; puts back what one had moved aside."""
+    """Removes leftovers of killed writers of `target`; moves back a folder that was moved aside."""
     name = re.compile(
         rf"\.{re.escape(target.stem)}\.[0-9a-f]{{12}}{re.escape(target.suffix)}({_OLDER})?"
     )
@@ -272,7 +274,7 @@ def _replace_folder(temporary: Path, target: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Removes a file or a folder with all it holds; nothing there is no error."""
+    """Removes a file, or a folder with its content; it is no error if nothing is there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -303,6 +305,6 @@ def _flush_entry(path: Path) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Writes a file of facts, whole or not at all."""
+    """Writes a JSON file, completely or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(json.dumps(dict(value), indent=2) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
 """Downloads from Hugging Face's hub and from Kaggle Models.
 
-Of a checkpoint we download safetensors, JSON and vocabularies. Files that can hold code (`.bin`,
-`.pt`, `.py`, pickles) are never downloaded. Of a SavedModel we download its own files.
+For a checkpoint we download safetensors, JSON and vocabularies. Files that can hold code (`.bin`,
+`.pt`, `.py`, pickles) are never downloaded. For a SavedModel we download its own files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXTRA = "hub-models"
 _HF = re.compile(r"hf://((?:[\w.-]+/)?[\w.-]+)(?:@([\w./-]+))?")
 _KAGGLE = re.compile(r"kaggle://([\w.-]+/[\w.-]+/[\w.-]+/[\w.-]+(?:/\d+)?)")
 _MODULES = "modules.json"
-# Of a SavedModel, beside `saved_model.pb`.
+# The files of a SavedModel.
 _SAVED_MODEL = re.compile(
     r"(saved_model\.pb|fingerprint\.pb|use_st5\.json|README\.md|(variables|assets)/.+)"
 )
@@ -36,12 +36,12 @@ _PIECE = 2**22
 
 @dataclasses.dataclass(frozen=True)
 class Downloaded:
-    """What was downloaded.
+    """A model that was downloaded.
 
     Attributes:
-        folder: Where the files lie.
+        folder: The folder with the files.
         identity: The commit, version or hash.
-        names: The files, by their paths below the folder; None: all that the folder holds.
+        names: The files, by their paths below the folder; None: all files in the folder.
     """
 
     folder: Path
@@ -58,7 +58,7 @@ class Downloaded:
 
 
 def hugging_face_name(name: str) -> tuple[str, str | None]:
-    """The repository and the revision of `hf://ORG/NAME@REVISION`; None: the newest one.
+    """Returns the repository and revision of `hf://ORG/NAME@REVISION`; None: the newest one.
 
     Raises:
         ValueError: The name has another form.
@@ -108,7 +108,7 @@ def from_hugging_face(name: str) -> Downloaded:
 
 
 def wanted_files(names: list[str], modules: list[str], *, where: str) -> list[str]:
-    """Which files of a repository are downloaded.
+    """Returns the names of the files of a repository that are downloaded.
 
     Args:
         names: All its files.
@@ -157,7 +157,7 @@ def from_kaggle(name: str) -> Downloaded:
     kagglehub = require("kagglehub", EXTRA)
     try:
         folder = Path(kagglehub.model_download(found[1]))
-    except Exception as error:  # Of requests, of kagglehub and of kagglesdk.
+    except Exception as error:  # An error of requests, kagglehub or kagglesdk.
         raise OSError(
             f"{name}: expected a model of Kaggle, the download failed "
             f"({type(error).__name__}: {error}). Check the name and the network, and run again."
@@ -166,7 +166,7 @@ def from_kaggle(name: str) -> Downloaded:
 
 
 def to_hugging_face(folder: Path, name: str, *, private: bool, message: str) -> str:
-    """Uploads a folder as a commit of a repository, which is made where there is none.
+    """Uploads a folder as a commit of a repository, which is created if it does not exist.
 
     Returns:
         The address of the commit.
@@ -205,7 +205,7 @@ def to_kaggle(folder: Path, name: str, *, license: str, message: str) -> str:
     kagglehub = require("kagglehub", EXTRA)
     try:
         kagglehub.model_upload(found[1], str(folder), license_name=license, version_notes=message)
-    except Exception as error:  # Of requests, of kagglehub and of kagglesdk.
+    except Exception as error:  # An error of requests, kagglehub or kagglesdk.
         raise OSError(f"{name}: the upload failed ({type(error).__name__}: {error}).") from error
     return name
 
@@ -213,7 +213,7 @@ def to_kaggle(folder: Path, name: str, *, license: str, message: str) -> str:
 def _already_there(
     hub: ModuleType, name: str, repository: str, revision: str | None, error: Exception
 ) -> Downloaded:
-    """What the cache of huggingface_hub has, where the hub cannot be reached."""
+    """Finds a model in the cache of huggingface_hub, because the hub cannot be reached."""
     patterns = ["*.json", "*.txt", "*.model", "model*.safetensors", "saved_model.pb", "variables/*"]
     others = ["onnx/*", "openvino/*"]
     try:
@@ -267,7 +267,7 @@ def _hash(path: Path, kind: str) -> str:
 
 
 def _module_folders(path: Path) -> list[str]:
-    """The folders that `modules.json` names; `convert` says what is wrong with a damaged one."""
+    """Returns the folders that `modules.json` names; `convert` later reports a damaged file."""
     with contextlib.suppress(ValueError, TypeError, KeyError):
         folders = [str(each["path"]) for each in json.loads(path.read_text(encoding="utf-8"))]
         return [folder for folder in folders if is_inner(folder)]
@@ -276,7 +276,7 @@ def _module_folders(path: Path) -> list[str]:
 
 @contextlib.contextmanager
 def _hub_errors(name: str) -> Iterator[None]:
-    """Turns the errors of huggingface_hub into Python's own, with what to do."""
+    """Turns the errors of huggingface_hub into Python's own, which say what to do."""
     errors = importlib.import_module("huggingface_hub.errors")
     try:
         yield
@@ -304,7 +304,7 @@ def _hub_errors(name: str) -> Iterator[None]:
 
 
 def _is_unreachable(error: Exception) -> bool:
-    """Whether this says that there is no connection, rather than what a server answered."""
+    """Whether the error means that there is no connection, and is not a server's answer."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(
         names & {"OfflineModeIsEnabled", "ConnectError", "ConnectionError", "TimeoutException"}

@@ -7,16 +7,16 @@ import importlib.metadata
 from pathlib import Path
 from types import ModuleType
 
-# Whether pip finds use_st5 on the package index. On the day of publication: True, and
-# `python -m tools.install_lines` writes the lines of documents and notebooks anew.
+# Whether pip finds use_st5 on the package index. On the day of publication, set this to True, and
+# run `python -m tools.install_lines`: it rewrites these lines in documents and notebooks.
 PUBLISHED = False
 
 
 def install_line(extra: str) -> str:
-    """The command that installs what an extra of this package brings.
+    """Returns the command that installs the packages of an extra of this package.
 
-    Until use_st5 is published, it names the checkout; installed from a wheel, it names the packages
-    of the extra.
+    Until use_st5 is published, the command names the checkout. If use_st5 was installed from a
+    wheel, it names the packages of the extra.
     """
     if PUBLISHED:
         return f'pip install "use_st5[{extra}]"'

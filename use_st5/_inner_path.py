@@ -22,11 +22,11 @@ def is_inner(name: str) -> bool:
 
 
 def check_inner_names(names: list[str], *, where: str) -> list[str]:
-    """The names, which are all of paths below a folder.
+    """Checks that all names are paths below a folder, and returns them.
 
     Args:
-        names: What is listed in it.
-        where: The folder, as it is written.
+        names: The names that are listed in it.
+        where: The folder, as error messages write it.
 
     Raises:
         ValueError: A name is absolute, contains `..`, a backslash or a drive, or points outside.
@@ -41,7 +41,7 @@ def check_inner_names(names: list[str], *, where: str) -> list[str]:
 
 
 def joined(folder: Path, name: str, *, where: str) -> Path:
-    """The path of a name in a folder of this machine; the folder itself for the empty name.
+    """Returns the path of a name in a local folder; the folder itself for the empty name.
 
     Raises:
         ValueError: As `check_inner_names`, or a link in the folder leads out of it.

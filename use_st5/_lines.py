@@ -13,15 +13,15 @@ from use_st5._remote_files import cached_path
 _GZIP = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-# Bytes of a line: a file without line feeds is not read into memory before it is refused. Corpora
-# have a document a line; what is published to evaluate on, a sentence or two.
+# The longest lines, in bytes, so that a file without line feeds is refused before all of it is in
+# memory. Corpora have a document in a line; evaluation data has a sentence or two.
 _LONGEST_DOCUMENT = 2**26
 _LONGEST_SENTENCE = 1_000_000
-# Bytes of a line that is too long: how many are read at once to reach its end, and how many remain.
+# For a line that is too long: the bytes that are read at once to reach its end, and the bytes kept.
 _SKIPPED, LONG_LINE = 2**20, 2**16
 
 
-# What `gzip` raises for a file that is damaged.
+# The errors that `gzip` raises for a damaged file.
 GZIP_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -107,8 +107,8 @@ def read_text(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
 
     Raises:
         FileNotFoundError: There is no file at `path`.
-        ValueError: What `read_lines` raises, or a line is not in the encoding, holds a NUL byte,
-            or has no end in sight.
+        ValueError: As in `read_lines`, or a line is not in the encoding, holds a NUL byte, or is
+            longer than any sentence.
     """
     for number, line in read_lines(path, longest=_LONGEST_SENTENCE):
         if b"\0" in line:
@@ -126,8 +126,8 @@ def read_lines(
 
     Args:
         path: The file.
-        longest: Longer lines are refused, in bytes.
-        skip_long: Whether a longer line is a `LongLine` in its place instead, and those behind it
+        longest: Lines with more bytes are refused.
+        skip_long: Whether a longer line is given as a `LongLine` instead, and the lines after it
             are read.
 
     Raises:
@@ -141,7 +141,7 @@ def read_lines(
 def lines_of(
     file: BinaryIO, *, where: str, longest: int = _LONGEST_DOCUMENT, skip_long: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """The same of a file that is open and unpacked; errors call it `where`."""
+    """Does the same for an open file that gives unpacked bytes; errors call it `where`."""
     number = 0
     try:
         for number, line in numbered(bounded_lines(file, where, longest, skip_long)):
@@ -151,7 +151,7 @@ def lines_of(
 
 
 def damaged_gzip(where: str, number: int, error: Exception) -> ValueError:
-    """What is raised for a damaged file, of which so many lines were read."""
+    """Returns the error for a damaged file after the first `number` lines were read."""
     return ValueError(
         f"{where}: expected a complete gzip file, found damage after line {number} ({error}). "
         "Download it again."
@@ -159,7 +159,7 @@ def damaged_gzip(where: str, number: int, error: Exception) -> ValueError:
 
 
 def bounded_lines(file: BinaryIO, where: str, longest: int, skip_long: bool) -> Iterator[bytes]:
-    """The lines of an open file with their line feeds, long ones as `read_lines` has them."""
+    """Yields the lines of an open file with line feeds; treats long lines as `read_lines` does."""
     for number, line in enumerate(iter(lambda: file.readline(longest + 1), b""), start=1):
         if len(line) > longest:
             if not skip_long:
@@ -172,7 +172,7 @@ def bounded_lines(file: BinaryIO, where: str, longest: int, skip_long: bool) -> 
 
 
 def skipped(file: BinaryIO, start: bytes) -> LongLine:
-    """Reads on to the end of a line, and gives what it starts with."""
+    """Reads to the end of a line that is too long, and returns its start."""
     rest = start
     while rest and not rest.endswith(b"\n"):
         rest = file.readline(_SKIPPED)
@@ -180,7 +180,7 @@ def skipped(file: BinaryIO, start: bytes) -> LongLine:
 
 
 def as_paths(path: str | Path | list[str] | list[Path]) -> list[Path]:
-    """One path or a list of paths as a list of local files, each of them checked to be one."""
+    """Returns one path or a list of paths as a list of local files; checks that each is a file."""
     paths = [cached_path(each) for each in ([path] if isinstance(path, str | Path) else path)]
     if not paths:
         raise ValueError("Expected at least one file, received an empty list.")

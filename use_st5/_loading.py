@@ -23,7 +23,7 @@ _LARGEST = 2**31  # bytes, of any protocol buffer
 
 
 def load_saved_model(folder: str | os.PathLike[str]) -> Any:
-    """Loads a SavedModel; brings in tensorflow-text where the model needs its ops.
+    """Loads a SavedModel; imports tensorflow-text if the model needs its ops.
 
     Raises:
         ImportError: The model needs ops that no installed package has.
@@ -75,7 +75,7 @@ def text_function(
     Args:
         loaded: The SavedModel.
         training: Whether dropout acts.
-        call: What is called with the strings and `training`; None: `embed_text`.
+        call: The function that is called with the strings and `training`; None: `embed_text`.
 
     Raises:
         ValueError: The model cannot be called with strings and has no signature for them, or it
@@ -105,8 +105,8 @@ def text_function(
 
 
 def embed_text(loaded: Any, text: tf.Tensor, *, training: bool, **arguments: Any) -> Any:
-    """Calls a loaded model with string `[batch]`; by its signature where it cannot be called."""
-    # TensorFlow refuses an argument by both kinds of error.
+    """Calls a loaded model with string `[batch]`, or its signature if the model is not callable."""
+    # TensorFlow refuses an argument with either kind of error.
     with contextlib.suppress(TypeError, ValueError):
         return loaded(text, training=training, **arguments)
     try:
@@ -182,7 +182,7 @@ def _check_begin(path: Path) -> None:
 
 
 def _damage(folder: Path) -> str:
-    """Which file of a SavedModel is missing or damaged; empty if this is unknown."""
+    """Says which file of a SavedModel is missing or damaged; empty if this is unknown."""
     try:
         graphs = saved_model_graph(folder).meta_graphs
     except ValueError:
@@ -212,7 +212,7 @@ def _damage(folder: Path) -> str:
 
 
 def _tensorflow_text_loads() -> bool:
-    """Imports tensorflow-text, which registers its ops; False where it is missing or unfit."""
+    """Imports tensorflow-text, which registers its ops; False if it is missing or unfit."""
     try:
         import tensorflow_text  # noqa: F401
     except Exception:  # a build for another TensorFlow fails with an undefined symbol

@@ -21,10 +21,10 @@ _LISTED = 12
 
 
 def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
-    """The folder of a SavedModel, given as a folder, a bundled name, or a name of a hub.
+    """Returns the folder of a SavedModel, given as a folder, a bundled name, or a name of a hub.
 
-    A folder that holds a SavedModel comes first, so that a model of one's own may be called like
-    a bundled one. A checkpoint of a hub (`hf://ORG/NAME`) is converted once, into the cache.
+    A folder that holds a SavedModel comes first, so that your own model may have the name of a
+    bundled one. A checkpoint of a hub (`hf://ORG/NAME`) is converted once, into the cache.
 
     Raises:
         FileNotFoundError: There is no such folder or name, or the folder holds no SavedModel.
@@ -59,8 +59,8 @@ def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
 
 
 def _converted(fetched: Fetched) -> Path:
-    """The SavedModel of a checkpoint, from the cache or converted now."""
-    # The identity alone may be a small number, of Kaggle.
+    """Returns the SavedModel of a checkpoint, from the cache or converted now."""
+    # The identity alone does not suffice: for Kaggle it may be a small number.
     digest = hashlib.sha256(fetched.exact_name.encode()).hexdigest()[:16]
     key = f"{fetched.short_name}-{digest}-{__version__}"
 
@@ -89,6 +89,6 @@ def _hint(name: str) -> str:
     there = f"Bundled models: {', '.join(names) or 'none'}."
     if close:
         return f"Did you mean {close[0]!r}? {there}"
-    # Names of a hub have one of these; what lies there is a checkpoint.
+    # Names of models on a hub contain one of these characters; such models are checkpoints.
     advice = download_advice(name) if {"/", "-"} & set(name) else ""
     return f"{there} {advice}" if advice else there

@@ -20,7 +20,7 @@ from use_st5._remote_files import finish_swap, names_in, remote_path
 
 FILE_NAME = "use_st5.json"
 CARD_NAME = "README.md"
-# The graph for ONNX Runtime, where one is beside the model.
+# The graph for ONNX Runtime, if one lies next to the model.
 ENGINE_NAME = "engine.onnx"
 FORMAT = 1
 
@@ -31,7 +31,7 @@ _NOT_THE_MODEL = {FILE_NAME, CARD_NAME, ENGINE_NAME, "fingerprint.pb"}
 
 # Fields by the names that version 0.2 gave them.
 _OLD_NAMES = {"storage": "precision", "vectorizer": "tokenizer"}
-# Thousands of files have room in it.
+# The largest size of the manifest in bytes: enough for thousands of files.
 _LIMIT = 2**22
 
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
@@ -46,28 +46,28 @@ class FileEntry(TypedDict):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelManifest:
-    """What a folder with an exported encoder says about itself.
+    """The description of an exported encoder in its folder.
 
     Attributes:
         name: Name of the model.
         dimension: Dimension of the sentence vector.
-        max_length: Tokens beyond this number are cut; None where nothing is.
+        max_length: Tokens beyond this number are cut; None if there is no limit.
         precision: "float32", "bfloat16" or "int8", how large matrices are stored; "unknown" for a
             SavedModel of another origin that was saved again.
-        parameters: Number of the model's numbers, those of the table included.
-        trainable_parameters: Number of those that fine-tuning changes.
+        parameters: Number of the model's weights, including those of the embedding table.
+        trainable_parameters: Number of the weights that fine-tuning changes.
         versions: Version of each package that wrote the model, by package name.
         files: For each file (path with "/" relative to the folder): its `bytes` and `sha256`.
         model_hash: sha256 over the files that make the model; equal for moved and copied folders,
             so that caches may be keyed by it.
         metadata: Free facts, such as `languages`, `license` and scores.
-        family: Of encoders, as `use_st5.models.family` lists them; None for one of no known family,
-            and in what versions before 0.2 wrote.
-        config: What its family builds the Keras model from.
+        family: The family of encoders, as `use_st5.models.family` lists them; None for an unknown
+            family, and in files that versions before 0.2 wrote.
+        config: The settings from which its family builds the Keras model.
         tokenizer: The kind of its tokenizer, as its family lists them.
-        texts: How many texts it reads at once: 1, or 2 where it compares a pair.
+        texts: How many texts it reads at once: 1, or 2 if it compares a pair.
         prompts: Texts that are put before queries, documents and the like, by name.
-        default_prompt_name: The prompt for texts of which nothing is said; None: no prompt.
+        default_prompt_name: The prompt for texts if the caller names none; None: no prompt.
         format: Version of this file's layout.
     """
 
@@ -101,7 +101,7 @@ class ModelManifest:
 
     @classmethod
     def read(cls, folder: Path) -> ModelManifest | None:
-        """Reads the manifest of a folder; None where there is none (a foreign SavedModel).
+        """Reads the manifest of a folder; None if there is none (a foreign SavedModel).
 
         Raises:
             ValueError: The file is damaged, or of a later format than this version knows.
@@ -146,7 +146,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     """Checks that a new model in a folder replaces nothing but an older model.
 
     Every writer of models calls this before any work. A remote folder (gs:// and others) may
-    contain other files beside the model: they stay.
+    contain other files in addition to the model: they stay.
 
     Raises:
         FileExistsError: The folder holds anything else, or it is a file.
@@ -215,7 +215,7 @@ def _other_content(folder: Path) -> str:
 
 
 def read_card(folder: Path) -> str:
-    """The model card of a folder, Markdown; empty where there is none."""
+    """Returns the model card of a folder, Markdown; empty if there is none."""
     path = folder / CARD_NAME
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
@@ -237,8 +237,8 @@ def describe_files(folder: Path) -> tuple[dict[InnerPath, FileEntry], str]:
 def copy_model(folder: Path, target: Path, manifest: ModelManifest | None) -> None:
     """Copies the files of a model into a new folder, links as the files that they lead to.
 
-    What a manifest names is copied, and nothing else. Of a SavedModel of another origin, of which
-    nobody says what belongs to it, the whole folder is.
+    With a manifest, only the files that it names are copied. A SavedModel of another origin has
+    no list of its files, so its whole folder is copied.
 
     Raises:
         ValueError: A link of a folder without a manifest leads out of it.

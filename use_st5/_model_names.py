@@ -35,7 +35,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: Its name, as the user writes it.
         identity: The commit, version or hash of what was downloaded.
-        folder: Where its files lie.
+        folder: The folder with its files.
         files: Bytes of each file, by its path below the folder.
     """
 
@@ -53,7 +53,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exact_name(self) -> str:
-        """The name with what was downloaded: it always means the same files."""
+        """The name with the identity of the download: it always means the same files."""
         return f"{self.name.partition('@')[0]}@{self.identity}"
 
     @property
@@ -63,7 +63,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def model_name(path: str | os.PathLike[str]) -> str | None:
-    """The name as the user writes it, where `path` is one; None for a path or a bundled model.
+    """Returns a name as the user writes it; None if `path` is a path or a bundled model.
 
     Examples:
         >>> model_name(Path("hf://sentence-transformers/all-MiniLM-L6-v2"))
@@ -74,7 +74,7 @@ def model_name(path: str | os.PathLike[str]) -> str | None:
 
 
 def short_name(path: str | os.PathLike[str]) -> str:
-    """What a model is called: of a name without place, owner and revision, else the folder."""
+    """Returns a name without place, owner and revision; for a path, the name of the folder."""
     name = model_name(path)
     if name is None:
         return Path(path).resolve().name
@@ -84,7 +84,7 @@ def short_name(path: str | os.PathLike[str]) -> str:
 
 
 def local_source(path: str | os.PathLike[str]) -> Path:
-    """The local files of a model or checkpoint: of a name, a remote path or a local path.
+    """Returns the local path of a model or checkpoint, given by a name or by any path.
 
     Raises:
         FileNotFoundError: There is no such model.
@@ -100,7 +100,7 @@ def fetch(name: str) -> Fetched:
     """Downloads a model, or finds what was downloaded before; see `local_source` for errors.
 
     Args:
-        name: What `model_name` gives.
+        name: A name as `model_name` returns it.
     """
     record = _record(name)
     with contextlib.suppress(OSError, ValueError):
@@ -128,7 +128,7 @@ def forget(name: str) -> bool:
 
 
 def recorded() -> list[Fetched]:
-    """What is known of all names that were used; damaged records are left out."""
+    """Returns the records of all names that were used; damaged records are left out."""
     found = []
     for record in sorted(cache_folder(NAMES).glob("*.json")):
         with contextlib.suppress(OSError, ValueError):

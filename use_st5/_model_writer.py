@@ -89,7 +89,7 @@ def write_again(
 
 
 def count_weights(variables: Sequence[tf.Variable]) -> int:
-    """How many weights the variables hold; states of seed generators (int64) are none."""
+    """Counts the weights that the variables hold, without states of seed generators (int64)."""
     return sum(v.shape.num_elements() for v in variables if v.dtype != tf.int64)
 
 

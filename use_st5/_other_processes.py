@@ -14,10 +14,10 @@ _started_in: int | None = None
 
 
 def refuse_after_fork() -> None:
-    """Call before TensorFlow loads or runs a model.
+    """Refuses forked processes; call this before TensorFlow loads or runs a model.
 
-    TensorFlow's threads do not exist in a forked child, where the first operation waits for them
-    for ever.
+    TensorFlow's threads do not exist in a forked child: the first operation there would wait for
+    them without end.
 
     Raises:
         RuntimeError: A model was loaded before this process was forked.
@@ -34,7 +34,7 @@ def refuse_after_fork() -> None:
 
 
 def refuse_unsaved_weights(model: Any, folder: Path) -> None:
-    """Call before a model is described by its folder alone.
+    """Refuses unsaved weights; call this before a model is described by its folder alone.
 
     Reads the folder's weights once: a gigabyte takes a second or two.
 

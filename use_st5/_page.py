@@ -46,7 +46,8 @@ code { overflow-wrap: anywhere; }
   tbody th { min-width: 6.5rem; max-width: 9rem; overflow-wrap: anywhere; }
 }
 """
-# Numbers fall at first and names rise; what has no value stays last.
+# The first click sorts the first column in ascending order, the others in descending order. Cells
+# without a number stay behind those with one.
 _SCRIPT = """
 for (const table of document.querySelectorAll("table")) {
   const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
@@ -77,7 +78,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 
 
 class Cell(NamedTuple):
-    """A cell: its text, its number for comparisons (None: none), and whether it is bold."""
+    """A cell: its text, its number for comparisons (or None), and whether it is bold."""
 
     text: str
     value: float | None = None
@@ -85,11 +86,11 @@ class Cell(NamedTuple):
 
 
 def document(title: str, body: str) -> str:
-    """A whole page in HTML.
+    """Returns a whole page in HTML.
 
     Args:
-        title: Its name, a text.
-        body: What follows the heading, in HTML.
+        title: The page's title, plain text.
+        body: The content after the heading, in HTML.
     """
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -107,10 +108,10 @@ def table(
 
     Args:
         corner: The heading of the first column.
-        heads: Those of the others.
-        rows: The first cell of each row, and its other cells. Cells without a number are texts
-            where no row has a number in their column.
-        name: What a screen reader calls it.
+        heads: The headings of the other columns.
+        rows: The first cell of each row, and its other cells. A column in which no row has a
+            number is a column of texts.
+        name: The name that a screen reader reads for the table.
     """
     rows = list(rows)
     texts = {
@@ -143,7 +144,7 @@ def figure(plot: str, caption: str) -> str:
 
 
 def folded(summary: str, content: str) -> str:
-    """What a reader opens."""
+    """Returns content in HTML that is hidden under a summary until the reader opens it."""
     return f"<details><summary>{escape(summary)}</summary>\n{content}\n</details>"
 
 

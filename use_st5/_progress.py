@@ -21,19 +21,20 @@ Item = TypeVar("Item")
 _LONG_INPUT = 20_000
 # Seconds before the first line, and between two of them at least.
 _LINE_EVERY = 10.0
-# Of the blocks that are running, outermost first: the innermost one alone says lines.
+# The states of the blocks that are running, outermost first; only the innermost one writes lines.
 _states: list[Callable[[], str]] = []
 
 
 @contextmanager
 def progress_lines(state: Callable[[], str]) -> Iterator[None]:
-    """Says on standard error how far the work of the block is; nothing where that is a terminal.
+    """Writes on standard error how far the work of the block is, unless that is a terminal.
 
-    A line comes every ten seconds, and after some minutes each time that another tenth of the time
-    has passed. Work of less than ten seconds says nothing, nor does a block around another one.
+    A line comes every ten seconds; after some minutes, a line comes when another tenth of the time
+    has passed. Work of less than ten seconds writes nothing. A block writes nothing while another
+    one runs inside it.
 
     Args:
-        state: What a line says before the seconds; called in another thread.
+        state: Returns the text of a line before the seconds; it is called in another thread.
     """
     if sys.stderr.isatty():
         yield
@@ -52,7 +53,7 @@ def progress_lines(state: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def waiting(message: str) -> Iterator[None]:
-    """Shows a spinner with `message` in a terminal; else `progress_lines` with it."""
+    """Shows `message`: with a spinner in a terminal, elsewhere by `progress_lines`."""
     if not sys.stderr.isatty():
         with progress_lines(lambda: message):
             yield
@@ -103,13 +104,13 @@ def watched(
     *,
     transient: bool = False,
 ) -> Iterator[Item]:
-    """Passes items on, drawing how many have passed, or saying it in lines.
+    """Passes items on, and shows how many have passed, as a bar or in lines.
 
     Args:
-        items: What passes.
-        description: Stands before the bar.
-        total: How many there are, where `items` does not say it.
-        transient: Whether the bar goes at the end; then none is drawn into a file or a pipe.
+        items: The items to pass on.
+        description: The text before the bar.
+        total: The number of items, if `items` does not state it.
+        transient: Whether the bar disappears at the end; then none is drawn into a file or a pipe.
     """
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -123,6 +124,6 @@ def watched(
         TimeRemainingColumn(elapsed_when_finished=True),
     )
     console = Console(stderr=True)
-    hidden = transient and not console.is_terminal  # Else its end is an empty line.
+    hidden = transient and not console.is_terminal  # Otherwise it would end with an empty line.
     with ProgressBars(*columns, console=console, transient=transient, disable=hidden) as bars:
         yield from bars.track(items, total, description=description)

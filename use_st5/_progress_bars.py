@@ -12,13 +12,13 @@ from use_st5._progress import progress_lines
 
 
 class ProgressBars(Progress):
-    """Rich's bars, with lines as of `progress_lines` where the console is no terminal.
+    """Rich's bars; if the console is no terminal, the lines of `progress_lines`.
 
     Args:
-        *columns: As of `Progress`.
-        console: Where to draw.
-        lines: Whether there are lines where there is no terminal.
-        **options: As of `Progress`; `disable` is about bars alone.
+        *columns: As in `Progress`.
+        console: The console to draw on.
+        lines: Whether lines are written if there is no terminal.
+        **options: As in `Progress`; `disable` affects only the bars.
     """
 
     def __init__(
@@ -29,13 +29,13 @@ class ProgressBars(Progress):
         self._lines = contextlib.ExitStack()
 
     def start(self) -> None:
-        """Begins to draw, or to say lines."""
+        """Begins to draw, or to write lines."""
         super().start()
         if self._says_lines:
             self._lines.enter_context(progress_lines(self.state))
 
     def stop(self) -> None:
-        """Ends both."""
+        """Stops drawing or writing lines."""
         self._lines.close()
         super().stop()
 

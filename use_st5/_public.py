@@ -11,9 +11,9 @@ from collections.abc import Callable
 def public_names(
     package: str,
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """What makes a package offer names without importing them (PEP 562).
+    """Lets a package offer names that it imports only when they are used (PEP 562).
 
-    The one list of the names is what the package's `__init__` imports for type checkers:
+    The names are listed only once, as the imports for type checkers in the package's `__init__`:
 
         if TYPE_CHECKING:
             from use_st5.losses.contrastive_loss import ContrastiveLoss as ContrastiveLoss
@@ -42,7 +42,7 @@ def public_names(
 
 
 def _homes(package: str) -> dict[str, str]:
-    """Name → module for what the package imports for type checkers from below itself."""
+    """Returns name → module of the imports for type checkers in the package's `__init__`."""
     spec = sys.modules[package].__spec__
     source = spec.loader.get_source(package)  # type: ignore[union-attr]
     return {

@@ -8,7 +8,8 @@ from typing import NoReturn
 
 # A row over more lines than this is taken for a quote that nobody closed, and not for a text.
 MOST_LINES = 1000
-# Lines of a quoted text that have as many commas as a row each, and so many together, are rows.
+# Lines of a quoted text are taken for rows if this share of them has as many commas as a row, and
+# those lines have at least this many commas together.
 _LIKE_ROWS, COMMAS_OF_ROWS = 0.9, 20
 # A broken row over no more lines than this is a malformed row, and nothing worse.
 _FEW_LINES = 10
@@ -17,18 +18,18 @@ _FEW_LINES = 10
 def quoted_rows(
     lines: Iterable[str], *, where: str, first: int = 1, width: int = 0, enough: int | None = None
 ) -> Iterator[tuple[int, list[str] | csv.Error]]:
-    """Rows as RFC 4180 has them: a quoted field may go on over several lines.
+    """Yields rows as RFC 4180 defines them: a quoted field may go on over several lines.
 
     Args:
-        lines: With their line feeds.
+        lines: The lines with their line feeds.
         where: The file, for messages.
         first: The number of the first line.
-        width: Fields of a row; 0: those of the first one.
-        enough: Lines behind which no further row begins; None: all are read.
+        width: The number of fields in a row; 0: as many as in the first row.
+        enough: No row begins after this many lines; None: all lines are read.
 
     Yields:
-        The number of a row's first line, from 1, and its fields. Where a row is broken, each of
-        its lines is an error in the place of the fields.
+        The number of a row's first line, from 1, and its fields. For a broken row, the number of
+        each of its lines with an error instead of the fields.
 
     Raises:
         ValueError: A quote opens a field and swallows the rows that follow: the row has over 1,000
@@ -56,11 +57,11 @@ def quoted_rows(
 
 
 class _Lines:
-    """The lines for `csv.reader`, which are looked at where a row goes on over several.
+    """Gives lines to `csv.reader`, and checks those that continue a row.
 
     Attributes:
-        number: Of the latest line, from 1.
-        width: The fields of a row; 0 before the first one.
+        number: The number of the latest line, from 1.
+        width: The number of fields in a row; 0 before the first row.
     """
 
     def __init__(self, lines: Iterable[str], where: str, number: int, width: int) -> None:
@@ -84,7 +85,7 @@ class _Lines:
             yield line
 
     def _check(self, line: str) -> None:
-        """Looks at a line that a row goes on with."""
+        """Checks a line that continues a row."""
         self._size += len(line)
         if "," in line and line.count(",") == self.width - 1:
             self._like_rows += 1

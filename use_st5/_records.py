@@ -24,7 +24,7 @@ Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 LIMIT = 2**20
 _SHOWN = 80  # characters of a value
 
-# What msgspec says → the same as what was expected and what was received.
+# A message of msgspec → the same message in the form "expected …, received …".
 _SPOKEN = (
     (r"Expected (.*), got (.*)", r"expected \1, received \2"),
     (r"Object missing required field (.*)", r"expected the field \1, received none of this name"),
@@ -44,7 +44,7 @@ class InnerPath(str):
 
     @classmethod
     def checked(cls, text: Any) -> InnerPath:
-        """The path.
+        """Returns the text as a path.
 
         Raises:
             ValueError: It is no text, is absolute on some system, or leads out of the folder.
@@ -70,16 +70,16 @@ def read_record(
         path: The file.
         kind: A dataclass, a `msgspec.Struct`, or any other type that msgspec knows. Fields that it
             does not have are not looked at, unless it forbids them.
-        remedy: What to do about a file that is something else, a sentence.
-        version: What the record's field `format` must be; None: it has none.
-        limit: Larger files are refused before they are read, in bytes.
+        remedy: A sentence that says what to do about a file with another content.
+        version: The required value of the record's field `format`; None: it has no such field.
+        limit: Files with more bytes are refused before they are read.
         not_finite: Whether NaN and infinities, as Python writes them, are numbers too.
-        renamed: Fields of the whole that may have an older name: old name → name.
+        renamed: Fields of the outermost object that may have an older name: old name → new name.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is something else; the message names the file, the field (`$` is the whole),
-            what was expected and what received, and the remedy.
+        ValueError: It has another content. The message names the file, the field (`$` is the whole
+            record), what was expected, what was received, and the remedy.
     """
     content = read_bounded(path, limit=limit, remedy=remedy)
     where = as_written(path)
@@ -101,7 +101,7 @@ def read_record(
 def parse_record(
     content: bytes | str, kind: type[Kind], *, where: str, remedy: str, not_finite: bool = False
 ) -> Kind:
-    """The same for JSON that is in memory, of which `where` says where it stood."""
+    """Does the same for JSON in memory; `where` says where it comes from."""
     with _spoken_errors(where, remedy, lambda: json.loads(content)):
         if not_finite:
             return msgspec.convert(json.loads(content), kind, dec_hook=_custom)
@@ -109,7 +109,7 @@ def parse_record(
 
 
 def check_record(value: Any, kind: type[Kind], *, where: str, remedy: str) -> Kind:
-    """The same for a part of a record, whose type is known when the rest was read."""
+    """Does the same for a part of a record whose type is known only after the rest was read."""
     with _spoken_errors(where, remedy, lambda: value):
         return msgspec.convert(value, kind, dec_hook=_custom)
 
@@ -135,7 +135,7 @@ def read_bounded(path: str | os.PathLike[str], *, limit: int, remedy: str) -> by
 
 @contextlib.contextmanager
 def _spoken_errors(where: str, remedy: str, record: Callable[[], Any]) -> Iterator[None]:
-    """Says each error of the block, which reads `record`, in one line that begins with `where`."""
+    """Turns errors of the block, which reads `record`, into one line that begins with `where`."""
     try:
         yield
     except RecursionError as error:
@@ -173,11 +173,11 @@ def _spoken(message: str, record: Callable[[], Any]) -> str:
 
 
 def _value(record: Callable[[], Any], field: str) -> str:
-    """What stands at a field, which msgspec does not say where it is out of range."""
+    """Returns the value of a field; msgspec does not name a value that is out of range."""
     with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
         value = record()
         for name, place in re.findall(r"\.(\w+)|\[([^]]+)\]", field):
             value = value[name or int(place)]
         text = json.dumps(value)
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    return "another"  # Of a dictionary every value is called `[...]`.
+    return "another"  # msgspec calls every value of a dictionary `[...]`.

@@ -38,26 +38,26 @@ from use_st5._inner_path import check_inner_names, joined
 
 # `Path` makes one slash of two. A scheme has two letters or more: Windows' drives have one.
 _REMOTE = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(?=[^/])(.*)", re.DOTALL)
-# Addresses that are no files to TensorFlow.
+# Schemes of addresses that TensorFlow does not open as files.
 _NO_FILES = ("http", "https", "hf", "kaggle")
 _NEW, _SWAP, _GROWING = ".use_st5.new", "swap.json", "growing.json"
-# What a program that knows nothing of us enters a model by.
+# The file by which programs that do not know use_st5 recognize a model.
 _SAVED_MODEL = "saved_model.pb"
-# A copy in the cache, and what is known of its files.
+# A copy in the cache, and the record of its files.
 _COPY, _COPIED = "copy", "copied.json"
 _FORMAT = 1
-# Of the names and hashes of a hundred thousand files.
+# The largest size of a record in bytes: the names and hashes of a hundred thousand files.
 _LIMIT = 2**26
 
 
 def remote_path(path: str | os.PathLike[str]) -> str | None:
-    """The path as TensorFlow writes it, `gs://bucket/name`; None where it is a local one."""
+    """Returns the path as TensorFlow writes it, `gs://bucket/name`; None for a local path."""
     match = _REMOTE.fullmatch(os.fspath(path))
     return None if match is None or match[1] in _NO_FILES else as_written(path)
 
 
 def as_written(path: str | os.PathLike[str]) -> str:
-    """The path as one writes it: a `Path` of gs://bucket/name has lost a slash."""
+    """Returns the path as users write it: a `Path` of gs://bucket/name has lost a slash."""
     match = _REMOTE.fullmatch(os.fspath(path))
     return f"{match[1]}://{match[2].rstrip('/')}" if match else os.fspath(path)
 
@@ -66,7 +66,7 @@ def check_inner(path: str | os.PathLike[str]) -> None:
     """Checks that a remote path is below a bucket, not the bucket itself.
 
     Raises:
-        ValueError: It is.
+        ValueError: It is the bucket.
     """
     remote = remote_path(path)
     if remote and not remote.partition("://")[2].partition("/")[2]:
@@ -75,9 +75,10 @@ def check_inner(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def open_local(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Gives a local copy of a remote file or folder for a block; a local path itself.
+    """Gives a local copy of a remote file or folder for a block; a local path as it is.
 
-    For what is read once: `cached_path` keeps its copies. Of what does not exist there is no copy.
+    Use it for files that are read once: `cached_path` keeps its copies. If the remote path does
+    not exist, the local path does not exist either.
 
     Raises:
         ValueError: A name there leads out of the folder.
@@ -94,16 +95,16 @@ def open_local(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def cached_path(path: str | os.PathLike[str]) -> Path:
-    """A local copy of a remote file or folder; a local path as it is.
+    """Returns a local copy of a remote file or folder; a local path as it is.
 
     Copies are kept in the user's cache folder. A copy is used again if the remote names, sizes and
     times have not changed, and if its own files still have the sizes and hashes of the download.
     Otherwise it is made again.
 
     Raises:
-        FileNotFoundError: There is nothing.
+        FileNotFoundError: The remote path does not exist, or the folder has no files.
         ValueError: A name there leads out of the folder.
-        OSError: It was changed while it was copied, or the cache is another user's.
+        OSError: It was changed while it was copied, or the cache belongs to another user.
     """
     remote = remote_path(path)
     if remote is None:
@@ -139,7 +140,7 @@ def download(remote: str, local: Path) -> dict[str, _Copied]:
     """Copies a remote file or folder to a local path that does not exist.
 
     Returns:
-        Name below the path, "" for a file itself → what was copied.
+        Name below the path ("" if the path is a file) → size and hash of the copy.
 
     Raises:
         ValueError: A name there leads out of the folder: nothing is copied then.
@@ -187,9 +188,9 @@ def upload(local: Path, path: str, *, older: Collection[str] | None = None) -> N
 
     Args:
         local: The file or folder.
-        path: Where it is to be.
-        older: Of a folder there, the names of the files that are ours; None: a file of the same
-            name is ours, and no other is.
+        path: The remote path.
+        older: For a folder, the names of the files there that are ours; None: only files with the
+            name of a new file are ours.
 
     Raises:
         FileExistsError: A file would replace a folder, a folder a file, or a new file one of the
@@ -233,7 +234,7 @@ def upload(local: Path, path: str, *, older: Collection[str] | None = None) -> N
 
 
 def finish_swap(path: str) -> None:
-    """Finishes or undoes what a killed writer of the remote folder `path` began."""
+    """Finishes or undoes the replacement of the remote folder `path` by a killed writer."""
     files = _files_of_tensorflow(path)
     if not files.exists(f"{path}/{_NEW}"):
         return
@@ -294,7 +295,7 @@ class _File(NamedTuple):
 
 
 class _Copied(NamedTuple):
-    """What of a file was copied."""
+    """The size and the hash of a copied file."""
 
     bytes: int
     sha256: str
@@ -389,15 +390,15 @@ def file_sha256(path: Path) -> str:
 
 
 def _carried_last(name: str) -> tuple[bool, bool, int, str]:
-    # Of two JSON files the outer one describes the whole.
+    # If there are two JSON files, the outer one describes the whole folder.
     path = PurePosixPath(name)
     return path.suffix == ".json", name == _SAVED_MODEL, -len(path.parts), name
 
 
 def _listing(remote: str) -> dict[str, _File]:
-    """Name below the path, "" for a file itself → the file that counts.
+    """Returns name below the path ("" if the path is a file) → the file to read.
 
-    Where the folder is being replaced, these are the new files, in their places or not yet.
+    While the folder is being replaced, these are the new files, at their old or new place.
 
     Raises:
         ValueError: A name leads out of the folder.
@@ -420,7 +421,7 @@ def _listing(remote: str) -> dict[str, _File]:
 
 
 def _walked(files: ModuleType, remote: str) -> dict[str, _File]:
-    """Every file, by its name below the path; "" for a file itself.
+    """Returns every file by its name below the path; "" if the path is a file.
 
     Raises:
         ValueError: A name leads out of the folder.
@@ -442,13 +443,13 @@ def _signed(files: ModuleType, path: str) -> _File:
 
 
 def _upload(files: ModuleType, local: Path, target: str) -> None:
-    """Copies a local file to a remote path, at which nothing that counts is.
+    """Copies a local file to a remote path; an unfinished file there is removed.
 
     Raises:
         OSError: Not all of it arrived.
     """
     files.makedirs(target.rpartition("/")[0])
-    if files.exists(target):  # The one in memory would append.
+    if files.exists(target):  # TensorFlow's file system in memory would append.
         files.remove(target)
     sent = _copy(files, os.fspath(local), target).bytes
     if (arrived := files.stat(target).length) != sent:
@@ -458,7 +459,7 @@ def _upload(files: ModuleType, local: Path, target: str) -> None:
 
 
 def _remove_empty(files: ModuleType, folder: str) -> None:
-    """Removes what a file system keeps of a folder without files."""
+    """Removes a folder without files, if the file system keeps such folders."""
     if files.isdir(folder) and not any(names for _, _, names in files.walk(folder)):
         files.rmtree(folder)
 

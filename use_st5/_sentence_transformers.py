@@ -22,21 +22,21 @@ class SentenceTransformersKeywords(TypedDict, total=False):
     """The keywords of `SentenceTransformer.encode` that `SentenceEncoder.encode` knows.
 
     Attributes:
-        prompt: Is put before each text; None: what `prompt_name` says.
+        prompt: The text that is put before each text; None: the prompt that `prompt_name` names.
         prompt_name: The name of one of the model's prompts; None: its default prompt, if any.
         normalize_embeddings: Whether each vector is scaled to length 1; zeros stay zeros.
         show_progress_bar: The same as `show_progress`.
-        convert_to_numpy: True alone.
-        convert_to_tensor: False alone.
+        convert_to_numpy: Only True is accepted.
+        convert_to_tensor: Only False is accepted.
         device: None or "cpu"; TensorFlow places the model.
-        output_value: "sentence_embedding" alone.
-        truncate_dim: Only so many numbers of each vector are returned; None for all.
-            `normalize_embeddings` scales what is left.
+        output_value: Only "sentence_embedding" is accepted.
+        truncate_dim: How many numbers of each vector are returned; None: all of them.
+            `normalize_embeddings` scales the shortened vectors.
         precision: "float32", "int8", "uint8", "binary" or "ubinary". The integers cover the range
             that each number has in the texts of this call; the bits say which are above zero, eight
             in a byte.
-        pool: None alone.
-        chunk_size: None alone.
+        pool: Only None is accepted.
+        chunk_size: Only None is accepted.
     """
 
     prompt: str | None
@@ -76,14 +76,14 @@ _WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...], str]] = {
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the keywords of sentence-transformers ask for.
+    """The settings that the keywords of sentence-transformers stand for.
 
     Attributes:
-        prompt: Is put before each text.
+        prompt: The text that is put before each text.
         normalize: Whether each vector is scaled to length 1.
-        show_progress: Whether a progress bar is drawn; None where that is not said.
+        show_progress: Whether a progress bar is drawn; None if the keywords do not say it.
         truncate_dim: How many numbers of each vector are returned; None: all.
-        precision: What the numbers are returned as.
+        precision: The type in which the numbers are returned.
     """
 
     prompt: str
@@ -137,7 +137,7 @@ class Wishes:
         return dimension if self.truncate_dim is None else min(self.truncate_dim, dimension)
 
     def scaled(self, vectors: np.ndarray) -> np.ndarray:
-        """Vectors `[n, width]`, cut, and then of length 1 where that is asked for.
+        """Cuts vectors to `[n, width]`, and then scales them to length 1 if `normalize` is set.
 
         Zeros stay zeros.
         """
@@ -146,19 +146,19 @@ class Wishes:
         return unit_rows(vectors) if self.normalize else vectors
 
     def quantized(self, vectors: np.ndarray) -> np.ndarray:
-        """All vectors of a call `[n, width]` in the precision that is asked for."""
+        """Returns all vectors of a call `[n, width]` in the chosen precision."""
         return vectors if self.precision == "float32" else quantized(vectors, self.precision)
 
 
 class SentenceTransformersNames(abc.ABC):
-    """Methods and properties of `SentenceTransformer` for an encoder that has its own.
+    """Methods and properties of `SentenceTransformer` for an encoder with other names for them.
 
-    They are what mteb's wrapper and the like ask for.
+    mteb's wrapper and similar programs use them.
     """
 
     encode: Callable[..., Any]
     similarity_fn_name = "cosine"
-    # Name → what is put before a text; and the name for texts of which nothing is said.
+    # Name → the text that is put before a text; and the name of the default prompt.
     prompts: Mapping[str, str] = MappingProxyType({"query": "", "document": ""})
     default_prompt_name: str | None = None
 
@@ -201,7 +201,7 @@ class SentenceTransformersNames(abc.ABC):
         return self.encode(sentences, **self._prompted(options, DOCUMENT))
 
     def _prompted(self, options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-        """The options with the first of some prompts that the model has, unless they name one."""
+        """Adds to the options the first of these prompts that the model has, if they name none."""
         given = options.get("prompt") is not None or options.get("prompt_name") is not None
         name = first_prompt_name(names, self.prompts)
         return options if given or name is None else {**options, "prompt_name": name}
@@ -228,18 +228,18 @@ class SentenceTransformersNames(abc.ABC):
 
 
 def first_prompt_name(names: Sequence[str], prompts: Mapping[str, str]) -> str | None:
-    """The first of some names of prompts that a model has; None: it has none of them."""
+    """Returns the first of these names for which the model has a prompt; None if it has none."""
     return next((name for name in names if name in prompts), None)
 
 
 def chosen_prompt(
     prompt: Any, name: Any, prompts: Mapping[str, str], default: str | None = None
 ) -> str:
-    """What is put before each text: the prompt itself, the one that is named, or the default.
+    """Returns the text to put before each text: the prompt, the named one, or the default.
 
     Args:
-        prompt: Of the caller; None: `name` says it.
-        name: Of one of the prompts; None: the default.
+        prompt: The caller's prompt; None: use `name`.
+        name: The name of one of the model's prompts; None: the default prompt.
         prompts: The model's prompts by name.
         default: The name of its default prompt.
 

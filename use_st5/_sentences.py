@@ -1,4 +1,4 @@
-"""Checking, cleaning and batching of what users give as sentences."""
+"""Checking, cleaning and batching of the sentences that users give."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-# Of a sentence of average length, and some more.
+# Somewhat more than a sentence of average length has.
 _CHARACTERS_PER_SENTENCE = 200
 
 
@@ -20,7 +20,7 @@ def check_sentences(sentences: Iterable[Any]) -> list[str]:
             are read as UTF-8. Invalid bytes and lone surrogates become U+FFFD.
 
     Raises:
-        TypeError: It is no such thing, or an item is neither a string nor bytes; the message names
+        TypeError: It is none of these, or an item is neither a string nor bytes; the message names
             the item's index, or for a table the column to give instead.
     """
     if len(getattr(sentences, "shape", ())) > 1:
@@ -47,14 +47,14 @@ def check_sentences(sentences: Iterable[Any]) -> list[str]:
 
 
 def one_or_many(sentences: Any) -> tuple[list[str], bool]:
-    """The strings of what a user gives, and whether it is one alone.
+    """Returns the user's strings as a list, and whether the user gave a single string.
 
     Args:
-        sentences: One string, as `str`, `bytes`, a scalar tensor or an array without axes, or what
-            `check_sentences` takes.
+        sentences: One string, as `str`, `bytes`, a scalar tensor or an array without axes, or
+            anything that `check_sentences` takes.
 
     Raises:
-        TypeError: It is no such thing, or an item is neither a string nor bytes.
+        TypeError: It is none of these, or an item is neither a string nor bytes.
     """
     if getattr(sentences, "shape", None) == ():
         sentences = np.asarray(sentences).item()
@@ -69,7 +69,7 @@ def check_pairs(pairs: Iterable[Any]) -> tuple[list[str], list[str]]:
         pairs: Any number of pairs of strings or bytes: tuples, lists, rows of an array `[n, 2]`.
 
     Raises:
-        TypeError: Something is no pair, or in one is neither a string nor bytes.
+        TypeError: An item is no pair, or a member of a pair is neither a string nor bytes.
     """
     if isinstance(pairs, (str, bytes, Mapping)) or not isinstance(pairs, Iterable):
         raise TypeError(
@@ -87,7 +87,7 @@ def check_pairs(pairs: Iterable[Any]) -> tuple[list[str], list[str]]:
 
 
 def empty_texts(texts: Sequence[str], *, refuse: bool) -> list[int]:
-    """Indices of the texts of nothing but white space.
+    """Returns the indices of the texts that are empty or only white space.
 
     Raises:
         ValueError: There are some, and `refuse` is set.
@@ -102,7 +102,7 @@ def empty_texts(texts: Sequence[str], *, refuse: bool) -> list[int]:
 
 
 def check_batch_size(batch_size: Any) -> None:
-    """Lets whole numbers of any library pass; True is none.
+    """Accepts whole numbers of any library; True is not one of them.
 
     Raises:
         TypeError: It is no whole number.
@@ -130,9 +130,9 @@ def length_sorted_batches(
 
     Args:
         texts: Strings.
-        sentences: Sentences in a batch at most.
-        characters: Characters in a batch at most, each text counted at the length of the batch's
-            longest; a text beyond that makes a batch of its own. None: 200 for each of `sentences`,
+        sentences: The most sentences in a batch.
+        characters: The most characters in a batch; each text counts as much as the longest one of
+            the batch. A longer text makes a batch of its own. None: 200 for each of `sentences`,
             so that a batch of long texts takes no more memory than one of average texts.
 
     Yields:
@@ -159,7 +159,7 @@ def _without_lone_surrogates(text: str) -> str:
 
 
 def _of_a_table(table: Any) -> str:
-    """What to give instead of an array of two axes or a data frame, of whichever library."""
+    """Says what to give instead of an array with two axes or a data frame of any library."""
     kind, shape = type(table).__name__, list(table.shape)
     if not hasattr(table, "columns"):
         return (

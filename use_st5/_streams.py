@@ -1,4 +1,4 @@
-"""Streams, in their order, as lists of items that are processed together."""
+"""Streams, cut into lists of items that are processed together, in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Cuts a stream into lists of so many items, of which the last may be shorter."""
+    """Cuts a stream into lists of `size` items; the last list may be shorter."""
     stream = iter(items)
     while batch := list(itertools.islice(stream, size)):
         yield batch
@@ -26,10 +26,10 @@ def in_chunks(
     """Cuts a stream of texts into lists that one call of an encoder gets.
 
     Args:
-        items: Texts, or what holds one.
-        rows: Items in a list at most.
-        characters: A list ends with the item that brings it to so many.
-        length: Characters of an item.
+        items: Texts, or items that contain a text.
+        rows: The most items in a list.
+        characters: A list ends with the item that brings it to at least this many characters.
+        length: Returns the number of characters of an item.
     """
     chunk: list[Item] = []
     filled = 0
@@ -46,7 +46,7 @@ def in_chunks(
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Yields what a function returns for each item, in their order, computed by several threads.
 
-    Of the items no more are taken ahead than there are threads, one for each processor.
+    No more items are read ahead than there are threads, one for each processor.
     """
     threads = os.cpu_count() or 1
     results: deque[Future[Result]] = deque()

@@ -14,7 +14,7 @@ _LINE = 15
 _CHARACTER = 6.6
 _LABEL_CHARACTERS = 27
 _LEGEND_CHARACTERS = 52
-# More points than this are a line without markers.
+# A curve with more points than this has no markers.
 _MARKED = 40
 # Paths around (0, 0): disc, square, triangle, diamond, triangle downwards, plus, cross.
 _MARKERS = (
@@ -26,7 +26,7 @@ _MARKERS = (
     "M-1.4-4.5h2.8v3.1h3.1v2.8h-3.1v3.1h-2.8v-3.1h-3.1v-2.8h3.1z",
     "M-4.6-2.6L-2.6-4.6L0-2L2.6-4.6L4.6-2.6L2 0L4.6 2.6L2.6 4.6L0 2L-2.6 4.6L-4.6 2.6L-2 0z",
 )
-# After so many series the colours come again.
+# After this number of series, the colours repeat.
 COLOURS = 7
 
 
@@ -36,11 +36,11 @@ class Theme:
 
     Attributes:
         ink: Text.
-        muted: Text of less weight.
+        muted: Less important text.
         line: Rules, grids and frames.
         page: The background.
         series: The colours of series, after Okabe and Ito's palette ("Color Universal Design",
-            2008), told apart with every common kind of colour vision.
+            2008), which people with every common kind of colour vision can tell apart.
     """
 
     ink: str
@@ -89,9 +89,9 @@ class Series:
     Attributes:
         label: Its name in the legend.
         x: Values along the horizontal axis; NaN draws nothing.
-        y: Values along the vertical axis, or empty where places are rows.
+        y: Values along the vertical axis; empty if the plot has a row per label instead.
         spread: (lower, upper) ends of each point's interval; empty without intervals.
-        place: Chooses colour and marker.
+        place: A number that chooses the colour and the marker.
     """
 
     label: str
@@ -106,9 +106,9 @@ class Axis:
     """The names of a plot's axes.
 
     Attributes:
-        x: Of the horizontal one.
-        y: Of the vertical one; it stands above the plot.
-        ends: Where the horizontal one ends; None: as the points need.
+        x: The name of the horizontal axis.
+        y: The name of the vertical axis; it stands above the plot.
+        ends: The two ends of the horizontal axis; None: as the points need.
     """
 
     x: str
@@ -134,7 +134,7 @@ def lines(
     ticks: dict[float, str] | None = None,
     rule: tuple[float, str] | None = None,
 ) -> str:
-    """Curves with markers where there are few points.
+    """Draws curves, with markers if there are few points.
 
     Args:
         series: The curves.
@@ -152,7 +152,7 @@ def scatter(series: Sequence[Series], axis: Axis, *, alt: str) -> str:
 
 
 def standalone(plot: str) -> bytes:
-    """The plot as an SVG file, with colours and background of its own."""
+    """Returns the plot as an SVG file with its own colours and background."""
     start, end = plot.split(">", 1)
     ground = '<rect width="100%" height="100%" fill="var(--page)"/>'
     return (
@@ -259,7 +259,7 @@ def _plane(
 def _curve(
     one: Series, across: Callable[[float], float], up: Callable[[float], float], *, joined: bool
 ) -> Iterable[str]:
-    """The line of a series, broken where it has no value, its intervals and its markers."""
+    """Draws a series: its line with a gap for each missing value, its intervals and its markers."""
     colour, new = f"c{one.place % COLOURS}", True
     runs: list[list[str]] = []
     marks: list[str] = []
@@ -308,7 +308,7 @@ def _x_axis(
 
 
 def _legend(series: Sequence[Series]) -> tuple[list[str], int]:
-    """The names beside their markers, and the height that they take."""
+    """Returns the names with their markers, and the height that they take."""
     parts, x, y = [], 0.0, 12
     for one in series:
         label = textwrap.shorten(one.label, 10**6) or " "
@@ -332,7 +332,7 @@ def _marker(one: Series, x: float, y: float, said: str) -> str:
 
 
 def _said(label: str, value: float, ends: tuple[float, float]) -> str:
-    """What a browser shows beside the pointer."""
+    """Returns the text that a browser shows next to the pointer."""
     known = all(map(math.isfinite, ends))
     interval = f" ({ends[0]:.4g} to {ends[1]:.4g})" if known else ""
     return f"<title>{escape(' '.join(label.split()))}: {value:.4g}{interval}</title>"
@@ -348,7 +348,7 @@ def _range(
     """The ends of an axis: the values and intervals along it, with some space around them."""
     rows = [values(one) for one in series]
     found = [value for row in rows for value in row]
-    # Intervals lie along the vertical axis where there is one.
+    # Intervals lie along the vertical axis if there is one.
     found += [
         end
         for one, row in zip(series, rows, strict=True)
@@ -369,14 +369,14 @@ def _scale(low: float, high: float, start: float, end: float) -> Callable[[float
 
 
 def _numbers(values: Sequence[float]) -> dict[float, str]:
-    """Each number as a text, all with as many digits as their step needs."""
+    """Returns each number as a text, with as many decimals as the step needs."""
     step = values[1] - values[0] if len(values) > 1 else 1.0
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     return {value: f"{value:,.{digits}f}".replace("-", "−") for value in values}
 
 
 def _folded(label: str) -> list[str]:
-    """The label's lines, long ones folded, and at most six."""
+    """Returns the label's lines: long lines are wrapped, and at most six are kept."""
     lines = [
         part
         for line in label.split("\n")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 OnTruncation = Literal["warn", "ignore", "error"]
 
-# Tokens are counted for so many texts and characters at a time.
+# Tokens are counted for at most this many texts and characters at a time.
 _TEXTS, _CHARACTERS = 4096, 1_000_000
 # A tokenizer adds at most two tokens to a text, such as [CLS] and [SEP].
 _ADDED_TOKENS = 2
@@ -25,16 +25,17 @@ _ADDED_TOKENS = 2
 class TokenLimit:
     """Finds the texts that a model cuts.
 
-    Texts too short to have so many tokens are not tokenized a second time; the others run through
-    the tokenizer alone.
+    Texts that are too short to exceed the limit are not tokenized here. The others run through the
+    tokenizer, but not through the model.
 
     Args:
-        max_length: The most tokens of a text, or of a pair of texts, that are read; None: all, or
-            no one knows.
-        token_counts: Strings `[batch]`, of pairs two of these → int32 `[batch]`; None where the
-            model cannot count them.
+        max_length: The most tokens of a text, or of a pair of texts, that are read; None: no limit,
+            or an unknown limit.
+        token_counts: Strings `[batch]` (for pairs two such arguments) → int32 `[batch]`; None if
+            the model cannot count tokens.
         known: Whether it is known which texts are cut.
-        batch_of: What `token_counts` takes of a list of strings; a string tensor by default.
+        batch_of: Turns a list of strings into the argument of `token_counts`; by default into a
+            string tensor.
     """
 
     def __init__(
@@ -52,21 +53,21 @@ class TokenLimit:
 
     @classmethod
     def of_model(cls, model: Any, manifest: ModelManifest | None) -> Self:
-        """That of a SavedModel.
+        """Returns the limit of a SavedModel.
 
         Args:
-            model: Loaded; those that cut texts can count tokens, but for those that older versions
-                wrote.
+            model: The loaded model. Models that cut texts can count tokens, unless older versions
+                wrote them.
             manifest: Its description; None for a SavedModel of another origin.
         """
         limit = manifest.max_length if manifest else None
         return cls(limit, getattr(model, "token_counts", None), known=manifest is not None)
 
     def longer(self, *texts: Sequence[str]) -> np.ndarray:
-        """Indices of the texts that are cut, ascending int64; none where that is not known.
+        """Returns the indices of the texts that are cut, ascending int64; none if this is unknown.
 
         Args:
-            *texts: The texts; of pairs the first and the second ones.
+            *texts: The texts; for pairs, the first texts and the second texts.
         """
         if self.max_length is None or not self._known:
             return np.zeros(0, np.int64)
@@ -81,7 +82,7 @@ class TokenLimit:
         return asked[counts > self.max_length]
 
     def report(self, texts: Sequence[str], on_truncation: OnTruncation) -> None:
-        """Says, before any work, what will be cut; for `SentenceEncoder.encode`.
+        """Reports before any work which texts will be cut; for `SentenceEncoder.encode`.
 
         Raises:
             ValueError: With "error": a text is longer than the limit, or the model cannot count.
@@ -113,9 +114,9 @@ def _string_tensor(texts: list[str]) -> Any:
 
 
 def most_tokens(text: str) -> int:
-    """A number of tokens that no tokenizer exceeds, without those that it adds.
+    """Returns a number of tokens that no tokenizer exceeds, not counting the tokens that it adds.
 
-    A token has at least one character of the normalized text, or one byte of a character that its
+    A token has at least one character of the normalized text, or one byte of a character that the
     vocabulary lacks. Compatibility decomposition gives the longest normalized text.
     """
     if text.isascii():

@@ -1,6 +1,6 @@
 """Directions of embeddings and the metrics between them, in NumPy.
 
-They are computed in float64: float32 makes ties of some pairs and orders others by chance.
+They are computed in float64: in float32 some pairs become ties, and others get a random order.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ Precision = Literal["float32", "int8", "uint8", "binary", "ubinary"]
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Rows of `[n, dim]` scaled to length 1, float64; zero rows stay zero."""
+    """Returns the rows of `[n, dim]` scaled to length 1, float64; zero rows stay zero."""
     vectors = np.asarray(vectors, dtype=np.float64)
-    # By the largest entry first: squares of tiny or huge entries would under- or overflow.
+    # First divide by the largest entry: squares of tiny or huge entries would under- or overflow.
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     vectors = vectors / np.where(largest > 0, largest, 1.0)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -24,15 +24,15 @@ def unit_rows(vectors: np.ndarray) -> np.ndarray:
 
 
 def cosine(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Cosines of matching rows of `[n, dim]`, float64 `[n]`; 0 where either row is zero."""
+    """Cosines of matching rows of `[n, dim]`, float64 `[n]`; 0 if either row is zero."""
     return np.clip(np.sum(unit_rows(u) * unit_rows(v), axis=1), -1.0, 1.0)
 
 
 def angular(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     """`1 − arccos(cos(u, v)) / π`, Eq. 1 of the USE paper, of matching rows; float64 `[n]`.
 
-    As `2·atan2(|û − v̂|, |û + v̂|)`, which keeps the digits that `arccos` loses near ±1. 0.5 where
-    either row is zero.
+    The angle is `2·atan2(|û − v̂|, |û + v̂|)`, which keeps the digits that `arccos` loses near ±1.
+    The result is 0.5 if either row is zero.
     """
     u, v = unit_rows(u), unit_rows(v)
     apart, together = np.linalg.norm(u - v, axis=1), np.linalg.norm(u + v, axis=1)
@@ -54,7 +54,7 @@ def pairwise(u: np.ndarray, v: np.ndarray, *, metric: str = "cosine") -> np.ndar
         metric: "cosine", "angular" or "dot".
 
     Returns:
-        float32 `[n, m]`; what zero rows give is that of `cosine`, `angular` and `dot`.
+        float32 `[n, m]`; zero rows give the same values as in `cosine`, `angular` and `dot`.
 
     Raises:
         ValueError: The metric is unknown.
@@ -69,7 +69,7 @@ def pairwise(u: np.ndarray, v: np.ndarray, *, metric: str = "cosine") -> np.ndar
 
 
 def similarity_by_name(metric: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """The function called `metric`.
+    """Returns the function of the metric with this name.
 
     Raises:
         ValueError: The metric is unknown.
@@ -82,7 +82,7 @@ def similarity_by_name(metric: str) -> Callable[[np.ndarray, np.ndarray], np.nda
 
 
 def quantized(vectors: np.ndarray, precision: Precision) -> np.ndarray:
-    """Vectors in few bits, with the numbers of sentence-transformers' `quantize_embeddings`.
+    """Quantizes vectors; gives the same numbers as sentence-transformers' `quantize_embeddings`.
 
     Args:
         vectors: float32 `[n, dim]`.
@@ -116,12 +116,12 @@ def quantized(vectors: np.ndarray, precision: Precision) -> np.ndarray:
 
 
 def checked_vectors(given: np.ndarray, dimension: int, argument: str) -> np.ndarray:
-    """Lets vectors of finite real numbers pass.
+    """Checks that vectors consist of finite real numbers.
 
     Args:
         given: `[n, dimension]`, or `[dimension]`, which becomes one row.
         dimension: The dimension expected.
-        argument: What errors call it.
+        argument: The name that error messages give it.
 
     Returns:
         `given` as `[n, dimension]`.

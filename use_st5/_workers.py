@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-# Finished batches of each process that may wait for an earlier one.
+# The number of finished batches per process that may wait for an earlier batch.
 _AHEAD = 8
 _SECONDS_TO_END = 5.0
 _THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
@@ -47,8 +47,8 @@ def encode_in_workers(
         workers: The number of processes.
 
     Raises:
-        RuntimeError: A process failed or ended; the message says with what.
-        ValueError: The encoder's weights in memory are not those of its folder.
+        RuntimeError: A process failed or ended; the message gives its error or exit code.
+        ValueError: The encoder's weights in memory differ from those of its folder.
     """
     pickled = pickle.dumps(encoder)
     context = multiprocessing.get_context("spawn")
@@ -68,10 +68,11 @@ def encode_in_workers(
 
 @contextlib.contextmanager
 def _share_of_cores(workers: int) -> Iterator[None]:
-    """Processes that start within it compute with a part of the cores each.
+    """Gives each process that starts in the block its share of the processor's cores.
 
-    They must find it when they start: NumPy's threads are made when it is imported. Threads of
-    several processes that wait for each other on the same cores take many times as long.
+    The environment variables must be set before the start, because NumPy makes its threads when it
+    is imported. If threads of several processes wait for each other on the same cores, they take
+    many times as long.
     """
     threads = str(max(1, (os.cpu_count() or 1) // workers))
     own = [name for name in _THREADS if name not in os.environ]
@@ -86,9 +87,9 @@ def _share_of_cores(workers: int) -> Iterator[None]:
 def _in_order(
     pipes: dict[Connection, Any], jobs: Iterator[tuple[int, list[str]]]
 ) -> Iterator[np.ndarray]:
-    """The vectors of all batches in order; each process has one batch at a time.
+    """Yields the vectors of all batches in order; each process has one batch at a time.
 
-    A second one could fill the pipe while the process writes its vectors: both would wait.
+    A second batch could fill the pipe while the process writes its vectors: both sides would wait.
     """
     idle, busy = [*pipes], set[Connection]()
     finished: dict[int, np.ndarray] = {}
@@ -154,7 +155,7 @@ def _end(pipes: dict[Connection, Any]) -> None:
 
 
 def _work(pipe: Connection, pickled: bytes) -> None:
-    """What a process does: it loads the encoder, and encodes until the pipe is closed."""
+    """Runs in a process: loads the encoder, and encodes until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this.
     number = -1
     try:

@@ -15,9 +15,9 @@ class ColumnKind:
     """One kind of column.
 
     Attributes:
-        shape: Of a batch, by the names of its axes.
-        dtype: On disk, little-endian.
-        of_text: Whether it is made of a text.
+        shape: The shape of a batch, as the names of its axes.
+        dtype: The type on disk, little-endian.
+        of_text: Whether it is made from a text.
     """
 
     shape: tuple[str, ...]
@@ -30,13 +30,13 @@ class ColumnKind:
 
     @property
     def numbers(self) -> str:
-        """What it holds, in words."""
+        """The kind of its numbers, in words."""
         return "floats" if self.dtype.kind == "f" else "integers"
 
 
 _INTEGERS, _FLOATS = np.dtype("<i4"), np.dtype("<f4")
 
-# 0 is padding in both kinds of ids: "ids" are an encoder's, "token_ids" what a decoder predicts.
+# 0 is padding in both kinds of ids: an encoder reads "ids", a decoder predicts "token_ids".
 COLUMN_KINDS: dict[KindName, ColumnKind] = {
     "ids": ColumnKind(("batch", "length"), _INTEGERS, of_text=True),
     "token_ids": ColumnKind(("batch", "length"), _INTEGERS, of_text=True),

@@ -59,7 +59,7 @@ class SentenceEncoder(SentenceTransformersNames):
 
     Attributes:
         folder: The SavedModel's folder.
-        backend: What runs the model.
+        backend: The backend that runs the model.
         manifest: The description in `use_st5.json`; None for other SavedModels.
         model: The loaded SavedModel. Call it with strings; it has `variables` and `signatures`.
             None with another backend than TensorFlow.
@@ -97,7 +97,7 @@ class SentenceEncoder(SentenceTransformersNames):
 
     def _load_saved_model(self) -> None:
         refuse_after_fork()
-        import tensorflow as tf  # Other backends do without.
+        import tensorflow as tf  # Other backends do not need it.
 
         from use_st5._loading import check_finite_weights, load_saved_model, text_function
 
@@ -117,13 +117,13 @@ class SentenceEncoder(SentenceTransformersNames):
 
     @property
     def identity(self) -> str:
-        """A hash of the content of the model's files; int8 has another one, as other vectors."""
+        """A hash of the content of the model's files; int8 has another one: its vectors differ."""
         found = self.manifest.model_hash if self.manifest else describe_files(self.folder)[1]
         return f"{found}-int8" if self.backend == "onnx-int8" else found
 
     @property
     def prompts(self) -> dict[str, str]:  # type: ignore[override]
-        """What the model puts before texts, by name; "query" and "document" are always there."""
+        """The texts to put before other texts, by name; always with "query" and "document"."""
         known = self.manifest.prompts if self.manifest else {}
         return {**SentenceTransformersNames.prompts, **known}
 
@@ -286,7 +286,7 @@ class SentenceEncoder(SentenceTransformersNames):
     def _encoded(
         self, texts: list[str], wishes: Wishes, batch_size: int, workers: int, show: bool | None
     ) -> np.ndarray:
-        """The vectors of many texts, batch by batch, in this process or in others."""
+        """Computes the vectors of many texts, batch by batch, in this process or in others."""
         vectors = np.empty((len(texts), wishes.width(self.dimension)), np.float32)
         batches = list(length_sorted_batches(texts, sentences=batch_size))
         jobs = ([texts[index] for index in batch] for batch in batches)
@@ -300,7 +300,7 @@ class SentenceEncoder(SentenceTransformersNames):
         return vectors
 
     def _single(self, texts: list[str], wishes: Wishes, *, zero: bool) -> np.ndarray:
-        """The vector of one text `[dimension]`, without the work that batches need."""
+        """Computes the vector of one text `[dimension]`, without the work that batches need."""
         vector = wishes.scaled(self._run(texts)).astype(np.float32, copy=False)
         return wishes.quantized(np.zeros_like(vector) if zero else vector)[0]
 
@@ -332,11 +332,11 @@ def load(
             "hf://ORG/NAME" and "hf://ORG/NAME@REVISION" of Hugging Face's hub,
             "kaggle://OWNER/MODEL/FRAMEWORK/VARIATION", or the URL of an archive. A checkpoint is
             converted once, into the cache (`use-st5 cache`).
-        backend: What runs the model. "tensorflow" runs every SavedModel. "onnx" starts in a second
-            and imports no TensorFlow: a USE-DAN runs in NumPy, a Transformer in ONNX Runtime (extra
-            `onnx`), both for models of use_st5 alone. "onnx-int8" computes matrix products in
-            int8 (of a USE-DAN its dense layers, in ONNX Runtime); a model whose vectors change too
-            much is refused.
+        backend: The software that runs the model. "tensorflow" runs every SavedModel. "onnx" starts
+            in a second and imports no TensorFlow: a USE-DAN runs in NumPy, a Transformer in ONNX
+            Runtime (extra `onnx`); it runs only models of use_st5. "onnx-int8" computes matrix
+            products in int8 (for a USE-DAN, those of its dense layers, in ONNX Runtime); a model
+            whose vectors change too much is refused.
 
     Raises:
         FileNotFoundError: The name or folder does not exist, or the folder contains no SavedModel.

@@ -55,7 +55,7 @@ def langchain_embeddings(encoder: SentenceEncoder) -> Any:
     base: Any = require("langchain_core.embeddings", "integrations").Embeddings
 
     class Embeddings(base):
-        """Texts to lists of numbers."""
+        """Turns texts into lists of numbers."""
 
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
             return encoder.encode_document(texts).tolist()
@@ -70,10 +70,10 @@ def langchain_embeddings(encoder: SentenceEncoder) -> Any:
 
 
 def _embedder(library: Any, encoder: SentenceEncoder, made_by: Callable[..., Any]) -> Any:
-    """An object of the library's `BaseEmbedder`; its pickle calls `made_by` again."""
+    """Returns an object of the library's `BaseEmbedder`; its pickle calls `made_by` again."""
 
     class Embedder(library.BaseEmbedder):
-        """Documents and words to vectors."""
+        """Turns documents and words into vectors."""
 
         def embed(self, documents: list[str], verbose: bool = False) -> np.ndarray:
             return encoder.encode(documents, show_progress=verbose)

@@ -21,7 +21,7 @@ from use_st5.models.family import family_named, family_that_knows, family_with, 
 from use_st5.models.inference import checked_length, inference, texts_at_once
 from use_st5.tokenizers.tokenizer import PairTokenizer, Tokenizer
 
-# What a model that was restored must give as its SavedModel does, and how closely.
+# Texts for which a restored model must give the vectors of its SavedModel, and the tolerance.
 _PROBE = ("How old are you?", "", "Ünheard-of wörds, 3.5 of them: 😀!")
 _TOLERANCE = 1e-4
 
@@ -30,8 +30,8 @@ class TrainableEncoder:
     """A tokenizer and a Keras model of one family.
 
     To convert a checkpoint, use `load` and `export`. To fine-tune an encoder, use `load`, train
-    `model` and use `export`. A model of an unknown family can be encoded with and exported, but not
-    loaded again.
+    `model` and use `export`. A model of an unknown family can encode and be exported, but it cannot
+    be loaded again.
 
     Args:
         model: The Keras model: int32 `[batch, length]` → float32 `[batch, dimension]`.
@@ -43,7 +43,8 @@ class TrainableEncoder:
         stored: How the original SavedModel stores large matrices: "float32" or "int8".
         prompts: Texts that `SentenceEncoder.encode` puts before queries, documents and the like, by
             name. `TrainableEncoder.encode` adds no prompt, and `train` only its own `prompts`.
-        default_prompt_name: The name of the prompt for texts of which nothing is said.
+        default_prompt_name: The name of the prompt that `SentenceEncoder.encode` uses if none is
+            given.
 
     All are attributes; training changes the weights of `model`.
 
@@ -93,7 +94,7 @@ class TrainableEncoder:
         max_length: int | None = None,
         **changes: Any,
     ) -> Self:
-        """A new encoder of a preset, with initial weights.
+        """Returns a new encoder of a preset, with initial weights.
 
         `keras.utils.set_random_seed` makes the weights reproducible.
 
@@ -209,7 +210,7 @@ class TrainableEncoder:
 
     @classmethod
     def of_kerashub(cls, embedder: Any) -> Self:
-        """The encoder of a text embedder of KerasHub, which it trains, as it is.
+        """Returns the encoder of a text embedder of KerasHub; it trains this embedder, not a copy.
 
         Args:
             embedder: A `keras_hub.models.TextEmbedder` with its preprocessor.
@@ -255,13 +256,13 @@ class TrainableEncoder:
             default_prompt_name=manifest.default_prompt_name,
         )
         comparable = dtype is None and encoder.max_length == manifest.max_length
-        if comparable and not tf.distribute.has_strategy():  # whose scope lets no model be called
+        if comparable and not tf.distribute.has_strategy():  # in its scope no model can be called
             _check_vectors(encoder, loaded, folder)
         return encoder
 
     @classmethod
     def _of_foreign(cls, folder: Path, manifest: ModelManifest | None) -> Self:
-        """A SavedModel whose layers are not known, trained through its own variables."""
+        """Loads a SavedModel with unknown layers; it is trained through its own variables."""
         from use_st5.models.saved_model.family import read_saved_model
 
         model, tokenizer = read_saved_model(folder)
@@ -304,14 +305,14 @@ class TrainableEncoder:
         return vectors[0] if single else vectors
 
     def _read(self, given: Any) -> tuple[tuple[list[str], ...], Callable[..., Any], bool]:
-        """The texts that the model reads at once, what makes ids of them, if it is one alone."""
+        """Returns the lists of texts, the function that makes ids, and whether it is one text."""
         if isinstance(self.tokenizer, PairTokenizer) and texts_at_once(self.model) == 2:
             return check_pairs(given), self.tokenizer.padded_pairs, False
         texts, single = one_or_many(given)
         return (texts,), self.tokenizer.padded, single
 
     def _compiled(self) -> Callable[[Any], Any]:
-        """The model as one graph, made anew where adapters have come or gone since."""
+        """Returns the model as one graph; makes it anew if adapters were added or removed."""
         variables = [id(variable) for variable in self.model.variables]
         if self._graph is None or self._graph[0] != variables:
             self._graph = variables, inference(self.model)

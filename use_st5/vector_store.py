@@ -17,29 +17,29 @@ from use_st5._progress import watched
 # Texts → `[texts, dim]`, rows in the same order; anything that `numpy.asarray` takes.
 Encode = Callable[[list[str]], Any]
 
-# What one call of the encoder gets, and what an interruption can lose.
+# The number of texts that one call of the encoder gets, and that an interruption can lose.
 _CHUNK = 2048
 _KEY_BYTES = 16
-# Of a .npy file, whose array takes all other bytes.
+# The longest header of a .npy file in bytes; the array takes all other bytes.
 _LONGEST_HEADER = 2**16
 
 
 class VectorStore:
     """The vectors that one model gives to texts.
 
-    A folder holds them in blocks, `vectors-NAME.npy` beside `keys-NAME.npy`, a key being a hash of
-    a text. Processes may add to it at the same time. A block is read once as a whole, and held
-    against the hashes of its vectors and its keys; one of use_st5 0.2 has none of its vectors, of
-    which it is known that they are finite.
+    A folder holds them in blocks: `vectors-NAME.npy` and `keys-NAME.npy`, where a key is a hash of
+    a text. Several processes may add to it at the same time. A block is read once as a whole, and
+    compared with the hashes of its vectors and its keys. A block of use_st5 0.2 has no hash of its
+    vectors: they are only checked to be finite.
 
     Args:
-        folder: What keeps the vectors between processes; made when the first block is written. It
-            must serve one model alone. None: they are kept in memory.
-        dtype: How they are kept, for example `"float16"`, by which a cosine moves by less than
-            1e-4. None: float64 where the model gives that, else float32.
-        chunk: Texts of a call of the model and of a block, which a stop in the middle loses. None:
-            2,048.
-        alone: Whether `extend` stops where another process extends the folder, too: both would
+        folder: The folder that keeps the vectors between processes; created when the first block
+            is written. It must hold vectors of only one model. None: they are kept in memory.
+        dtype: The type in which they are kept, for example `"float16"`, which changes a cosine by
+            less than 1e-4. None: float64 if the model gives float64, otherwise float32.
+        chunk: Number of texts in a call of the model and in a block; an interruption loses one
+            block. None: 2,048.
+        alone: Whether `extend` raises an error if another process extends the folder: both would
             encode the same texts.
 
     Raises:
@@ -59,13 +59,13 @@ class VectorStore:
         self._chunk = chunk or _CHUNK
         self._alone = alone
         self._blocks: list[np.ndarray] = []
-        self._places: dict[bytes, tuple[int, int]] = {}  # of a text: block and row in it
+        self._places: dict[bytes, tuple[int, int]] = {}  # key of a text → block and row in it
         self._known: set[Path] = set()
         self._read_new()
 
     @classmethod
     def of_teacher(cls, folder: str | os.PathLike[str]) -> VectorStore:
-        """A store for the vectors of a large model and of millions of texts, asked in hours."""
+        """Returns a store for a large model's vectors of millions of texts, which take hours."""
         return cls(folder, dtype="float16", chunk=40_000, alone=True)
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class VectorStore:
         """The text's vector `[dim]`.
 
         Raises:
-            KeyError: It has none.
+            KeyError: The text has no vector.
         """
         if text not in self:
             raise KeyError(text)
@@ -89,19 +89,19 @@ class VectorStore:
 
     @property
     def dimension(self) -> int | None:
-        """Numbers in a vector; None while there is none."""
+        """Numbers in a vector; None while there are no vectors."""
         return self._blocks[0].shape[1] if self._blocks else None
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
-        """The vectors `[texts, dim]` of texts that have one, copied."""
+        """Returns a copy of the vectors `[texts, dim]` of texts that have one."""
         return self.at(self.places(texts))
 
     def places(self, texts: Sequence[str]) -> np.ndarray:
-        """Where the vectors of texts that have one lie: block and row, int `[texts, 2]`."""
+        """Returns the block and the row of each text's vector, int `[texts, 2]`; all have one."""
         return np.array([self._places[_key(text)] for text in texts])
 
     def at(self, places: np.ndarray) -> np.ndarray:
-        """The vectors `[places, dim]` that lie at places, copied."""
+        """Returns a copy of the vectors `[places, dim]` at some places."""
         first = self._blocks[0]
         vectors = np.empty((len(places), first.shape[1]), first.dtype)
         for block in np.unique(places[:, 0]):
@@ -114,7 +114,7 @@ class VectorStore:
 
         Args:
             encode: The model, texts → `[texts, dim]`.
-            texts: Any texts; repeated and known ones are passed over.
+            texts: Any texts; repeated and known texts are skipped.
             show_progress: Whether to show a progress bar.
 
         Returns:
@@ -122,8 +122,8 @@ class VectorStore:
 
         Raises:
             ValueError: `encode` gives another shape, another dimension than before, or numbers
-                that are not finite as they are kept.
-            BlockingIOError: Another process extends the folder, and this one wants to be alone.
+                that are not finite in the type in which they are kept.
+            BlockingIOError: Another process extends the folder, and `alone` is set.
         """
         new = {key: text for text in texts if (key := _key(text)) not in self._places}
         if not new:
@@ -160,11 +160,11 @@ class VectorStore:
         self._remember(keys, vectors)
 
     def _write(self, folder: Path, packed: bytes, vectors: np.ndarray) -> None:
-        # Named by its keys: of two processes that write at the same time neither can put its
-        # vectors to the other's keys.
+        # The files are named after the keys: if two processes write at the same time, neither can
+        # combine its vectors with the other's keys.
         name = _digest(packed).hex()
         of_vectors, of_keys = folder / f"vectors-{name}.npy", folder / f"keys-{name}.npy"
-        # What a killed process left of the two goes, too.
+        # The locks also remove the leftovers of killed processes.
         with sole_writer(of_vectors), sole_writer(of_keys):
             if of_keys.exists():  # Another process was faster, and the hash is that of its vectors.
                 return
@@ -174,7 +174,7 @@ class VectorStore:
                 hashed = _file_hash(path)
             with atomic_path(of_keys) as path, path.open("wb") as file:
                 np.save(file, np.frombuffer(packed, np.uint8).reshape(-1, _KEY_BYTES))
-                file.write(hashed)  # Behind the array, where NumPy does not read.
+                file.write(hashed)  # After the array, where NumPy does not read.
         self._known.add(of_keys)
 
     def _remember(self, keys: list[bytes], vectors: np.ndarray) -> None:
@@ -184,7 +184,7 @@ class VectorStore:
             self._places.setdefault(key, (block, row))
 
     def _read_new(self) -> None:
-        """Reads the blocks that are in the folder since it was last looked at."""
+        """Reads the blocks that were added to the folder since the last call."""
         if self.folder is None:
             return
         for of_keys, of_vectors in _blocks(self.folder):
@@ -197,7 +197,7 @@ class VectorStore:
                 if vectors.dtype.kind != "f" or vectors.shape != expected or 0 in expected:
                     raise ValueError(f"found {vectors.dtype} {vectors.shape}, expected {expected}")
                 _check_content(of_vectors, vectors, hashed)
-            except Exception as error:  # NumPy's parser of headers raises what it stumbles over
+            except Exception as error:  # NumPy's parser of headers raises many kinds of errors
                 raise ValueError(
                     f"{of_keys}: expected keys, and one vector for each in {of_vectors.name}, all "
                     f"of the same length ({error}). Remove both files: their texts are encoded "
@@ -213,8 +213,8 @@ class VectorCache:
     """An encoder that encodes each distinct text once for all tasks.
 
     Args:
-        encode: Texts → embeddings `[texts, dim]`. It is only asked for texts that are not known
-            yet, at most 2,048 in a call.
+        encode: Texts → embeddings `[texts, dim]`. It gets only texts that are not known yet, at
+            most 2,048 in a call.
         store: A folder that keeps the embeddings between processes; None: they are kept in memory.
 
     Raises:
@@ -231,7 +231,7 @@ class VectorCache:
         return self._store.dimension
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """The embeddings `[texts, dim]`: float64 where `encode` gives that, else float32.
+        """Returns the embeddings `[texts, dim]`: float64 if `encode` gives that, else float32.
 
         Raises:
             ValueError: No texts; `encode` gives another shape, or numbers that are not finite.
@@ -243,21 +243,21 @@ class VectorCache:
 
 
 def as_cache(encode: Encode) -> VectorCache:
-    """`encode` itself where it is a `VectorCache`, else a new one around it."""
+    """Returns `encode` itself if it is a `VectorCache`, else a new cache around it."""
     return encode if isinstance(encode, VectorCache) else VectorCache(encode)
 
 
 def _blocks(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """The files of keys and of vectors of each block."""
+    """Yields the file of keys and the file of vectors of each block."""
     for keys in sorted(folder.glob("keys-*.npy")):
         yield keys, keys.with_name(keys.name.replace("keys-", "vectors-", 1))
-    # A teacher's vectors of version 0.1, which took hours: the texts in place of their keys.
+    # A teacher's vectors of version 0.1, which took hours, have the texts instead of their keys.
     for vectors in sorted(folder.glob("[0-9]*.npy")):
         yield vectors.with_suffix(".txt"), vectors
 
 
 def _read_keys(path: Path) -> tuple[list[bytes], bytes]:
-    """The keys of a block and the hash of its vectors, which older ones do not have."""
+    """Returns the keys of a block and the hash of its vectors, empty for older blocks."""
     if path.suffix == ".txt":
         with path.open(encoding="utf-8", newline="\n") as lines:
             return [_key(line.removesuffix("\n")) for line in lines], b""
@@ -272,7 +272,7 @@ def _read_keys(path: Path) -> tuple[list[bytes], bytes]:
 
 
 def _check_content(path: Path, vectors: np.ndarray, hashed: bytes) -> None:
-    """Compares a block's vectors with their hash, or looks for NaN where they have none."""
+    """Compares a block's vectors with their hash; if there is none, looks for NaN or infinity."""
     size = path.stat().st_size - vectors.nbytes
     if not 0 <= size < _LONGEST_HEADER:
         raise ValueError("found further bytes")
@@ -301,10 +301,10 @@ def _digest(data: bytes) -> bytes:
 
 
 def _checked(vectors: Any, texts: list[str], dtype: str | None) -> np.ndarray:
-    """The vectors as floats `[texts, dim]`, or an error that names what is wrong."""
+    """Returns the vectors as floats `[texts, dim]`, or raises an error that says what is wrong."""
     try:
         vectors = np.asarray(vectors)
-        np.isfinite(vectors)  # Of texts and objects it is an error, of numbers in texts, too.
+        np.isfinite(vectors)  # This is an error for objects and texts, also for texts of numbers.
         kept = dtype or ("float64" if vectors.dtype == np.float64 else "float32")
         with np.errstate(over="ignore"):
             vectors = np.ascontiguousarray(vectors, dtype=kept)

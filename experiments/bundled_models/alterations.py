@@ -1,11 +1,12 @@
-"""Sentences altered: by rules that keep them English, else by chance.
+"""Alters sentences: by rules that keep them English, or at random.
 
-Two sentences at random have little to do with each other, so a batch of them teaches a student
-little about what moves the meaning of one. A sentence and its alteration share most words; how near
-they stay is for the teacher to say (data augmentation for distillation as in TinyBERT, arXiv
-1909.10351, section 3.2, there with a language model's words). Rules make near misses, such as "The
-man bit the dog.", and paraphrases, such as "The man was bitten by the dog."; where none applies,
-and for a share, a word is replaced, left out, put in, denied or exchanged at random.
+Two random sentences have little to do with each other, so a batch of them teaches a student little
+about what changes the meaning of a sentence. A sentence and its alteration share most words; the
+teacher decides how near their meanings are (data augmentation for distillation as in TinyBERT,
+arXiv 1909.10351, section 3.2, there with a language model's words). Rules make near misses, such as
+"The man bit the dog.", and paraphrases, such as "The man was bitten by the dog.". If no rule
+applies, and for a share of the sentences, words are replaced, left out, inserted, negated or
+exchanged at random.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from experiments.bundled_models import near_misses, paraphrases, word_swaps
 from experiments.bundled_models.english import AUXILIARIES, Words
 
 _AUXILIARIES = AUXILIARIES | {"be", "been"}
-_AT_RANDOM = 0.3  # their share, even where a rule would apply
+_AT_RANDOM = 0.3  # the share of random alterations, even if a rule would apply
 Rule = Callable[[str, random.Random], str | None]
 RULES: dict[str, Rule] = {
     "negation": near_misses.negate,
@@ -35,19 +36,19 @@ RULES: dict[str, Rule] = {
     "order": paraphrases.reorder,
     "politeness": paraphrases.be_polite,
 }
-# How much sooner a rule is tried: the rarely applicable ones, that they are not left out.
+# Weights of the draw of the rule to try next: higher for rules that rarely apply.
 _WEIGHTS = {"roles": 4, "voice": 4, "quantifier": 3, "order": 3, "contraction": 3, "synonym": 2}
 
 
 def generate_alterations(sentences: Sequence[str], *, seed: int = 0) -> Iterator[str]:
-    """One alteration of each sentence.
+    """Yields one alteration of each sentence.
 
     Args:
-        sentences: Texts of at least two words; the words that come in at random are theirs, too.
+        sentences: Texts of at least two words; random words to insert are taken from them, too.
         seed: Same seed and sentences, same alterations.
 
     Yields:
-        A sentence that differs from the one at its place.
+        A sentence that differs from the original one.
 
     Raises:
         ValueError: Sentences have fewer than two words, or there is just one.
@@ -71,7 +72,7 @@ def altered_by_rule(sentence: str, draw: random.Random) -> str | None:
 
 
 def _altered(sentence: str, draw: random.Random, other: Callable[[], Words]) -> str:
-    """Draws until something is different: an exchange of equal words is not."""
+    """Draws until the sentence is different: an exchange of equal words changes nothing."""
     if draw.random() >= _AT_RANDOM and (by_rule := altered_by_rule(sentence, draw)):
         return by_rule
     while True:
@@ -98,7 +99,7 @@ def _insert(words: Words, draw: random.Random, other: Callable[[], Words]) -> Wo
 
 
 def _deny(words: Words, _draw: random.Random, _other: Callable[[], Words]) -> Words:
-    """With "not" behind the first auxiliary verb, or without the first "not"."""
+    """Inserts "not" behind the first auxiliary verb, or removes the first "not"."""
     lower = [word.lower() for word in words]
     if "not" in lower:
         del words[lower.index("not")]
@@ -108,14 +109,14 @@ def _deny(words: Words, _draw: random.Random, _other: Callable[[], Words]) -> Wo
 
 
 def _exchange(words: Words, draw: random.Random, _other: Callable[[], Words]) -> Words:
-    """Two words change places: who did it to whom."""
+    """Two words change places, which may exchange who did it to whom."""
     first, second = draw.sample(range(len(words)), 2)
     words[first], words[second] = words[second], words[first]
     return words
 
 
 def _splice(words: Words, _draw: random.Random, other: Callable[[], Words]) -> Words:
-    """The first half of one sentence, the second half of another."""
+    """Joins the first half of one sentence and the second half of another."""
     end = other()
     return words[: (len(words) + 1) // 2] + end[len(end) // 2 :]
 

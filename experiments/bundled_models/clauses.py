@@ -1,7 +1,7 @@
 """Clauses of English sentences, as far as word lists find them: verb, subject and object.
 
-There is no tagger: where the lists leave doubt nothing is found, so that a rule of alteration does
-not apply. Sentences are words with the punctuation that follows them.
+There is no tagger: if the lists leave a doubt, the functions find nothing, and a rule of alteration
+does not apply. Sentences are lists of words with the punctuation that follows them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Verb:
     """A finite verb of a sentence.
 
     Attributes:
-        place: Its word's index.
+        place: The index of its word.
         base: "be", "bite", … or the auxiliary itself.
         form: "auxiliary", "s", "past" or "base".
     """
@@ -79,7 +79,7 @@ def _two_clauses(words: Words, first: int, second: int) -> bool:
 
 
 def _helps(lower: Words, place: int) -> bool:
-    """Whether an auxiliary verb is one here: "has a dog" and "did it" are not."""
+    """Whether the word is used as an auxiliary: not in "has a dog" or "did it"."""
     if lower[place] in BE | MODALS:
         return True
     rest = [word for word in lower[place + 1 : place + 4] if not word.endswith("ly")]
@@ -115,7 +115,7 @@ def _lexical(words: Words, lower: Words, place: int) -> Verb | None:
 
 
 def _begins_object(words: Words) -> bool:
-    """Whether an object, a clause or an adverb begins, so that "opened" is no participle."""
+    """Whether an object, a clause or an adverb begins, so that "opened" is not a participle."""
     if not words:
         return False
     word = bare(words[0])
@@ -123,10 +123,10 @@ def _begins_object(words: Words) -> bool:
 
 
 def noun_phrase_end(words: Words, start: int) -> int:
-    """Where the noun phrase that starts at a place ends; `start` if there is none.
+    """The index at which the noun phrase from `start` ends; `start` if there is none.
 
-    It begins with a determiner or is a name, and ends before a preposition, a connective, an
-    adverb, a verb or behind punctuation. It has at most five words.
+    The phrase begins with a determiner or is a name. It ends before a preposition, a connective,
+    an adverb or a verb, or after punctuation. It has at most five words.
     """
     if start >= len(words):
         return start
@@ -147,11 +147,11 @@ def noun_phrase_end(words: Words, start: int) -> int:
 
 
 def transitive_clause(words: Words) -> tuple[Words, Words, Words, Words] | None:
-    """Subject, verb, object and rest of a sentence that begins with such a clause.
+    """Subject, verb, object and rest of a sentence that begins with a transitive clause.
 
     Returns:
-        The words of each, with the punctuation behind the object; the verb is one word in the past
-        or in the present, or a form of "be" and one in -ing.
+        The words of each part; the object includes the punctuation behind it. The verb is one word
+        in the past or the present tense, or a form of "be" and a word in -ing.
     """
     verb = finite_verb(words)
     if not verb or not 0 < verb.place <= 6 or not _simple_subject(words[: verb.place]):
@@ -175,7 +175,7 @@ def _ends_in_verb(words: Words, end: int) -> bool:
 
 
 def _simple_subject(subject: Words) -> bool:
-    """A pronoun, a name, or a noun phrase from its first word to its last."""
+    """Whether all the words are a pronoun, a name, or one noun phrase."""
     if any(not each[-1].isalnum() for each in subject):
         return False
     if len(subject) == 1:
@@ -197,12 +197,12 @@ def _object_end(words: Words, start: int) -> int:
 
 
 def as_subject(phrase: Words) -> Words:
-    """A noun phrase before a verb: "I" for "me"."""
+    """The noun phrase as it is before a verb: "I" for "me"."""
     alone = len(phrase) == 1
     return [_SUBJECT_OF.get(phrase[0], phrase[0])] if alone else phrase
 
 
 def as_object(phrase: Words) -> Words:
-    """A noun phrase behind a verb: "me" for "I"."""
+    """The noun phrase as it is behind a verb: "me" for "I"."""
     alone = len(phrase) == 1
     return [_OBJECT_OF.get(bare(phrase[0]), phrase[0])] if alone else phrase

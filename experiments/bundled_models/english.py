@@ -52,7 +52,7 @@ def _irregular() -> dict[str, tuple[str, str]]:
 
 @cache
 def inflected(base: str, form: str) -> str:
-    """A form of a verb: of "bite" bite, bites, bit, bitten, biting.
+    """A form of a verb, such as bite, bites, bit, bitten or biting for "bite".
 
     Args:
         base: The infinitive; further words behind it stay, as in "turn down".
@@ -81,7 +81,7 @@ def _one_word(base: str, form: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """The plural of a regular noun, which is a verb's form with -s, too."""
+    """The plural of a noun; the same rules give the form of a verb with -s."""
     irregular = {"man": "men", "woman": "women", "child": "children", "wife": "wives"}
     for singular, plurals in irregular.items():
         if re.search(rf"(?:\b|_){singular}$", noun) or (
@@ -109,7 +109,7 @@ def base_of(word: str, form: str) -> str | None:
 
 
 def is_participle(word: str) -> bool:
-    """Whether "has" before the word is an auxiliary."""
+    """Whether the word may be a participle, so that "has" before it is an auxiliary."""
     return word == "been" or word.endswith("ed") or base_of(word, "participle") is not None
 
 
@@ -119,7 +119,7 @@ def passive_possible(base: str) -> bool:
 
 
 def bare(word: str) -> str:
-    """In lowercase, without punctuation around it."""
+    """The word in lowercase, without punctuation around it."""
     return word.strip(".,;:!?\"'()").lower()
 
 
@@ -145,7 +145,7 @@ def indefinite(noun: str) -> str:
 
 
 def with_right_article(text: str, place: int) -> str:
-    """The text with "a" or "an" before the word that begins at a place as that word wants it."""
+    """Corrects the "a" or "an", if there is one, before the word that begins at a place."""
     article = re.search(r"\b([Aa])n? $", text[:place])
     if not article:
         return text
@@ -154,7 +154,7 @@ def with_right_article(text: str, place: int) -> str:
 
 
 def in_case_of(word: str, model: str) -> str:
-    """The word, capitalized or in capitals where its model is."""
+    """The word, capitalized or in capitals if its model is."""
     if len(model) > 1 and model.isupper():
         return word.upper()
     return word[0].upper() + word[1:] if model[0].isupper() else word

@@ -1,10 +1,10 @@
 """Sentences made by a seeded script, for a teacher to label.
 
 A student that learns from a teacher's vectors needs sentences, not labels, so text may be
-generated: descriptions of everyday scenes, questions of fact and opinions, of which the permissive
-corpora hold few (the words for them are in `scenes.json`, `questions.json` and `opinions.json`),
-and short spans of real sentences, which teach words and bi-grams almost one by one. `alterations`
-has what is made from a real sentence.
+generated. Descriptions of everyday scenes, questions of fact and opinions are generated because the
+permissive corpora hold few of them (their words are in `scenes.json`, `questions.json` and
+`opinions.json`). Short spans of real sentences teach words and bi-grams almost one by one. The
+module `alterations` alters whole real sentences.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from experiments.bundled_models.english import indefinite, is_plural, plural
 _SCENES = Path(__file__).with_name("scenes.json")
 _QUESTIONS = Path(__file__).with_name("questions.json")
 _OPINIONS = Path(__file__).with_name("opinions.json")
-_DESCRIPTIONS = 0.4  # their share among the opinions
+_DESCRIPTIONS = 0.4  # the share of descriptions among the opinions
 # One or more capitalized words behind another word.
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 _SLOT = re.compile(r"\{(\w+)\}")
-# As the Penn Treebank separates them, in which reviews are often given.
+# The places at which the Penn Treebank separates tokens; reviews are often in its format.
 _BEFORE_TOKEN = re.compile(r"(?<=\w)(?=n't\b)|(?<=\w)(?='(?!t\b))|(?<=\w)(?=[.,:;])")
 _PLURALS = ("two ", "three ", "four ", "some ", "several ", "a few ")
 
@@ -35,7 +35,7 @@ def generate_captions(count: int, *, seed: int = 0) -> Iterator[str]:
     """Descriptions of everyday scenes, such as "A woman is slicing a carrot in a kitchen.".
 
     Args:
-        count: How many; repetitions are possible.
+        count: The number of descriptions; repetitions are possible.
         seed: Same seed, same sentences.
 
     Yields:
@@ -59,8 +59,8 @@ def generate_spans(
     """Random spans of consecutive words of given sentences.
 
     Args:
-        sentences: What to cut from.
-        count: How many spans.
+        sentences: The sentences to cut spans from.
+        count: The number of spans.
         min_words: Fewest words of a span.
         max_words: Most words of a span.
         seed: Same seed and sentences, same spans.
@@ -79,12 +79,12 @@ def generate_spans(
 def generate_questions(
     sentences: Sequence[str], nouns: Collection[str], count: int, *, seed: int = 0
 ) -> Iterator[str]:
-    """Questions such as "How many museums are there in Paris?", whatever the answer.
+    """Questions such as "How many museums are there in Paris?", which need not have an answer.
 
     Args:
-        sentences: Their nouns and names fill the frames, as often as they occur.
-        nouns: What counts as a noun, in lowercase.
-        count: How many; repetitions are possible.
+        sentences: The sentences whose nouns and names fill the frames, as often as they occur.
+        nouns: The words that count as nouns, in lowercase.
+        count: The number of questions; repetitions are possible.
         seed: Same seed and sentences, same questions.
 
     Yields:
@@ -116,12 +116,12 @@ def generate_questions(
 def generate_opinions(count: int, *, seed: int = 0) -> Iterator[str]:
     """Opinions as in reviews, and plain descriptions of the same subjects.
 
-    Such as "a gorgeous, witty thriller that never loses its way", "The acting is wooden and the
-    plot makes no sense." and "A young lawyer returns to her home town after her father's death.":
-    a student learns what is good, what is bad, and what is no opinion.
+    Examples are "a gorgeous, witty thriller that never loses its way", "The acting is wooden and
+    the plot makes no sense." and "A young lawyer returns to her home town after her father's
+    death.". A student learns to distinguish praise, criticism and descriptions without an opinion.
 
     Args:
-        count: How many; repetitions are possible.
+        count: The number of texts; repetitions are possible.
         seed: Same seed, same sentences.
 
     Yields:
@@ -135,7 +135,7 @@ def generate_opinions(count: int, *, seed: int = 0) -> Iterator[str]:
 
 
 def _filled(frame: str, words: dict[str, Words], draw: random.Random) -> str:
-    """The frame with words in its slots, which may have slots, too; none twice if possible."""
+    """Fills a frame's slots with texts, which may have slots, too; no text twice if possible."""
     used: set[str] = set()
     person = draw.choice((("he", "his", "men"), ("she", "her", "women")))
     roles = dict(zip(("he", "his", "first"), person, strict=True))
@@ -154,7 +154,7 @@ def _filled(frame: str, words: dict[str, Words], draw: random.Random) -> str:
 
 
 def _styled(sentence: str, draw: random.Random) -> str:
-    """As written, without the full stop, capitalized, or in lowercase tokens."""
+    """The sentence as written, without full stop, capitalized, or as lowercase tokens."""
     style = draw.random()
     if style < 0.3:
         return _BEFORE_TOKEN.sub(" ", sentence.lower())

@@ -1,7 +1,7 @@
-"""Rules that make another statement of a sentence with small changes: who, when, whether.
+"""Rules that change the meaning of a sentence by small changes: who, when, whether.
 
-Each takes a sentence and a source of chance and gives the altered sentence, or None where it does
-not apply. Rules that exchange single words are in `word_swaps`.
+Each rule takes a sentence and a random generator, and returns the altered sentence, or None if the
+rule does not apply. Rules that exchange single words are in `word_swaps`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _TIMES |= {"were": ("are", "will be")}
 
 
 def negate(text: str, draw: random.Random) -> str | None:
-    """Denied, or no longer denied: "bit" becomes "did not bite" and the reverse."""
+    """Negates the sentence or removes its negation: "bit" → "did not bite" and the reverse."""
     words = text.split()
     if affirmed := _affirmed(words):
         return " ".join(affirmed)
@@ -86,7 +86,7 @@ def _denied(words: Words, verb: Verb) -> Words:
 
 
 def _affirmed(words: Words) -> Words | None:
-    """Without the first "not", "n't" or "never" of a finite verb."""
+    """The words without the first "not", "n't" or "never" of a finite verb."""
     for place, word in enumerate(words):
         if bare(word) in _WITHOUT_NOT:
             auxiliary, after = _WITHOUT_NOT[bare(word)], words[place + 1 :]
@@ -108,7 +108,7 @@ def _affirmed(words: Words) -> Words | None:
 
 
 def change_tense(text: str, draw: random.Random) -> str | None:
-    """In another time: past, present or future."""
+    """Changes the tense of the verb: past, present or future."""
     words = text.split()
     verb = finite_verb(words)
     if not verb:
@@ -130,7 +130,7 @@ def change_tense(text: str, draw: random.Random) -> str | None:
 
 
 def exchange_roles(text: str, draw: random.Random) -> str | None:
-    """Who does it and to whom it is done change places."""
+    """Exchanges two participants, such as the subject and the object."""
     rules = [_exchange_around_verb, _exchange_around_than, _exchange_names]
     for rule in draw.sample(rules, len(rules)):
         if altered := rule(text, draw):
@@ -139,7 +139,7 @@ def exchange_roles(text: str, draw: random.Random) -> str | None:
 
 
 def _exchange_around_than(text: str, _draw: random.Random) -> str | None:
-    """Y is bigger than X for "X is bigger than Y"."""
+    """Makes "Y is bigger than X" of "X is bigger than Y"."""
     match = _THAN.fullmatch(text)
     if not match or match["two"].lower() in {"ever", "usual", "expected", "before"}:
         return None
@@ -157,7 +157,7 @@ def _of_other_number(verb: str) -> str:
 
 
 def _exchange_names(text: str, draw: random.Random) -> str | None:
-    """Two names change places."""
+    """Exchanges two names."""
     if route := _FROM_TO.search(text):
         return f"{text[: route.start()]}from {route[2]} to {route[1]}{text[route.end() :]}"
     names = [place for place in _NAMES.finditer(text) if _is_name(place)]
@@ -188,7 +188,7 @@ def _is_name(place: re.Match[str]) -> bool:
 
 
 def _alike(one: re.Match[str], two: re.Match[str]) -> bool:
-    """Whether two names may change places: not a person's with a place's, as far as listed."""
+    """Whether two names may be exchanged; not, as far as listed, a person's name and a place's."""
     articles = [re.search(r"\b(?:the|an?) $", each.string[: each.start()]) for each in (one, two)]
     people = {"women", "men", "surnames"}
     kinds = [entity_kind(each[0]) for each in (one, two)]

@@ -1,7 +1,7 @@
-"""Rules that say nearly the same in other words.
+"""Rules that paraphrase a sentence: nearly the same meaning in other words.
 
-Each takes a sentence and a source of chance and gives the altered sentence, or None where it does
-not apply. Synonyms are in `word_swaps`.
+Each rule takes a sentence and a random generator, and returns the altered sentence, or None if the
+rule does not apply. Synonyms are in `word_swaps`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _AND = re.compile(
 
 
 def contract(text: str, draw: random.Random) -> str | None:
-    """Full forms for contractions, such as "don't", and the reverse."""
+    """Replaces a contraction, such as "don't", by its full form, or the reverse."""
     found = [*_SHORT.finditer(text), *_LONG.finditer(text)]
     if not found:
         return None
@@ -110,7 +110,7 @@ def contract(text: str, draw: random.Random) -> str | None:
 
 
 def change_voice(text: str, _draw: random.Random) -> str | None:
-    """Passive for active and the reverse: "The man was bitten by the dog."."""
+    """Changes active to passive, such as "The man was bitten by the dog.", or the reverse."""
     return _to_active(text) or _to_passive(text)
 
 
@@ -154,7 +154,7 @@ def _to_active(text: str) -> str | None:
 
 
 def introduce(text: str, _draw: random.Random) -> str | None:
-    """With "there is" for "A man is playing a flute.", or without it."""
+    """Inserts "there is", as in "There is a man playing a flute.", or removes it."""
     if match := _IN_PROGRESS.fullmatch(text):
         who = " ".join(lower_first(match["who"].split()))
         there = upper_first("there", text)
@@ -165,7 +165,7 @@ def introduce(text: str, _draw: random.Random) -> str | None:
 
 
 def reorder(text: str, draw: random.Random) -> str | None:
-    """An adverb, a time, a place or a pair in another order."""
+    """Moves an adverb, a time or a place, or exchanges the parts of a pair."""
     rules = [_move_place, _move_time, _move_adverb, _exchange_pair]
     for rule in draw.sample(rules, len(rules)):
         if altered := rule(text):
@@ -215,7 +215,7 @@ def _exchange_pair(text: str) -> str | None:
 
 
 def be_polite(text: str, draw: random.Random) -> str | None:
-    """With or without "please", and a question asked directly or not."""
+    """Adds or removes "please", or makes a question direct or indirect."""
     if direct := _CAN_YOU_TELL.fullmatch(text):
         return f"{upper_first(direct['what'], 'A')} {direct['be']} {direct['thing']}?"
     if place := _PLEASE.search(text):

@@ -36,11 +36,11 @@ def altered_sentences(
     """Some sentences of a length, and an alteration of each.
 
     Args:
-        sentences: To draw from.
-        fewest: Words of the shortest.
-        most: Words of the longest; an alteration may have a few more.
-        count: How many, if there are so many.
-        held_out: Normalized sentences that no alteration may become.
+        sentences: The sentences to draw from.
+        fewest: Words of the shortest sentence.
+        most: Words of the longest sentence; an alteration may have a few more.
+        count: The number of pairs to draw; fewer if there are not enough suitable sentences.
+        held_out: Normalized sentences that no alteration may be equal to.
         seed: Same seed and sentences, same pairs.
 
     Returns:
@@ -53,14 +53,15 @@ def altered_sentences(
 
 
 def related_rows(vectors: np.ndarray) -> np.ndarray:
-    """The rows of sentences and alterations, which stand in turn, as groups of related ones.
+    """The row numbers of groups of related sentences, among alternating sentences and alterations.
 
     Args:
-        vectors: The teacher's vectors of the sentences, all of about one length, `[pairs, dim]`;
-            more than `NEIGHBOURS`.
+        vectors: The teacher's vectors of the sentences, which have about the same length,
+            `[pairs, dim]`; there must be more than `NEIGHBOURS`.
 
     Returns:
-        int `[pairs * GROUP_SIZE]`: a sentence, its alteration, the sentences nearest to it.
+        int `[pairs * GROUP_SIZE]`: for each sentence its row, the row of its alteration, and the
+        rows of the sentences nearest to it.
     """
     units = vectors.astype(np.float32)
     units /= np.linalg.norm(units, axis=1, keepdims=True)
@@ -69,7 +70,7 @@ def related_rows(vectors: np.ndarray) -> np.ndarray:
     for start in range(0, len(units), _QUERIES):
         cosines = ops.matmul(corpus[start : start + _QUERIES], ops.transpose(corpus))
         nearest = ops.convert_to_numpy(ops.top_k(cosines, NEIGHBOURS + 1)[1])
-        for row, near in enumerate(nearest, start):  # Each finds itself, or its equal, too.
+        for row, near in enumerate(nearest, start):  # A row may be its own nearest neighbour.
             others = [other for other in near if other != row][:NEIGHBOURS]
             groups[row] = [2 * row, 2 * row + 1, *(2 * other for other in others)]
     return groups.reshape(-1)

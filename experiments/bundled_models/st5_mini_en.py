@@ -1,25 +1,25 @@
 """Sentence-T5 for English, the bundled model `st5_mini_en`.
 
-A T5 1.1 encoder of six layers over T5's own pieces, mean pooling and the projection to 768
-dimensions (Ni et al. 2021, section 3.1), without T5's pre-training: minutes of an accelerator do
-not carry it (`experiments.sentence_t5.two_stage`). It is trained in the paper's second stage
-(section 3.3), by its loss with its temperature (equation 2): inference triplets with hard
-negatives. Beside them, and in most steps, it learns from the teachers of `use_transformer_en`, by
-the same sentences.
+The model is a T5 1.1 encoder of six layers over T5's own pieces, with mean pooling and the
+projection to 768 dimensions (Ni et al. 2021, section 3.1). It has no T5 pre-training, because a few
+minutes of an accelerator are not enough for it (`experiments.sentence_t5.two_stage`). It is trained
+in the paper's second stage (section 3.3), with the paper's loss and temperature (equation 2):
+inference triplets with hard negatives. In most steps it learns instead from the teachers of
+`use_transformer_en`, with the same sentences.
 
     python -m experiments.bundled_models.st5_mini_en --data DATA --teacher TEACHER --out OUT
 
-DATA holds what it does for `use_dan_en`. The shipped model was trained on an H100 under JAX (README
-of this folder): 167 seconds while two other trainings shared the device.
+DATA holds the same files as for `use_dan_en`. The shipped model was trained on an H100 under JAX
+(README of this folder): 167 seconds while two other trainings shared the device.
 
-Training starts near an average of the teachers' vectors of single pieces, as that of
-`use_transformer_en` does of single words.
+Training starts near an average of the teachers' vectors of single pieces, as the training of
+`use_transformer_en` starts near an average of those of single words.
 
 `--variant two_stages` trains the paper's first stage before it: questions with answers and
-dialogues. It is not trained yet: with a peak rate of 0.002 the loss of the first stage rose above
-its start within 2,000 steps, and the lent time of the device ended. `--variant ablation` leaves
-out the teachers, the first stage or the second, on a sample of the text: 240 steps a stage with
-small batches, three seeds each. It was not run to its end: two cores take some hours.
+dialogues. It has not been trained yet: with a peak rate of 0.002 the loss of the first stage rose
+above its start within 2,000 steps, and the borrowed time on the device ended. `--variant ablation`
+leaves out the teachers, the first stage or the second, on a sample of the text: 240 steps a stage
+with small batches, three seeds each. It was not run to its end, because two cores take some hours.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ DTYPE = "mixed_bfloat16"
 IDS = PreparedColumn("token_ids", max_tokens=26)
 PAIR = {"anchor": IDS, "positive": IDS}
 TRIPLET = {**PAIR, "negative": IDS}
-# A word is 1.3 pieces and its punctuation, a sentence ends in a token of its own.
+# A word has about 1.3 pieces, with its punctuation; a sentence ends with one more token.
 LENGTHS = {"9_words": (1, 9, 17), "16_words": (10, 16, 27), "30_words": (17, 30, 44)}
 RELATED_LENGTHS = LENGTHS | {"9_words": (4, 9, 17)}
 LOWERCASE = 0.4
-MAX_LENGTH = 128  # of the exported encoder: attention takes the square of the length
+MAX_LENGTH = 128  # of the exported encoder: attention's cost grows with the square of the length
 
 
 def dialogue_anchors(data: Path) -> Iterator[Mapping[str, Any]]:
@@ -132,7 +132,7 @@ INFERENCE = Stage(name="inference", tasks=(TRIPLETS, *TEACHERS, SCORED), args=_a
 
 
 def initial_model(words: Sequence[str], text: TaughtText, seed: int) -> SentenceT5:
-    """Made near the mean of the pieces' vectors."""
+    """A model whose vectors are near the mean of the pieces' vectors."""
     model = SentenceT5.from_preset(PRESET, dtype=DTYPE)
     model.build()
     rows, dim = model.embedding.embeddings.shape
@@ -155,7 +155,7 @@ class St5MiniEn(BundledTraining):
     """The training of `st5_mini_en`.
 
     Attributes:
-        stages: One after the other.
+        stages: The stages, trained one after the other.
     """
 
     name = PRESET
@@ -185,7 +185,7 @@ TWO_STAGES = St5MiniEn(stages=(QUESTIONS, INFERENCE))
 
 
 def _short(*stages: Stage, left_out: Sequence[CorpusTask] = ()) -> St5MiniEn:
-    """On fewer texts in small batches, without some of the tasks."""
+    """A training on fewer texts in small batches, without some of the tasks."""
     small = [
         dataclasses.replace(
             stage,

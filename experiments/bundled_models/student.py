@@ -10,9 +10,9 @@ import numpy as np
 from use_st5._imports import require
 from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
 
-# What the blocks of a Transformer add at the start, against the scale of their own initial values.
+# The factor on the initial kernels of the layers whose outputs a Transformer's blocks add.
 _BRANCH_SCALE = 0.1
-# Of T5's pieces padding, the end of a sentence and the unknown piece come first.
+# T5's first pieces are padding, the end of a sentence and the unknown piece.
 NUM_SPECIAL = 3
 _SPACE = "\u2581"
 
@@ -23,7 +23,7 @@ def spelled(terms: Iterable[str]) -> list[str]:
 
 
 def spelled_pieces() -> list[str]:
-    """T5's pieces from id `NUM_SPECIAL` on, without the mark of a space where there is more."""
+    """T5's pieces from id `NUM_SPECIAL` on, without the space mark unless a piece is only that."""
     # It needs TensorFlow, and training does not.
     from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY
 
@@ -43,10 +43,10 @@ def word_table(vectors: np.ndarray, *, rows: int, dim: int, first: int, seed: in
 
     Args:
         vectors: The teacher's vectors, float `[words, teacher_dim]`.
-        rows: Rows of the table; those without a word are drawn, at a third of the words' size.
+        rows: Rows of the table; rows without a word are random, at a third of the words' size.
         dim: Width of the table, at most `teacher_dim`.
         first: The row of the first word.
-        seed: Of the drawn rows.
+        seed: Seed of the random rows.
 
     Returns:
         float32 `[rows, dim]`.
@@ -71,12 +71,12 @@ def word_table(vectors: np.ndarray, *, rows: int, dim: int, first: int, seed: in
 def start_near_average(
     *, around: Iterable[keras.layers.Layer], branches: Iterable[keras.layers.Layer], seed: int
 ) -> None:
-    """Makes a Transformer's vectors, at first, near an average of its table's rows.
+    """Makes a Transformer's vectors, before training, near an average of its table's rows.
 
     Args:
         around: The dense layers around the blocks; they become orthogonal, so they keep cosines.
-        branches: The last dense layers of what the blocks add; it becomes small.
-        seed: Of the orthogonal kernels.
+        branches: The last dense layers of the blocks' residual branches, which become small.
+        seed: Seed of the orthogonal kernels.
     """
     for dense in around:
         dense.kernel.assign(keras.initializers.Orthogonal(seed=seed)(dense.kernel.shape))

@@ -1,4 +1,4 @@
-"""The data of tasks with teachers: its sentences by length, and groups of related ones."""
+"""The data of tasks with teachers: sentences by length, and groups of related sentences."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class _ByLength(abc.ABC):
     """Sentences with the teachers' vectors, in parts by length.
 
     The arrays on disk hold ids and the number of each text; the vectors come from the teachers'
-    folder when a batch is made. A batch is as wide as its longest row may be. The material is a
-    `TaughtText`.
+    folder when a batch is made. All batches of a part have the same width, the most tokens of its
+    length. The material is a `TaughtText`.
 
     Attributes:
-        lengths: Name → (fewest words, most words, tokens that they may become).
-        ids: How a sentence becomes the encoder's ids, "ids" or "token_ids".
-        hints: Whether hints come with them.
+        lengths: Name → (fewest words, most words, most tokens).
+        ids: The kind of column that holds the encoder's ids of a sentence, "ids" or "token_ids".
+        hints: Whether batches have the teachers' hints, too.
         lowercase: Share of the sentences that the student reads in lowercase; the teachers do not
             tell cases apart.
     """
@@ -45,7 +45,7 @@ class _ByLength(abc.ABC):
     lowercase: float = 0.0
 
     def sources(self, task: str, material: TaughtText) -> dict[str, Source]:
-        """A part for each length, `TASK_LENGTH`."""
+        """A part for each length, named `TASK_LENGTH`."""
         return {
             f"{task}_{name}": self._source(material, (fewest, most), max_tokens)
             for name, (fewest, most, max_tokens) in self.lengths.items()
@@ -71,11 +71,11 @@ class _ByLength(abc.ABC):
 
     @abc.abstractmethod
     def _sentences(self, text: TaughtText, length: Length) -> Iterable[str]:
-        """The sentences of so many words."""
+        """The sentences whose number of words is in the range of `length`."""
 
 
 class Taught(_ByLength):
-    """The sentences that the teachers were asked about."""
+    """The sentences whose vectors the teachers computed."""
 
     def _sentences(self, text: TaughtText, length: Length) -> Iterator[str]:
         fewest, most = length
@@ -93,17 +93,17 @@ class Related(_ByLength):
         return TaughtArrays(grouped, material, hints=self.hints, group_size=GROUP_SIZE)
 
     def _sentences(self, text: TaughtText, length: Length) -> Iterator[str]:
-        """Sentences and their alterations in turn."""
+        """Yields each sentence and then its alteration."""
         return (each for pair in text.pairs[length] for each in pair)
 
 
 class TaughtArrays(ArrayData):
-    """Ids of sentences, whose teachers' vectors each batch looks up.
+    """Ids of sentences; each batch looks up the teachers' vectors of its sentences.
 
     Args:
-        arrays: "sentence", ids `[examples, length]`, and "number", of the text, `[examples]`.
+        arrays: "sentence", ids `[examples, length]`, and "number", the text's, `[examples]`.
         text: The texts and their teachers.
-        hints: Whether hints come with them.
+        hints: Whether batches have the teachers' hints, too.
         group_size: As in `ArrayData`.
     """
 
@@ -116,7 +116,7 @@ class TaughtArrays(ArrayData):
         group_size: int = 1,
     ) -> None:
         self._text, self._hints = text, hints
-        # What a batch will hold, for those who look at types and shapes: no memory is taken.
+        # Views that show the types and shapes of a batch to code that reads them, without memory.
         first = text.answers(arrays["number"][:1], hints=hints)
         shown = {
             name: np.broadcast_to(row, (len(arrays["number"]), row.shape[1]))
@@ -126,11 +126,11 @@ class TaughtArrays(ArrayData):
 
     def take(self, rows: np.ndarray, *, batch: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """As in `ArrayData`."""
-        del batch  # All have one width.
+        del batch  # All batches have the same width.
         numbers = self.arrays["number"][rows]
         found = self._text.answers(numbers, hints=self._hints)
         found |= {"sentence": self.arrays["sentence"][rows], "number": numbers}
-        return {name: found[name] for name in self.arrays}  # Their order counts.
+        return {name: found[name] for name in self.arrays}  # The order matters.
 
     def fingerprint(self, names: Sequence[str]) -> str:
         """As in `ArrayData`; a text's number stands for its vectors."""
@@ -144,5 +144,5 @@ def scored_pairs(data: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def need_teacher(tasks: Iterable[CorpusTask]) -> bool:
-    """Whether one of the tasks learns what the teachers say of its sentences."""
+    """Whether one of the tasks learns the teachers' vectors of its sentences."""
     return any(isinstance(task.data, _ByLength) for task in tasks)

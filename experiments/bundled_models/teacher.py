@@ -1,15 +1,16 @@
-"""The teachers of the bundled models: all-mpnet-base-v2 beside all-MiniLM-L6-v2.
+"""The teachers of the bundled models: all-mpnet-base-v2 and all-MiniLM-L6-v2.
 
-A training that needs vectors which its folder TEACHER lacks writes the texts there, and stops.
+If a training needs vectors that are missing in its folder TEACHER, it writes the texts there, and
+stops. This command computes the vectors; after an interruption, the same command continues:
 
     python -m experiments.bundled_models.teacher TEACHER --mpnet FOLDER --minilm FOLDER
 
-computes them; the same command continues after a stop. Then the training needs neither model. The
-folders are of sentence-transformers (Apache-2.0, README). The models compute in bfloat16. On
-2,048 sentences of STS-B's training split the lowest cosine to float32 was 0.9998, and a processor
-with AVX512-BF16 took half the time (measured once, by a script that was not kept).
+Then the training needs neither model. The folders are those of sentence-transformers (Apache-2.0,
+README). The models compute in bfloat16. On 2,048 sentences of STS-B's training split the lowest
+cosine to float32 was 0.9998, and a processor with AVX512-BF16 took half the time (measured once, by
+a script that was not kept).
 
-By linear classifiers and the development split of STS-B (`python -m
+Results of linear classifiers and on the development split of STS-B (`python -m
 experiments.bundled_models.training_splits --data DATA --mpnet FOLDER --minilm FOLDER`):
 
 | vectors | TREC | SST-2 | MRPC | MR | STS-B dev, Spearman |
@@ -19,8 +20,8 @@ experiments.bundled_models.training_splits --data DATA --mpnet FOLDER --minilm F
 | both, side by side | 90.7 | 88.5 | 74.1 | 85.4 | 88.3 |
 | all-mpnet-base-v2 and the mean of its layer 5 | 92.5 | 89.2 | 76.7 | 87.5 | 69.5 |
 
-So both together teach the vectors. Layer 5 gives the hints: a classifier reads more with it, and
-the cosines of its means say little. In a first look layers 3 and 6 to 10 were alike.
+So both together teach the vectors. Layer 5 gives the hints: with it, classifiers are more accurate,
+although the cosines of its means say little. In a first look layers 3 and 6 to 10 were similar.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ MPNET_DIM, MINILM_DIM = 768, 384
 TEACHER_DIM = MPNET_DIM + MINILM_DIM
 HINT_DIM = MPNET_DIM
 HINT_LAYER = 5
-# The length of all-MiniLM-L6-v2's vectors beside those of length 1 of all-mpnet-base-v2. By STS-B
-# dev 0.5 and 1 are alike.
+# The length of all-MiniLM-L6-v2's vectors; those of all-mpnet-base-v2 have length 1. On STS-B dev
+# the results of 0.5 and 1 are similar.
 _MINILM_SCALE = 0.7
 _LONGEST = 96  # tokens
 _TOKENS = {"cpu": 2_048, "cuda": 65_536}  # of a batch
@@ -52,8 +53,8 @@ class Teacher:
     """The teachers' vectors of texts, in a folder.
 
     Args:
-        folder: Keeps the vectors.
-        chunk: Texts that are encoded at a time; an interruption loses as many.
+        folder: The folder that keeps the vectors.
+        chunk: Texts that are encoded at a time; an interruption loses at most one chunk.
     """
 
     def __init__(self, folder: Path, *, chunk: int = 8_192) -> None:
@@ -64,7 +65,7 @@ class Teacher:
         """Checks that all texts have vectors.
 
         Raises:
-            FileNotFoundError: Some have none; they are written into the folder.
+            FileNotFoundError: Some texts have none; these texts are written into the folder.
         """
         texts = [*dict.fromkeys(texts)]
         missing = [text for text in texts if text not in self._vectors]
@@ -91,16 +92,16 @@ class Teacher:
             self._vectors.extend(encode, texts, show_progress=True)
 
     def places(self, texts: Sequence[str]) -> np.ndarray:
-        """Where the vectors of texts lie, int `[texts, 2]`."""
+        """The places of the texts' vectors in the store, int `[texts, 2]`."""
         return self._vectors.places(texts)
 
     def answers(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What a student learns from.
+        """The vectors and the hints from which a student learns.
 
         Returns:
-            Both teachers' vectors side by side, float32 `[places, TEACHER_DIM]`: their cosines are
-            weighted means of the teachers' cosines. The means of all-mpnet-base-v2's layer
-            `HINT_LAYER`, float32 `[places, HINT_DIM]`.
+            First both teachers' vectors side by side, float32 `[places, TEACHER_DIM]`: their
+            cosines are weighted means of the teachers' cosines. Second the hints, the means of
+            all-mpnet-base-v2's layer `HINT_LAYER`, float32 `[places, HINT_DIM]`.
         """
         found = self._vectors.at(places).astype(np.float32)
         found[:, MPNET_DIM:TEACHER_DIM] *= _MINILM_SCALE
@@ -128,7 +129,7 @@ def both_teachers(mpnet: Path, minilm: Path) -> Callable[[Sequence[str]], np.nda
 
 
 class _Network:
-    """A model of transformers that gives the means of its layers' outputs."""
+    """A model of transformers that returns the means of its layers' outputs over the tokens."""
 
     def __init__(self, folder: Path) -> None:
         self._torch = require("torch", "peers")
@@ -139,7 +140,7 @@ class _Network:
         self._model: Any = model.eval().to(self._device, self._torch.bfloat16)
 
     def __call__(self, texts: Sequence[str], *layers: int) -> list[np.ndarray]:
-        """Of some layers and of the last, float32 `[texts, dim]`."""
+        """The means of the given layers and of the last, each float32 `[texts, dim]`."""
         ids = self._tokenizer([*texts], truncation=True, max_length=_LONGEST)["input_ids"]
         by_length: dict[int, list[int]] = {}
         for row, each in enumerate(ids):

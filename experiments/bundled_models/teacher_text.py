@@ -1,4 +1,4 @@
-"""The sentences that the teachers are asked about."""
+"""The sentences whose vectors the teachers compute."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from experiments.run import Run
 
 MAX_WORDS = 60
-_OF_MEAN = 50_000  # texts whose hints make the mean, about
+_OF_MEAN = 50_000  # the approximate number of texts whose hints are averaged for the mean hint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,18 +60,18 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True)
 class TeacherText:
-    """How many sentences of each source a model learns from.
+    """The number of sentences of each source that a model learns from.
 
     Attributes:
         sources: Source → its part, the most useful source first: a sentence of two sources belongs
-            to the first. Sources are those of `sentences_by_source`, "captions", "questions" and
-            "opinions" are generated.
-        spans: Spans of one to six words out of the first sentences of `span_sources`.
-        span_sources: Some of the sources.
-        span_limit: The most sentences of each.
-        related: (fewest words, most words) → how many sentences of that length get an alteration
-            and a place in a group of related sentences.
-        related_sources: Those that these sentences come from.
+            to the first. The names are those of `sentences_by_source` and "sts_train";
+            "captions", "questions" and "opinions" are generated.
+        spans: Number of spans of one to six words out of the first sentences of `span_sources`.
+        span_sources: The sources that spans are cut from.
+        span_limit: The most sentences of each of these sources.
+        related: (fewest words, most words) → the number of sentences of that length that get an
+            alteration and a place in a group of related sentences.
+        related_sources: The sources of the sentences of `related`.
     """
 
     sources: Mapping[str, Sample]
@@ -82,13 +82,13 @@ class TeacherText:
     related_sources: Sequence[str] = ()
 
     def opened(self, run: Run, teacher: Path) -> TaughtText:
-        """The sentences themselves, in a run's folder, and the teachers' vectors in another."""
+        """Opens the sentences in a run's folder, with the teachers' vectors in another folder."""
         held_out = partial(held_out_sentences, run.data)
         return TaughtText(self, run.data, run.prepared, Teacher(teacher), held_out)
 
 
-# With alterations and single words these are 1.8 million texts: minutes of an accelerator, 7 to 14
-# hours of two cores. Sentences that people compare come first.
+# With alterations and single words these are 1.8 million texts: the teachers need minutes on an
+# accelerator, or 7 to 14 hours on two cores. Sentences that people compare come first.
 TEXT = TeacherText(
     sources={
         "sts_train": Sample(None, most=40),
@@ -126,8 +126,8 @@ TEXT = TeacherText(
     ),
 )
 
-# A sample of them for short runs: some 210,000 texts with the single words and pieces, half an hour
-# of two cores.
+# A sample of them for short runs: some 210,000 texts with the single words and pieces, which take
+# half an hour on two cores.
 SHORT_TEXT = dataclasses.replace(
     TEXT,
     sources={
@@ -139,14 +139,14 @@ SHORT_TEXT = dataclasses.replace(
 
 
 class TaughtText:
-    """Sentences, made once and kept in a folder, and the vectors that the teachers give them.
+    """Sentences, made once and kept in a folder, and the teachers' vectors of them.
 
     Args:
-        settings: Which sentences.
+        settings: The sources and numbers of the sentences.
         data: Folder of the corpora.
         prepared: Folder that keeps sentences and vocabulary.
         teacher: The teachers' vectors.
-        held_out: Gives the normalized sentences that no text may hold.
+        held_out: Returns the normalized sentences that no text may be equal to.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class TaughtText:
 
     @cached_property
     def held_out(self) -> Collection[str]:
-        """The normalized sentences that no text may hold."""
+        """The normalized sentences that no text may be equal to."""
         return self._read_held_out()
 
     @property
@@ -185,7 +185,7 @@ class TaughtText:
         """The words of the sentences, counted once and kept in the folder."""
         path = self.prepared / "vocabulary.txt"
         if not path.exists():
-            settings.wordpieces(self.data)  # What is missing is better said now.
+            settings.wordpieces(self.data)  # A missing file is reported before the counting.
             sentences = self.sentences
             corpora = (each for make in sentences_by_source(self.data).values() for each in make())
             settings.build(self.data, sentences, corpora).save(path)
@@ -196,7 +196,7 @@ class TaughtText:
 
         Args:
             words: Single words or pieces.
-            sentences: Whether those of the sentences and their alterations must be there, too.
+            sentences: Whether the vectors of sentences and alterations must be there, too.
 
         Raises:
             FileNotFoundError: Some are missing, and the error says how to compute them.
@@ -210,15 +210,15 @@ class TaughtText:
         return {text: number for number, text in enumerate(texts)}
 
     def answers(self, numbers: np.ndarray, *, hints: bool) -> dict[str, np.ndarray]:
-        """What the teachers say of texts.
+        """The teachers' vectors, and hints if wanted, of texts.
 
         Args:
-            numbers: Of the texts, `[texts]`.
-            hints: Whether their hints are asked for, too.
+            numbers: The numbers of the texts, `[texts]`.
+            hints: Whether to return hints, too.
 
         Returns:
             "teacher", float32 `[texts, TEACHER_DIM]`, and "hint", `[texts, HINT_DIM]`: a text's
-            hint less the mean of all hints, which is most of each and nothing to learn.
+            hint minus the mean hint, which is the largest part of each and teaches nothing.
         """
         vectors, found = self.teacher.answers(self._places[numbers])
         return {"teacher": vectors} | ({"hint": found - self._mean_hint} if hints else {})
@@ -238,10 +238,10 @@ class TaughtText:
 
     @cached_property
     def _texts(self) -> dict[str, Any]:
-        """What `sentences` and `pairs` hold, written to the folder when it has none.
+        """The content of `sentences` and `pairs`; made and written if the folder has none.
 
         Raises:
-            ValueError: The folder holds those of other settings.
+            ValueError: The folder holds texts of other settings.
         """
         path, wanted = self.prepared / "texts.json", repr(self.settings)
         if not path.exists():
@@ -265,9 +265,9 @@ def teacher_sentences(
 
     Args:
         data: The folder of the corpora.
-        text: How many of them.
-        held_out: Normalized sentences that shall not be among them.
-        seed: Of the samples and of the generated text.
+        text: The number of sentences of each source.
+        held_out: Normalized sentences that must not be among them.
+        seed: Seed of the samples and of the generated text.
     """
     read = {**sentences_by_source(data), "sts_train": lambda: _sts_train(data)}
     raw = {name: [*dict.fromkeys(_usable(make()))] for name, make in read.items()}
@@ -296,7 +296,7 @@ def teacher_sentences(
 def _generators(
     data: Path, raw: Mapping[str, list[str]], text: TeacherText, seed: int
 ) -> dict[str, Callable[[], Iterable[str]]]:
-    """Makes the generated sources that the settings name; twice the limit, some are equal."""
+    """Generators of the named sources; they make twice the limit, since some texts are equal."""
     makers: dict[str, Callable[[int], Iterable[str]]] = {
         "captions": lambda count: generate_captions(count, seed=seed),
         "opinions": lambda count: generate_opinions(count, seed=seed),
@@ -309,7 +309,7 @@ def _generators(
 def related_pairs(
     sources: Mapping[str, Sequence[str]], text: TeacherText, held_out: Collection[str]
 ) -> list[tuple[int, int, list[Pair]]]:
-    """Sentences of each length in words and their alterations."""
+    """Sentences and their alterations, by length in words."""
     sentences = [s for name in text.related_sources for s in sources[name]]
     return [
         (fewest, most, altered_sentences(sentences, fewest, most, count, held_out=held_out))
@@ -318,7 +318,7 @@ def related_pairs(
 
 
 def _sts_train(data: Path) -> Iterator[str]:
-    """The sentences of the training split of the STS Benchmark; none where it is missing."""
+    """The sentences of the training split of the STS Benchmark; none if it is missing."""
     if DataFolder(data).has(STSB_TRAIN):
         for pair in scored_pairs(data):
             yield from (pair["first"], pair["second"])

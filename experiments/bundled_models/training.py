@@ -1,4 +1,4 @@
-"""Preparation, training and export of a bundled model, which all of them share."""
+"""Preparation, training and export, which all bundled models share."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class Stage:
     """One training of a model.
 
     Attributes:
-        tasks: What it learns.
-        args: How to train.
-        name: Of the folder of its checkpoints.
+        tasks: The tasks that it learns.
+        args: Settings of the training.
+        name: The name of the folder of its checkpoints.
     """
 
     tasks: Sequence[CorpusTask]
@@ -73,9 +73,9 @@ def train_model(
     Args:
         run: The run, whose arrays are prepared.
         make: Makes the encoder, in the scope of the run's strategy and after its seed is set.
-        stages: One after the other; those without tasks leave it as it is.
-        text: What the teachers were asked about.
-        **options: Further ones of `Trainer`.
+        stages: The stages in order; a stage without tasks is skipped.
+        text: The texts with the teachers' vectors.
+        **options: Further options of `Trainer`.
     """
     stages = [stage for stage in stages if stage.tasks]
     arrays = [open_tasks(run, stage.tasks, text) for stage in stages]
@@ -99,8 +99,8 @@ class BundledTraining(abc.ABC):
     """The training of a bundled model, which learns from teachers.
 
     Attributes:
-        text: What the teachers are asked about.
-        expected: The scores that were measured.
+        text: The text whose vectors the teachers compute.
+        expected: The measured scores.
     """
 
     name: ClassVar[str]
@@ -120,19 +120,19 @@ class BundledTraining(abc.ABC):
 
     @abc.abstractmethod
     def _words(self, text: TaughtText) -> Sequence[str]:
-        """The single words or pieces whose vectors the table begins with."""
+        """The single words or pieces whose vectors initialize the table."""
 
     @abc.abstractmethod
     def _initial_model(self, words: Sequence[str], text: TaughtText, seed: int) -> keras.Model:
         """The model before the training."""
 
     def _finish(self, model: keras.Model, text: TaughtText) -> None:  # noqa: B027
-        """Changes the trained model before its export; by default not at all."""
+        """Changes the trained model before its export; does nothing by default."""
 
     def run(
         self, data: Path, output: Path, *, teacher: Path | None = None, **options: Unpack[Options]
     ) -> Scores:
-        """Prepares text and arrays, trains, exports, scores by STS-B dev.
+        """Prepares text and arrays, trains, exports, and scores on STS-B dev.
 
         Args:
             data: As in `Run`, and so are the options.
@@ -144,7 +144,7 @@ class BundledTraining(abc.ABC):
         text = self.text.opened(run, teacher)
         with run.begun():
             if run.does("prepare"):
-                stsb_development(run.data)  # What is missing is better said now.
+                stsb_development(run.data)  # A missing file is reported before the work begins.
                 with progress_lines(lambda: f"preparing {self.name}"):
                     prepare_tasks(run, self._tasks, self._tokenizer(text), text)
             if run.does("prepare") or run.does("train"):
@@ -165,14 +165,14 @@ class BundledTraining(abc.ABC):
         return [task for stage in self._stages() for task in stage.tasks]
 
     def _kept_words(self, run: Run, text: TaughtText) -> list[str]:
-        """The table's words; the part "prepare" writes them, since a tokenizer may know them."""
+        """The table's words; "prepare" writes them, since they may come from a tokenizer."""
         path = run.prepared / "words.json"
         if not path.exists():
             write_json(path, {"words": [*self._words(text)]})
         return json.loads(path.read_text(encoding="utf-8"))["words"]
 
     def _encoder(self, run: Run, text: TaughtText) -> TrainableEncoder | keras.Model:
-        """The encoder before the training; without TensorFlow the model alone."""
+        """The encoder before the training; without TensorFlow, only its model."""
         model = self._initial_model(self._kept_words(run, text), text, run.seed)
         if keras.config.backend() != "tensorflow":
             return model
@@ -187,7 +187,7 @@ class BundledTraining(abc.ABC):
         return TrainableEncoder(model, tokenizer, max_length=self.max_length, **options)
 
     def _evaluation(self, run: Run) -> dict[str, Any]:
-        """How `Trainer` evaluates; not at all without TensorFlow, which makes ids of texts."""
+        """Options of `Trainer`'s evaluation; none without TensorFlow, which makes ids of texts."""
         if keras.config.backend() != "tensorflow":
             return {}
         return {"evaluate": stsb_development(run.data), "monitor": "stsb_dev_pearson"}
@@ -216,7 +216,7 @@ def model_scores(data: Path, model: Path) -> Scores:
 
 
 def in_small_batches(tasks: Iterable[CorpusTask]) -> list[CorpusTask]:
-    """The tasks with batches of 128, with which two cores take a second a step."""
+    """The tasks with batches of at most 128; two cores then take a second a step."""
     return [dataclasses.replace(task, batch_size=min(task.batch_size, 128)) for task in tasks]
 
 
@@ -224,8 +224,8 @@ def scored_task(ids: PreparedColumn, *, batch_size: int) -> CorpusTask:
     """CoSENT on the scored pairs of STS-B's training split.
 
     Args:
-        ids: How a sentence becomes the encoder's ids.
-        batch_size: Pairs of a step.
+        ids: The kind of column of the encoder's ids of a sentence.
+        batch_size: The number of pairs of a step.
     """
     columns = {"first": ids, "second": ids, "score": PreparedColumn("score")}
     return CorpusTask(

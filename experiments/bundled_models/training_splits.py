@@ -1,16 +1,16 @@
-"""What does a linear classifier read from vectors, by training and development splits alone?
+"""Scores encoders by linear classifiers and STS-B, on training and development splits only.
 
     python -m experiments.bundled_models.training_splits --data DATA use_dan_en RUN/model
     python -m experiments.bundled_models.training_splits --data DATA --mpnet FOLDER --minilm FOLDER
 
-To choose between trainings without a look at a test set. DATA holds SentEval's files and STS-B.
-Printed is the accuracy of a ridge classifier on standardized vectors: on TREC, MRPC (|u − v| and
-u·v side by side) and 3,000 sentences of MR by cross-validation of the training part, five folds, on
-SST-2 trained on 6,000 phrases and scored on the development part; and Spearman's correlation on the
-development split of STS-B.
+The scores serve to choose between trainings without reading a test set. DATA holds SentEval's files
+and STS-B. The table gives the accuracy of a ridge classifier on standardized vectors and Spearman's
+correlation on the development split of STS-B. On TREC, MRPC (|u − v| and u·v side by side) and
+3,000 sentences of MR the classifier is cross-validated on the training part, with five folds. On
+SST-2 it is trained on 6,000 phrases and scored on the development part.
 
-With `--mpnet` and `--minilm` the rows are those of the bundled models' teachers (extra `peers`):
-each, both side by side, and all-mpnet-base-v2 beside the layer that gives the hints.
+`--mpnet` and `--minilm` add rows for the bundled models' teachers (extra `peers`): each alone, both
+side by side, and all-mpnet-base-v2 together with the layer that gives the hints.
 """
 
 from __future__ import annotations
@@ -93,17 +93,17 @@ def split_scores(data: Path, encode: Encode) -> Scores:
 
 
 def features(encode: Encode, chosen: LabelledTexts) -> np.ndarray:
-    """Vectors, or for pairs |u − v| and u·v, `[rows, dim]`."""
+    """The vectors of sentences, or |u − v| and u·v of pairs, `[rows, dim]`."""
     return classifier_features([encode(column) for column in chosen.columns])
 
 
 def classifier() -> Pipeline:
-    """Its regularization is chosen on what it is trained on, one sample left out at a time."""
+    """A ridge classifier; leave-one-out on the training rows chooses its regularization."""
     return make_pipeline(StandardScaler(), RidgeClassifierCV(alphas=(100, 300, 1_000, 3_000)))
 
 
 def teachers(encode: VectorCache) -> dict[str, Encode]:
-    """The rows of the teachers."""
+    """Name → the `encode` function of each row of the teachers."""
 
     def part(*columns: slice) -> Encode:
         return lambda texts: encode(texts)[:, np.r_[columns]]

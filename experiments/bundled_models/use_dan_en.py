@@ -3,7 +3,7 @@
 The three tasks are the USE paper's (section "Encoders"): Skip-Thought-like on novels,
 input-response on dialogues, classification on inference pairs. In most steps the model learns from
 all-mpnet-base-v2 and all-MiniLM-L6-v2, and in some from the scored pairs of STS-B's training split,
-but for those whose sentences stand in other STS sets.
+except those whose sentences are in other STS sets.
 
     python -m experiments.bundled_models.use_dan_en --data DATA --teacher TEACHER --out OUT
 
@@ -15,10 +15,10 @@ The shipped model was trained on an H100 under JAX (README of this folder): 256 
 other trainings shared the device. STS-B dev Spearman is 83.1, and 84.1 after calibration. The card
 in `saved_models/use_dan_en` has the other scores.
 
-`--variant uncalibrated` is the model as training leaves it. `--variant ablation` shows what the
-three tasks bring: with none, today's share and half of the steps of the teachers, and without the
-teachers. It takes a sample of the text, 600 steps and three seeds each. `table.md` then gives mean
-and standard deviation over the seeds; complete runs are not repeated.
+`--variant uncalibrated` exports the model as training leaves it. `--variant ablation` shows the
+effect of the three tasks: they get none of the steps, their usual share, half of them, or all
+(without the teachers). It uses a sample of the text, 600 steps and three seeds each. `table.md`
+then gives mean and standard deviation over the seeds; complete runs are not repeated.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ TEACHER = CorpusTask(
     data=Taught(lengths=LENGTHS, ids="ids", hints=True),
     weight=0.6,
     batch_size=1024,
-    # Single words and short spans are many and soon learnt.
+    # There are many single words and short spans, and they are learnt soon.
     part_weights={"teacher_9_words": 0.5, "teacher_30_words": 1.5},
 )
 RELATED = CorpusTask(
@@ -116,18 +116,18 @@ RELATED = CorpusTask(
 SCORED = scored_task(IDS, batch_size=256)
 THREE_TASKS = (SKIP_THOUGHT, INPUT_RESPONSE, INFERENCE)
 TEACHERS = (TEACHER, RELATED, SCORED)
-# The size of the first rows of bi-grams and hash buckets, against those that are drawn.
+# The factor on the random initial rows of bi-grams and hash buckets.
 _OTHER_ROWS = 0.3
-# By hand, a factor at a time, on the development splits of STS-B and SICK, where they brought 1.0
-# and 1.1 points of Spearman's correlation. `frequent=0.7` and `unknown=3.0` gave 0.3 more on STS-B,
-# but products in int8 then moved a vector of LiteRT to a cosine of 0.987.
+# Chosen by hand, one factor at a time, on the development splits of STS-B and SICK, where they gave
+# 1.0 and 1.1 points of Spearman's correlation. `frequent=0.7` and `unknown=3.0` gave 0.3 more on
+# STS-B, but products in int8 then moved a vector of LiteRT to a cosine of 0.987.
 CALIBRATION = Calibration(numbers=1.8, bigrams=0.75, unknown=2.0, skip=0.5)
 
 
 def initial_model(
     vocabulary: NGramVocabulary, words: Sequence[str], text: TaughtText, seed: int
 ) -> USEDAN:
-    """The preset's, near a weighted mean of the words' vectors."""
+    """The preset's model, whose vectors are near a weighted mean of the words' vectors."""
     model = USEDAN.from_preset(PRESET, num_embeddings=vocabulary.size)
     model.build()
     table = word_table(
@@ -137,7 +137,7 @@ def initial_model(
         first=FIRST_TERM_ID,
         seed=seed,
     )
-    # A bi-gram has no vector of its own yet: it adds little to those of its words.
+    # A bi-gram has no teachers' vector yet, so it adds little to the vectors of its words.
     table[FIRST_TERM_ID + len(vocabulary.unigrams) :] *= _OTHER_ROWS
     model.embedding.embeddings.assign(table)
     weigh_words(model, vocabulary)
@@ -153,10 +153,10 @@ class UseDanEn(BundledTraining):
     """The training of `use_dan_en`.
 
     Attributes:
-        tasks: With none the model stays as it was drawn.
-        args: How to train.
-        vocabulary: Its size; it is counted in the text, too.
-        calibration: How groups of the trained weights are scaled; None: they are not.
+        tasks: The tasks; without any, the model keeps its initial weights.
+        args: Settings of the training.
+        vocabulary: Sizes of the vocabulary, which is counted in the text.
+        calibration: Factors on groups of the trained weights; None: the weights are not scaled.
     """
 
     name = PRESET

@@ -3,30 +3,31 @@
 The tasks, the teachers and the trainer are those of `use_dan_en`; the model is the USE paper's
 Transformer (section "Transformer"), small enough for 40 MB in int8. Five things are its own:
 
-- Unknown words fall into pieces (`PieceTokenizer`). With 50,000 words and hash buckets, half of
-  the sentences of SST and of news held an unknown one, and came to a cosine of 0.7 with the
-  teacher, against 0.83 of the others.
-- A task of related sentences (`Related`): a batch of random ones says little of what
-  tells near ones apart.
+- Unknown words are split into pieces (`PieceTokenizer`). With 50,000 words and hash buckets, half
+  of the sentences of SST and of news had an unknown word, and reached a cosine of 0.7 with the
+  teacher; the others reached 0.83.
+- A task of related sentences (`Related`): a batch of random sentences teaches little about the
+  differences between similar ones.
 - Hints: the mean of layer 5 of all-mpnet-base-v2 (see `experiments.bundled_models.teacher`).
-- Two sums: the outputs of the second block are summed beside those of the last, and 512 numbers are
-  made of both. One sum fills 384 dimensions at most, and a classifier on TREC reads less from so
-  many components of a teacher's two layers than from 512.
-- The scored pairs of STS-B's training split, but for those whose sentences stand in other STS sets.
+- Two sums: the outputs of the second block are summed as well as those of the last, and 512 numbers
+  are made of both. One sum has at most 384 dimensions, and a classifier on TREC is less accurate
+  with 384 components of a teacher's two layers than with 512.
+- The scored pairs of STS-B's training split, except those whose sentences are in other STS sets.
 
     python -m experiments.bundled_models.use_transformer_en --data DATA --teacher TEACHER --out OUT
 
-DATA holds what it does for `use_dan_en`, and `vocab/bert-base-uncased/vocab.txt`. The shipped model
-was trained on an H100 under JAX (README of this folder): 283 seconds while two other trainings
-shared the device.
+DATA holds the same files as for `use_dan_en`, and `vocab/bert-base-uncased/vocab.txt`. The shipped
+model was trained on an H100 under JAX (README of this folder): 283 seconds while two other
+trainings shared the device.
 
-Training starts near an average of the teachers' vectors of single words: the table holds them (see
-`experiments.bundled_models.student`), the layers around the blocks keep cosines, and what the
-blocks add is small.
+Training starts near an average of the teachers' vectors of single words: the table holds these
+vectors (see `experiments.bundled_models.student`), the layers around the blocks keep cosines, and
+the blocks' outputs are small.
 
-`--variant ablation` shows what the paper's tasks bring: none of the steps, 6 of 100 as trained,
-half of them, on a sample of the text, in 240 steps with small batches, three seeds each. `table.md`
-then gives mean and standard deviation over the seeds; complete runs are not repeated.
+`--variant ablation` shows the effect of the paper's tasks: they get none of the steps, 6 of 100 as
+in the training, half of them, or all. It uses a sample of the text, 240 steps with small batches
+and three seeds each. `table.md` then gives mean and standard deviation over the seeds; complete
+runs are not repeated.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ VOCABULARY = VocabularySettings(
     pieces="vocab/bert-base-uncased/vocab.txt",
 )
 IDS = PreparedColumn("token_ids", max_tokens=20)
-# Name → fewest words, most words, tokens; and the sentences of which there are related ones.
+# Name → fewest words, most words, tokens; then the same for the task of related sentences.
 LENGTHS = {"9_words": (1, 9, 13), "16_words": (10, 16, 21), "30_words": (17, 30, 36)}
 RELATED_LENGTHS = LENGTHS | {"9_words": (4, 9, 13)}
 
@@ -126,7 +127,7 @@ THREE_TASKS = (SKIP_THOUGHT, INPUT_RESPONSE, INFERENCE)
 def initial_model(
     vocabulary: NGramVocabulary, words: Sequence[str], text: TaughtText, seed: int
 ) -> USETransformer:
-    """Made near the mean of the words' vectors."""
+    """A model whose vectors are near the mean of the words' vectors."""
     config = dataclasses.replace(USE_TRANSFORMER_PRESETS[PRESET], num_embeddings=vocabulary.size)
     model = USETransformer(config, dtype=DTYPE)
     model.build()
@@ -153,9 +154,9 @@ class UseTransformerEn(BundledTraining):
     """The training of `use_transformer_en`.
 
     Attributes:
-        tasks: With none the model stays as it was made.
-        args: How to train.
-        vocabulary: Its size; it is counted in the text, too.
+        tasks: The tasks; without any, the model keeps its initial weights.
+        args: Settings of the training.
+        vocabulary: Sizes of the vocabulary, which is counted in the text.
     """
 
     name = PRESET

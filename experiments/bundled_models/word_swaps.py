@@ -32,7 +32,7 @@ _NAMES = ("women", "men", "surnames", *_PLACES, "months", "weekdays", "companies
 _VERB_FORMS = ("base", "s", "past", "participle", "ing")
 _NO_INFINITIVE = BE | HAVE
 _BEFORE_BASE = (AUXILIARIES - _NO_INFINITIVE) | {"to", "i", "you", "we", "they", "not", "please"}
-# Behind these words, or without a determiner, a word is part of an idiom.
+# A word behind `_IDIOM_BEFORE`, or one of `_IDIOMS` without a determiner, is part of an idiom.
 _IDIOM_BEFORE = frozenset(("as", "so", "how", "no", "too"))
 _IDIOMS = frozenset(
     ("kind", "sort", "front", "top", "back", "well", "long", "little", "few", "much", "pretty")
@@ -65,7 +65,7 @@ def synonyms() -> Table:
 
 
 def _table(name: str, *, both_ways: bool) -> Table:
-    """Infinitives, which are often nouns, too, are listed as "to open"."""
+    """Makes a table; infinitives, which may also be nouns, have keys such as "to open"."""
     found: dict[str, list[str]] = {}
     for mark, word, other in _pairs(name):
         found.setdefault(mark + word, []).append(other)
@@ -98,25 +98,25 @@ def _pairs(name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def swap_antonym(text: str, draw: random.Random) -> str | None:
-    """One word with a word of the opposite meaning for it."""
+    """Replaces one word by a word of the opposite meaning."""
     return swap(text, antonyms(), draw)
 
 
 def swap_synonym(text: str, draw: random.Random) -> str | None:
-    """One word with a word of nearly the same meaning for it."""
+    """Replaces one word by a word of nearly the same meaning."""
     return swap(text, synonyms(), draw)
 
 
 def swap(text: str, table: Table, draw: random.Random) -> str | None:
-    """The text with one word replaced by one that a table has for it.
+    """Replaces one word by one of its words in a table.
 
     Args:
         text: A sentence.
-        table: Word in lowercase → words for it.
-        draw: Which word, and by which.
+        table: Word in lowercase → words that may replace it.
+        draw: Chooses the word and its replacement.
 
     Returns:
-        None if the text has no such word.
+        The altered text; None if no word of the text can be replaced.
     """
     present = set(text.lower().split())
     found = [(each, set(_others(each, table)) - present) for each in _WORD.finditer(text)]
@@ -129,7 +129,7 @@ def swap(text: str, table: Table, draw: random.Random) -> str | None:
 
 
 def _others(place: re.Match[str], table: Table) -> Sequence[str]:
-    """What may replace the word at a place."""
+    """The words that may replace the word at a place."""
     word = place[0].lower()
     if place[0] != word and place.start():  # a name's part
         return ()
@@ -141,7 +141,7 @@ def _others(place: re.Match[str], table: Table) -> Sequence[str]:
 
 
 def _idiomatic(word: str, before: str, after: str) -> bool:
-    """Whether neighbours show that a word does not mean what the lists take it for."""
+    """Whether the words around it show that a word has another meaning than in the lists."""
     if word in _IDIOMS and (after == "of" or before not in DETERMINERS):
         return True
     if after in _PARTICLES and verb_forms().get(word) or (word == "used" and after == "to"):
@@ -156,14 +156,14 @@ def _idiomatic(word: str, before: str, after: str) -> bool:
 
 @cache
 def _listed_as_other(word: str) -> bool:
-    """Whether a verb's form is listed as a noun or an adjective, too."""
+    """Whether a verb's form is also listed as a noun or an adjective."""
     kinds = ("antonyms_plain", "antonyms_nouns", "synonyms_plain", "synonyms_nouns")
     return any(word in row.split() for kind in kinds for row in lists()[kind])
 
 
 @cache
 def _names() -> tuple[re.Pattern[str], dict[str, str]]:
-    """What finds a listed name, and name → the name of its list."""
+    """A pattern that matches the listed names, and name → the name of its list."""
     kinds = {name: kind for kind in _NAMES for name in lists()[kind]}
     longest_first = sorted(kinds, key=len, reverse=True)
     return re.compile(rf"\b(?=[A-Z])(?:{'|'.join(longest_first)})\b(?!-)"), kinds
@@ -177,7 +177,7 @@ def entity_kind(name: str) -> str | None:
 
 
 def swap_entity(text: str, draw: random.Random) -> str | None:
-    """A person, place, month, weekday or company with another of its kind for it."""
+    """Replaces a person, place, month, weekday or company by another of its kind."""
     pattern, kinds = _names()
     places = list(pattern.finditer(text))
     if not places:
@@ -203,7 +203,7 @@ def colours() -> Table:
 
 
 def swap_colour(text: str, draw: random.Random) -> str | None:
-    """A colour with another for it."""
+    """Replaces a colour by another."""
     return swap(text, colours(), draw)
 
 
@@ -220,7 +220,7 @@ def _number_words() -> Table:
 
 
 def swap_number(text: str, draw: random.Random) -> str | None:
-    """A number in digits or in words with another for it."""
+    """Replaces a number in digits or in words by another."""
     digits = list(_DIGITS.finditer(text))
     if (not digits or draw.random() < 0.3) and (altered := swap(text, _number_words(), draw)):
         return altered
@@ -292,7 +292,7 @@ _COMPILED = tuple((re.compile(old, re.IGNORECASE), new) for old, new in _QUANTIF
 
 
 def swap_quantifier(text: str, draw: random.Random) -> str | None:
-    """All, some, no, many, always, never … with another for it."""
+    """Replaces all, some, no, many, always, never … by another quantifier."""
     if not _ANY_QUANTIFIER.search(text):  # most have none, and this is faster
         return None
     found = [(place, new) for old, new in _COMPILED if (place := old.search(text))]

@@ -14,14 +14,14 @@ from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
 
 @dataclasses.dataclass(frozen=True)
 class VocabularySettings:
-    """How many terms of each kind.
+    """The number of terms of each kind.
 
     Attributes:
-        num_unigrams: Words, and pieces of words.
-        num_bigrams: Bi-grams.
-        unigram_buckets: Rows that unknown words share.
+        num_unigrams: Number of words and pieces of words.
+        num_bigrams: Number of bi-grams.
+        unigram_buckets: Number of rows that unknown words share.
         pieces: A vocabulary of BERT's format below the data's folder: its words have a place
-            whatever their number, and so have its pieces, for a tokenizer that knows them.
+            however rare they are, and so have its pieces, for a tokenizer that uses pieces.
     """
 
     num_unigrams: int
@@ -30,7 +30,7 @@ class VocabularySettings:
     pieces: str | None = None
 
     def wordpieces(self, data: Path) -> tuple[list[str], list[str]]:
-        """The words and the pieces of the file that `pieces` names; none without one.
+        """The words and the pieces of the file that `pieces` names; empty without a file.
 
         Raises:
             FileNotFoundError: There is no such file.
@@ -43,11 +43,11 @@ class VocabularySettings:
         """Counts terms.
 
         Args:
-            data: The data folder, where the file that `pieces` names lies.
-            sentences: The text of the training, whose bi-grams count: another one would never be
-                trained.
-            corpora: Further text, whose words count, too: a word of its own has its vector from
-                the teachers.
+            data: The data folder, with the file that `pieces` names.
+            sentences: The text of the training. Only its bi-grams are counted, because others
+                would never be trained.
+            corpora: Further text, whose words are counted, too: even a word that only this text
+                has gets its vector from the teachers.
         """
         from use_st5.tokenizers import build_vocabulary  # It needs TensorFlow.
 
@@ -72,8 +72,8 @@ class VocabularySettings:
 def read_wordpieces(path: Path) -> tuple[list[str], list[str]]:
     """Reads a `vocab.txt`, one term a line.
 
-    Terms of other scripts are left out, since they would take the places of English words, and so
-    are "[CLS]" and its like.
+    Terms of other scripts are left out, since they would take the places of English words; special
+    tokens such as "[CLS]" are left out, too.
 
     Returns:
         The words, and the pieces with their mark.

@@ -19,12 +19,12 @@ class Calibration:
     """Factors on groups of weights; 1 changes nothing.
 
     Attributes:
-        frequent: On the rows of the `frequent_count` most frequent words.
-        frequent_count: How many those are.
-        numbers: On the rows of words with a digit.
-        bigrams: On the rows of bi-grams.
-        unknown: On the rows of hash buckets.
-        skip: On the projection around the last block, against the block's own output.
+        frequent: Factor on the rows of the `frequent_count` most frequent words.
+        frequent_count: The number of these words.
+        numbers: Factor on the rows of words with a digit.
+        bigrams: Factor on the rows of bi-grams.
+        unknown: Factor on the rows of hash buckets.
+        skip: Factor on the projection around the last block, but not on the block's own output.
     """
 
     frequent: float = 1.0
@@ -39,7 +39,7 @@ def calibrate(model: USEDAN, vocabulary: NGramVocabulary, calibration: Calibrati
     """Multiplies the model's weights by the factors, in place.
 
     Args:
-        model: Trained; its last block must change the width, so that there is a projection.
+        model: The trained model; its last block must change the width and so have a projection.
         vocabulary: The vocabulary it was trained with.
         calibration: The factors.
 
@@ -77,11 +77,11 @@ _USUAL = 1e-3
 
 
 def weigh_words(model: USEDAN, vocabulary: NGramVocabulary, *, a: float = _USUAL) -> None:
-    """Scales the rows of a drawn table by `word_weights`, in place.
+    """Scales the rows of an initial table by `word_weights`, in place.
 
     Args:
-        model: As it was drawn.
-        vocabulary: Its tokenizer's.
+        model: The model with its initial weights.
+        vocabulary: The vocabulary of its tokenizer.
         a: As in `word_weights`.
 
     Raises:
@@ -97,12 +97,12 @@ def weigh_words(model: USEDAN, vocabulary: NGramVocabulary, *, a: float = _USUAL
 
 
 def word_weights(vocabulary: NGramVocabulary, *, a: float = _USUAL) -> np.ndarray:
-    """`a / (a + p)` of each row, float32 `[rows]`, `p` the share of a term among the text's terms.
+    """`a / (a + p)` of each row, float32 `[rows]`; `p` is a term's share of the text's terms.
 
-    The smooth inverse frequency of Arora et al. 2017 ("A simple but tough-to-beat baseline for
-    sentence embeddings", section 3). A vocabulary has no counts but is in their order, so `p` is by
-    Zipf's law: of n terms the r-th has `1 / (r · ln n)`, words and bi-grams each by themselves.
-    Rows of hash buckets, which rare terms share, weigh 1.
+    This is the smooth inverse frequency of Arora et al. 2017 ("A simple but tough-to-beat baseline
+    for sentence embeddings", section 3). A vocabulary has no counts, but it is ordered by them, so
+    `p` follows Zipf's law: `1 / (r · ln n)` for the r-th of n terms, separately for words and
+    bi-grams. Rows of hash buckets, which rare terms share, have weight 1.
 
     Raises:
         ValueError: `a` is not above 0.
@@ -118,7 +118,7 @@ def word_weights(vocabulary: NGramVocabulary, *, a: float = _USUAL) -> np.ndarra
 
 
 def _by_rank(terms: Sequence[str], a: float) -> np.ndarray:
-    if len(terms) < 2:  # A single one has no rank.
+    if len(terms) < 2:  # Zipf's law needs two terms: ln 1 is 0.
         return np.ones(len(terms))
     ranks = np.arange(1, len(terms) + 1)
     return a / (a + 1 / (ranks * math.log(len(terms))))

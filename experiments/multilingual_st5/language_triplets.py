@@ -24,10 +24,10 @@ class ParallelTriplets:
     section 3 and Figure 2) do.
 
     Attributes:
-        texts: Language → triplets (premise, entailed, contradicting), in one order for all.
+        texts: Language → triplets (premise, entailed, contradicting), in the same order for all.
 
     Raises:
-        ValueError: There are no triplets, or not equally many in all languages.
+        ValueError: There are no triplets, or the languages have different numbers of triplets.
     """
 
     texts: Mapping[str, Sequence[tuple[str, str, str]]]
@@ -41,7 +41,7 @@ class ParallelTriplets:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages, in the order of `draw`'s numbers."""
+        """The languages; the numbers of `draw` are positions in this tuple."""
         return tuple(self.texts)
 
     def __len__(self) -> int:
@@ -49,22 +49,22 @@ class ParallelTriplets:
         return len(self.texts[self.languages[0]])
 
     def draw(self, *, mixing: Mixing = "different", seed: int = 0, epoch: int = 0) -> np.ndarray:
-        """The languages of an epoch, a function of the arguments alone.
+        """Draws the languages of an epoch, which depend only on the arguments.
 
-        An epoch has every triplet as often as there are languages: XNLI's 130,899 in 15 are the
-        1,963,485 of m-ST5's section 9.
+        An epoch has every triplet once per language: XNLI's 130,899 triplets in 15 languages make
+        the 1,963,485 of m-ST5's section 9.
 
         Args:
-            mixing: "different": three languages, none twice. "independent": each is drawn by
-                itself. "same": all three alike, every triplet once in each language.
-            seed: Of the draw.
-            epoch: Which draw.
+            mixing: "different": three different languages. "independent": each language is drawn
+                independently. "same": one language, and every triplet once in each language.
+            seed: Seed of the draw.
+            epoch: Number of the epoch.
 
         Returns:
             int `[languages, triplets, 3]`, numbers in `languages`.
 
         Raises:
-            ValueError: The mixing is unknown, or "different" of fewer than three languages.
+            ValueError: The mixing is unknown, or "different" with fewer than three languages.
         """
         count, rows = len(self.languages), len(self)
         generator = np.random.default_rng([seed, epoch])
@@ -81,7 +81,7 @@ class ParallelTriplets:
                 f"Three sentences in different languages need three, received {self.languages}. "
                 'Use mixing="independent" or "same".'
             )
-        # One at a time: a draw from those left, whose numbers skip the ones drawn before.
+        # Each is drawn from the languages that are left; its number then skips those drawn before.
         first = generator.integers(count, size=(count, rows))
         second = generator.integers(count - 1, size=(count, rows))
         second += second >= first
@@ -93,7 +93,7 @@ class ParallelTriplets:
     def examples(
         self, *, mixing: Mixing = "different", seed: int = 0, epoch: int = 0
     ) -> Iterator[dict[str, str]]:
-        """An epoch's triplets, "anchor", "positive" and "negative"; arguments as for `draw`."""
+        """An epoch's triplets with "anchor", "positive" and "negative"; arguments as for `draw`."""
         columns = [self.texts[language] for language in self.languages]
         for of_pass in self.draw(mixing=mixing, seed=seed, epoch=epoch):
             for row, drawn in enumerate(of_pass):
@@ -106,19 +106,19 @@ class ParallelTriplets:
 def parallel_triplets(
     pairs: Mapping[str, Sequence[Mapping[str, Any]]], prompts: Sequence[Hashable] | None = None
 ) -> ParallelTriplets:
-    """Triplets out of inference pairs that are translations of each other, row for row.
+    """Makes triplets of inference pairs that are translations of each other, row by row.
 
-    Pairs of one prompt are joined, the k-th entailed hypothesis with the k-th contradicting one
+    Pairs of the same prompt are joined: the k-th entailed hypothesis and the k-th contradicting one
     (m-ST5, section 9). A triplet with an empty text in any language is left out.
 
     Args:
         pairs: Language → "premise", "hypothesis" and "label" (0 entailment, 2 contradiction), as
             `NLIReader` gives them.
-        prompts: What tells one prompt from another, for each row; by default the English premise,
-            or that of the first language where there is no English.
+        prompts: A key for each row that identifies its prompt; by default the English premise, or
+            that of the first language if there is no English.
 
     Raises:
-        ValueError: The languages have other numbers of rows or other labels, or no triplet results.
+        ValueError: The languages differ in number of rows or labels, or there are no triplets.
     """
     _check_parallel(pairs)
     first = pairs["en" if "en" in pairs else next(iter(pairs))]

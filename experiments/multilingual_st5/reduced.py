@@ -1,14 +1,14 @@
-"""m-ST5 from text to table at a size for any machine; its scores mean nothing.
+"""m-ST5 from text to table, at a size that any machine can run; its scores mean nothing.
 
     python -m experiments.multilingual_st5.reduced --data DATA --out runs/multilingual_st5_reduced
 
-The data at hand hold neither mT5's weights nor XNLI's training set. What is left shows that the
-steps of `multilingual_st5` fit together: triplets of XNLI's development set in 15 languages, no two
-sentences of a triplet in one; mT5's real pieces with their real ids, as far as there are any; an
-encoder of mT5's shape with random weights, 2 layers of width 32; adapters on all linear layers,
-merged, exported and evaluated through the same tasks. Random weights that adapters of rank 8 may
-turn a little are near chance: expect Tatoeba below 2 %, and correlations that words shared between
-the two sentences explain.
+The available data hold neither mT5's weights nor XNLI's training set. This run shows that the steps
+of `multilingual_st5` fit together, with triplets of XNLI's development set in 15 languages, whose
+three sentences are in different languages; mT5's real pieces with their real ids, as far as they
+are available; an encoder of mT5's kind with random weights, 2 layers of width 32; and adapters on
+all linear layers, which are merged, exported and evaluated on the same tasks. Random weights with
+adapters of rank 8 are near chance: expect less than 2 % on Tatoeba, and correlations that are
+explained by words that both sentences share.
 
 DATA holds XTREME's `xnli/dev-XX.tsv`, `vocab/mt5-cn-subset/` (`sentencepiece_cn.model` and
 `sentencepiece_cn_keep_tokens.json` of bojone/t5_in_bert4keras) and the evaluation sets.
@@ -35,7 +35,7 @@ def dev_files(data: Path) -> dict[str, Path]:
     """XTREME's development files of XNLI by language.
 
     Raises:
-        FileNotFoundError: There is none.
+        FileNotFoundError: There is no such file.
     """
     files = {path.stem.removeprefix("dev-"): path for path in data.glob("xnli/dev-*.tsv")}
     if not files:
@@ -44,7 +44,7 @@ def dev_files(data: Path) -> dict[str, Path]:
 
 
 def subset_tokenizer(data: Path) -> SentencePieceTokenizer:
-    """The part of mT5's vocabulary in the data folder, its pieces with their ids in the whole.
+    """The part of mT5's vocabulary in the data folder; its pieces keep mT5's ids.
 
     Raises:
         FileNotFoundError: A file is missing.
@@ -56,7 +56,7 @@ def subset_tokenizer(data: Path) -> SentencePieceTokenizer:
 
 
 def random_mt5(data: Path, dtype: str, seed: int) -> SentenceT5:
-    """An encoder of mT5's kind, all its rows of the table, and little else."""
+    """A small random encoder of mT5's kind, with as many rows in the token table as mT5."""
     del data
     keras.utils.set_random_seed(seed)
     model = SentenceT5.from_preset(

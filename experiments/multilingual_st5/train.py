@@ -3,10 +3,11 @@
     python -m experiments.multilingual_st5.train --data DATA --out runs/multilingual_st5
     python -m experiments.multilingual_st5.train --variant large_en_nli --data DATA --out OUT
 
-The training of Yano et al. 2024 (arXiv 2403.17528) in its three sizes: mean pooling over the
-encoder's outputs, neither projection nor normalisation; adapters of rank 8 on query and value (in
-the variants `…_all_linear` on all linear layers); batch 128, one epoch; learning rate 5e-5 on XNLI
-and 5e-4 on English NLI (Table 5). The paper's scores, on query and value:
+This is the training of Yano et al. 2024 (arXiv 2403.17528) in its three sizes: mean pooling over
+the encoder's outputs, without projection and normalisation; adapters of rank 8 on query and value
+(in the variants `…_all_linear` on all linear layers); batch 128, one epoch; learning rate 5e-5 on
+XNLI and 5e-4 on English NLI (Table 5). The paper's scores, with adapters on query and value unless
+the table says otherwise:
 
 | size | base | training | XSTS ar-ar | ar-en | es-es | es-en | tr-en | Tatoeba-14 | -36 | BUCC |
 |---|---|---|---|---|---|---|---|---|---|---|
@@ -20,13 +21,14 @@ and 5e-4 on English NLI (Table 5). The paper's scores, on query and value:
 | | | en_nli | 84.5 | 82.9 | 89.2 | 86.3 | 79.7 | 94.0 | 93.1 | 96.7 |
 
 DATA holds, in any folder, `mt5-SIZE/` (Hugging Face's google/mt5-SIZE: config.json, safetensors
-files, spiece.model), and one of XNLI-MT 1.0's `multinli.train.XX.tsv` (15 languages; 1,963,485
+files, spiece.model), and either XNLI-MT 1.0's `multinli.train.XX.tsv` (15 languages; 1,963,485
 triplets) or SimCSE's `nli_for_simcse.csv` (275,601); for the scores, the evaluation sets. The base
-is frozen in bfloat16, a batch is encoded in 16 pieces; the merged model is exported in float32.
+is frozen in bfloat16, and a batch is encoded in 16 pieces. The merged model is exported in float32.
 
-Not in the text of the paper that was at hand, and chosen here: alpha 32 (PEFT's example for mT0),
-the temperature 0.05 (mSimCSE's), 64 tokens, AdamW without weight decay, a rate that falls in a line
-to 0. Not run: neither the weights nor the training sets could be had.
+These settings are not in the available text of the paper, and were chosen here: alpha 32 (PEFT's
+example for mT0), the temperature 0.05 (mSimCSE's), 64 tokens, AdamW without weight decay, and a
+rate that falls linearly to 0. The experiment has not been run: neither the weights nor the training
+sets were available.
 """
 
 from __future__ import annotations
@@ -82,14 +84,14 @@ class MultilingualST5:
     """m-ST5 of one size, trained on one set of triplets.
 
     Attributes:
-        name: Of the exported encoder.
+        name: The name of the exported encoder.
         base: Data folder, dtype and seed → the base, with the same weights at every call.
         tokenizer: Data folder → the tokenizer.
-        required: Refuses a data folder that lacks something.
+        required: Raises an error if the data folder lacks a file.
         triplets: Data folder and seed → triplets.
-        learning_rate: At the start; it falls in a line to 0.
-        targets: As for `apply_lora`, and so are rank and alpha.
-        dtype: Of the base in training; it is merged and exported in float32.
+        learning_rate: The rate at the start; it falls linearly to 0.
+        targets: As for `apply_lora`; rank and alpha are also as there.
+        dtype: The dtype of the base in training; it is merged and exported in float32.
         micro_batch_size: Examples that are encoded at once.
         metadata: Facts for `use_st5.json`.
     """
@@ -121,7 +123,7 @@ class MultilingualST5:
         )
 
     def arguments(self, steps: int) -> TrainingArguments:
-        """How to train, in so many steps."""
+        """The settings of a training of `steps` steps."""
         return TrainingArguments(
             optimizer=adamw(self.learning_rate),
             batch_size=self.batch_size,
@@ -176,7 +178,7 @@ class MultilingualST5:
 
 
 def adamw(learning_rate: float) -> Callable[[int], keras.optimizers.Optimizer]:
-    """Number of steps → AdamW without weight decay, whose rate falls in a line to 0."""
+    """Number of steps → AdamW without weight decay, whose rate falls linearly to 0."""
     return lambda steps: keras.optimizers.AdamW(
         LinearDecay(learning_rate, steps, constant_share=0.0), weight_decay=0.0
     )
@@ -185,7 +187,7 @@ def adamw(learning_rate: float) -> Callable[[int], keras.optimizers.Optimizer]:
 def multilingual_scores(encoder: TrainableEncoder, data: Path, output: Path) -> Scores:
     """The main score of each evaluation set that is in the data folder.
 
-    Written are `record.json` (what `use-st5 report` reads) and the page `report.html`.
+    Writes `record.json`, which `use-st5 report` reads, and the page `report.html`.
     """
     folder = DataFolder(data)
     tasks = [task for task in select_tasks(EVALUATED) if all(map(folder.has, task.sources))]
@@ -197,7 +199,7 @@ def multilingual_scores(encoder: TrainableEncoder, data: Path, output: Path) -> 
 
 
 def base_folder(data: Path, size: str) -> Path:
-    """Google's mT5 of a size, anywhere in the data folder.
+    """The folder of Google's mT5 of a size, anywhere in the data folder.
 
     Raises:
         FileNotFoundError: It is not there.
@@ -216,7 +218,7 @@ def xnli_triplets(data: Path, seed: int) -> Iterable[Example]:
 
 
 def english_triplets(data: Path, seed: int) -> Iterable[Example]:
-    """English triplets, whatever the seed."""
+    """English triplets; the seed is not used."""
     del seed
     return SIMCSE_NLI.examples(data)
 
@@ -229,7 +231,7 @@ TRAININGS: dict[str, tuple[Any, Read, float]] = {
 
 
 def experiment(size: str, training: str, targets: Targets) -> MultilingualST5:
-    """The paper's training of a size of mT5, on a training set, with adapters in a place."""
+    """The paper's training for a size of mT5, a training set and the layers with adapters."""
     corpus, triplets, learning_rate = TRAININGS[training]
     return MultilingualST5(
         name=f"multilingual_st5_{size}",

@@ -1,4 +1,4 @@
-"""XNLI: one inference corpus in 15 languages, row for row, in its published formats."""
+"""XNLI: one inference corpus in 15 languages with parallel rows, in its published formats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADS = {name for names in NLI_COLUMNS.values() for name in names}
 def read_xnli(
     source: str | Path | Mapping[str, str | Path], *, labels: str | Path | None = None
 ) -> ParallelTriplets:
-    """The triplets of XNLI (Conneau et al. 2018), each sentence in every language.
+    """The triplets of XNLI (Conneau et al. 2018), with each sentence in every language.
 
     Args:
         source: The official `xnli.dev.tsv` or `xnli.dev.jsonl` of XNLI 1.0, which holds all
@@ -49,7 +49,7 @@ def _joined(
 
 
 class _PairReader(TableReader):
-    """Rows of one language; an empty text stays, so that rows keep their numbers."""
+    """Reads rows of pairs; rows with an empty text are kept, so that row numbers stay the same."""
 
     expects = "rows of premise, hypothesis and, unless it is given, a label"
 
@@ -80,7 +80,7 @@ def _pairs(file: Path, labels: list[int] | None) -> list[dict[str, Any]]:
 
 
 def _has_header(file: Path) -> bool:
-    """Whether the first row names columns; an object of a jsonl always does."""
+    """Whether the first row names the columns; always true for jsonl."""
     file_format = format_of(file)
     _, row = next(records(file, file_format=file_format), (0, []))
     return file_format == "jsonl" or (
@@ -89,7 +89,7 @@ def _has_header(file: Path) -> bool:
 
 
 def _official(file: Path) -> ParallelTriplets:
-    """A file of all languages; pairs are told by their pairID, prompts by their promptID."""
+    """The triplets of a file of all languages; pairID identifies a pair, promptID a prompt."""
     columns: dict[str, Column] = {
         **NLI_COLUMNS,
         "language": "language",

@@ -1,4 +1,4 @@
-"""Average and Concat: one encoder of an SBERT and a DefSent."""
+"""Average and Concat: one encoder that combines an SBERT and a DefSent."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Combination:
-    """One encoder of two that were trained apart.
+    """One encoder that combines two encoders, which are trained separately.
 
     Attributes:
-        name: Of the exported encoder.
-        mode: What becomes of the two vectors, as in `Ensemble`.
+        name: The name of the exported encoder.
+        mode: How the two vectors are combined, as in `Ensemble`.
         sbert: One of the two trainings.
         defsent: The other.
     """
@@ -46,18 +46,18 @@ class Combination:
         sbert: Path | None = None,
         defsent: Path | None = None,
     ) -> Scores:
-        """Trains what is not there yet, puts the two together, exports and scores.
+        """Trains the encoders that do not exist yet, combines them, exports and scores.
 
         Args:
-            data: As in `Run`, and so are the others.
-            output: Folder of the encoder, and of the trainings where they have none of their own.
-            seed: Of both trainings.
+            data: As in `Run`.
+            output: Folder of the encoder, and of trainings that are given no folder of their own.
+            seed: Seed of both trainings.
             steps: Optimizer steps of each training; their own by default.
-            resume: Whether what is complete or interrupted is kept.
+            resume: Whether complete or interrupted runs are kept.
             strategy: As in `Run`, on one machine.
             pretrained: The checkpoint that both start from.
             prepared: Folder of arrays; `prepared` in `output` by default.
-            sbert: Output folder of a run of the first; by default `sbert` in `output`.
+            sbert: Output folder of a run of the first training; by default `sbert` in `output`.
             defsent: Output folder of a run of the second; by default `defsent` in `output`.
         """
         with sole_writer(output, inside=True):

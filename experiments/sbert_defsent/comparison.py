@@ -3,21 +3,22 @@
     python -m experiments.sbert_defsent.comparison --data DATA --out runs/comparison
     python -m experiments.sbert_defsent.comparison --pretrained FOLDER --model bert_base --data DATA
 
-The experiment of Tsukagoshi, Sasano and Takeda (*SEM 2022) on one pre-trained model: each method
-of `sbert_defsent`, and the model without fine-tuning, with three seeds; then the correlations of
-STS12 to SICK-R (the paper's Table 3), by the source of the sentences (Figure 2) and by the words
-that the two of a pair share (Figure 3), the transfer tasks (Table 4) and the probing tasks (Figure
-5), as far as their files are in DATA. The transfer tasks take SentEval's quick settings (five
-folds, RMSProp, batches of 128), which its authors keep for prototypes; with `--classifier full`
-they take those of the paper (ten folds, Adam, batches of 64, epoch size 4), as probing always does.
+This is the experiment of Tsukagoshi, Sasano and Takeda (*SEM 2022) on one pre-trained model. Each
+method of `sbert_defsent` is trained with three seeds; they and the model without fine-tuning are
+scored. The scores are the correlations of STS12 to SICK-R (the paper's Table 3), also by the source
+of the sentences (Figure 2) and by the words that the two sentences of a pair share (Figure 3), the
+transfer tasks (Table 4) and the probing tasks (Figure 5), as far as their files are in DATA. The
+transfer tasks use SentEval's quick settings (five folds, RMSProp, batches of 128), which its
+authors recommend for prototypes. With `--classifier full` they use those of the paper (ten folds,
+Adam, batches of 64, epoch size 4), as probing always does.
 
-The seeds come one after the other, all methods of the first before the second, trained and scored
-on STS; then the transfer and probing tasks, which take longer, in the same order. What is complete
-is not repeated, and the same command goes on where it was interrupted. `tables.md` and the plots
-are written after each method, with mean and standard deviation over the seeds that are there.
+First all methods are trained and scored on STS with the first seed, then with the next ones. The
+transfer and probing tasks, which take longer, follow in the same order. Complete runs are not
+repeated, and the same command continues after an interruption. `tables.md` and the plots are
+written after each method, with mean and standard deviation over the finished seeds.
 
-`--seeds N` is their number, `--methods sbert,s_d` names some rows, `--model` trains with the
-paper's settings for a model instead of those for two cores. No test set is looked at in training.
+`--seeds N` is the number of seeds, `--methods sbert,s_d` names some rows, and `--model` trains with
+the paper's settings for a model instead of those for two cores. Training reads no test set.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ from use_st5.evaluation.classification import DATASETS, transfer_task
 from use_st5.evaluation.registry import groups, with_data
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 
-# The README of SentEval: "for prototyping", and comparable with the literature, as the paper has it
-# (section 3.3).
+# SentEval's README gives the quick settings "for prototyping", and the usual ones, which the paper
+# uses (section 3.3), for results that are comparable with the literature.
 QUICK = SentEvalClassifier(folds=5, optimizer="rmsprop", batch_size=128, tenacity=3, epoch_size=2)
 CLASSIFIERS = {"quick": QUICK, "full": SentEvalClassifier()}
 
@@ -83,9 +84,9 @@ def run(
         resume: Whether runs that are complete or interrupted are kept.
         strategy: As in `Run`, on one machine.
         pretrained: As for `sbert_defsent`.
-        seeds: How many.
+        seeds: The number of seeds.
         methods: Names of rows, in the order of training.
-        model: Whose settings of the paper to train with; None: those for two cores.
+        model: The model whose settings in the paper are used; None: settings for two cores.
         classifier: SentEval's quick settings for the transfer tasks, or its usual ones.
 
     Returns:
@@ -123,10 +124,10 @@ def tasks_at_hand(data: Path, classifier: SentEvalClassifier = QUICK) -> list[Ev
 
     Args:
         data: The folder.
-        classifier: Of the transfer tasks.
+        classifier: The classifier of the transfer tasks.
 
     Raises:
-        MissingDataError: There is none.
+        MissingDataError: The folder has the data of no task.
     """
     probing = [task.name for task in groups()["probing"]]
     wanted = [
@@ -141,7 +142,7 @@ def tasks_at_hand(data: Path, classifier: SentEvalClassifier = QUICK) -> list[Ev
 
 
 def _evaluate(folder: Path, tasks: Sequence[EvaluationTask], data: Path) -> None:
-    """Scores a run on tasks, and the tables follow, unless its record has them all, as set."""
+    """Scores a run and writes the tables, unless its record has all tasks with these options."""
     record = folder / "evaluation.json"
     tasks_of_record = EvaluationRecord.read(record).tasks if record.exists() else {}
     known = {name: each["options"] for name, each in tasks_of_record.items()}
@@ -152,7 +153,7 @@ def _evaluate(folder: Path, tasks: Sequence[EvaluationTask], data: Path) -> None
 
 
 def _folder(output: Path, name: str, seed: int) -> Path:
-    # No seed enters where nothing is trained.
+    # The untuned model depends on no seed.
     return output / (name if name == "untuned" else f"{name}_{seed}")
 
 
@@ -175,7 +176,7 @@ def _train(
 
 
 def _begin_with_singles(method: Training, folder: Path, singles: Mapping[str, Path]) -> None:
-    """Takes over a first stage that is a finished run of its own: it would come out the same."""
+    """Copies the checkpoints of the first stage from a finished run, whose result is the same."""
     first = method.stages[0].name if len(method.stages) > 1 else ""
     done = singles.get(first, Path()) / "checkpoints" / first
     own = folder / "checkpoints" / first

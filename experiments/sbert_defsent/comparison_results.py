@@ -14,14 +14,14 @@ from use_st5._files import atomic_path
 from use_st5._svg import Axis, Series
 from use_st5.evaluation import EvaluationRecord
 
-# What the rows are called in the paper.
+# Row → its name in the paper.
 NAMES = {
     "untuned": "w/o FT", "sbert": "SBERT", "defsent": "DefSent", "s_d": "S+D", "d_s": "D+S",
     "multi": "Multi", "average": "Average", "concat": "Concat",
 }  # fmt: skip
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 TRANSFER = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
-# Of the plots: the rows of the paper's figures, and the combination that it finds best.
+# The rows in the plots: those of the paper's figures, and the combination that is best there.
 _FIGURES = ("untuned", "sbert", "defsent", "s_d")
 Values = Mapping[str, float]
 
@@ -41,7 +41,7 @@ def _record_files(output: Path, name: str) -> Iterator[Path]:
 
 
 def main_scores(records: Mapping[str, Sequence[EvaluationRecord]]) -> dict[str, list[Values]]:
-    """Row → for each seed task → its main score."""
+    """Row → a list with task → main score for each seed."""
     return {
         name: [
             {task: _number(found["scores"][found["main"]]) for task, found in each.tasks.items()}
@@ -54,7 +54,7 @@ def main_scores(records: Mapping[str, Sequence[EvaluationRecord]]) -> dict[str, 
 def _parts(
     records: Mapping[str, Sequence[EvaluationRecord]], task: str, key: str
 ) -> dict[str, list[Values]]:
-    """Row → for each seed part of a task → Spearman's correlation there."""
+    """Row → a list with part of a task → Spearman's correlation for each seed."""
     found = {
         name: [each.tasks[task]["details"][key] for each in runs if task in each.tasks]
         for name, runs in records.items()
@@ -70,7 +70,7 @@ def _parts(
 
 
 def _named(parts: Mapping[str, Values] | Sequence[Values]) -> Mapping[str, Values]:
-    """Parts by name; quintiles, which have none, by where they begin and end."""
+    """Parts by name; quintiles, which have no names, are named by their bounds."""
     if isinstance(parts, Mapping):
         return parts
     return {f"{each['dice_from']:.2f} to {each['dice_to']:.2f}": each for each in parts}
@@ -81,7 +81,7 @@ def _number(value: float | None) -> float:
 
 
 def write_results(output: Path) -> None:
-    """Writes `tables.md` and the plots of all records in the folder, those of earlier runs too."""
+    """Writes `tables.md` and the plots of all records in the folder, including earlier runs."""
     records = records_of(output)
     scores = main_scores(records)
     sources, dice = (
@@ -105,7 +105,7 @@ def write_results(output: Path) -> None:
 
 
 def _only(scores: Mapping[str, list[Values]], tasks: Sequence[str]) -> dict[str, list[Values]]:
-    """Of each row the runs that are scored on some of the tasks."""
+    """The scores of some tasks, for the rows and runs that have any of them."""
     chosen: dict[str, list[Values]] = {
         name: [{task: each[task] for task in tasks if task in each} for each in runs]
         for name, runs in scores.items()
@@ -114,7 +114,7 @@ def _only(scores: Mapping[str, list[Values]], tasks: Sequence[str]) -> dict[str,
 
 
 def _as_published(rows: Mapping[str, list[Values]]) -> dict[str, list[Values]]:
-    """The rows by what the paper calls them."""
+    """The rows by their names in the paper."""
     return {NAMES.get(name, name): runs for name, runs in rows.items()}
 
 
@@ -146,7 +146,7 @@ def _write_plots(
 
 
 def _series(rows: Mapping[str, list[Values]]) -> tuple[list[str], list[Series]]:
-    """The labels, and a series for each row of the paper's figures, and for S+D."""
+    """The labels, and a series for each row of `_FIGURES`."""
     labels = [*dict.fromkeys(column for runs in rows.values() for column in runs[0])]
     series = []
     for position, name in enumerate(_FIGURES):

@@ -1,4 +1,4 @@
-"""Definitions of words of one token, in three parts without a common word."""
+"""Definitions of words of one token, in three parts that share no word."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from use_st5._streams import batched
 
 Split = Literal["train", "dev", "test"]
-# Of ten words so many train, one is for choices, and one for a last look.
+# Eight of ten words are for training, one for development, and one for the test.
 _TRAIN = 8
 _READ_AT_ONCE = 4096
 
@@ -20,9 +20,8 @@ _READ_AT_ONCE = 4096
 def split_of(word: str) -> Split:
     """The part that a word belongs to: eight of ten words train, the ninth is dev, the last test.
 
-    A word is in the same part wherever and however it is written: case and accents, which some
-    vocabularies do not tell apart, do not count. Nothing is drawn: other dictionaries, or one more
-    of them, leave every word where it is.
+    Case and accents, which some vocabularies do not distinguish, do not change the part of a word.
+    Nothing is random: with other or further dictionaries, every word stays in its part.
     """
     decomposed = unicodedata.normalize("NFKD", word.strip())
     letters = "".join(each for each in decomposed if not unicodedata.combining(each))
@@ -39,16 +38,16 @@ def defined_words(
     """The definitions of one part, each with the id of its word.
 
     As in DefSent (Tsukagoshi et al. 2021, section 4.1) only words that are one token are kept, and
-    the parts share no word. What two dictionaries say alike is given once.
+    the parts share no word. A definition that two dictionaries share is yielded once.
 
     Args:
-        examples: A word and its definition each, as `experiments.corpora.definitions` gives them.
-        single_ids: Words → int `[words]`, the id of each that is one token, 0 for the others: that
-            of a BERT's tokenizer.
+        examples: Words with definitions, as from `experiments.corpora.definitions`.
+        single_ids: Words → int `[words]`, the id of each word that is one token, and 0 for the
+            others: the method of a BERT's tokenizer.
         split: The part.
 
     Yields:
-        `{"definition": str, "word": int}`, in the order of the examples: to be shuffled.
+        `{"definition": str, "word": int}`, in the order of the examples, not shuffled.
     """
     seen: set[tuple[int, str]] = set()
     for read in batched(examples, _READ_AT_ONCE):

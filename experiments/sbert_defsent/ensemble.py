@@ -26,10 +26,10 @@ class Ensemble(keras.Model):
     """The average or the concatenation of several encoders' vectors.
 
     "Average" and "Concat" of Tsukagoshi et al. 2022 (arXiv 2202.02990), section 4. As there, the
-    members' vectors are taken as they are, and the result is not scaled to length 1.
+    members' vectors are not changed, and the result is not scaled to length 1.
 
     Args:
-        members: Two or more encoders of one tokenizer, of any families, built.
+        members: Two or more built encoders with the same tokenizer, of any families.
         mode: "average" or "concat".
 
     Call arguments:
@@ -74,11 +74,11 @@ class Ensemble(keras.Model):
         self.built = True
 
     def call(self, ids: Any, training: bool = False) -> Any:
-        """As the class says."""
+        """See the class."""
         return self.combined([member(ids, training=training) for member in self.members])
 
     def combined(self, vectors: Sequence[Any]) -> Any:
-        """The members' vectors `[batch, dimension of the member]` as one `[batch, dimension]`."""
+        """Combines the members' vectors `[batch, member's dimension]` to `[batch, dimension]`."""
         if self.mode == "average":
             return sum(vectors[1:], start=vectors[0]) / len(vectors)
         return ops.concatenate(vectors, axis=-1)
@@ -89,7 +89,7 @@ class Ensemble(keras.Model):
 
 
 class EnsembleFamily(Family):
-    """Several encoders of one tokenizer, each of any family."""
+    """Several encoders with the same tokenizer, each of any family."""
 
     name = "ensemble"
     model_types: ClassVar[tuple[type[Ensemble], ...]] = (Ensemble,)
@@ -102,14 +102,14 @@ class EnsembleFamily(Family):
         return any_tokenizer_class(kind)
 
     def longest(self, model: Ensemble) -> int | None:
-        """The limit of the member that reads the least."""
+        """The lowest of the members' limits; None if no member has one."""
         limits = [family_of(each).longest(each) for each in model.members]
         return min((limit for limit in limits if limit is not None), default=None)
 
     def graph(
         self, model: Ensemble, tokenizer: Tokenizer, *, precision: str, max_length: int | None
     ) -> EncoderGraph:
-        """The members' graphs, whose vectors are combined."""
+        """A graph that combines the vectors of the members' graphs."""
         graphs = [
             family_of(each).graph(each, tokenizer, precision=precision, max_length=max_length)
             for each in model.members
@@ -154,7 +154,7 @@ class EnsembleFamily(Family):
         }
 
     def restore(self, config: Mapping[str, Any], *, dtype: Any = None) -> Ensemble:
-        """The members by their families, and the ensemble of them."""
+        """Restores the members by their families, and makes the ensemble of them."""
         try:
             # Settings of version 0.2 that Average and Concat never had.
             if any(config.get(name) for name in ("normalize", "unit_members", "stages")):

@@ -4,14 +4,14 @@
     python -m experiments.sbert_defsent.learning_rates --method sbert --model bert_base \
         --pretrained FOLDER
 
-Tsukagoshi, Sasano and Takeda (*SEM 2022), appendix A: batches of 16, one epoch, and the learning
-rate with the highest mean score on a validation set over three seeds. Here the score is Spearman's
-correlation on STS-B dev. The learning rates are 2^(k/2)·1e-6, as those that DefSent's authors
-chose; k goes from 0 to 14.
+The method is that of Tsukagoshi, Sasano and Takeda (*SEM 2022), appendix A: batches of 16, one
+epoch, and the learning rate with the highest mean score on a validation set over three seeds. Here
+the score is Spearman's correlation on STS-B dev. The learning rates are 2^(k/2)·1e-6, as for
+DefSent's authors; k goes from 0 to 14.
 
-`table.md` has mean and standard deviation of each rate, `chosen.json` the best. `--model` trains
-with the paper's settings and data for a model, instead of few steps. What is complete is kept, and
-the same command goes on where it was interrupted.
+`table.md` has mean and standard deviation of each rate, `chosen.json` the best rate. `--model`
+trains with the paper's settings and data for a model, instead of few steps. Complete runs are kept,
+and the same command continues after an interruption.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def run(
     learning_rates: Sequence[float] = LEARNING_RATES,
     batch_sizes: Sequence[int] = (BATCH_SIZE,),
 ) -> Scores:
-    """Trains with every learning rate, batch size and seed, and writes which mean is the highest.
+    """Trains with every learning rate, batch size and seed, and writes the best combination.
 
     Args:
         data: Folder of the corpora and of STS-B.
@@ -74,12 +74,12 @@ def run(
         resume: Whether runs that are complete or interrupted are kept.
         strategy: As in `Run`, on one machine.
         pretrained: As for `sbert_defsent`.
-        method: What is trained.
-        model: Whose data and number of steps of the paper to train with; None: few steps.
-        pooling: Of the vectors.
-        seeds: How many.
-        learning_rates: Those to choose among.
-        batch_sizes: Those to choose among.
+        method: The method to train.
+        model: Train with the paper's data and steps for this model; None: few steps.
+        pooling: Pooling of the vectors.
+        seeds: The number of seeds.
+        learning_rates: The learning rates to choose among.
+        batch_sizes: The batch sizes to choose among.
 
     Returns:
         Mean score by "learning rate_batch size/score".

@@ -35,16 +35,16 @@ from use_st5.vector_store import VectorCache
 _YEARS = (STS12, STS13, STS14, STS15, STS16)
 _STSB = (STSB_TRAIN, STSB_DEV, STSB_TEST)
 _FIFTHS = 5
-# What stands between blanks, without punctuation at its ends: "U.S." is one word, and "guitar." is
-# the word "guitar".
+# A word is the text between blanks, without punctuation at its ends: "U.S." is one word, and
+# "guitar." is the word "guitar".
 _WORD = re.compile(r"\w+(?:[^\w\s]+\w+)*")
 
 
 def dice_coefficient(first: str, second: str) -> float:
     """The Dice coefficient `2·|A ∩ B| / (|A| + |B|)` of the sets of words of two sentences.
 
-    The paper does not say what a word is. The coefficients of its Table 2 come out with lower case
-    and without punctuation alone. In `[0, 1]`; 1 for two sentences without any word.
+    The paper does not define a word. Only lower case without punctuation gives the coefficients of
+    its Table 2. The value is in `[0, 1]`; it is 1 for two sentences without any word.
     """
     a, b = (set(_WORD.findall(sentence.lower())) for sentence in (first, second))
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
@@ -53,9 +53,9 @@ def dice_coefficient(first: str, second: str) -> float:
 def fifths(embed: VectorCache, pairs: Sequence[STSPair]) -> list[dict[str, Any]]:
     """Scores an encoder on each fifth of the pairs, sorted by their Dice coefficients.
 
-    Pairs of equal coefficients, of which there are many, stand in an order that depends neither on
-    the order given nor on their genre; on the STS Benchmark the order of the files gives
-    correlations that differ by a few hundredths.
+    Many pairs have equal coefficients; their order depends neither on the order of `pairs` nor on
+    their genre. On the STS Benchmark, the order of the files would give correlations that differ by
+    a few hundredths.
     """
     if len(pairs) < 2 * _FIFTHS:
         raise ValueError(f"pairs: expected at least {2 * _FIFTHS}, received {len(pairs)}.")
@@ -87,7 +87,7 @@ def _shuffled(pair: STSPair) -> bytes:
 
 
 def _score_sources(context: TaskContext, sets: Sequence[STSSet]) -> TaskResult:
-    """One correlation for each source of sentences, 24 where all five sets are there."""
+    """One correlation for each source of sentences; 24 sources if all five sets are there."""
     by_source: dict[str, dict[str, Any]] = {}
     for data in sets:
         (score,) = evaluate_sts(context.embed, data)

@@ -12,8 +12,8 @@ The variants:
 - `sbert`, `defsent`: one of them;
 - `s_d` (the default), `d_s`: one, then the other;
 - `multi`: 19 steps of SBERT for each step of DefSent, in one model;
-- `average`, `concat`: of the vectors of two models, one of each kind (`--sbert FOLDER --defsent
-  FOLDER` use finished runs instead of training them);
+- `average`, `concat`: the average or the concatenation of the vectors of two models, one of each
+  kind (`--sbert FOLDER --defsent FOLDER` use finished runs instead of training them);
 - `untuned`: the pre-trained model without training.
 
 FOLDER of `--pretrained` is any checkpoint of a BERT or RoBERTa that `use-st5 convert` reads; the
@@ -106,12 +106,12 @@ def defsent_rate(model: str, pooling: Pooling) -> float:
 
     Args:
         model: A key of `DEFSENT_K`.
-        pooling: Of the vectors.
+        pooling: Pooling of the vectors.
     """
     return 2 ** (DEFSENT_K[model][pooling] / 2) * 1e-6
 
 
-# Where no model is named: BERT-base's.
+# The rate if no model is named is that of BERT-base.
 DEFSENT_RATE = defsent_rate("bert_base", "mean")
 
 
@@ -134,7 +134,7 @@ class Definitions(Examples):
     split: Split = "train"
 
     def sources(self, task: str, material: Any) -> dict[str, Source]:
-        """One part, of the task's name."""
+        """One part, with the name of the task."""
         ((read, columns),) = super().sources(task, material).values()
 
         def examples() -> Iterator[Mapping[str, Any]]:
@@ -153,7 +153,7 @@ PAIRS = CorpusTask(
 WORDS = CorpusTask(
     name="definitions", loss=DefinitionLoss, data=Definitions(), batch_size=BATCH_SIZE
 )
-# Of other names, since prepared examples are kept by the names of tasks.
+# These have other names, because the names of tasks identify prepared examples.
 PAPER_PAIRS = dataclasses.replace(
     PAIRS, name="snli_multinli", data=Examples(paper_pairs, _PAIR_COLUMNS, buckets=BUCKETS)
 )
@@ -165,10 +165,10 @@ class Stage:
     """A training by one of the two methods, or by both in turn.
 
     Attributes:
-        name: Of the folder of its checkpoints.
+        name: The name of the folder of its checkpoints.
         tasks: The labelled pairs, the definitions, or both.
-        args: How to train; without `steps` for one pass over the examples.
-        freezes: Whether what DefSent freezes stays as it is.
+        args: Settings of the training; without `steps`, it is one pass over the examples.
+        freezes: Whether the weights that DefSent freezes are frozen.
     """
 
     name: str
@@ -178,19 +178,19 @@ class Stage:
 
 
 def sbert(steps: int | None, rate: float = SBERT_RATE, *, pairs: CorpusTask = PAIRS) -> Stage:
-    """Labelled pairs."""
+    """A training on labelled pairs."""
     args = dataclasses.replace(ARGS, learning_rate=rate, steps=steps)
     return Stage(name="sbert", tasks=(pairs,), args=args)
 
 
 def defsent(steps: int | None, rate: float, *, words: CorpusTask = WORDS) -> Stage:
-    """Definitions; the rate stays as it is after the warm-up."""
+    """A training on definitions; the rate is constant after the warm-up."""
     args = dataclasses.replace(ARGS, learning_rate=rate, steps=steps, schedule="constant")
     return Stage(name="defsent", tasks=(words,), args=args, freezes=True)
 
 
 def multi(steps: int | None, *, pairs: CorpusTask = PAIRS, words: CorpusTask = WORDS) -> Stage:
-    """Both in turn, with what DefSent freezes as it is throughout."""
+    """A training on both in turn; the weights that DefSent freezes are frozen throughout."""
     tasks = tuple(
         dataclasses.replace(task, weight=weight) for task, weight in ((pairs, TURNS), (words, 1))
     )
@@ -203,7 +203,7 @@ def open_pretrained(folder: Path | None) -> TrainableEncoder:
     """The checkpoint to start from; None: MiniLM's.
 
     Raises:
-        ValueError: It is no BERT or RoBERTa.
+        ValueError: The checkpoint is not a BERT or RoBERTa.
     """
     folder = given_or_minilm(folder)
     encoder = TrainableEncoder.load(folder, pooling=None)
@@ -215,7 +215,7 @@ def open_pretrained(folder: Path | None) -> TrainableEncoder:
 
 
 def frozen(pretrained: TrainableEncoder) -> tuple[Literal["all_embeddings", "head"], ...]:
-    """What DefSent's code leaves alone: all before the first block, and a pre-trained head."""
+    """The parts that DefSent's code freezes: all embeddings, and the head if it is pre-trained."""
     headless = pretrained.model.head is None
     return ("all_embeddings",) if headless else ("all_embeddings", "head")
 
@@ -225,9 +225,9 @@ class Training:
     """A pre-trained model that is trained in stages.
 
     Attributes:
-        name: Of the exported encoder.
-        stages: One after the other; with none the model stays as it is.
-        pooling: Of the vectors, which are neither projected nor scaled.
+        name: The name of the exported encoder.
+        stages: The stages in order; without any, the model stays as it is.
+        pooling: Pooling of the vectors, which are neither projected nor scaled.
     """
 
     name: str
@@ -242,10 +242,10 @@ class Training:
         pretrained: Path | None = None,
         **options: Unpack[Options],
     ) -> Scores:
-        """Prepares the corpora, trains, exports and scores by the development split of STS-B.
+        """Prepares the corpora, trains, exports and scores on the development split of STS-B.
 
         Args:
-            data: As in `Run`, and so are the options.
+            data: As in `Run`; the options are also as there.
             output: As in `Run`.
             pretrained: Folder of a BERT or RoBERTa; None: MiniLM's.
         """
@@ -253,7 +253,7 @@ class Training:
         with run.begun():
             start = open_pretrained(pretrained)
             if run.does("prepare"):
-                stsb_development(run.data)  # What is missing is better said now.
+                stsb_development(run.data)  # A missing file is reported before the work begins.
                 material = Material(run.data, held_out_sentences(run.data), start.tokenizer)
                 for stage in self.stages:
                     prepare_tasks(run, stage.tasks, start.tokenizer, material)
@@ -307,9 +307,9 @@ def methods(
 
     Args:
         sbert: The training on labelled pairs.
-        defsent: That on definitions.
-        multi: That on both.
-        pooling: Of the vectors.
+        defsent: The training on definitions.
+        multi: The training on both.
+        pooling: Pooling of the vectors.
     """
     stages: dict[str, tuple[Stage, ...]] = {
         "untuned": (),
@@ -332,7 +332,7 @@ def published(model: str, pooling: Pooling = "mean") -> dict[str, Method]:
 
     Args:
         model: A key of `DEFSENT_K`.
-        pooling: Of the vectors; the paper's experiments use "mean".
+        pooling: Pooling of the vectors; the paper's experiments use "mean".
     """
     rate = defsent_rate(model, pooling)
     return methods(

@@ -3,13 +3,13 @@
     python -m experiments.sentence_t5.figure_5 fresh:t5_small fresh:t5_base --out OUT
     KERAS_BACKEND=jax python -m experiments.sentence_t5.figure_5 use_transformer_en --out OUT
 
-MODELS are names, folders or checkpoints, as `TrainableEncoder.load` takes them, or `fresh:PRESET`:
-random weights cost as much as trained ones. The time is from ids to vectors. All ids of a batch are
-random, and none is padding. It runs on the device of Keras's backend: TensorFlow's first GPU or the
-processor, with JAX its first device. Each shape is called for some seconds, at least three times,
-after one call that compiles; the median counts. OUT gets `throughput.json`, `throughput.md`, and a
-plot for each length where matplotlib is installed. The paper's own shapes are 128 tokens and
-batches of 512 (CPU) or 1,024 sentences.
+MODELS are names, folders or checkpoints, as `TrainableEncoder.load` takes them, or `fresh:PRESET`
+for random weights, which take as much time as trained ones. The time is from ids to vectors. All
+ids of a batch are random, without padding. The model runs on the device of Keras's backend: with
+TensorFlow the first GPU or the processor, with JAX its first device. Each shape is called for some
+seconds, at least three times, after one call that compiles; the median counts. OUT gets
+`throughput.json`, `throughput.md`, and, if matplotlib is installed, a plot for each length. The
+paper's own shapes are 128 tokens and batches of 512 (CPU) or 1,024 sentences.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def measure(
     """The speed of a model at each shape; shapes longer than the model reads are left out.
 
     Args:
-        model: As above.
-        shapes: (tokens, batch size).
-        seconds: How long each shape is called.
+        model: A model as on the command line.
+        shapes: Pairs (tokens, batch size).
+        seconds: The time for which each shape is called.
         dtype: Keras dtype policy; None: the model's own.
 
     Yields:
         "model", "parameters", "tokens", "batch_size" and "sentences_per_second", which is None
-        where the batch did not fit into memory.
+        if the batch did not fit into memory.
     """
     load = TrainableEncoder.fresh if model.startswith("fresh:") else TrainableEncoder.load
     encoder = load(model.removeprefix("fresh:"), dtype=dtype)
@@ -73,7 +73,7 @@ def measure(
 
 
 def median_seconds(call: Callable[[], Any], seconds: float) -> float:
-    """The median duration of calls, after one that makes graphs and fills caches."""
+    """The median duration of calls, after one call that makes graphs and fills caches."""
     call()
     times: list[float] = []
     while len(times) < FEWEST_CALLS or (sum(times) < seconds and len(times) < MOST_CALLS):
@@ -163,7 +163,7 @@ def run(
     threads: int | None = None,
     seconds: float = 2.0,
 ) -> str:
-    """Measures one model after the other and gives the table; the record grows shape by shape."""
+    """Measures the models in turn and returns the table; writes the record after each shape."""
     if threads and keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 

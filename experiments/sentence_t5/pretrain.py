@@ -2,20 +2,20 @@
 
     python -m experiments.sentence_t5.pretrain --data DATA --out runs/pretrain_t5
 
-T5's own objective (Raffel et al. 2020, section 3.1.4: 15 % of the tokens, spans of 3 on average)
-and its optimizer: Adafactor with the rate min(0.01, 1/√step), which falls to 0 here, since the run
-is short. DATA holds the English corpora of `experiments.corpora`. Written are `checkpoints/`,
-`t5.keras` (the whole model, decoder included) and `scores.json`.
+The objective is T5's own (Raffel et al. 2020, section 3.1.4: 15 % of the tokens, spans of 3 on
+average), and so is the optimizer: Adafactor with the rate min(0.01, 1/√step), which here falls to
+0, since the run is short. DATA holds the English corpora of `experiments.corpora`. The script
+writes `checkpoints/`, `t5.keras` (the whole model, decoder included) and `scores.json`.
 
-Measured with seed 0 on two cores of an EPYC (Zen 4), of which it had about half of one, stopped
-after 200 steps and gone on with by the same command: 30 minutes, 16 of CPU time, 2 GB of memory.
-Validation loss 4.90 and accuracy 0.293 after 4.5 million tokens. That is a beginning, not a
-language model: of 29 target tokens 8 are given by the form of the task, and of the others one in
-forty is right. Raffel et al.'s baseline saw 34 billion tokens (section 3.1.2). What follows for
-sentences is in `two_stage --variant table_3`.
+Measured with seed 0 on two cores of an EPYC (Zen 4), which gave it about half of one core's time;
+it was stopped after 200 steps and continued by the same command: 30 minutes, 16 of CPU time, 2 GB
+of memory. The validation loss is 4.90 and the accuracy 0.293 after 4.5 million tokens. That is a
+beginning, not a language model: 8 of the 29 target tokens are given by the form of the task, and
+one in forty of the others is right. Raffel et al.'s baseline saw 34 billion tokens (section 3.1.2).
+The effect on sentences is in `two_stage --variant table_3`.
 
-Where there is an accelerator with JAX and no TensorFlow, the same script trains a larger one, on
-what this machine prepared:
+On a machine with an accelerator and JAX but no TensorFlow, the same script trains a larger model,
+with the data that this machine prepared:
 
     python -m experiments.sentence_t5.pretrain --part prepare --data DATA --out runs/t5_small
     export KERAS_BACKEND=jax
@@ -45,8 +45,8 @@ from use_st5.models import T5, T5Config
 from use_st5.models.t5.model import T5_PRESETS, T5_ROWS
 from use_st5.training import ArrayData, LinearDecay, Trainer, TrainingArguments
 
-# Measured on two shared cores with AVX512-BF16: 10,300 tokens/s so, 5,100 with XLA on top; float32
-# 6,400 with XLA and 6,100 without.
+# Measured on two shared cores with AVX512-BF16: 10,300 tokens/s with these settings, 5,100 with XLA
+# in addition; float32 has 6,400 with XLA and 6,100 without.
 DTYPE, XLA = "mixed_bfloat16", False
 MODEL_NAME = "t5.keras"
 _EVALUATED = 32  # texts at a time
@@ -57,14 +57,14 @@ class T5Pretraining:
     """A T5, decoder included, trained to fill in spans.
 
     Attributes:
-        config: Of the model, with T5's vocabulary.
+        config: Configuration of the model, with T5's vocabulary.
         batch_size: Texts of a step.
         steps: Optimizer steps.
-        learning_rate: At the start; it stays for a tenth of the steps, then falls to 0.
+        learning_rate: The rate for the first tenth of the steps; then it falls to 0.
         corruption: Cuts the spans.
         evaluate_every: Steps between measurements.
-        validation_texts: How many texts are measured on, and not trained on.
-        dtype: What the model computes in.
+        validation_texts: The number of texts for validation, which are not trained on.
+        dtype: The dtype policy of the model.
     """
 
     config: T5Config
@@ -80,7 +80,7 @@ class T5Pretraining:
         """Pre-trains and saves the model; there is no part "export".
 
         Returns:
-            Loss and accuracy on texts that were not trained on; nothing where nothing is trained.
+            Loss and accuracy on texts that were not trained on; empty if nothing is trained.
         """
         run = Run(data, output, parts=("prepare", "train"), **options)
         path = run.prepared / "tokens.npy"
@@ -92,7 +92,7 @@ class T5Pretraining:
             return self._train(run, open_tokens(path, self.corruption.length))
 
     def _prepare(self, data: Path, path: Path) -> None:
-        # Imported here: TensorFlow's part, and the model trains without it.
+        # Imported here, because this part needs TensorFlow and training does not.
         from experiments.held_out import held_out_sentences
         from use_st5.tokenizers import SentencePieceTokenizer
 
@@ -105,7 +105,7 @@ class T5Pretraining:
         )
 
     def arguments(self, run: Run) -> TrainingArguments:
-        """How to train."""
+        """The settings of the training."""
         return TrainingArguments(
             optimizer=self.optimizer,
             batch_size=self.batch_size,
@@ -143,11 +143,11 @@ class T5Pretraining:
         return run.write_scores(scores)
 
     def optimizer(self, steps: int) -> keras.optimizers.Optimizer:
-        """Adafactor, as T5 was pre-trained with."""
+        """Adafactor, with which T5 was pre-trained."""
         return keras.optimizers.Adafactor(LinearDecay(self.learning_rate, steps))
 
     def _corrupted(self, tokens: np.ndarray, seed: int) -> tuple[dict[str, np.ndarray], ...]:
-        """Inputs and targets for training, and of texts drawn from all sources for validation."""
+        """Inputs and targets for training and for validation, whose texts are from all sources."""
         held = max(1, min(self.validation_texts, len(tokens) // 10))
         order = np.random.default_rng(0).permutation(len(tokens))  # the same for every seed
         corrupted = self.corruption(tokens, seed=seed)

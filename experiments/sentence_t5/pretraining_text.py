@@ -18,7 +18,7 @@ from use_st5.data.text_hashes import normalized
 if TYPE_CHECKING:  # It needs TensorFlow, and what is prepared does not.
     from use_st5.tokenizers import SentencePieceTokenizer
 
-# The novels alone would be two thirds, and two hundred years old.
+# All sentences of the novels would be two thirds of the text, and they are two hundred years old.
 LIMITS = {"novels": 300_000}
 _CHUNK = 8192
 
@@ -31,17 +31,17 @@ def pretraining_tokens(
     *,
     held_out: Callable[[], Collection[str]],
 ) -> np.ndarray:
-    """The corpora as running ids, made once.
+    """The corpora as continuous ids in pieces, made once.
 
-    The sentences of a source follow one another, without end-of-sentence tokens; what does not
-    fill a piece at a source's end is left out.
+    The sentences of a source follow one another, without end-of-sentence tokens. Ids at the end of
+    a source that do not fill a piece are left out.
 
     Args:
         data: Folder of the corpora.
-        tokenizer: Gives the ids.
+        tokenizer: Makes the ids.
         length: Ids of a piece.
-        path: Where the array is kept, here or elsewhere (gs:// and the like).
-        held_out: Gives the sentences of test sets, normalized; none of them is in the text.
+        path: The file of the array, local or remote (gs:// and the like).
+        held_out: Returns the normalized sentences of test sets, which are left out of the text.
 
     Returns:
         int32 `[pieces, length]`, mapped into memory.
@@ -61,10 +61,10 @@ def pretraining_tokens(
 
 
 def open_tokens(path: Path, length: int) -> np.ndarray:
-    """What `pretraining_tokens` made, mapped into memory.
+    """The array that `pretraining_tokens` wrote, mapped into memory.
 
     Raises:
-        FileNotFoundError: It was not made.
+        FileNotFoundError: There is no such file.
         ValueError: The file holds pieces of another length.
     """
     if not exists(path):
@@ -82,9 +82,9 @@ def open_tokens(path: Path, length: int) -> np.ndarray:
 
 
 def kept_sentences(sentences: Iterable[str], held_out: Collection[str]) -> Iterator[str]:
-    """Sentences that are not held out; the second of two equal neighbours goes too.
+    """Sentences that are not held out; the second of two equal neighbours is left out, too.
 
-    A turn of a dialogue is a response first and then an input.
+    Dialogues have such neighbours: a turn occurs as a response and then as an input.
     """
     before = None
     for sentence in sentences:

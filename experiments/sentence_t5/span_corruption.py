@@ -29,7 +29,7 @@ class SpanCorruption:
         density: Share of the tokens that are taken out.
         mean_span: Mean length of a span, in tokens.
         first_sentinel: `<extra_id_0>`, the highest of the sentinels' ids.
-        num_sentinels: How many there are.
+        num_sentinels: The number of sentinels.
         eos_id: Id of the end-of-sentence token.
 
     Raises:
@@ -68,7 +68,7 @@ class SpanCorruption:
 
     @property
     def spans(self) -> int:
-        """Spans that they form."""
+        """The number of spans that these tokens form."""
         return max(1, round(self.noise_tokens / self.mean_span))
 
     @property
@@ -86,7 +86,7 @@ class SpanCorruption:
 
         Args:
             tokens: Ids `[texts, length]`, without sentinels and end-of-sentence tokens.
-            seed: Of the spans; the same seed and number of texts give the same spans.
+            seed: Seed of the spans; the same seed and number of texts give the same spans.
 
         Returns:
             "inputs", int32 `[texts, inputs_length]`, and "targets", int32
@@ -100,11 +100,11 @@ class SpanCorruption:
         return self.take_out(tokens, self.masks(len(tokens), seed=seed))
 
     def masks(self, texts: int, *, seed: int) -> np.ndarray:
-        """Which tokens are taken out, bool `[texts, length]`."""
+        """Draws the tokens that are taken out, bool `[texts, length]`; True: taken out."""
         random = np.random.default_rng(seed)
         kept = _random_lengths(texts, self.length - self.noise_tokens, self.spans, random)
         taken = _random_lengths(texts, self.noise_tokens, self.spans, random)
-        # Kept and taken stretches take turns; a mask is True where an odd number has begun.
+        # Kept and taken stretches alternate. A mask is True after an odd number of changes.
         stretches = np.stack([kept, taken], axis=2).reshape(texts, 2 * self.spans)
         starts = stretches.cumsum(axis=1)[:, :-1]
         changes = np.zeros((texts, self.length), np.int32)
@@ -122,7 +122,7 @@ class SpanCorruption:
         }
 
     def _with_sentinels(self, tokens: np.ndarray, masks: np.ndarray) -> np.ndarray:
-        """Each stretch where the mask is True as one sentinel, and the end-of-sentence token."""
+        """Replaces each stretch of True in the mask by one sentinel; adds the end of sentence."""
         before = np.pad(masks[:, :-1], [(0, 0), (1, 0)])
         begins = masks & ~before
         sentinels = self.first_sentinel + 1 - begins.cumsum(axis=1)
@@ -134,7 +134,7 @@ class SpanCorruption:
 
 
 def _random_lengths(rows: int, total: int, parts: int, random: np.random.Generator) -> np.ndarray:
-    """`total` cut into `parts` of at least 1, every way as likely, int `[rows, parts]`."""
+    """`total` cut into `parts` of at least 1, all cuts equally likely, int `[rows, parts]`."""
     cuts = np.zeros((rows, total - 1), bool)
     cuts[:, : parts - 1] = True
     cuts = random.permuted(cuts, axis=1)

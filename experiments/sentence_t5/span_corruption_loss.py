@@ -29,7 +29,7 @@ class SpanCorruptionLoss(TaskLoss):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.built = True  # No weights to build; a T5 has no `dimension`.
+        self.built = True  # There are no weights to build, and a T5 has no `dimension`.
 
     def call(
         self,

@@ -3,17 +3,18 @@
     python -m experiments.sentence_t5.pretrain --data DATA --out runs/pretrain_t5
     python -m experiments.sentence_t5.two_stage --data DATA --out runs/sentence_t5
 
-The training of Ni et al. 2021 (section 4.3) on the T5 that `pretrain_t5` left beside the output
-folder: Adafactor with decay rate 0.8 and a rate that falls in a line to 0 after a tenth of the
-steps, temperature 0.01, each batch from one data set. DATA holds the English corpora of
-`experiments.corpora` and, for the scores, the STS Benchmark (its development split alone).
+This is the training of Ni et al. 2021 (section 4.3) on the T5 in the folder `pretrain_t5` beside
+the output folder: Adafactor with decay rate 0.8 and a rate that falls linearly to 0 after a tenth
+of the steps, temperature 0.01, each batch from one data set. DATA holds the English corpora of
+`experiments.corpora` and, for the scores, the STS Benchmark (only its development split is used).
 
 Measured on two shared cores of an EPYC (Zen 4), three seeds: 3 minutes of CPU time (5 of wall
-time), Spearman's correlation on STS-B's development split 57.79 ± 0.55, no more than triplets alone
-give; the table below says what is missing. That is with batches, rates and steps for two cores;
-`--variant published` has the paper's, on the same corpora. A larger T5 is any folder with a
-`t5.keras` (`--pretrained FOLDER`). The other variants are the rows of the paper's Table 3. The
-stages run under JAX too, where there is no TensorFlow, between what a machine with TensorFlow does:
+time), Spearman's correlation on STS-B's development split 57.79 ± 0.55, not more than triplets
+alone give; the text below the table explains this. These are batches, rates and steps for two
+cores; `--variant published` has the paper's, on the same corpora. `--pretrained FOLDER` names
+another T5, such as a larger one: any folder with a `t5.keras`. The other variants are the rows of
+the paper's Table 3. The stages also run under JAX without TensorFlow; a machine with TensorFlow
+does the other parts:
 
     python -m experiments.sentence_t5.two_stage --part prepare --data DATA --out runs/sentence_t5
     KERAS_BACKEND=jax python -m experiments.sentence_t5.two_stage --part train --out OUT
@@ -24,8 +25,8 @@ seeds each. `table.md` then gives mean and standard deviation over the seeds on 
 split of the STS Benchmark; complete runs are not repeated.
 
 Measured on two shared cores of an EPYC (Zen 4), 19 minutes of CPU time after the 16 of
-pre-training (correlations x 100; the last column is the paper's, of a Base model, on STS-B's test
-split):
+pre-training (correlations x 100; the last column has the paper's results of a Base model on STS-B's
+test split):
 
 | row | Pearson | Spearman | paper |
 |---|---|---|---|
@@ -36,14 +37,14 @@ split):
 | nli_decoder | 30.43 ± 4.66 | 33.33 ± 4.93 | 84.98 |
 | qa_nli_mean | 56.21 ± 0.32 | 57.79 ± 0.55 | 86.04 |
 
-What of the paper's shape holds: of the raw vectors the mean is the best, and triplets lift it far
-above. What does not: the answers before the triplets bring nothing (12,800 of them, from 61,500
-pairs that are mostly trivia and medicine, in place of 2 billion), and the decoder, of which 4.5
-million tokens made little, does not learn to pool in 150 steps. Nor is it pre-training that
-carries the rows: a T5 as it was drawn has 53.61 raw (Spearman, mean of its outputs, near to a mean
-of random word vectors) and 58.48 ± 1.89 after the same triplets. No seed enters the raw rows, one
-alone the pre-training; the learning rate was chosen on the split that is shown. The training runs;
-the model of a quarter of an hour is none to ship.
+Two of the paper's results hold: the mean is the best of the raw vectors, and triplets improve it
+greatly. Others do not: the answers before the triplets have no effect (12,800 of them, from 61,500
+pairs that are mostly trivia and medicine, instead of 2 billion), and the decoder, which learned
+little from 4.5 million tokens, does not learn to pool in 150 steps. The results do not come from
+pre-training either: a T5 with random weights has 53.61 raw (Spearman, mean of its outputs, near to
+a mean of random word vectors) and 58.48 ± 1.89 after the same triplets. The raw rows depend on no
+seed, and the pre-training has only one; the learning rate was chosen on the split that is shown.
+The training works, but a model of a quarter of an hour is not good enough to ship.
 """
 
 from __future__ import annotations
@@ -78,14 +79,14 @@ from use_st5.models import SentenceT5
 from use_st5.models.t5.sentence_t5 import PROJECTION_DIM, Pooling
 from use_st5.training import TrainingArguments
 
-# What needs TensorFlow is imported where it is used: the stages train without it.
+# Modules that need TensorFlow are imported in the functions that use them: training works without.
 
 PAIR = ("anchor", "positive")
 TRIPLET = (*PAIR, "negative")
-# Of a text in training, as T5 cuts it: the end-of-sentence token is counted, and kept. It cuts most
-# medical and Stack Exchange answers; the paper does not tell its own.
+# The limit for a text in training, as in T5: the end-of-sentence token counts, and is kept. Most
+# medical and Stack Exchange answers are cut; the paper does not give its own limit.
 MAX_TOKENS = 24
-# Equation 2, in both directions: the question of an answer is to be found, too.
+# Equation 2, in both directions: the loss also finds the question of an answer.
 PAIRS_LOSS = partial(ContrastiveLoss, temperature=0.01, bidirectional=True, hard_negatives=False)
 TRIPLETS_LOSS = partial(PAIRS_LOSS, hard_negatives=True)
 METADATA = {"languages": ["en"], "license": "Apache-2.0"}
@@ -96,12 +97,12 @@ class Stage:
     """One of the two trainings.
 
     Attributes:
-        name: Of the folder of its checkpoints.
+        name: The name of the folder of its checkpoints.
         tasks: The data sets, drawn by their sizes.
         batch_size: Examples of a step.
         steps: Optimizer steps.
-        pieces: In so many parts a batch is encoded, one after the other (GradCache).
-        learning_rate: Of Adafactor; it falls in a line to 0 after a tenth of the steps.
+        pieces: The number of parts of a batch, which are encoded one after the other (GradCache).
+        learning_rate: Adafactor's rate; it falls linearly to 0 after a tenth of the steps.
     """
 
     name: str
@@ -113,7 +114,7 @@ class Stage:
 
     @property
     def arguments(self) -> TrainingArguments:
-        """How to train."""
+        """The settings of the training."""
         return TrainingArguments(
             optimizer="adafactor",
             learning_rate=self.learning_rate,
@@ -129,7 +130,7 @@ class Stage:
 def answers(
     *, steps: int, batch_size: int, pieces: int, learning_rate: float, max_tokens: int = MAX_TOKENS
 ) -> Stage:
-    """Questions and their answers."""
+    """The stage on questions and their answers."""
     task = partial(_task, batch_size=batch_size, max_tokens=max_tokens)
     return Stage(
         name="qa",
@@ -148,7 +149,7 @@ def answers(
 def triplets(
     *, steps: int, batch_size: int, pieces: int, learning_rate: float, max_tokens: int = MAX_TOKENS
 ) -> Stage:
-    """Premises with an entailed and a contradicting hypothesis each."""
+    """The stage on premises, each with an entailed and a contradicting hypothesis."""
     task = partial(_task, batch_size=batch_size, max_tokens=max_tokens)
     return Stage(
         name="nli",
@@ -169,14 +170,14 @@ def _task(
     batch_size: int,
     max_tokens: int,
 ) -> CorpusTask:
-    # The same width in every data set, so that one step serves.
+    # The width is the same in every data set, so that one compiled step serves all.
     ids = PreparedColumn("token_ids", max_tokens=max_tokens)
     data = Examples(read, dict.fromkeys(columns, ids))
     return CorpusTask(name=name, loss=loss, data=data, batch_size=batch_size)
 
 
 def pretrained_folder(pretrained: Path | None, output: Path) -> Path:
-    """The folder that `pretrain` wrote: as given, else the one beside the output.
+    """The folder that `pretrain` wrote: the given one, or else `pretrain_t5` beside the output.
 
     Raises:
         FileNotFoundError: There is no model in it.
@@ -208,8 +209,8 @@ def sentence_encoder(folder: Path, *, pooling: Pooling, projection_dim: int | No
 # one of 200 steps, 32.4 with 0.001 and 36.4 with 0.01.
 QA = answers(steps=100, batch_size=128, pieces=1, learning_rate=3e-2)
 NLI = triplets(steps=150, batch_size=64, pieces=1, learning_rate=3e-2)
-# The paper's batches and rate (section 4.3). It does not tell its numbers of steps: here one pass
-# over its 2 billion pairs, and three over its 275,601 triplets.
+# The paper's batches and rate (section 4.3). It does not give its numbers of steps: these are one
+# pass over its 2 billion pairs, and three over its 275,601 triplets.
 PUBLISHED = (
     answers(steps=976_560, batch_size=2048, pieces=16, learning_rate=1e-3),
     triplets(steps=1_610, batch_size=512, pieces=4, learning_rate=1e-3),
@@ -221,10 +222,10 @@ class TwoStage:
     """A Sentence-T5, trained in stages.
 
     Attributes:
-        stages: One after the other; without one the T5's own outputs are the vectors.
+        stages: The stages in order; without any, the T5's own outputs are pooled.
         pooling: How the outputs become a vector.
-        projection_dim: Its length; None: no projection (section 6.1).
-        expected: The scores that were measured.
+        projection_dim: The length of the vector; None: no projection (section 6.1).
+        expected: The measured scores.
     """
 
     stages: tuple[Stage, ...] = (QA, NLI)
@@ -240,10 +241,10 @@ class TwoStage:
         pretrained: Path | None = None,
         **options: Unpack[Options],
     ) -> Scores:
-        """Prepares the corpora, trains, exports and scores by the development split of STS-B.
+        """Prepares the corpora, trains, exports and scores on the development split of STS-B.
 
         Args:
-            data: As in `Run`, and so are the options.
+            data: As in `Run`; the options are also as there.
             output: As in `Run`.
             pretrained: Folder of a pre-trained T5; by default `pretrain_t5` beside the output.
         """
@@ -262,7 +263,7 @@ class TwoStage:
         from experiments.stsb_dev import stsb_development
         from use_st5.tokenizers import SentencePieceTokenizer
 
-        stsb_development(run.data)  # What is missing is better said now.
+        stsb_development(run.data)  # A missing file is reported before the work begins.
         material = Material(run.data, held_out_sentences(run.data))
         for stage in self.stages:
             prepare_tasks(run, stage.tasks, SentencePieceTokenizer(), material)

@@ -4,14 +4,14 @@
     python -m experiments.trans_encoder.comparison --variants bi_bce,cross_mse,exchanged --data DATA
     python -m experiments.trans_encoder.comparison --pretrained FOLDER --second FOLDER --data DATA
 
-Runs variants of `trans_encoder`, all of the first seed before the second, and writes `tables.md`
-after each: Spearman's correlation by set, and the area under the ROC curve, of the start, the best
-bi- and the best cross-encoder, mean and standard deviation over the seeds that are there, and what
-was gained over the start. What is complete is not repeated, and the same command goes on where it
-was interrupted. Each run's own `report.md` says which sets were among its pairs.
+Runs variants of `trans_encoder`, all with the first seed before the second, and writes `tables.md`
+after each run. The tables give, for the start, the best bi-encoder and the best cross-encoder,
+Spearman's correlation by set, the area under the ROC curve, and the gains over the start, as mean
+and standard deviation over the finished seeds. Complete runs are not repeated, and the same command
+continues after an interruption. Each run's own `report.md` says which sets were among its pairs.
 
-`--seeds N` is the number of seeds, `--variants` names the variants; by default those of the paper's
-Tables 1 and 2: self- and mutual distillation, and both on pairs that are mined from text alone.
+`--seeds N` is the number of seeds, `--variants` names the variants. The default variants are those
+of the paper's Tables 1 and 2: self- and mutual distillation, and both on pairs mined from text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from experiments.trans_encoder import train as trans_encoder
 from experiments.trans_encoder.report import STS
 from use_st5._files import atomic_path, sole_writer
 
-# Row → for each seed column → value.
+# Row → a list with column → value for each seed.
 Rows = dict[str, list[dict[str, float]]]
 
 
@@ -53,14 +53,14 @@ def run(
         data: As in `PairDistillation.run`.
         output: Folder of the runs and of `tables.md`.
         seed: The first of the seeds.
-        steps: As in `PairDistillation.run`, and so are `strategy`, `pretrained` and `second`.
+        steps: As in `PairDistillation.run`.
         resume: Whether runs that are complete or interrupted are kept.
-        strategy: As above.
-        pretrained: As above.
-        second: As above.
-        language_model: As above.
-        second_language_model: As above.
-        seeds: How many.
+        strategy: As in `PairDistillation.run`.
+        pretrained: As in `PairDistillation.run`.
+        second: As in `PairDistillation.run`.
+        language_model: As in `PairDistillation.run`.
+        second_language_model: As in `PairDistillation.run`.
+        seeds: The number of seeds.
         variants: Names of `trans_encoder`'s variants, in the order of training.
 
     Returns:
@@ -87,7 +87,7 @@ def run(
 
 
 def rows_of(output: Path) -> Rows:
-    """The scores of all complete runs of a folder: "variant: model" → for each seed set → score."""
+    """The complete runs of a folder: "variant: model" → a list with set → score for each seed."""
     found: Rows = {}
     for name in trans_encoder.VARIANTS:
         for run in seed_scores(output, name):
@@ -97,7 +97,7 @@ def rows_of(output: Path) -> Rows:
 
 
 def gains_of(rows: Rows) -> Rows:
-    """What each model gained over the start of its student, seed by seed."""
+    """The gain of each model over the start of its student, seed by seed."""
     found: Rows = {}
     for row, runs in rows.items():
         start = re.sub("(bi|cross)$", "start", row)
@@ -134,7 +134,7 @@ def _write_tables(output: Path) -> None:
 
 
 def _only(run: Mapping[str, float], columns: Sequence[str] | None) -> dict[str, float]:
-    """The STS sets in the paper's order; None: all others."""
+    """The scores of some columns, in their order; None: of all sets that are not in `STS`."""
     if columns is None:
         return {name: value for name, value in run.items() if name not in STS}
     return {name: run[name] for name in columns if name in run}

@@ -19,23 +19,24 @@ def mined_pairs(
     others: int = 1,
     seed: int = 0,
 ) -> list[Pair]:
-    """Each sentence with its nearest neighbours, and with some drawn at random.
+    """Pairs each sentence with its nearest neighbours, and with some random sentences.
 
-    Neighbours alone would be alike all of them, random ones unlike: a model that learns scores
-    wants both. Equal sentences are no pair, and no pair is there twice, in whichever order.
+    Pairs of neighbours are all similar and random pairs dissimilar; a model that learns scores
+    needs both. Equal sentences make no pair, and no pair occurs twice, in either order.
 
     Args:
-        sentences: The text; of equal ones the first counts.
+        sentences: The sentences; of equal ones, only the first is used.
         vectors: float `[sentences, dimension]`, of any encoder.
-        neighbours: Of each sentence, by the cosine.
-        others: Of each sentence, drawn from all.
-        seed: Of the draw.
+        neighbours: The number of neighbours of each sentence, by cosine.
+        others: The number of random partners of each sentence, drawn from all sentences.
+        seed: Seed of the draw.
 
     Returns:
         Pairs in the order of their first sentences: neighbours, the nearest first, then others.
 
     Raises:
-        ValueError: There are fewer sentences than are asked for each, or the vectors do not fit.
+        ValueError: There are not enough sentences for the neighbours or others of each, or their
+            number differs from that of the vectors.
     """
     if len(vectors) != len(sentences):
         raise ValueError(f"Expected {len(sentences)} vectors, received {len(vectors)}.")

@@ -28,15 +28,15 @@ Folders = Mapping[str, Path | None]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairDistillation:
-    """Encoders that teach each other by the scores which they give to pairs without labels.
+    """Encoders that teach each other by their scores of pairs without labels.
 
     Attributes:
-        name: Of the exported encoders.
+        name: The name of the exported encoders.
         starts: The students: one for self-distillation, several for mutual distillation.
-        pool: Which pairs, unless the run is given others.
-        settings: Of the cycles.
+        pool: The pairs, unless the run is given others.
+        settings: The settings of the cycles.
         steps_per_execution: Steps in one call from the host.
-        expected: The scores that the experiment had when it was run.
+        expected: The measured scores of the experiment.
     """
 
     name: str
@@ -61,28 +61,28 @@ class PairDistillation:
     ) -> Scores:
         """Prepares the pairs, trains, exports the best encoders and scores them.
 
-        Written into the output folder are `prepared/` (the pairs, their ids, what is started from),
-        `checkpoints/` (the cycles), `model/` and `cross_encoder/` (the best SavedModels of each
-        kind by STS-B dev), `report.md` and `scores.json`.
+        The run writes into the output folder: `prepared/` (the pairs, their ids, the initial
+        models), `checkpoints/` (the cycles), `model/` and `cross_encoder/` (the best SavedModels of
+        each kind by STS-B dev), `report.md` and `scores.json`.
 
         Args:
-            data: Folder of the STS sets, and of corpora where pairs are mined from them.
+            data: Folder of the STS sets, and of the corpora if pairs are mined from them.
             output: The folder to write; this and the options are as in `Run`, on one machine.
             pretrained: The BERT or RoBERTa to start from; None: MiniLM.
-            second: Another one, for students that begin with it; None: the first.
-            language_model: The plain BERT or RoBERTa behind `pretrained`, with which each of its
-                cross-encoders begins (the paper, section 2.2); None: these begin with `pretrained`.
-            second_language_model: The same for `second`; None: that of the first, where `second` is
-                the first, too, or else `second`.
-            pairs: A file of pairs to learn from in place of the experiment's own.
-            text: A file or folder of running text to mine pairs from in place of these.
+            second: Another BERT or RoBERTa, for students that start from it; None: `pretrained`.
+            language_model: The plain BERT or RoBERTa behind `pretrained`, from which its
+                cross-encoders start (the paper, section 2.2); None: they start from `pretrained`.
+            second_language_model: The same for `second`; None: `second`, or `language_model` if no
+                `second` is given.
+            pairs: A file of pairs to learn from instead of the experiment's own.
+            text: A file or folder of running text to mine pairs from instead.
 
         Returns:
             Scores by "model/set".
 
         Raises:
             MissingDataError: STS-B dev, or a set of the pool, is not in the data folder.
-            ValueError: Settings do not go together, or the folder has another run.
+            ValueError: Settings contradict each other, or the folder has another run.
         """
         _check_options(**options)
         run = Run(data, output, **options)
@@ -96,7 +96,7 @@ class PairDistillation:
             return self._export(run, folders) if run.does("export") else {}
 
     def _prepare(self, run: Run, folders: Folders, pool_given: Folders) -> None:
-        """Writes pairs, ids and starts, all or nothing."""
+        """Writes pairs, ids and starts in one atomic step; keeps those of an equal run."""
         from experiments.trans_encoder.pairs import given_pool
 
         given = {**folders, **pool_given}
@@ -189,7 +189,7 @@ class PairDistillation:
         return run.write_scores(flat)
 
     def _kinds(self, start: Start) -> Sequence[Kind]:
-        """Of which kinds a student has models."""
+        """The kinds of models that a student has."""
         return ("bi", "cross") if start.cross and not self.settings.standard else ("bi",)
 
 
@@ -199,7 +199,7 @@ def _folders(
     language_model: Path | None,
     second_language_model: Path | None,
 ) -> dict[str, Path | None]:
-    """Where each start and each cross-encoder is read, by the names of `Opened.of`."""
+    """The folders of the starts and the cross-encoders, by the names that `Opened.of` reads."""
     return {
         "pretrained": pretrained,
         "second": second or pretrained,
@@ -209,10 +209,10 @@ def _folders(
 
 
 def _check_options(**options: Any) -> None:
-    """Refuses options that the cycles do not have, since each model is trained by itself.
+    """Refuses options that the cycles do not support, since each model is trained separately.
 
     Raises:
-        ValueError: It is there.
+        ValueError: There is such an option.
     """
     if options.get("strategy") == "multi_worker":
         raise ValueError(

@@ -23,18 +23,18 @@ Embed = Callable[[list[str]], np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class SetPool:
-    """The pairs of STS sets, whose scores are not looked at.
+    """The pairs of STS sets, without their scores.
 
-    Each pair is there once, in whichever order. With `complete` it is as in Trans-Encoder's code,
-    whose pool has 37,081 pairs (Liu et al. 2022, Table 15): pairs that the organisers of STS15 and
-    STS16 never scored count too, and only a pair of the same strings in the same order is dropped.
+    Each pair occurs once, in either order. With `complete` the pool is as in Trans-Encoder's code,
+    where it has 37,081 pairs (Liu et al. 2022, Table 15): it includes pairs that the organisers of
+    STS15 and STS16 never scored, and drops only repetitions of the same strings in the same order.
 
     Attributes:
         sources: The sets.
-        without: Sets that are tested on: their pairs are left out, since the STS Benchmark and SICK
-            share pairs with others. Those that are not in the data folder are no matter.
-        limit: How many are drawn; None: all.
-        complete: Whether these are all pairs, as above.
+        without: Test sets, whose pairs are left out, since the STS Benchmark and SICK share pairs
+            with other sets. Test sets that are not in the data folder are ignored.
+        limit: The number of pairs to draw; None: all.
+        complete: Whether the pool is complete, as described above.
     """
 
     sources: tuple[DataSource, ...]
@@ -69,12 +69,12 @@ class SetPool:
 
 @dataclasses.dataclass(frozen=True)
 class MinedPool:
-    """Pairs out of running text, without the sentences of the test sets.
+    """Pairs mined from running text, without the sentences of the test sets.
 
     Attributes:
-        corpora: Keys of `CORPORA`, each giving as many sentences, or as many as it has.
-        text: A file or folder of running text in place of the corpora; None: the corpora.
-        sentences: How many are drawn in all.
+        corpora: Keys of `CORPORA`; each corpus gives an equal share, or all its sentences if fewer.
+        text: A file or folder of running text instead of the corpora; None: the corpora.
+        sentences: The number of sentences to draw in total.
         words: The fewest and the most words of a sentence.
         neighbours: As in `mined_pairs`, by the start's vectors.
         others: As in `mined_pairs`.
@@ -88,10 +88,10 @@ class MinedPool:
     others: int = 1
 
     def pairs(self, data: Path, embed: Embed, seed: int) -> list[Pair]:
-        """The pairs in the order of the sentences that were drawn.
+        """The pairs in the order of the drawn sentences.
 
         Raises:
-            FileNotFoundError: A corpus, or all STS sets are missing.
+            FileNotFoundError: A corpus is missing, or all STS sets are.
         """
         held_out, rng = held_out_sentences(data), np.random.default_rng(seed)
         sources: list[Iterable] = (
@@ -121,7 +121,7 @@ class FilePool:
     """The pairs of a user's file: two texts a line with a tab between them.
 
     Attributes:
-        path: UTF-8, plain or gzip.
+        path: The file, UTF-8, plain or gzip.
     """
 
     path: Path
@@ -131,7 +131,7 @@ class FilePool:
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: A line is not two texts, or there is none.
+            ValueError: A line is not two texts, or there are no lines.
         """
         del data, embed, seed
         found = []
@@ -169,25 +169,25 @@ def given_pool(usual: Pool, pairs: Path | None, text: Path | None) -> Pool:
 
 @dataclasses.dataclass(frozen=True)
 class Overlap:
-    """How much of what is tested on was among the pairs that were learnt from.
+    """The shares of test pairs and test sentences that were among the training pairs.
 
     Attributes:
-        pairs: Share of the test pairs, in whichever order, in 0 … 1.
-        sentences: Share of the distinct sentences.
+        pairs: Share of the test pairs, in either order, in 0 … 1.
+        sentences: Share of the distinct test sentences.
     """
 
     pairs: float
     sentences: float
 
     def __str__(self) -> str:
-        """In words, for a table."""
+        """The overlap in words, for a table."""
         if not self.sentences:
             return "inductive"
         return f"transductive: {self.pairs:.0%} of pairs, {self.sentences:.0%} of sentences"
 
 
 def overlap(tested: Sequence[Pair], pool: Iterable[Pair]) -> Overlap:
-    """How much of the tested pairs a pool has, by their words alone."""
+    """The overlap of the tested pairs with a pool, comparing normalized texts."""
     learnt = {unordered(pair) for pair in pool}
     texts = {text for pair in learnt for text in pair}
     pairs = [unordered(pair) for pair in tested]
@@ -198,12 +198,12 @@ def overlap(tested: Sequence[Pair], pool: Iterable[Pair]) -> Overlap:
 
 
 def unordered(pair: Pair) -> frozenset[str]:
-    """What two copies of a pair share, in whichever order: their words."""
+    """A key of a pair: its normalized texts, without their order."""
     return frozenset(map(normalized, pair))
 
 
 def distinct(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """Each pair once, in whichever order."""
+    """Yields each pair once; pairs that differ only in their order count as equal."""
     seen: set[frozenset[str]] = set()
     for pair in pairs:
         if (key := unordered(pair)) not in seen:

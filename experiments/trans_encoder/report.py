@@ -21,22 +21,22 @@ from use_st5.evaluation.sts import score_similarities
 from use_st5.training.trans_encoder import DistilledModel
 from use_st5.vector_store import VectorCache
 
-# First texts, second texts → how alike they are `[pairs]`.
+# First texts, second texts → their similarities `[pairs]`.
 Similar = Callable[[list[str], list[str]], np.ndarray]
 # Set → similarities of its pairs.
 Similarities = Mapping[str, np.ndarray]
-# In the paper's order; choices are made on STS-B dev, which is no test.
+# The test sets in the paper's order; STS-B dev is not one, because choices are made on it.
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 _PAIRS = ("pairs_qqp", "pairs_qnli", "pairs_mrpc")
 
 
 @dataclasses.dataclass(frozen=True)
 class TestSet:
-    """One set that is tested on.
+    """One test set.
 
     Attributes:
-        name: Of its task.
-        title: For people.
+        name: The name of its task.
+        title: The title in tables.
         metric: "spearman_all" or "auc".
         pairs: Its pairs.
         score: Similarities `[pairs]` → the score.
@@ -50,7 +50,7 @@ class TestSet:
 
 
 def test_sets(data: Path) -> tuple[list[TestSet], list[str]]:
-    """The sets that a data folder holds, and the titles of those that it does not."""
+    """The test sets in a data folder, and the titles of those that are missing."""
     folder, found, missing = DataFolder(data), [], []
     for task in select_tasks(",".join([*STS, *_PAIRS])):
         try:
@@ -79,12 +79,12 @@ def _test_set(task: Any, folder: DataFolder) -> TestSet:
 
 
 def similar(encoder: TrainableEncoder, *, kind: str) -> Similar:
-    """What gives similarities to pairs: the cosine of a bi-encoder, a cross-encoder's score."""
+    """A function from pairs to similarities: a bi-encoder's cosine or a cross-encoder's score."""
     if kind == "cross":
 
         def score(first: list[str], second: list[str]) -> np.ndarray:
             logits = encoder.encode(zip(first, second, strict=True))[:, 0]
-            # Of float32 high scores would tie.
+            # In float32, many high scores would be equal.
             return np.exp(-np.logaddexp(0.0, -logits.astype(np.float64)))
 
         return score
@@ -124,10 +124,10 @@ def report(
     """The report in Markdown.
 
     Args:
-        title: Of the run.
-        sets: What was tested on.
-        missing: What was not, for want of data.
-        pool: The pairs that were learnt from.
+        title: The title of the run.
+        sets: The test sets.
+        missing: The titles of test sets without data.
+        pool: The training pairs.
         scores: Column → set → score.
         models: All models of the cycles.
     """

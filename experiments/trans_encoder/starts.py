@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
 
 Pairs = Sequence[tuple[str, str]]
 Base = Literal["pretrained", "second"]
-# The plain language model behind each, of which its cross-encoder is made.
+# Base → the name of the plain language model behind it, of which its cross-encoder is made.
 _LANGUAGE_MODELS: Mapping[Base, str] = {
     "pretrained": "language_model",
     "second": "second_language_model",
@@ -44,18 +44,18 @@ _BI, _CROSS, _POOLER, _WEIGHTS = "bi.keras", "cross.keras", "pooler.npz", "model
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Unsupervised:
-    """A training without a label before the cycles: SimCSE's, or Mirror-BERT's.
+    """A training without labels before the cycles: SimCSE's, or Mirror-BERT's.
 
     Attributes:
         steps: Optimizer steps over the sentences of the pairs.
-        learning_rate: Of AdamW, without a warm-up.
-        decay: Whether the rate falls in a line to 0.
+        learning_rate: The rate of AdamW, without a warm-up.
+        decay: Whether the rate falls linearly to 0.
         weight_decay: As in `adamw`.
-        max_grad_norm: The norm that gradients are clipped to; None: they are not.
+        max_grad_norm: The norm that gradients are clipped to; None: no clipping.
         batch_size: Sentences of a step.
         temperature: As in `SimCSELoss`.
-        all_views: As in `SimCSELoss`; Mirror-BERT's.
-        masked_span: As in `SimCSELoss`; more than 0 is Mirror-BERT's.
+        all_views: As in `SimCSELoss`; used by Mirror-BERT.
+        masked_span: As in `SimCSELoss`; Mirror-BERT uses more than 0.
     """
 
     steps: int
@@ -69,7 +69,7 @@ class Unsupervised:
     masked_span: int = 0
 
     def arguments(self, seed: int, steps_per_execution: int) -> TrainingArguments:
-        """How to train."""
+        """The settings of the training."""
         return TrainingArguments(
             optimizer=lambda steps: self.optimizer(),
             batch_size=self.batch_size,
@@ -98,15 +98,16 @@ class Unsupervised:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Start:
-    """One of the students: its bi-encoder, and the cross-encoder of its kind.
+    """The start of one student: its bi-encoder and its cross-encoder.
 
     Attributes:
         name: Short name in files and tables.
-        base: Which of the pre-trained BERTs that the run is given: "pretrained" or "second".
+        base: The pre-trained BERT among those of the run: "pretrained" or "second".
         bi: A bundled model or a folder; None: that BERT.
-        cross: Whether a cross-encoder takes part, made of that BERT; else it learns from others'.
-        pooling: Of a checkpoint that does not say it; None: the family's usual one.
-        unsupervised: What the bi-encoder is trained by before the cycles.
+        cross: Whether the student has a cross-encoder, made of that BERT; if not, its bi-encoder
+            learns from those of others.
+        pooling: The pooling if a checkpoint does not name one; None: the family's usual one.
+        unsupervised: The training of the bi-encoder before the cycles, if any.
         bi_learning_rate_factor: As in `Student`.
     """
 
@@ -124,10 +125,10 @@ class Opened:
     """A start with its weights and tokenizers.
 
     Attributes:
-        start: What was opened.
+        start: The settings of the start.
         bi: The bi-encoder.
-        cross: The encoder below a cross-encoder's head, and what puts pairs into rows; None where
-            none takes part.
+        cross: The encoder below a cross-encoder's head, with the tokenizer of pairs; None if the
+            student has no cross-encoder.
     """
 
     start: Start
@@ -136,16 +137,16 @@ class Opened:
 
     @classmethod
     def of(cls, start: Start, folders: Mapping[str, Path | None]) -> Opened:
-        """Loads what a start names.
+        """Loads the encoders that a start names.
 
         Args:
-            start: Its settings.
+            start: The settings of the start.
             folders: Base → the folder of a BERT or RoBERTa; None: MiniLM's. "language_model" and
-                "second_language_model" → that of the plain language model that the cross-encoder
-                of each is made of; None: the base.
+                "second_language_model" → the folder of the plain language model of which the
+                base's cross-encoder is made; None: the base.
 
         Raises:
-            ValueError: A cross-encoder is to be made of what is no BERT or RoBERTa.
+            ValueError: A cross-encoder would be made of a model that is not a BERT or RoBERTa.
         """
         from experiments.minilm import given_or_minilm
         from use_st5 import TrainableEncoder
@@ -164,12 +165,12 @@ class Opened:
         return cls(start, bi or base, _below(plain or folder, None if plain else base))
 
     def begin(self, checkpoints: Path) -> None:
-        """Puts the weights into the bi-encoder that it began the cycles with."""
+        """Loads the weights with which the bi-encoder began the cycles."""
         if self.start.unsupervised is not None:
             self.bi.model.load_weights(_begun(checkpoints, self.start) / _WEIGHTS)
 
     def trained(self, kind: Kind, weights: Path | None) -> TrainableEncoder:
-        """The encoder of a kind with other weights; None: those that it has."""
+        """The encoder of a kind with other weights; None: its present weights."""
         from use_st5 import TrainableEncoder
 
         encoder = self.bi
@@ -183,10 +184,10 @@ class Opened:
 
 
 def _below(folder: Path, opened: TrainableEncoder | None) -> TrainableEncoder:
-    """What is below a cross-encoder's head: a folder's BERT, if it is not opened already.
+    """The encoder below a cross-encoder's head: `opened`, or else the BERT of the folder.
 
     Raises:
-        ValueError: It is no BERT or RoBERTa.
+        ValueError: The model is not a BERT or RoBERTa.
     """
     from use_st5 import TrainableEncoder
     from use_st5.convert import open_checkpoint
@@ -227,13 +228,13 @@ def write_start(folder: Path, opened: Opened, pairs: Pairs, validation: Pairs) -
 
 
 def student_of(run: Run, start: Start, seed: int, steps_per_execution: int) -> Student:
-    """The student of what `write_start` wrote, trained without labels first where that is asked.
+    """The student of the files of `write_start`, first trained without labels if the start says so.
 
     Args:
-        run: Its folders, and where to train.
-        start: What the student begins with.
-        seed: Of the training without labels.
-        steps_per_execution: Of that, too.
+        run: The run, with its folders and its strategy.
+        start: The start of the student.
+        seed: Seed of the training without labels.
+        steps_per_execution: Steps in one call from the host in that training.
     """
     prepared, checkpoints = run.prepared / start.name, run.checkpoints
     pairs, validation = (

@@ -36,7 +36,7 @@ split. `--pairs FILE` gives others: two texts a line with a tab between them. ST
 labels chooses the checkpoint and the cycle, as in the paper. `report.md` says how many pairs and
 sentences of each set were among the pairs.
 
-The sizes are for two cores: the bi-encoder is trained for two epochs, where the paper has ten. For
+The sizes are for two cores: the bi-encoder is trained for two epochs; the paper has ten. For
 MiniLM a step of the cross-encoder (32 pairs) took 0.9 seconds of CPU time on a busy EPYC, a step of
 the bi-encoder (128 pairs) 3.0, both in batches of similar lengths (2.3 and 9.0 without). A cycle
 has 820 and 206 of these steps and takes 25 minutes. `reduced_self` takes 12 to 15 minutes, with the
@@ -59,7 +59,7 @@ POOL = SetPool(
     (sets.STS12, sets.STS13, sets.STS15, sets.STSB_TRAIN, sets.SICK_TRAIN),
     without=(sets.STS14, sets.STS16, sets.STSB_DEV, sets.STSB_TEST, sets.SICK_TEST),
 )
-# Transductive: all pairs that are tested on are among them.
+# Transductive: these include all test pairs.
 PUBLISHED_POOL = SetPool(
     (
         *(sets.STS12, sets.STS13, sets.STS14, sets.STS15, sets.STS16),
@@ -69,7 +69,7 @@ PUBLISHED_POOL = SetPool(
     complete=True,
 )
 PUBLISHED = TransEncoder()
-# Table 16, large models: 64 texts a step of the bi-encoder in place of 128.
+# Table 16, large models: a step of the bi-encoder has a batch of 64 instead of 128.
 PUBLISHED_LARGE = dataclasses.replace(
     PUBLISHED, to_bi=dataclasses.replace(PUBLISHED.to_bi, batch_size=64)
 )
@@ -77,9 +77,9 @@ SETTINGS = dataclasses.replace(
     PUBLISHED, cycles=2, to_bi=dataclasses.replace(PUBLISHED.to_bi, epochs=2)
 )
 MINILM = Start(name="minilm")
-# SimCSE and Mirror-BERT as their papers train a base model, at a number of steps for two cores:
-# Gao et al. 2021, Table A.1 and the defaults of transformers; Liu et al. 2021, section 3, and
-# mirror_sentence_bert.sh and contrastive_learning.py of its code, where the rate stays as it is.
+# SimCSE and Mirror-BERT as their papers train a base model, but with a number of steps for two
+# cores: Gao et al. 2021, Table A.1 and the defaults of transformers; Liu et al. 2021, section 3,
+# and mirror_sentence_bert.sh and contrastive_learning.py of its code, where the rate is constant.
 SIMCSE = Unsupervised(steps=250)
 MIRROR = Unsupervised(
     steps=250,
@@ -189,7 +189,7 @@ VARIANTS = {
 
 
 def reduced(variant: PairDistillation) -> PairDistillation:
-    """A variant at a size that two cores run: fewer pairs and steps, the token table frozen."""
+    """A variant at a size for two cores: fewer pairs and steps, and a frozen token table."""
     settings, pool = variant.settings, variant.pool
     few: dict[str, Any] = {"limit": REDUCED_PAIRS}
     if isinstance(pool, MinedPool):

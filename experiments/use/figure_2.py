@@ -4,12 +4,12 @@
 
 MODELS are names of bundled models or folders that use_st5 exported; ratios are to the first. Each
 model runs in its own process. The models are measured in turn, one length after the other, so that
-other programs slow them down equally. Two times are measured: from text to vector, as `encode` does
-it, where a model cuts long texts; and from ids to vector, where nothing is cut. The memory is the
-parameters and the peak of TensorFlow's tensors in one call on ids. On a CPU only the allocator of
-oneDNN counts, and only blocks of 256 KB and more; without it the memory is null
-(TF_ENABLE_ONEDNN_OPTS=1 switches it on). OUT gets `resources.json`, `resources.md`, and a plot of
-each quantity where matplotlib is installed.
+other programs slow them down equally. Two times are measured: from text to vector by `encode`,
+which cuts texts that are too long for a model; and from ids to vector, without cuts. The
+memory is the parameters and the peak of TensorFlow's tensors in one call on ids. On a CPU only
+oneDNN's allocator counts memory, and only blocks of 256 KB and more; without it the memory is null
+(TF_ENABLE_ONEDNN_OPTS=1 switches it on). OUT gets `resources.json`, `resources.md`, and, if
+matplotlib is installed, a plot of each quantity.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Probe:
             if gpu and not gpus:
                 raise ValueError("Expected a GPU, TensorFlow sees none. Measure on the CPU.")
             tf.config.set_visible_devices(gpus[:1] if gpu else [], "GPU")
-            if gpu:  # Else the first model takes all memory.
+            if gpu:  # Otherwise the first model would take all memory.
                 tf.config.experimental.set_memory_growth(gpus[0], True)
         self.encoder = use_st5.load(model)
         self._embed_ids = self.encoder.model.signatures["ids"]
@@ -85,7 +85,7 @@ class Probe:
         self._device = "GPU:0" if gpu else "CPU:0"
 
     def facts(self) -> dict[str, Any]:
-        """What the record says of the model; `max_length` is null where nothing is cut."""
+        """The model's facts for the record; `max_length` is null if the model cuts no text."""
         variables = self.encoder.model.variables
         return {
             "name": self.encoder.name,
@@ -99,14 +99,14 @@ class Probe:
         """Measures texts of `length` words once.
 
         Returns:
-            "tokens" of a text; "text_seconds" and "ids_seconds" of a text; and "working_bytes",
-            the peak in a call on ids above the loaded model (None: TensorFlow does not count).
+            "tokens" of a text; "text_seconds" and "ids_seconds" per text; and "working_bytes", the
+            peak above the loaded model in a call on ids (None: TensorFlow does not count it).
         """
         texts = sentences(length, self._batch_size)
         ids = self.ids(texts)
         size = self._batch_size
 
-        def by_text() -> Any:  # Counting the texts that are cut would be timed with it.
+        def by_text() -> Any:  # "ignore": counting the texts that are cut would take time, too.
             return self.encoder.encode(
                 texts, batch_size=size, show_progress=False, on_truncation="ignore"
             )
@@ -122,7 +122,7 @@ class Probe:
         }
 
     def ids(self, texts: Sequence[str]) -> Any:
-        """The ids of texts, of which none is cut: int32 `[batch, length]`."""
+        """The ids of texts without cuts, int32 `[batch, length]`."""
         import tensorflow as tf
 
         rows = [self._row(text.split()) for text in texts]
@@ -132,7 +132,7 @@ class Probe:
         return tf.constant(padded)
 
     def _row(self, words: list[str]) -> np.ndarray:
-        """The ids of a text; of one that may have been cut, those of its halves end to end."""
+        """The ids of a text; if it may have been cut, the joined ids of its two halves."""
         row = self.encoder.model.preprocess([" ".join(words)]).numpy()[0]
         limit = self.encoder.max_length
         if limit is None or len(row) < limit or len(words) == 1:
@@ -142,13 +142,13 @@ class Probe:
 
 
 def sentences(length: int, number: int) -> list[str]:
-    """The same sentences of `length` words for every model, none alike."""
+    """Different random sentences of `length` words, the same for every model."""
     draw = random.Random(length)
     return [" ".join(draw.choices(WORDS.split(), k=length)) for _ in range(number)]
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Seconds of one call, after a warm-up and a call that tells how many to time."""
+    """Seconds of one call, after a warm-up and a call that decides how many calls to time."""
     call()
     start = time.perf_counter()
     call()
@@ -174,7 +174,7 @@ def peak_bytes(call: Callable[[], Any], device: str) -> int | None:
         return None
 
 
-_probe: list[Probe] = []  # In the process of a model: its probe.
+_probe: list[Probe] = []  # The probe of the model of this process.
 
 
 def _open(model: str, batch_size: int, threads: int, gpu: bool) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def run(
     repeats: int = 10,
     device: str = "cpu",
 ) -> str:
-    """Measures the models in turn and gives the table; the record is written in every round."""
+    """Measures the models in turn and returns the table; writes the record in every round."""
     record: dict[str, Any] = {
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "command": " ".join(sys.argv),
@@ -236,7 +236,7 @@ def run(
 
 
 def processor() -> str:
-    """The name of the processor; on Linux Python knows its architecture alone."""
+    """The processor's name, on Linux from /proc/cpuinfo: Python knows only the architecture."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -245,7 +245,7 @@ def processor() -> str:
 
 
 def costs(record: Mapping[str, Any], quantity: str) -> dict[str, dict[int, list[float]]]:
-    """Model → length → the cost of each visit, in the quantity's unit; no unknown ones."""
+    """Model → length → the known costs of the visits, in the quantity's unit."""
     factor = QUANTITIES[quantity][1]
     parameters = {model["name"]: model["parameter_bytes"] for model in record["models"]}
     found: dict[str, dict[int, list[float]]] = {name: {} for name in parameters}
@@ -313,7 +313,7 @@ def table(record: Mapping[str, Any]) -> str:
 
 
 def _ratio(values: Sequence[float], base: Sequence[float] | None) -> float | None:
-    """The median of the ratios of neighbouring visits; None where a cost is unknown."""
+    """The median of the ratios of the visits of the same round; None if the base is unknown."""
     if not base:
         return None
     return statistics.median(a / b for a, b in zip(values, base, strict=False))
@@ -339,7 +339,7 @@ def plot(record: Mapping[str, Any], folder: Path) -> None:
         axes.set_xlabel("words")
         axes.set_ylabel(title)
         axes.set_ylim(bottom=0)
-        if axes.lines:  # Memory that did not grow has no curve.
+        if axes.lines:  # A quantity whose costs are unknown has no curve.
             axes.legend()
         figure.savefig(folder / f"{quantity}_{record['setting']['device']}.png")
 

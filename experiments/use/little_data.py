@@ -50,19 +50,19 @@ def learning_curve(
 
     Args:
         encode: Sentences → embeddings `[sentences, dim]`.
-        data: Single sentences in three parts: "train" is drawn from, "dev", whole at all sizes,
-            chooses the regularisation, accuracies are those of "test".
+        data: Single sentences in three parts: the subsets are drawn from "train", the whole of
+            "dev" chooses the regularisation, and the accuracies are those on "test".
         sizes: Numbers of training examples.
-        draws: How many subsets of each size.
-        classifier: SentEval's logistic regression by default; its seed is the first draw's.
+        draws: The number of subsets of each size.
+        classifier: SentEval's logistic regression by default; its seed is that of the first draw.
 
     Returns:
         For each size, in their order, the "examples", the mean "accuracy" in 0 … 1, its sample
-        standard deviation "std" (NaN of one draw) and the "draws".
+        standard deviation "std" (NaN with one draw) and the "draws".
 
     Raises:
         ValueError: A part is missing or has pairs of sentences; a size does not fit the training
-            set; there are no draws; the encoder gives something unusable.
+            set; there are no draws; the encoder's output is unusable.
     """
     if missing := {"train", "dev", "test"} - data.keys():
         raise ValueError(f"data: expected a dev and a test part, {sorted(missing)} missing.")
@@ -105,7 +105,7 @@ def _features(embed: VectorCache, texts: LabelledTexts) -> LabelledFeatures:
 
 
 def little_data_task(sizes: tuple[int, ...] = _SIZES, *, draws: int = _DRAWS) -> EvaluationTask:
-    """Binary SST from 1,000 training phrases to all (USE paper, table 3).
+    """The task of binary SST with 1,000 to all training phrases (USE paper, table 3).
 
     Args:
         sizes: Numbers of training phrases; all of them come last.

@@ -5,25 +5,25 @@
 
 The tasks are those of `use_dan_en`, on novels, dialogues and inference pairs, without sentences of
 the test sets. `--variant table` trains each of them alone, all three, and none, with three seeds,
-and scores each by what no choice was made by: STS test sets, and transfer with SentEval's usual
-settings.
+and scores each on data that was not used for choices: STS test sets, and transfer with SentEval's
+usual settings.
 
-What it takes to learn without a teacher: the dense layers stay as they were drawn, and the table of
-words learns alone. A drawn network keeps apart what its input keeps apart, and training undoes this
-before it learns anything better: `use_dan_en --variant ablation`, which trains both at the
+Without a teacher, the dense layers must keep their random initial weights, and only the table of
+words is trained. A random network keeps different inputs apart, and training all layers destroys
+this before it learns anything better: `use_dan_en --variant ablation`, which trains both at the
 teacher's rate, ends at 12 to 28. `--variant unfrozen` trains all layers as the paper does, at the
-learning rate of `use-st5 train` for a USE-DAN, a tenth of that of the table and the best of four by
-STS-B dev after 1,200 steps. `--variant bigrams` has as many bi-grams beside the words as
-`use_dan_en`. `--variant weighed` begins with words that weigh by their rank.
+learning rate of `use-st5 train` for a USE-DAN; it is a tenth of the rate for the table alone, and
+the best of four by STS-B dev after 1,200 steps. `--variant bigrams` has the words and as many
+bi-grams as `use_dan_en`. `--variant weighed` starts with words that are weighted by their rank.
 
-Measured (STS-B dev Pearson x 100), each row in half an hour on one core with other work beside,
-skip_thought in over an hour: as drawn 54.4 with seed 0; with three skip_thought 51.5 ± 0.9,
+Measured (STS-B dev Pearson x 100), each row in half an hour on one core beside other work,
+skip_thought in over an hour: untrained 54.4 with seed 0; with three seeds skip_thought 51.5 ± 0.9,
 input_response 69.6 ± 0.7, inference 68.1 ± 0.6 and three_tasks 70.5 ± 0.7. With
 `--steps 10000` and seed 0 input_response 66.8, inference 69.3, three_tasks 69.4,
-weighed_three_tasks 69.7; weighed_untrained 72.5. Three seeds with `--steps 1200`: 54.0 ± 1.1 as
-drawn, skip_thought 49.4 ± 2.0, input_response 60.3 ± 0.4, inference 64.5 ± 0.7, three_tasks
+weighed_three_tasks 69.7; weighed_untrained 72.5. Three seeds with `--steps 1200`: untrained
+54.0 ± 1.1, skip_thought 49.4 ± 2.0, input_response 60.3 ± 0.4, inference 64.5 ± 0.7, three_tasks
 61.1 ± 1.3, weighed_untrained 73.2 ± 0.6, weighed_three_tasks 65.8 ± 1.0.
-The README says what this means.
+The README discusses these results.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ from use_st5.training import TrainingArguments
 
 NUM_UNIGRAMS, NUM_BIGRAMS = 30_000, use_dan_en.VOCABULARY.num_bigrams
 METADATA = {"languages": ["en"], "license": "Apache-2.0"}
-# Those of the USE paper's Table 2 and the STS sets, as far as they are there.
+# The tasks of the USE paper's Table 2 and the STS sets; those without data are left out.
 FURTHER_TASKS = "stsb,sts12,sts13,sts14,sts15,sts16,sickr,mr,cr,subj,mpqa,trec,sst2"
-# More often a step of inference and of dialogues than in `use_dan_en`, in smaller batches.
+# Inference and dialogues have a larger share of the steps than in `use_dan_en`, in smaller batches.
 TASKS = (
     dataclasses.replace(use_dan_en.SKIP_THOUGHT, weight=0.1, batch_size=64),
     dataclasses.replace(use_dan_en.INPUT_RESPONSE, weight=0.45, batch_size=256),
     dataclasses.replace(use_dan_en.INFERENCE, weight=0.45, batch_size=256),
 )
-# Of other names, since prepared examples are kept by the names of tasks.
+# These have other names, because the names of tasks identify prepared examples.
 BIGRAM_TASKS = tuple(dataclasses.replace(task, name=f"{task.name}_bigrams") for task in TASKS)
 
 
 def read_by_encoder(material: Material) -> Iterator[str]:
-    """What the encoder reads in training."""
+    """The texts that the encoder reads in training."""
     for task in TASKS:
         for read, columns in task.data.sources(task.name, material).values():
             names = [name for name, column in columns.items() if column.kind == "ids"]
@@ -83,7 +83,7 @@ def read_by_encoder(material: Material) -> Iterator[str]:
 
 
 def further_scores(data: Path, model: Path) -> Scores:
-    """The main score by each of `FURTHER_TASKS` whose data is there.
+    """The main score on each of `FURTHER_TASKS` whose data is there.
 
     Args:
         data: The data folder.
@@ -97,7 +97,7 @@ def further_scores(data: Path, model: Path) -> Scores:
 
 
 def drawn_model(tokenizer: NGramTokenizer) -> USEDAN:
-    """A model of random weights, with a row for each of the vocabulary's ids."""
+    """A model with random weights, and with a row for each of the vocabulary's ids."""
     model = USEDAN.from_preset("use_dan_en", num_embeddings=tokenizer.vocabulary.size)
     model.build()
     return model
@@ -108,11 +108,11 @@ class OwnTasks:
     """A USE-DAN that learns from its own tasks.
 
     Attributes:
-        tasks: With none the model stays as it was drawn.
-        args: How to train; Adam is that of `use-st5 train`.
-        num_bigrams: Bi-grams beside the words.
-        weighed: Whether in the mean of the model as it is drawn a rare word weighs more.
-        expected: The scores that were measured.
+        tasks: The tasks; without any, the model keeps its random weights.
+        args: Settings of the training; Adam is that of `use-st5 train`.
+        num_bigrams: Number of bi-grams in addition to the words.
+        weighed: Whether rare words weigh more in the mean of the initial model.
+        expected: The measured scores.
     """
 
     tasks: Sequence[CorpusTask] = TASKS
@@ -128,10 +128,10 @@ class OwnTasks:
     expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def run(self, data: Path, output: Path, **options: Unpack[Options]) -> Scores:
-        """Counts words, prepares arrays, trains, exports, scores by the development split of STS-B.
+        """Counts words, prepares arrays, trains, exports, scores on the development split of STS-B.
 
         Args:
-            data: As in `Run`, and so are the options.
+            data: As in `Run`; the options are also as there.
             output: As in `Run`.
         """
         run = Run(data, output, **options)
@@ -154,7 +154,7 @@ class OwnTasks:
             return run.write_scores(scores)
 
     def tokenizer(self, run: Run, material: Material) -> NGramTokenizer:
-        """The words, and bi-grams, of what the encoder reads in training, counted once and kept."""
+        """A tokenizer of the words and bi-grams of the training texts, counted once and kept."""
         name = "vocabulary_bigrams.txt" if self.num_bigrams else "vocabulary.txt"
         if not (path := run.prepared / name).exists():
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,11 +1,12 @@
-"""Tables 2 and 3 of the USE paper: transfer by sentences, by words, and by both.
+"""Tables 2 and 3 of the USE paper: transfer with sentence vectors, with words, and with both.
 
     python -m experiments.use.transfer_tables --data DATA --out runs/transfer_tables
     python -m experiments.use.transfer_tables --data DATA --tasks trec \
         --rows use_dan_en,cnn_lrn --repeats 3
 
-Accuracy of transfer models (`experiments.use.transfer`) on MR, CR, SUBJ, MPQA, TREC and binary SST,
-and on SST from 1,000 to 32,000 training phrases; tasks whose data is not in DATA are left out.
+The tables give the accuracy of transfer models (`experiments.use.transfer`) on MR, CR, SUBJ, MPQA,
+TREC and binary SST, and on SST with 1,000 to 32,000 training phrases. Tasks whose data is not in
+DATA are left out.
 
 Rows are named after their parts: a frozen sentence encoder (`use_dan_en`), a CNN or a DAN on words
 whose vectors are pretrained (`cnn_w2v`, `dan_w2v`) or learned on the task (`cnn_lrn`, `dan_lrn`),
@@ -13,14 +14,14 @@ and each encoder with each of these side by side (`use_dan_en+cnn_w2v`). The pre
 skip-grams of the novels, trained here by gensim, or those of a file of word2vec or GloVe
 (`--vectors FILE`).
 
-Hyper-parameters are tuned on development texts alone by KerasTuner, for each row and task; then
-come the repeats, each with its own seed, and they alone are scored on test texts. Where a task has
-no development part, a tenth of its training texts is held back; where it has no test part either,
-the repeats are folds of a cross-validation of the rest (`experiments.use.transfer.splits.split`).
+For each row and task, KerasTuner tunes hyper-parameters on development texts only. Then come the
+repeats, each with its own seed; only they are scored on test texts. If a task has no development
+part, a tenth of its training texts is held back; if it has no test part either, the repeats are
+folds of a cross-validation of the rest (`experiments.use.transfer.splits.split`).
 
 `cells/` keeps each finished row of a task with its hyper-parameters; the same command continues
-after the last one. `tables.md` and `results.json` are written after each, from all cells that the
-folder holds: rows and tasks may come from several commands.
+after the last one. `tables.md` and `results.json` are written after each, from all cells in the
+folder, so that rows and tasks may come from several commands.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ from use_st5._files import atomic_path, sole_writer
 from use_st5._records import check_record, read_record
 from use_st5.data import DataFolder
 
-# All of GloVe's smaller files, and the most frequent words of those with millions.
+# Enough for all words of GloVe's smaller files, and the most frequent words of larger ones.
 _MOST_VECTORS = 400_000
 _OTHER_ROWS = " The rows of another encoder are known if --encoders names it."
-# Of a finished cell, what this file and the tables read.
+# `_Cell` has the fields of a finished cell that this file and the tables read.
 
 
 class _Cell(msgspec.Struct):
@@ -78,23 +79,24 @@ def run(
     Args:
         data: Folder of the evaluation sets, and of the novels.
         output: Folder of the cells and the tables.
-        seed: The first of the repeats' seeds, and of the search.
+        seed: The first of the repeats' seeds, and the seed of the search.
         resume: Whether finished cells are kept; skip-grams and sentence vectors always are.
-        tasks: Some of `TASKS`; none: all whose data is there.
+        tasks: Some of `TASKS`; none: all tasks whose data is there.
         encoders: Bundled sentence encoders, or folders of others.
-        rows: Names of rows; none: all.
+        rows: Names of rows; none: all rows.
         vectors: A file of pretrained word vectors, of which the first 400,000 are read; None:
             skip-grams of the novels.
         repeats: Trainings of each cell.
-        trials: Hyper-parameters tried for each cell beside those of first choice; 0: the latter.
-        epochs: Passes over the training texts at most.
+        trials: Settings of hyper-parameters tried for each cell besides the defaults; 0: defaults.
+        epochs: The most passes over the training texts.
 
     Returns:
         Mean accuracy by "task/row", in 0 … 1.
 
     Raises:
-        MissingDataError: The data of a task that is named is not there.
-        ValueError: A task or row is unknown, encoders share a name, or a cell cannot be kept.
+        MissingDataError: The data of a named task is missing.
+        ValueError: A task or row is unknown, encoders share a name, or a finished cell has other
+            settings.
     """
     folder = DataFolder(data)
     known = transfer_rows(encoders)
@@ -164,7 +166,7 @@ def _read_cell(path: Path) -> dict[str, Any]:
 
 
 def _write_tables(output: Path, rows: list[str]) -> None:
-    """All finished cells of the folder, those of earlier commands among them."""
+    """Writes the tables of all finished cells in the folder, including those of earlier runs."""
     found = [_read_cell(path) for path in sorted(output.glob("cells/*.json"))]
     cells = {(cell["task"], cell["row"]): cell for cell in found}
     _write(output / "results.json", json.dumps(found, indent=1))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from use_st5.beam.pipeline import CorpusFolder, EmbedTexts
 
 _log = logging.getLogger(__name__)
-# What this machine's runner says when a process that it started is gone.
+# The message of this machine's runner when a process that it started is gone.
 _LOST = "Channel closed prematurely"
 _ATTEMPTS = 3
 REPORT = "embeddings.json"
@@ -31,17 +31,17 @@ REPORT = "embeddings.json"
 
 @dataclass(frozen=True)
 class CorpusReport:
-    """The counts of an embedded corpus; `embeddings.json` in its folder has the same.
+    """The counts of an embedded corpus, as in `embeddings.json` in its folder.
 
     Attributes:
         model: The model's name.
-        model_hash: Its `identity`.
+        model_hash: The model's `identity`.
         files: Files that were read.
         rows: Rows that have a vector.
-        bad_rows: Rows that have none.
+        bad_rows: Rows that have no vector.
         truncated: Texts that are longer than the model reads.
-        characters: Of the texts with a vector.
-        prompt: What the model read before each text.
+        characters: Characters of the texts with a vector.
+        prompt: The text that the model read before each text.
     """
 
     model: str
@@ -61,16 +61,17 @@ def embed_texts(
     prompt: str | None = None,
     prompt_name: str | None = None,
 ) -> EmbedTexts:
-    """A transform of Apache Beam that turns pairs of id and text into vectors.
+    """Returns a transform of Apache Beam that turns pairs of id and text into vectors.
 
-    Some thousand texts of a bundle make one call of the model, sorted by length; the model is
-    loaded once in a worker process, for all its threads. What is no pair of texts is set aside.
+    One call of the model gets some thousand texts of a bundle and sorts them by length. Each worker
+    process loads the model once, for all its threads. Elements that are no pair of texts are set
+    aside.
 
     Args:
         model: The name of a bundled model, a folder that every worker has, or a URL that Beam's
             file systems read, such as `gs://bucket/my_model`.
-        batch_size: Texts in one call of the graph at most; None: the model's own.
-        prompt: What the model reads before each text; None: what `prompt_name` says.
+        batch_size: The most texts in one call of the graph; None: the default of `encode`.
+        prompt: The text that the model reads before each text; None: the one of `prompt_name`.
         prompt_name: The name of one of the model's prompts; None: its default prompt, if any.
 
     Returns:
@@ -115,27 +116,27 @@ def embed_corpus(
     """Embeds the texts of many files with Apache Beam, each once, and waits for the end.
 
     Writes `vectors-*.parquet` with the columns `id`, `text` and `embedding`, `bad-*.jsonl` with the
-    rows that have no vector, and last `embeddings.json`: a folder that has it is whole. Every row
-    is there once, also after a worker was killed.
+    rows that have no vector, and last `embeddings.json`: a folder with this file is complete. Each
+    row is written exactly once, even if a worker is killed.
 
     Args:
         pattern: Files by name, with `*`, `**` and `?`, on any file system that Beam has: lines of
             text (.txt), .jsonl, .parquet or .tfrecord of `tf.train.Example`.
-        folder: Where to write, on any of these file systems.
+        folder: The folder to write, on any of these file systems.
         model: As for `embed_texts`.
         runner: The name of Beam's runner.
         options: The runner's options, as words of a command line.
-        text_field: The field, column or feature that is the text, where there are some.
-        id_field: The one that is the id, text or a whole number. None: `FILE:NUMBER`, the file's
+        text_field: The field, column or feature with the text, if the format has fields.
+        id_field: The field with the id, a text or a whole number. None: `FILE:NUMBER`, the file's
             path below the pattern's fixed folders and the row's number from 1.
-        file_format: Of all files; None: as the name of each says.
+        file_format: The format of all files; None: each file's name says it.
         batch_size: As for `embed_texts`.
-        prompt: The same.
-        prompt_name: The same.
-        overwrite: Whether vectors that are there already are replaced, when the new ones are whole.
+        prompt: As for `embed_texts`.
+        prompt_name: As for `embed_texts`.
+        overwrite: Whether older vectors are replaced when the new ones are complete.
 
     Raises:
-        ImportError: Apache Beam, or what the runner needs, is not installed.
+        ImportError: Apache Beam, or a package that the runner needs, is not installed.
         FileNotFoundError: There are no such files, or no such model.
         FileExistsError: The folder holds vectors.
         ValueError: An option is unknown, or the model has no such prompt.
@@ -168,14 +169,15 @@ def _finished(target: CorpusFolder, source: ModelSource) -> CorpusReport:
 
 
 def _anywhere(path: str) -> str:
-    """A path that means the same in a worker's folder."""
+    """Returns a path that means the same in a worker's folder."""
     return path if "://" in path else str(Path(path).absolute())
 
 
 def _run(options: Any, build: Callable[[Any], None], target: CorpusFolder) -> None:
     """Runs the pipeline of `build`, and again if this machine's runner lost a process.
 
-    Runners of many machines give the work of a lost worker to another; this machine's ends.
+    Runners of many machines give the work of a lost worker to another one. This machine's runner
+    ends with an error.
     """
     for left in reversed(range(_ATTEMPTS)):
         pipeline: Any = require("apache_beam", "beam").Pipeline(options=options)
@@ -194,10 +196,10 @@ def _run(options: Any, build: Callable[[Any], None], target: CorpusFolder) -> No
 
 
 def parsed_options(runner: str, flags: Sequence[str]) -> Any:
-    """Beam's `PipelineOptions` of a runner.
+    """Returns Beam's `PipelineOptions` for a runner.
 
-    Beam itself passes over what it does not know; a misspelt option of a job that costs money is
-    refused here.
+    Beam itself ignores options that it does not know. They are refused here, because a job with a
+    misspelt option may cost money.
 
     Args:
         runner: The name of a runner, such as "DirectRunner", or the full name of a class.
@@ -232,8 +234,8 @@ def check_runner(runner: str) -> None:
     """Checks that Beam has a runner.
 
     Raises:
-        ImportError: Beam is not installed with what the runner needs.
-        ValueError: There is none of this name.
+        ImportError: Beam, or a package that the runner needs, is not installed.
+        ValueError: There is no runner of this name.
     """
     runners: Any = require("apache_beam.runners.runner", "beam")
     try:
@@ -249,11 +251,11 @@ def read_vectors(folder: str | os.PathLike[str]) -> tuple[list[str], list[str], 
     """Reads the vectors that `embed_corpus` wrote to a local folder.
 
     Args:
-        folder: It holds `embeddings.json`, without which it is not whole.
+        folder: The folder. It holds `embeddings.json` if it is complete.
 
     Returns:
-        Ids, texts, and vectors float32 `[rows, dimension]`, rows in the same order, which is that
-        of the files.
+        Ids, texts, and vectors float32 `[rows, dimension]`; all three have the rows in the order of
+        the files.
 
     Raises:
         FileNotFoundError: The folder holds no vectors, or not all of them.

@@ -1,4 +1,4 @@
-"""The model of a corpus: described where a pipeline is built, loaded once in a worker process."""
+"""The model of a corpus: described when a pipeline is built, loaded once in each worker process."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _one_at_a_time = threading.Lock()
 
 @dataclass(frozen=True)
 class ModelSource:
-    """The place of a model, the hash of its files, and what is put before each text.
+    """The place of a model, the hash of its files, and the prompt for each text.
 
     Attributes:
         place: The name of a bundled model, a folder, or a URL that Beam's file systems read.
         name: The model's name.
-        model_hash: What `SentenceEncoder.identity` is.
-        prompt: What is put before each text.
+        model_hash: The same as `SentenceEncoder.identity`.
+        prompt: The text that is put before each text.
     """
 
     place: str
@@ -47,7 +47,7 @@ class ModelSource:
 
         Args:
             place: As the attribute.
-            prompt: What is put before each text; None: what `prompt_name` says.
+            prompt: The text that is put before each text; None: the one of `prompt_name`.
             prompt_name: The name of one of the model's prompts; None: its default prompt, if any.
 
         Raises:
@@ -64,11 +64,11 @@ class ModelSource:
         return cls(place, folder.name, describe_files(folder)[1], before)
 
     def load(self) -> SentenceEncoder:
-        """The model, the same object for all threads of a process.
+        """Loads the model; all threads of a process get the same object.
 
         Raises:
-            FileNotFoundError: This machine does not have it.
-            ValueError: It has another one in that place.
+            FileNotFoundError: This machine does not have the model.
+            ValueError: This machine has another model in that place.
         """
         with _one_at_a_time:
             folder = _local_folder(self.place)
@@ -84,7 +84,7 @@ class ModelSource:
 
 
 def _local_folder(place: str) -> Path:
-    """The local folder of a model; a remote one is copied once per process."""
+    """Returns the local folder of a model; a remote folder is copied once per process."""
     if "://" not in place:
         return model_folder(place)
     if place not in _copies:
@@ -93,7 +93,7 @@ def _local_folder(place: str) -> Path:
 
 
 def _fetched(url: str) -> Path:
-    """Copies a remote folder into a temporary one, which stays while the process runs.
+    """Copies a remote folder into a temporary folder, which stays while the process runs.
 
     Raises:
         FileNotFoundError: There are no files.

@@ -1,13 +1,13 @@
 """The pipeline: files to rows, rows to tables of vectors, tables to a folder of Parquet files.
 
-The folder lies on any file system that Beam has. A run writes into a folder of its own inside it.
-When all is written and counted, a record names the new files. Then the older files are removed, and
-the new ones moved to their places, the report last. If a run is killed after the record, the next
-run does the rest.
+The folder lies on any file system that Beam has. A run writes into its own folder inside it. When
+everything is written and counted, a record names the new files. Then the older files are removed,
+and the new ones are moved to their places, the report last. If a run is killed after the record,
+the next run does the rest.
 
-The model is called in a step of our own and not by Beam's `RunInference`, whose dead letters are
-whole batches. Here a text that has no vector is set aside alone, the texts of a call stay one
-table, and the numbers that are counted are kept or made anew together with the vectors.
+The model is called in our own step and not by Beam's `RunInference`, because that sets aside whole
+batches ("dead letters"). Here only the text that has no vector is set aside, the texts of a call
+stay one table, and the counts are kept or made anew together with the vectors.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ _COUNTERS = "use_st5"
 _BAD, _TALLY = "bad", "tally"
 _TALLY_FILE = "tally.json"
 _WRITTEN = r"vectors-\d+-of-\d+\.parquet|bad-\d+-of-\d+\.jsonl|embeddings\.json|tally\.json"
-# The folder of a run, and the record that makes its files count.
+# The folder of a run, and the record that makes its files the valid ones.
 _NEW, _RECORD = ".use_st5.new-", ".use_st5.new.json"
-# Where a run keeps its files until all are written; version 0.2 did so without a folder.
+# The places where a run keeps its files until all are written; version 0.2 used no folder for this.
 _TEMPORARY = (
     f"{_NEW}*",
     *("beam-temp-vectors-*", "beam-temp-bad-*", "beam-temp-tally.json-*"),
 )
-# One call of the encoder gets so much, sorts it by length and cuts it into batches.
+# One call of the encoder gets at most this much, sorts it by length and cuts it into batches.
 _BLOCK_ROWS, _BLOCK_CHARACTERS = 4096, 4_000_000
 _NOT_FINITE = "the model gives numbers that are not finite"
-# What a row takes beside its characters, its vector above all.
+# The size of a row in addition to its characters, in characters; above all, its vector.
 _ROW = 1000
 
 
@@ -68,8 +68,9 @@ class Embedded(NamedTuple):
     """The result of embedding rows.
 
     Attributes:
-        vectors: `pyarrow.Table` with the columns of `vector_schema`, some thousand rows each.
-        bad: `BadRow`, each with its reason.
+        vectors: A collection of `pyarrow.Table` with the columns of `vector_schema`, some thousand
+            rows each.
+        bad: A collection of `BadRow`, each with its reason.
     """
 
     vectors: Any
@@ -77,13 +78,14 @@ class Embedded(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What a step gives beside its product.
+    """The product of a step, its bad rows and its counts.
 
     Attributes:
-        made: Its product.
-        bad: `BadRow`.
-        tally: Numbers by name, to be summed. The runner's counters say the same while it works, but
-            some count what is done again twice; what a bundle gives counts once.
+        made: The product.
+        bad: A collection of `BadRow`.
+        tally: A collection of numbers by name, to be summed. The runner's counters show the same
+            during the run, but some runners count repeated work twice. The outputs of a bundle
+            count once.
     """
 
     made: Any
@@ -99,7 +101,7 @@ class Block(NamedTuple):
 
 
 def vector_schema(source: ModelSource) -> Any:
-    """The columns `id`, `text` and `embedding` (a list of float32), and the model beside them."""
+    """Returns the columns `id`, `text` and `embedding` (a list of float32), with model metadata."""
     columns = [("id", pa.string()), ("text", pa.string()), ("embedding", pa.list_(pa.float32()))]
     facts = {"model": source.name, "model_hash": source.model_hash}
     if source.prompt:
@@ -108,14 +110,14 @@ def vector_schema(source: ModelSource) -> Any:
 
 
 class EmbedTexts(_PTransform):
-    """Pairs of id and text to `Embedded`; see `embed_texts`."""
+    """Turns pairs of id and text into `Embedded`; see `embed_texts`."""
 
     def __init__(self, source: ModelSource, batch_size: int | None) -> None:
         super().__init__()
         self._embedding = EmbedBlocks(source, batch_size)
 
     def expand(self, pairs: Any) -> Embedded:
-        """Refuses what is no text, makes blocks and embeds them."""
+        """Sets aside bad pairs, makes blocks of the others and embeds them."""
         checked = pairs | "check" >> beam.ParDo(_Check()).with_outputs(_BAD, main="good")
         blocks = checked.good | "gather" >> beam.BatchElements(
             min_batch_size=_BLOCK_CHARACTERS,
@@ -128,7 +130,7 @@ class EmbedTexts(_PTransform):
 
 
 class EmbedBlocks(_PTransform):
-    """Blocks of rows to tables."""
+    """Turns blocks of rows into tables."""
 
     def __init__(self, source: ModelSource, batch_size: int | None) -> None:
         super().__init__()
@@ -137,19 +139,19 @@ class EmbedBlocks(_PTransform):
         self._source, self._batch_size = source, batch_size
 
     def expand(self, blocks: Any) -> Counted:
-        """One step, so that what a bundle made is kept whole or made anew."""
+        """Adds only one step, so that all outputs of a bundle are kept or made anew together."""
         return _counted(blocks | "each" >> _outputs(_Embed(self._source, self._batch_size)))
 
 
 class ReadBlocks(_PTransform):
-    """Files that a pattern names to blocks of rows and bad rows."""
+    """Turns the files that match a pattern into blocks of rows and bad rows."""
 
     def __init__(self, pattern: str, reader: RowReader) -> None:
         super().__init__()
         self._pattern, self._reader = pattern, reader
 
     def expand(self, start: Any) -> Counted:
-        """A file is read by one worker; its blocks go to whoever has time."""
+        """Lets one worker read each file; the blocks go to any worker that has time."""
         made, bad, tally = _counted(
             start
             | "pattern" >> beam.Create([self._pattern])
@@ -161,16 +163,16 @@ class ReadBlocks(_PTransform):
 
 
 class VectorSink(_FileBasedSink):
-    """Writes tables of vectors to Parquet: a file for each bundle, named when all are written."""
+    """Writes tables of vectors to Parquet: one file per bundle; they get names when all exist."""
 
     def __init__(self, prefix: str, schema: Any) -> None:
         super().__init__(prefix, coder=None, file_name_suffix=".parquet", compression_type=_PLAIN)
         self._schema = schema
 
     def open(self, temp_path: str) -> tuple[Any, Any]:
-        """A file, and what writes tables into it."""
+        """Opens a file, and a writer of tables into it."""
         file = super().open(temp_path)
-        # A dictionary of numbers that all differ costs a third of the processor time of writing.
+        # A dictionary of numbers that all differ would take a third of the processor time here.
         writer = parquet.ParquetWriter(
             file, self._schema, compression="snappy", use_dictionary=False
         )
@@ -181,14 +183,14 @@ class VectorSink(_FileBasedSink):
         opened[1].write_table(table)
 
     def close(self, opened: tuple[Any, Any]) -> None:
-        """Ends the file."""
+        """Closes the writer and the file."""
         file, writer = opened
         writer.close()
         file.close()
 
 
 class _Check(_DoFn):
-    """Lets pairs of texts pass."""
+    """Passes pairs of texts on, and sets everything else aside."""
 
     def process(self, pair: Any) -> Iterator[Any]:
         try:
@@ -203,7 +205,7 @@ class _Check(_DoFn):
 
 
 class _Read(_DoFn):
-    """A file's name, and the part of it that its rows are called by, to blocks."""
+    """Turns a file, by its path and the name that its rows' ids begin with, into blocks."""
 
     def __init__(self, reader: RowReader) -> None:
         self._reader = reader
@@ -226,7 +228,7 @@ class _Read(_DoFn):
 
 
 class _Embed(_DoFn):
-    """A block of rows to a table."""
+    """Turns a block of rows into a table."""
 
     def __init__(self, source: ModelSource, batch_size: int | None) -> None:
         self._source = source
@@ -263,7 +265,7 @@ class _Embed(_DoFn):
 
 
 def as_table(ids: list[str], texts: list[str], vectors: np.ndarray, schema: Any) -> Any:
-    """Rows with vectors `[rows, dimension]` as a `pyarrow.Table`, whose numbers are not copied."""
+    """Returns rows with vectors `[rows, dimension]` as a `pyarrow.Table`, without copying them."""
     rows, dimension = vectors.shape
     starts = pa.array(np.arange(rows + 1, dtype=np.int32) * dimension)
     numbers = pa.array(np.ascontiguousarray(vectors, np.float32).ravel())
@@ -272,7 +274,7 @@ def as_table(ids: list[str], texts: list[str], vectors: np.ndarray, schema: Any)
 
 
 def matched(pattern: str) -> list[tuple[str, str]]:
-    """The files of a pattern: path, and the part that follows the pattern's fixed folders.
+    """Returns the files of a pattern: path, and the part after the pattern's fixed folders.
 
     Raises:
         FileNotFoundError: There are none.
@@ -285,7 +287,7 @@ def matched(pattern: str) -> list[tuple[str, str]]:
 
 
 def summed(tallies: Iterable[dict[str, int]]) -> dict[str, int]:
-    """Numbers of the same name together."""
+    """Sums the numbers of the same name."""
     total: Counter[str] = Counter()
     for tally in tallies:
         total.update(tally)
@@ -324,7 +326,7 @@ def _size(row: TextRow) -> int:
 
 
 class _Record(msgspec.Struct):
-    """The new files of a run that are to take the places of the older ones."""
+    """The new files of a run that will replace the older ones."""
 
     run: Annotated[str, msgspec.Meta(pattern=rf"^{re.escape(_NEW)}[0-9a-f]+\Z")]
     files: list[Annotated[str, msgspec.Meta(pattern=rf"^({_WRITTEN})\Z")]]
@@ -345,10 +347,10 @@ class CorpusFolder:
 
     @contextlib.contextmanager
     def sole_writer(self) -> Iterator[None]:
-        """The block alone writes the folder, which is made; a remote one has no lock.
+        """Creates the folder and lets only this block write it; a remote folder has no lock.
 
         Raises:
-            OSError: It cannot be made, or another process is writing it.
+            OSError: The folder cannot be created, or another process is writing it.
         """
         if self._local is None:
             yield
@@ -357,12 +359,12 @@ class CorpusFolder:
             yield
 
     def make_room(self, *, overwrite: bool) -> None:
-        """Ends what a killed run has left to do, and removes what it had not yet written whole.
+        """Finishes the last steps of a killed run, or removes its incomplete files.
 
         Older vectors stay until `finish`.
 
         Raises:
-            FileExistsError: There are older vectors, and they are not to be replaced.
+            FileExistsError: There are older vectors, and `overwrite` is False.
         """
         self._swap()
         older = self._names("")
@@ -374,16 +376,16 @@ class CorpusFolder:
         self.remove_leftovers()
 
     def remove_leftovers(self) -> None:
-        """Removes what killed runs have left on this machine's disk.
+        """Removes the leftovers of killed runs from a local folder.
 
-        Elsewhere another run may be at work, of which no lock tells.
+        In a remote folder another run may be writing, because there is no lock.
         """
         if self._local is not None:
             for path in (each for name in _TEMPORARY for each in self._local.glob(name)):
                 shutil.rmtree(path, ignore_errors=True)
 
     def write(self, read: Counted, embedded: Counted, source: ModelSource) -> None:
-        """Adds the writing of what was made, of the bad rows and of the tally to the pipeline."""
+        """Adds steps to the pipeline that write the vectors, the bad rows and the tally."""
         sink = VectorSink(self._new("vectors"), vector_schema(source))
         _ = embedded.made | "write vectors" >> beam.io.Write(sink)
         _ = (
@@ -403,7 +405,7 @@ class CorpusFolder:
         )
 
     def counted(self) -> dict[str, int]:
-        """The numbers that a pipeline has ended with, by name.
+        """Returns the final counts of a pipeline, by name.
 
         Raises:
             RuntimeError: The files of vectors have another number of rows.
@@ -419,7 +421,7 @@ class CorpusFolder:
         return tally
 
     def _rows(self) -> int:
-        """Rows in all files of vectors, by what each says at its end."""
+        """Counts the rows in all files of vectors, by the metadata at the end of each."""
         total = 0
         for name in self._names(self._run):
             if name.endswith(".parquet"):
@@ -431,7 +433,7 @@ class CorpusFolder:
         """Writes the report, which holds the tally, and replaces the older files by the new ones.
 
         Raises:
-            OSError: A file could not be moved: the next run does what is left.
+            OSError: A file could not be moved; the next run does the rest.
         """
         _files.delete([self._new(_TALLY_FILE)])
         self._write(self._new(REPORT), report)
@@ -441,7 +443,7 @@ class CorpusFolder:
         self._swap()
 
     def _swap(self) -> None:
-        """Puts the files that a record names in their places, where there is a record."""
+        """Moves the files that a record names to their places, if there is a record."""
         path = self._path(_RECORD)
         if not _files.exists(path):
             return
@@ -450,7 +452,7 @@ class CorpusFolder:
         remedy = "Remove it, and embed the corpus again."
         record = parse_record(content, _Record, where=path, remedy=remedy)
         waiting = self._names(record.run).intersection(record.files)
-        # Those that are no longer waiting are in their places.
+        # New files that no longer wait are already in their places.
         older = self._names("").difference(set(record.files) - waiting)
         for names in ([REPORT], sorted(older - {REPORT})):
             if gone := [self._path(name) for name in names if name in older]:
@@ -479,7 +481,7 @@ class CorpusFolder:
         return self._path(self._run, name)
 
     def _names(self, folder: str) -> set[str]:
-        """The names of our files in the folder of a run; "": in their places."""
+        """Returns the names of our files in the folder of a run; "": those in their places."""
         found = _files.match([self._path(folder, "*")])[0].metadata_list
         names = {re.split(r"[/\\]", each.path)[-1] for each in found}
         return {name for name in names if re.fullmatch(_WRITTEN, name)}

@@ -28,14 +28,14 @@ _FORMATS: dict[str, FileFormat] = {
     ".tfrecord": "tfrecord",
     ".tfrecords": "tfrecord",
 }
-# Of a bad row so much is kept, in characters.
+# The characters of a bad row that are kept.
 _KEPT = 10_000
 # Bytes of a line; a longer one is a bad row.
 _LONGEST = 2**26
 
 
 class TextRow(NamedTuple):
-    """A text and what names it."""
+    """A text and its id."""
 
     id: str
     text: str
@@ -46,10 +46,10 @@ class BadRow:
     r"""A row that has no vector.
 
     Attributes:
-        id: `FILE:NUMBER`, the row's number counted from 1; `FILE` alone where the file could not be
-            read further; the row's own id where it has one.
-        reason: What is wrong.
-        content: The row, its first 10,000 characters; bytes that are no UTF-8 as `\xNN`.
+        id: `FILE:NUMBER`, the row's number counted from 1; only `FILE` if the file could not be
+            read further; the row's own id if it has one.
+        reason: The reason why it is bad.
+        content: The first 10,000 characters of the row; bytes that are no UTF-8 as `\xNN`.
     """
 
     id: str
@@ -58,11 +58,11 @@ class BadRow:
 
     @classmethod
     def of(cls, name: str, reason: str, content: Any) -> BadRow:
-        """That of a row which holds anything."""
+        """Makes a bad row of content of any type."""
         if isinstance(content, bytes):
             content = content[: 4 * _KEPT].decode("utf-8", "backslashreplace")
         text = content if isinstance(content, str) else repr(content)
-        # What UTF-8 cannot hold could not be written.
+        # Characters that UTF-8 cannot hold could not be written.
         text = text[:_KEPT].encode("utf-8", "backslashreplace").decode("utf-8")
         return cls(name, reason, text)
 
@@ -76,12 +76,12 @@ Row = TextRow | BadRow
 
 @dataclass(frozen=True)
 class RowReader:
-    """Reads rows out of open files, the bad ones in their places.
+    """Reads rows from open files, good and bad ones in their order.
 
     Attributes:
-        text: The field, column or feature that is the text; lines of text have none.
-        id: The one that is the id, text or a whole number; None: `FILE:NUMBER`.
-        file_format: None: as the file's name says, whose `.gz` is passed over.
+        text: The field, column or feature with the text; lines of text have no fields.
+        id: The field with the id, a text or a whole number; None: `FILE:NUMBER`.
+        file_format: The format; None: the file's name says it, without a `.gz` at the end.
     """
 
     text: str = "text"
@@ -89,14 +89,14 @@ class RowReader:
     file_format: FileFormat | None = None
 
     def rows(self, file: BinaryIO, name: str) -> Iterator[Row]:
-        """The rows of a file that can be rewound.
+        """Yields the rows of a file that can be rewound.
 
-        A file that is damaged, or none of its format, ends with one bad row that says so. An error
+        If a file is damaged or not of its format, the last row is a bad row that says so. An error
         of the system is raised, so that the runner tries again.
 
         Args:
-            file: Plain; lines of text, jsonl and tfrecord may be compressed by gzip.
-            name: What its rows are called by.
+            file: A plain file; lines of text, jsonl and tfrecord may be compressed by gzip.
+            name: The name that the ids of its rows begin with.
         """
         read = getattr(self, f"_{self.file_format or format_of(name)}")
         number = 0
@@ -167,7 +167,7 @@ class RowReader:
         return self._row(place, text, own, record)
 
     def _row(self, place: str, text: Any, own: Any, content: Any) -> Row:
-        """The row, whose text and id are whatever stood in their places."""
+        """Makes a row of a text and an id of any type; a bad row if they do not fit."""
         try:
             name = place if self.id is None else _as_id(own, self.id)
             return TextRow(name, _as_text(text, self.text))
@@ -176,10 +176,10 @@ class RowReader:
 
 
 def format_of(name: str) -> FileFormat:
-    """The format of a file, by its name.
+    """Returns the format of a file, by its name.
 
     Raises:
-        ValueError: It tells none.
+        ValueError: The name does not say a format.
     """
     suffix = PurePosixPath(name.lower().removesuffix(".gz")).suffix
     if suffix not in _FORMATS:
@@ -191,7 +191,7 @@ def format_of(name: str) -> FileFormat:
 
 
 def fault(name: object, text: object) -> str | None:
-    """What keeps an id and a text, whatever they are, from being a row; None: nothing."""
+    """Says why an id and a text of any type cannot be a row; None if they can."""
     try:
         for value, what in ((name, "id"), (text, "text")):
             _as_text(value, what).encode()
@@ -209,7 +209,7 @@ def _lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
 
 
 def _decoded(line: bytes) -> str:
-    """A line as text; MalformedRowError if it is none, or too long."""
+    """Returns a line as text; raises MalformedRowError if it is no UTF-8, or too long."""
     if isinstance(line, LongLine):
         raise MalformedRowError(f"a line of more than {_LONGEST:,} bytes")
     try:
@@ -220,7 +220,7 @@ def _decoded(line: bytes) -> str:
 
 @contextlib.contextmanager
 def _local_copy(file: BinaryIO) -> Iterator[Path]:
-    """The file's place on this machine's disk, where it is copied to if it has none."""
+    """Gives the path of the file on this machine's disk; a file without one is copied there."""
     name = getattr(file, "name", None)
     if isinstance(name, str) and Path(name).is_file():
         yield Path(name)
@@ -233,7 +233,7 @@ def _local_copy(file: BinaryIO) -> Iterator[Path]:
 
 
 def _only_value(features: Any, key: str | None) -> Any:
-    """The one value of a feature; None where there is none, a list where there are several."""
+    """Returns the value of a feature; None if it has none, a list if it has several."""
     if key is None or key not in features:
         return None
     feature = features[key]

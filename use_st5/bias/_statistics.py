@@ -15,16 +15,16 @@ _LEVEL = 0.95
 # Cosines carry rounding errors of about 1e-16 times the square root of the dimension; statistics
 # of two partitions that differ by less than this are tied.
 TIE = 1e-12
-# Numbers in a block of partitions or of resamples: bounds the memory at any number of them.
+# Numbers in a block of partitions or of resamples: limits the memory, however many there are.
 BLOCK = 2**20
 
 
 def effect_sizes(x: np.ndarray, y: np.ndarray, ddof: int) -> np.ndarray:
-    """`(mean_x s − mean_y s) / std_{x ∪ y} s` along the last axis; NaN where all s are equal.
+    """`(mean_x s − mean_y s) / std_{x ∪ y} s` along the last axis; NaN if all s are equal.
 
     Args:
         x: Associations s of the first targets, `[..., n]`.
-        y: Those of the second targets, `[..., n]`.
+        y: Associations of the second targets, `[..., n]`.
         ddof: The standard deviation divides by `2n − ddof`.
     """
     both = np.concatenate([x, y], axis=-1)
@@ -38,32 +38,32 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """The 2.5th and the 97.5th percentile of d over resampled targets.
 
-    Each resample draws n targets of x and n of y with replacement, the groups apart (Efron and
-    Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13). Resamples whose targets are
-    all associated alike have no d and are left out.
+    Each resample draws n targets of x and, separately, n targets of y with replacement (Efron and
+    Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13). Resamples whose targets all
+    have the same association have no d and are left out.
 
     A resample repeats targets, so the spread within its groups is too small by a factor of about
     `√((n − 1) / n)`: with few targets the interval is somewhat too short and too far from 0. With
-    normally distributed s it holds the true d in 91 % of the cases for n = 8, in 93 % for n = 25;
-    where d is above 1, in 86 % and 90 %.
+    normally distributed s, it contains the true d in 91 % of the cases for n = 8 and in 93 % for
+    n = 25; if d is above 1, in 86 % and 90 %.
 
     Args:
         x: Associations of the first targets, `[n]`.
-        y: Those of the second targets, `[n]`.
+        y: Associations of the second targets, `[n]`.
         ddof: As in `effect_sizes`.
-        resamples: How many.
-        generator: Of the draws.
+        resamples: Number of resamples.
+        generator: Random numbers for the draws.
 
     Returns:
-        Both ends; NaN where a single target, or no resample, shows any spread.
+        Both ends; NaN if a group has a single target, or if no resample has any spread.
     """
-    from scipy import stats  # Here alone: its import takes a second.
+    from scipy import stats  # Imported only here: it takes a second.
 
     size = len(x)
     if size < 2:
         return np.nan, np.nan
     with warnings.catch_warnings():
-        # Resamples without spread, which scipy's own interval does not survive.
+        # Some resamples have no spread, which scipy's own interval cannot handle.
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
         values = stats.bootstrap(
             (x, y),
@@ -86,18 +86,18 @@ def count_partitions(
 ) -> tuple[int, int, bool]:
     """Counts the partitions whose statistic is at least the observed one.
 
-    `scipy.stats.permutation_test` gives the same p in five times the time, but for ties at a
-    statistic of 0, of which its relative tolerance loses those that rounding parts.
+    `scipy.stats.permutation_test` takes five times as long for the same p. Only ties at a statistic
+    of 0 differ: its relative tolerance misses those that differ by rounding.
 
     Args:
         scores: The association of each target, `[2n]`: those of x, then those of y.
-        samples: All partitions are counted where there are at most so many; otherwise
-            `samples − 1` drawn ones and the observed one.
-        generator: Of the draws.
+        samples: All partitions are counted if there are at most this many; otherwise
+            `samples − 1` random ones and the observed one.
+        generator: Random numbers for the draws.
 
     Returns:
-        How many are at least the observed one (ties among them), of how many, and whether those
-        are all partitions.
+        The number of partitions whose statistic is at least the observed one (ties included), the
+        number of counted partitions, and whether these are all partitions.
     """
     size = len(scores) // 2
     partitions = math.comb(2 * size, size)
@@ -107,16 +107,16 @@ def count_partitions(
 
 
 def _count(blocks: Iterator[np.ndarray], scores: np.ndarray) -> int:
-    """How many sums over halves are at least that of x.
+    """The number of sums over halves that are at least the sum over x.
 
-    They order the partitions as the statistic does: it is twice the sum minus a constant.
+    The sums order the partitions as the statistic does: it is twice the sum minus a constant.
     """
     observed = scores[: len(scores) // 2].sum()
     return sum(int((sums >= observed - TIE).sum()) for sums in blocks)
 
 
 def _all_sums(scores: np.ndarray) -> Iterator[np.ndarray]:
-    """Sums of the scores over each half of the targets once, in blocks."""
+    """Sums of the scores over each possible half of the targets, in blocks."""
     halves = itertools.combinations(scores, len(scores) // 2)
     for block in batched(halves, max(1, BLOCK // len(scores))):
         yield np.sum(block, axis=1)

@@ -134,7 +134,7 @@ def run_weat(
             raise ValueError(f"{name}: expected at least 1, received {value}.")
     scores = _associations(as_cache(encode), test)
     x, y = scores[:size], scores[size:]
-    # Streams of their own: the interval does not depend on whether p was sampled.
+    # Separate random streams: the interval does not depend on whether p was sampled.
     for_partitions, for_interval = np.random.default_rng(seed).spawn(2)
     low, high = bootstrap_interval(x, y, ddof=ddof, resamples=resamples, generator=for_interval)
     count, partitions, exact = count_partitions(scores, samples, for_partitions)

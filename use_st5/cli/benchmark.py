@@ -92,9 +92,9 @@ def _loadable() -> list[str]:
 
 
 def _in_a_process(folder: str, *arguments: Any) -> dict[str, Any]:
-    """What `measure` returns in a new process, which ends with the call."""
+    """Runs `measure` in a new process, which ends with the call, and returns its result."""
     context = multiprocessing.get_context("spawn")
-    ignored = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process.
+    ignored = (signal.SIGINT, signal.SIG_IGN)  # Only this process handles Ctrl-C.
     pool = ProcessPoolExecutor(1, context, initializer=signal.signal, initargs=ignored)
     try:
         return pool.submit(measure, folder, *arguments).result()

@@ -52,7 +52,7 @@ HELP = manual(
 
 
 class DtypeOption(StrEnum):
-    """What `--dtype` takes."""
+    """The values that `--dtype` takes."""
 
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
@@ -145,7 +145,7 @@ def _convert(
 
 @contextlib.contextmanager
 def _counted() -> Iterator[Callable[[str], None]]:
-    """A spinner, or lines, with the number of tensors that were read."""
+    """Shows the number of tensors that were read: a spinner in a terminal, or else lines."""
     from rich.console import Console
     from rich.progress import SpinnerColumn, TextColumn
 

@@ -119,7 +119,7 @@ def prepare(
             )
     for name in names:
         preparation = PREPARATIONS[name]
-        # TFDS tells on standard output what it downloads.
+        # TFDS writes the progress of its downloads to standard output.
         with contextlib.redirect_stdout(sys.stderr):
             written, left = write_folders(preparation, to, source=source, overwrite=overwrite)
         for folder in written:
@@ -132,7 +132,7 @@ def prepare(
 
 
 def _state(source: DataSource, tasks: list[EvaluationTask], folder: DataFolder | None) -> str:
-    """Where the set is, and why it cannot be read if that is so."""
+    """The place of the data set, and if it cannot be read, the reason."""
     if folder is None:
         return "unknown"
     if not folder.has(source):
@@ -141,14 +141,14 @@ def _state(source: DataSource, tasks: list[EvaluationTask], folder: DataFolder |
     place = path.relative_to(folder.path).as_posix()
     errors = [_reading_error(task, folder) for task in tasks]
     about_it = [error for error in errors if str(path) in error]
-    # Another of a task's files may be the reason; then a task that was read speaks for this one.
+    # Another file of a task may be the reason. If any task was read, this set can be read.
     reason = next(iter(about_it), errors[0] if all(errors) else "")
     return f"{place}, cannot be read: {reason}" if reason else place
 
 
 @functools.cache
 def _reading_error(task: EvaluationTask, folder: DataFolder) -> str:
-    """What is wrong with a task's data sets; empty if they are read, or if one is missing."""
+    """The error in a task's data sets; empty if they can be read, or if one is missing."""
     from use_st5.data.data_folder import MissingDataError
 
     try:

@@ -28,7 +28,7 @@ VersionOf = Callable[[str], str | None]
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly")
 # They must have the major and minor version of the installed TensorFlow.
 _MINOR_OF_TENSORFLOW = ("tf-keras", "tensorflow-text", "tf-models-official")
-# The extras of use_st5 for people who use it; of a package in several, the first one is named.
+# The extras of use_st5 for its users; if several have the same package, the first one is named.
 USES = {
     "hub": "hub.load and hub.KerasLayer",
     "hub-models": "models by name, hf://ORG/NAME",
@@ -46,7 +46,7 @@ USES = {
     "beam": "embed --runner",
     "transfer": "the experiment transfer_tables",
 }
-# They import pkg_resources without saying so; setuptools 82 removed it.
+# They import pkg_resources without declaring it; setuptools 82 removed it.
 _NEED_PKG_RESOURCES = ("tensorflow-hub", "tf-models-official")
 _WITH_PKG_RESOURCES = SpecifierSet("<82")
 # PyTorch's wheels for GPUs bring triton. With TensorFlow 2.20 and 2.21, triton 3.4 to 3.6 load in
@@ -56,7 +56,7 @@ _TRITON_CLASHES = SpecifierSet(">=3.7")
 
 
 class Status(StrEnum):
-    """How a finding is: only `WRONG` makes the command fail."""
+    """The status of a finding; only `WRONG` makes the command fail."""
 
     OK = "ok"
     ABSENT = "-"
@@ -74,13 +74,13 @@ _STYLES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at, what was found, and what to do about it.
+    """The result of one check, and what to do about it.
 
     Attributes:
-        status: how it is.
-        subject: what was looked at.
+        status: the status of the finding.
+        subject: what was checked, such as a package.
         found: what was found, such as a version.
-        remedy: the command line or the step that helps; empty where nothing is to be done.
+        remedy: the command line or the step that helps; empty if nothing needs to be done.
     """
 
     status: Status
@@ -98,7 +98,7 @@ def installed_version(name: str) -> str | None:
 
 
 def own_requirements() -> list[str] | None:
-    """What this installation of use_st5 requires, as setup.py says it; None where it is none."""
+    """The requirements of the installed use_st5, as in setup.py; None if it is not installed."""
     try:
         return importlib.metadata.requires("use_st5")
     except importlib.metadata.PackageNotFoundError:
@@ -112,7 +112,8 @@ def check_packages(
 
     Args:
         version_of: gives the installed version of a package, or None.
-        required: the requirements, those of extras with their marker; None: the installation's.
+        required: the requirements, those of extras with their markers; None: those of the
+            installed use_st5.
     """
     yield Finding(Status.OK, "Python", platform.python_version())  # pip refuses all others
     required = own_requirements() if required is None else required
@@ -130,7 +131,7 @@ def check_packages(
 
 
 def _of_this_platform(required: Iterable[str]) -> Iterator[tuple[Requirement, str]]:
-    """Each package once, with the extra that brings it; "" for what is always needed."""
+    """Yields each package once, with the extra that requires it, or "" if it is always needed."""
     requirements = [Requirement(text) for text in required]
     seen = set()
     for extra in ("", *USES):
@@ -143,7 +144,7 @@ def _of_this_platform(required: Iterable[str]) -> Iterator[tuple[Requirement, st
 
 
 def _find_tensorflow(version_of: VersionOf) -> tuple[str, str | None]:
-    """TensorFlow comes under several names."""
+    """The name and version of the installed TensorFlow, which has several package names."""
     for name in _TENSORFLOW:
         version = version_of(name)
         if version is not None:
@@ -167,7 +168,7 @@ def _check(
         return Finding(Status.WRONG, subject, version or "not installed", _install(requirement))
     if subject in _MINOR_OF_TENSORFLOW and tensorflow and _minor(tensorflow) != _minor(version):
         matching = f"{subject}=={_minor(tensorflow)}.*"
-        if not requirement.specifier.contains(_minor(tensorflow)):  # it has none so new
+        if not requirement.specifier.contains(_minor(tensorflow)):  # no version is as new
             matching = f"tensorflow=={_minor(version)}.*"
         found = f"{version}, but TensorFlow is {tensorflow}"
         return Finding(Status.WRONG, subject, found, f'pip install "{matching}"')
@@ -245,7 +246,7 @@ def doctor(
 
 
 def _print(findings: Sequence[Finding]) -> None:
-    """Prints the findings; in a terminal, the line that helps stands whole below its finding."""
+    """Prints the findings; in a terminal, the remedy is on its own line below the finding."""
     if not sys.stdout.isatty():
         print_table(
             ["", "what", "found", "what to do"],

@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 
     from use_st5.encoder import SentenceEncoder
 
-# A chunk is what one call of the encoder gets and what an interruption can lose: whichever of the
-# two is reached first.
+# A chunk is the input of one call of the encoder, and an interruption can lose one chunk. It ends
+# when one of these two limits is reached.
 _CHUNK_ROWS = 4096
 _CHUNK_CHARACTERS = 4_000_000
-# What goes to standard output comes sooner in smaller pieces.
+# Smaller chunks appear on standard output sooner.
 _STREAMED_ROWS = 256
 
 HELP = manual(
@@ -196,9 +196,9 @@ def embedded(
     shown: Path,
     usual: Sequence[str] = (),
 ) -> EmbeddingJob:
-    """The whole work of embedding a seekable `stream`, still beside `output`.
+    """Embeds all lines of a seekable `stream`; the result stays in the side folder of `output`.
 
-    What an earlier call left of it is continued. The messages call the result `shown`. `usual`
+    Continues the unfinished work of an earlier call. The messages call the result `shown`. `usual`
     names prompts, as for `ModelChoice.prompt_of`.
     """
     found = count_lines(stream, source=source)
@@ -286,11 +286,11 @@ def _chunks(lines: Iterator[str], *, rows: int) -> Iterator[list[str]]:
 
 Format = Literal["npy", "jsonl"]
 
-# The folder that holds this file is ours: without it nothing in the folder is removed.
+# This file marks a folder as ours. In a folder without it, nothing is removed.
 _MARKER = "use_st5.partial"
 _MARKED = "Unfinished work of use-st5 embed, format 1. The same command continues it.\n"
 _DATA, _STATE = "data", "state.json"
-# What a process leaves that is killed while it writes the state.
+# Temporary files of a process that was killed while it wrote the state.
 _LEFTOVERS = f".{Path(_STATE).stem}.*{Path(_STATE).suffix}"
 
 _BYTES_PER_NUMBER = 4
@@ -299,15 +299,15 @@ _BLOCK = 2**20
 
 @dataclass(frozen=True)
 class JobDescription:
-    """What must agree for unfinished work to be continued.
+    """The values that must be equal for unfinished work to be continued.
 
     Attributes:
         input_sha256: hash of the input's bytes.
         rows: number of texts, which is the number of rows of the output.
-        model: what identifies the model's files.
+        model: the identity of the model, which changes with its files.
         dimension: length of a vector.
         format: "npy" or "jsonl".
-        prompt: what is put before each text.
+        prompt: the text that is put before each text.
     """
 
     input_sha256: str
@@ -319,7 +319,7 @@ class JobDescription:
 
 
 class _State(msgspec.Struct):
-    """How much of the work is safely on the disk."""
+    """The part of the work that is safely on the disk."""
 
     description: JobDescription
     rows_done: Count
@@ -328,14 +328,15 @@ class _State(msgspec.Struct):
 
 
 class EmbeddingJob:
-    """Appends rows to a file in a side folder and moves it to its place when it is whole.
+    """Appends rows to a file in a side folder and moves it to its place when it is complete.
 
     The side folder `NAME.partial` holds the growing file and a state: the description, and how
     many rows and bytes are safely on the disk. A process that dies between the two writes leaves
-    surplus bytes, which the next one cuts off. The state also counts the texts that the model cut.
+    surplus bytes, which the next process cuts off. The state also counts the texts that the model
+    cut.
     A third file marks the folder as ours; a folder without it, or without a state, is not touched.
-    For the same texts and model the finished file is the same, however often the work was
-    interrupted. Two processes must not have the same job (`sole_writer`).
+    For the same texts and model, the finished file does not depend on interruptions. Two processes
+    must not have the same job (`sole_writer`).
     """
 
     def __init__(self, output: Path, description: JobDescription) -> None:
@@ -349,13 +350,13 @@ class EmbeddingJob:
         self._state = self.folder / _STATE
 
     def open(self) -> bool:
-        """Continues the unfinished work if it is of this description, else starts anew.
+        """Continues the unfinished work if it has this description, else starts again.
 
         Returns:
-            False if work of another description was thrown away, else True.
+            False if work with another description was deleted, else True.
 
         Raises:
-            FileExistsError: What has the side folder's name is not ours.
+            FileExistsError: A file or folder with the side folder's name is not ours.
         """
         state = self._read_state()
         if state is not None and state.description == self.description and self._holds(state):
@@ -372,9 +373,9 @@ class EmbeddingJob:
         return not existed
 
     def _check_ours(self, state: _State | None) -> bool:
-        """Checks that the side folder may be written; says whether it holds work.
+        """Checks that the side folder may be written; returns whether it holds work.
 
-        Version 0.2 wrote no marker: there the state says whose folder it is.
+        Version 0.2 wrote no marker; its folders are recognised by their state.
         """
         folder = self.folder
         names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
@@ -392,8 +393,8 @@ class EmbeddingJob:
 
         Args:
             texts: the texts.
-            vectors: theirs.
-            truncated: how many of the texts the model cut.
+            vectors: the vectors of the texts.
+            truncated: number of texts that the model cut.
 
         Raises:
             ValueError: the model gave another shape than it had announced.
@@ -412,29 +413,29 @@ class EmbeddingJob:
         self._write_state()
 
     def finish(self) -> None:
-        """Moves the whole file onto the output and removes the side folder.
+        """Moves the complete file to the output and removes the side folder.
 
         Raises:
-            ValueError: as `whole_file`.
+            ValueError: as in `whole_file`.
         """
         self.whole_file().replace(self.output)
         self.discard()
 
     def discard(self) -> None:
-        """Removes the side folder's own files, and the folder where nothing else is in it."""
+        """Removes the side folder's own files, and the folder if it is then empty."""
         for path in (self._data, self._state, *self.folder.glob(_LEFTOVERS)):
             path.unlink(missing_ok=True)
-        # The marker goes last: a removal that is killed is continued.
+        # The marker is removed last, so that an interrupted removal can be continued.
         (self.folder / _MARKER).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self.folder.rmdir()
 
     def whole_file(self) -> Path:
-        """The growing file, which has all rows.
+        """The file with all rows, after a check that it is complete.
 
         Raises:
             ValueError: rows are missing, because the input changed while it was read, or the file
-                has not the bytes that were written.
+                does not have the size that was written.
         """
         if self.rows_done != self.description.rows:
             raise ValueError(
@@ -445,7 +446,7 @@ class EmbeddingJob:
         return self._data
 
     def _check_bytes(self) -> None:
-        """Checks the size of the whole file, which of numbers the rows alone determine."""
+        """Checks the size of the complete file; for "npy", the rows alone determine it."""
         expected, found = self._bytes, self._data.stat().st_size
         if self.description.format == "npy":
             expected = self._npy_bytes(self.description.rows)
@@ -456,13 +457,13 @@ class EmbeddingJob:
             )
 
     def _read_state(self) -> _State | None:
-        # What cannot be read is begun anew.
+        # If the state cannot be read, the work starts again.
         with contextlib.suppress(OSError, ValueError):
             return read_record(self._state, _State, remedy="It is begun anew.")
         return None
 
     def _holds(self, state: _State) -> bool:
-        """Whether the growing file has the rows that a state tells of."""
+        """Whether the growing file has the rows that a state counts."""
         if not self._data.is_file():
             return False
         rows = state.rows_done
@@ -503,7 +504,7 @@ class EmbeddingJob:
 
 
 def _lines(data: BinaryIO, size: int) -> int | None:
-    """Number of whole lines that the first `size` bytes are; None where they are not."""
+    """Number of lines in the first `size` bytes; None if these are not whole lines."""
     lines, last = 0, b"\n"
     while size and (block := data.read(min(size, _BLOCK))):
         lines, last, size = lines + block.count(b"\n"), block[-1:], size - len(block)
@@ -520,7 +521,7 @@ def to_bytes(texts: list[str], vectors: np.ndarray, layout: Format) -> bytes:
     """
     if layout == "npy":
         return vectors.astype("<f4").tobytes()
-    # Nine digits give every float32 back exactly.
+    # Nine digits represent every float32 exactly.
     numbers = ",".join(["%.9g"] * vectors.shape[1])
     lines = [
         f'{{"text":{json.dumps(text, ensure_ascii=False)},"embedding":[{numbers % tuple(row)}]}}\n'

@@ -89,7 +89,7 @@ class Corpus:
         """Embeds the files into a folder and prints the counts.
 
         Raises:
-            typer.BadParameter: There is no output, or an option does not go with a runner.
+            typer.BadParameter: There is no output, or an option cannot be used with a runner.
             ValueError: No row had a text.
         """
         if output is None or STDIN in (output, self.pattern):

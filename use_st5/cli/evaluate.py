@@ -135,7 +135,7 @@ def evaluate(
 
 @contextlib.contextmanager
 def _claimed(output: Path, tasks: list[EvaluationTask]) -> Iterator[None]:
-    """Keeps the record to this process, and refuses to replace one that holds more."""
+    """Only this process writes the record; refuses to replace one with results of other tasks."""
     with sole_file(output):
         if output.exists():
             _check_older(output, tasks)
@@ -230,7 +230,7 @@ def _print_scores(record: EvaluationRecord, *, as_json: bool) -> None:
 
 
 def _association(name: str, result: Mapping[str, Any]) -> tuple[str, ...]:
-    """What an association test compares, and what it found."""
+    """The table row of an association test: its groups, effect size, interval and p."""
     x, y, a, b = result["details"].get("categories") or ("X", "Y", "A", "B")
     scores = result["scores"]
     ends = [scores[f"effect_size_{end}"] for end in ("low", "high")]
@@ -251,8 +251,8 @@ def _digits(value: float | None, digits: int) -> str:
 def _with_skipped(
     record: EvaluationRecord, skipped: Mapping[str, str], data: Path | None
 ) -> EvaluationRecord:
-    """The record with what was left out; other machines read it, so it names no local folder."""
-    # As `DataFolder` and tasks write it: a folder may be called "." or like a word of the reason.
+    """The record with the skipped tasks, without local folders, as other machines read it."""
+    # Only where `DataFolder` and tasks write it: a folder's name may be "." or a common word.
     folder = re.compile(rf"(?<= in ){re.escape(str(data))}(?= or up to two|, found none)")
     reasons = {task: folder.sub("DATA", reason) for task, reason in skipped.items()}
     return dataclasses.replace(record, skipped=reasons)
@@ -266,7 +266,7 @@ def _tell(
     *,
     as_json: bool,
 ) -> None:
-    """Prints the scores, and says what was cut, left out and written, and what has failed."""
+    """Prints the scores, and tells about cut texts, skipped and failed tasks, and the file."""
     _print_scores(record, as_json=as_json)
     encoder.say_truncated()
     _say_skipped(skipped)
@@ -275,7 +275,7 @@ def _tell(
 
 
 def _say_skipped(skipped: Mapping[str, str]) -> None:
-    """One line for each data set that is missing, with the tasks that were left out."""
+    """Prints a line for each reason why tasks were skipped, with the names of these tasks."""
     tasks: dict[str, list[str]] = {}
     for task, reason in skipped.items():
         tasks.setdefault(reason, []).append(task)
@@ -284,12 +284,12 @@ def _say_skipped(skipped: Mapping[str, str]) -> None:
 
 
 def _fail_if_any(failed: Mapping[str, str]) -> None:
-    """Ends with an error that names each task that failed, and what ended it."""
+    """Raises a ValueError with the name and the error of each failed task, if there are any."""
     if failed:
         reasons = "; ".join(f"{task}: {error}" for task, error in failed.items())
         raise ValueError(f"{len(failed)} tasks failed: {reasons}")
 
 
 def _file_name(name: str) -> str:
-    """The model's name with `_` for what file systems refuse."""
+    """The model's name with `_` instead of characters that file systems may refuse."""
     return "".join(letter if letter.isalnum() or letter in "-_.+" else "_" for letter in name)

@@ -32,18 +32,19 @@ def chosen_tasks(
     """The tasks that can be run.
 
     Args:
-        wanted: Names of tasks and groups, with commas, or "all"; None: all, or `own` alone.
+        wanted: Names of tasks and groups, with commas, or "all". None: all tasks, or only `own` if
+            there are any.
         data: The folder with the data sets, if one was given.
         own: Files of association tests.
 
     Returns:
-        The tasks whose data is there, and for the others of their groups name → what is missing.
+        The tasks whose data is there; and for the others, name of the task → what is missing.
 
     Raises:
         typer.BadParameter: A name is unknown.
-        MissingDataError: The data of a task that was named itself, or of all, is missing.
+        MissingDataError: Data is missing for a task that was named itself, or for all tasks.
         FileNotFoundError: A file of `own` is missing.
-        ValueError: One is in another format, or two tasks have one name.
+        ValueError: A file of `own` has another format, or two tasks have the same name.
     """
     tests = _own_tests(own)
     if own and wanted is None:
@@ -71,7 +72,7 @@ def _own_tests(files: Sequence[Path]) -> list[EvaluationTask]:
 
 
 def print_tasks(wanted: str | None, data: Path | None, *, as_json: bool) -> None:
-    """Prints the tasks with what each computes, needs, and where that comes from."""
+    """Prints the tasks: what each computes, which data it needs, and the source of the data."""
     wanted = wanted or _ALL
     folder = None if data is None else DataFolder(data)
     rows = [_description(task, folder) for task in _selected(wanted)]
@@ -136,10 +137,10 @@ class EvaluationProgress(Progress):
     """Draws bars of the tasks and the sentences in a terminal, and prints each score.
 
     Args:
-        bars: Where to draw; `drawn_progress` makes it.
+        bars: The bars to draw with; `drawn_progress` makes them.
 
     Attributes:
-        done: How many tasks have a score.
+        done: Number of tasks that have a score.
     """
 
     def __init__(self, bars: Bars) -> None:
@@ -150,7 +151,7 @@ class EvaluationProgress(Progress):
         self._sentences: TaskID | None = None
 
     def started(self, task: EvaluationTask, number: int, total: int) -> None:
-        """Names the task and moves the bar of tasks."""
+        """Shows the task's name and advances the bar of tasks."""
         self._total = total
         self._bars.update(
             self._tasks, description=task.title, completed=number - 1, total=total, refresh=True
@@ -164,7 +165,7 @@ class EvaluationProgress(Progress):
         say(f"{self.done} of {self._total}: {name}: {score} {value} ({origin})")
 
     def encoding(self, encode: Encode) -> Encode:
-        """`encode` with a bar that counts its sentences, of all tasks together."""
+        """Returns `encode` with a bar that counts the sentences of all tasks together."""
 
         def counting(sentences: list[str]) -> Any:
             if self._sentences is None:
@@ -184,7 +185,7 @@ def main_score(result: Mapping[str, Any]) -> tuple[str, str]:
 
 @contextmanager
 def drawn_progress() -> Iterator[EvaluationProgress]:
-    """Bars on standard error while the block runs; lines where that is no terminal."""
+    """Shows bars on standard error while the block runs; lines if that is not a terminal."""
     terminal = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),

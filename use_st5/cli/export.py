@@ -130,11 +130,11 @@ def _check_options(
     precision: Precision | None,
     length: int | None,
 ) -> None:
-    """Refuses, before any work, what does not fit together.
+    """Refuses, before any work, options that cannot be combined.
 
     Raises:
-        typer.BadParameter: Nothing would be written, the archive has another ending, or what is
-            written does not have the precision or the length.
+        typer.BadParameter: There is nothing to write, the archive's name has another ending, or an
+            output does not support the precision or the length.
     """
     models = to is not None or archive is not None or bool(runtimes)
     if not models and web is None:
@@ -160,10 +160,10 @@ def _check_options(
 
 @contextmanager
 def _sole_copy(source: Path, to: Path, *, overwrite: bool) -> Iterator[None]:
-    """The block alone writes the model of `--to`.
+    """Lets only this process write the model of `--to` while the block runs.
 
     Raises:
-        typer.BadParameter: It is the folder of the model itself.
+        typer.BadParameter: `to` is the folder of the model itself.
     """
     if not remote_path(to) and to.resolve() == source.resolve():
         raise typer.BadParameter("expected another folder than the model's own.", param_hint="--to")
@@ -209,11 +209,11 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def _sole_page(source: Path, folder: Path, *, overwrite: bool) -> Iterator[None]:
-    """The block alone writes a page of a model as the whole of a folder.
+    """Lets only this process write a folder, the page of a model, while the block runs.
 
     Raises:
-        FileExistsError: It is there and `overwrite` is False, or holds anything but a page.
-        ValueError: It is remote, or a page cannot run the model.
+        FileExistsError: The folder exists and `overwrite` is False, or has other files than a page.
+        ValueError: The folder is remote, or a page cannot run the model.
     """
     from use_st5.export.web import check_page, dan_manifest
 
@@ -239,11 +239,11 @@ def _write_page(source: Path, folder: Path, precision: Precision) -> None:
 def _sole_runtime(
     source: Path, folder: Path, length: int | None, *, overwrite: bool
 ) -> Iterator[None]:
-    """The block alone writes a folder for a runtime.
+    """Lets only this process write a folder for a runtime while the block runs.
 
     Raises:
-        FileExistsError: It is there and `overwrite` is False, or holds anything else.
-        ValueError: It is remote, or the model has no reader or not this length.
+        FileExistsError: The folder exists and `overwrite` is False, or holds something else.
+        ValueError: The folder is remote, or the model has no reader or cannot have this length.
     """
     from use_st5.export.text_model import check_text_model, text_model_manifest
 
@@ -305,7 +305,7 @@ def _pack(
 
 
 def _find(model: str) -> Path:
-    """The folder of an exported model, which may lie inside a training run's folder."""
+    """The folder of an exported model, which may be inside a training run's folder."""
     folder = Path(model).expanduser()
     if remote_path(model):
         start_tensorflow()

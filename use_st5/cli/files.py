@@ -25,7 +25,7 @@ STDIN = "-"
 
 
 def local_copy(path: str | os.PathLike[str]) -> Path:
-    """A local copy of a remote file or folder; a local path as it is.
+    """The path of a local copy of a remote file or folder; a local path is returned as it is.
 
     Raises:
         FileNotFoundError: There is no such remote path.
@@ -42,7 +42,7 @@ def writes_remote(path: Path, *, allowed: bool) -> bool:
     """Whether the path that a command writes is remote.
 
     Raises:
-        ValueError: It is, and the command writes local files only, or it is a whole bucket.
+        ValueError: It is remote, but the command writes only local files, or it is a whole bucket.
     """
     remote = remote_path(path)
     if remote is None:
@@ -66,10 +66,10 @@ class LineCount:
 
 
 def read_lines(stream: Iterable[bytes], *, source: str) -> Iterator[str]:
-    """Yields the lines of a UTF-8 `stream`, without their ends, empty ones included.
+    """Yields the lines of a UTF-8 `stream`, including empty ones, without line ends.
 
     Raises:
-        ValueError: if a line is not UTF-8; names `source` and the line.
+        ValueError: if a line is not UTF-8; the message names `source` and the line.
     """
     for number, line in numbered(stream):
         yield decode_line(line, where=f"{source}, line {number}")
@@ -101,11 +101,11 @@ def open_input(name: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_seekable(name: str, *, beside: Path) -> Iterator[IO[bytes]]:
-    """Like `open_input`, but what comes through a pipe is first copied to a nameless file.
+    """Like `open_input`, but the content of a pipe is first copied to a file without a name.
 
     Args:
         name: a file, or `-`.
-        beside: the copy lies in this file's folder, which will hold something of its size anyway.
+        beside: the copy is in this file's folder, which will hold data of its size anyway.
     """
     with open_input(name) as stream:
         if stream.seekable():
@@ -138,15 +138,15 @@ def count_lines(stream: IO[bytes], *, source: str) -> LineCount:
 
 
 def check_file(path: Path, *, remote: bool = False) -> None:
-    """Checks that a file can be written; folders above it that are missing will be made.
+    """Checks that a file can be written; missing folders above it are made later.
 
     Args:
         path: The file.
         remote: Whether it may be on gs:// and the like.
 
     Raises:
-        OSError: It is a folder or a device, or its folder cannot be made or written to.
-        ValueError: It is remote, and may not be.
+        OSError: The path is a folder or a device, or its folder cannot be made or written to.
+        ValueError: The path is remote, but must be local.
     """
     if writes_remote(path, allowed=remote):
         return
@@ -159,12 +159,12 @@ def check_file(path: Path, *, remote: bool = False) -> None:
 
 @contextlib.contextmanager
 def sole_file(path: Path, *, overwrite: bool = True, remote: bool = False) -> Iterator[None]:
-    """The block alone writes the file `path`.
+    """Lets only this process write the file `path` while the block runs.
 
     Raises:
-        FileExistsError: It is there and `overwrite` is False.
-        OSError: As `check_file`, or another process is writing it.
-        ValueError: As `check_file`.
+        FileExistsError: The file exists and `overwrite` is False.
+        OSError: As in `check_file`, or another process is writing the file.
+        ValueError: As in `check_file`.
     """
     check_file(path, remote=remote)
     with sole_writer(path):
@@ -174,11 +174,11 @@ def sole_file(path: Path, *, overwrite: bool = True, remote: bool = False) -> It
 
 @contextlib.contextmanager
 def sole_folder(path: Path, *, remote: bool = False) -> Iterator[None]:
-    """The block alone writes files of its own into the folder `path`, which is made.
+    """Makes the folder `path` and lets only this process write into it while the block runs.
 
     Raises:
-        OSError: It is a file, cannot be made or written to, or another process is writing it.
-        ValueError: As `check_file`.
+        OSError: It is a file, cannot be made or written to, or another process is writing to it.
+        ValueError: As in `check_file`.
     """
     if not writes_remote(path, allowed=remote):
         _check_writable(path)
@@ -188,11 +188,11 @@ def sole_folder(path: Path, *, remote: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def sole_model(folder: Path, *, overwrite: bool) -> Iterator[None]:
-    """The block alone writes a model as the whole of `folder`.
+    """Lets only this process write `folder`, which becomes a model, while the block runs.
 
     Raises:
-        FileExistsError: It is there and `overwrite` is False, or holds anything but a model.
-        OSError: It cannot be made or written to, or another process is writing it.
+        FileExistsError: `folder` exists and `overwrite` is False, or has other files than a model.
+        OSError: `folder` cannot be made or written to, or another process is writing it.
     """
     if not writes_remote(folder, allowed=True):
         _check_writable(folder.absolute().parent)
@@ -203,17 +203,17 @@ def sole_model(folder: Path, *, overwrite: bool) -> Iterator[None]:
 
 
 def check_new(path: Path, *, overwrite: bool) -> None:
-    """Checks that a path is free, unless what is there may be replaced.
+    """Checks that a path does not exist, unless `overwrite` allows to replace it.
 
     Raises:
-        FileExistsError: It is not.
+        FileExistsError: It exists and `overwrite` is False.
     """
     if exists(path) and not overwrite:
         raise FileExistsError(f"{as_written(path)} exists; give --overwrite or choose another name")
 
 
 def _check_writable(folder: Path) -> None:
-    """Checks that files can be made in a folder, or it in the nearest one that exists."""
+    """Checks that files can be made in a folder, or in the nearest existing one above it."""
     there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     if not there.is_dir():
         raise NotADirectoryError(f"expected a folder to write to, found a file: {there}")

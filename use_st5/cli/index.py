@@ -148,12 +148,12 @@ def _build(texts: list[str], vectors: Path, to: Path, model: ModelChoice, kind: 
 
 
 def _mapped(path: Path) -> np.ndarray:
-    """The array of a .npy file, of which a block at a time will be read."""
+    """The memory-mapped array of a .npy file, which will be read in blocks."""
     import numpy as np
 
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a .npy file of vectors, found none")
     try:
         return np.load(path, mmap_mode="r")
-    except Exception as error:  # NumPy's parser of headers raises what it stumbles over
+    except Exception as error:  # NumPy's header parser raises many kinds of errors.
         raise ValueError(f"{path}: expected a .npy file of vectors ({error})") from error

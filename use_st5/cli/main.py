@@ -125,7 +125,7 @@ def main() -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "0")
     name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     try:
-        # For a command that prints nothing for ten seconds.
+        # Shows a line if a command prints nothing for ten seconds.
         with progress_lines(lambda: f"use-st5 {name} is running"):
             app(prog_name="use-st5")
     except KeyboardInterrupt:  # Before the command began, or after its end.

@@ -68,9 +68,9 @@ class ModelChoice:
 
     Attributes:
         name: The name of a bundled model, or a folder.
-        backend: What runs it.
-        prompt: What is put before each text.
-        prompt_name: The same, as one of the model's prompts.
+        backend: The engine that runs the model.
+        prompt: The text that is put before each text.
+        prompt_name: The name of one of the model's prompts, instead of `prompt`.
 
     Raises:
         typer.BadParameter: Both a prompt and its name are given.
@@ -89,12 +89,12 @@ class ModelChoice:
             )
 
     def prompt_of(self, encoder: SentenceEncoder, usual: Sequence[str] = ()) -> str:
-        """What the model puts before each text.
+        """The prompt that is put before each text.
 
         Args:
-            encoder: The model, loaded.
-            usual: Names of prompts. Where no prompt is given, the first of them that the model has
-                is used, or else its default prompt.
+            encoder: The loaded model.
+            usual: Names of prompts. If no prompt is given, the first of them that the model has is
+                used, or else its default prompt.
 
         Raises:
             typer.BadParameter: The model has no prompt of the given name.
@@ -117,10 +117,10 @@ class ModelChoice:
 
 
 def start_tensorflow() -> None:
-    """Imports TensorFlow, which takes seconds, without what it logs.
+    """Imports TensorFlow, which takes seconds, without its log messages.
 
     Raises:
-        ImportError: it is missing or does not load.
+        ImportError: TensorFlow is missing or cannot be loaded.
     """
     if "tensorflow" in sys.modules:
         return
@@ -134,17 +134,17 @@ def start_tensorflow() -> None:
             f"TensorFlow could not be imported ({type(error).__name__}: {error}); "
             "`use-st5 doctor` shows what to do"
         ) from error
-    tensorflow.get_logger().setLevel("ERROR")  # What its Python code logs is not for the user.
+    tensorflow.get_logger().setLevel("ERROR")  # Its Python logs are not for users.
     if level == "3" and tensorflow.__version__.startswith("2.20."):
-        # Its loop optimizer warns at any level of logging.
+        # Its loop optimizer prints warnings at every log level.
         tensorflow.config.optimizer.set_experimental_options({"loop_optimization": False})
 
 
 @contextlib.contextmanager
 def _native_errors_dropped() -> Iterator[None]:
-    """Drops what native code writes to standard error; Python's own lines are written.
+    """Drops what native code writes to standard error, but keeps what Python code writes.
 
-    For the import of TensorFlow, which logs before it reads its settings.
+    This is for the import of TensorFlow, which logs before it reads its settings.
     """
     with os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace") as heard:
         null = os.open(os.devnull, os.O_WRONLY)
@@ -158,10 +158,10 @@ def _native_errors_dropped() -> Iterator[None]:
 
 
 def check_keras(command: str) -> None:
-    """Refuses, before anything is imported, a command that needs Keras on TensorFlow.
+    """Checks, before any import, that Keras has the TensorFlow backend, which a command needs.
 
     Raises:
-        ValueError: the environment asks for another backend of Keras.
+        ValueError: the environment sets another backend of Keras.
     """
     if (os.environ.get("KERAS_BACKEND") or "tensorflow") != "tensorflow":
         raise ValueError(f"`use-st5 {command}` needs TensorFlow: unset KERAS_BACKEND.")
@@ -171,15 +171,15 @@ def start_keras(command: str) -> None:
     """Imports TensorFlow for a command that makes or changes a Keras model.
 
     Raises:
-        ValueError: the environment asks for another backend of Keras.
-        ImportError: what `start_tensorflow` raises.
+        ValueError: the environment sets another backend of Keras.
+        ImportError: as in `start_tensorflow`.
     """
     check_keras(command)
     start_tensorflow()
 
 
 def find_model(model: str | os.PathLike[str]) -> Path:
-    """The folder of a SavedModel by any name; says what it is waiting for.
+    """The folder of a SavedModel with any kind of name; a download shows a message.
 
     Raises:
         FileNotFoundError: there is no such model.
@@ -193,10 +193,11 @@ def find_model(model: str | os.PathLike[str]) -> Path:
 
 
 def load_encoder(model: str | ModelChoice) -> SentenceEncoder:
-    """Loads a model; says what it is waiting for.
+    """Loads a model, and shows a message meanwhile.
 
     Args:
-        model: Its name or folder, which TensorFlow runs unless a backend is chosen.
+        model: Its name or folder, or the choice of a model. TensorFlow runs it unless another
+            backend is chosen.
 
     Raises:
         FileNotFoundError: there is no such model.
@@ -213,7 +214,7 @@ def load_encoder(model: str | ModelChoice) -> SentenceEncoder:
 
 
 def load_cross_encoder(model: str) -> CrossEncoder:
-    """Loads a cross-encoder; says what it is waiting for.
+    """Loads a cross-encoder, and shows a message meanwhile.
 
     Raises:
         FileNotFoundError: there is no such model.
@@ -229,7 +230,7 @@ def load_cross_encoder(model: str) -> CrossEncoder:
 def encode_counting(
     encoder: SentenceEncoder, texts: list[str], *, prompt: str, **options: Any
 ) -> tuple[np.ndarray, int]:
-    """The vectors of texts with a prompt before each, and how many of the texts were cut."""
+    """The vectors of texts with a prompt before each, and the number of texts that were cut."""
     vectors = encoder.encode(texts, prompt=prompt, on_truncation="ignore", **options)
     return vectors, len(encoder.truncated([prompt + text for text in texts] if prompt else texts))
 
@@ -250,7 +251,7 @@ class CountingEncoder:
 
     Args:
         encoder: The model.
-        choice: States the prompt of all texts, if there is one; None: the model's own prompts.
+        choice: The choice of the prompt of all texts. None: the model's own prompts are used.
     """
 
     def __init__(self, encoder: SentenceEncoder, choice: ModelChoice | None = None) -> None:
@@ -260,12 +261,12 @@ class CountingEncoder:
 
     @property
     def name(self) -> str:
-        """The model's."""
+        """The model's name."""
         return self._encoder.name
 
     @property
     def identity(self) -> str:
-        """The model's."""
+        """The model's identity."""
         return self._encoder.identity
 
     @property
@@ -280,13 +281,13 @@ class CountingEncoder:
         return self._encode(texts, (), options)
 
     def encode_query(self, texts: list[str], **options: Any) -> np.ndarray:
-        """The same with the model's prompt for queries, unless another is chosen."""
+        """Like `encode`, with the model's prompt for queries, unless another is chosen."""
         from use_st5._sentence_transformers import QUERY
 
         return self._encode(texts, QUERY, options)
 
     def encode_document(self, texts: list[str], **options: Any) -> np.ndarray:
-        """The same with the model's prompt for documents, unless another is chosen."""
+        """Like `encode`, with the model's prompt for documents, unless another is chosen."""
         from use_st5._sentence_transformers import DOCUMENT
 
         return self._encode(texts, DOCUMENT, options)
@@ -313,8 +314,8 @@ class NamedEncoder:
         name: The name in tables.
         identity: A text that changes with its weights; None if unknown.
         encode: Sentences → vectors `[sentences, dim]`.
-        say_truncated: Prints how many texts the model cut; nothing for a Python object, of which
-            this is unknown.
+        say_truncated: Prints how many texts the model cut; prints nothing for a Python object,
+            because the number is unknown.
     """
 
     name: str
@@ -324,14 +325,14 @@ class NamedEncoder:
 
 
 def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> NamedEncoder:
-    """Loads what the argument MODEL names.
+    """Loads the model or object that the argument MODEL names.
 
     Args:
         chosen: Its name is that of a bundled model, the folder of a SavedModel, or an object of the
-            user's own as `FILE.py:NAME` or `package.module:NAME`. If NAME is a class, or has no
-            `encode`, it is called without arguments and the result is taken. Such an object runs
-            itself; its `encode` is called with the prompt or the name.
-        batch_size: Passed to `encode`; None: the encoder's own.
+            user, as `FILE.py:NAME` or `package.module:NAME`. If NAME is a class, or has no
+            `encode`, it is called without arguments and the result is used. The backend does not
+            matter for such an object; its `encode` gets the prompt or the name of the prompt.
+        batch_size: Passed to `encode`; None: the encoder's default.
 
     Raises:
         FileNotFoundError: There is no such model or file.
@@ -356,7 +357,7 @@ def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> Name
     given = getattr(encoder, "name", None)
     name = given if isinstance(given, str) and given else name
     identity = _identity(encoder, model)
-    if identity and other:  # Other vectors of the same weights.
+    if identity and other:  # The same weights give other vectors.
         identity = f"{identity} with the prompt {prompt!r}"
     options = {option: value for option, value in options.items() if value is not None}
     for option in options:
@@ -378,12 +379,12 @@ def _identity(encoder: Any, model: str) -> str | None:
 
 
 def _import(place: str) -> ModuleType:
-    """The module in a file that ends in .py, or of a dotted name, seen from the current folder."""
+    """The module of a file that ends in .py, or of a dotted name, from the current folder."""
     file = Path(place)
     is_file = file.suffix == ".py"
     if is_file and not file.is_file():
         raise FileNotFoundError(f"{place}: expected a Python file, found none")
-    # As for `python FILE` and `python -m MODULE`: what lies beside them can be imported.
+    # As with `python FILE` and `python -m MODULE`, modules in the same folder can be imported.
     sys.path.insert(0, str(file.resolve().parent if is_file else Path.cwd()))
     try:
         return _import_file(file) if is_file else importlib.import_module(place)
@@ -395,10 +396,10 @@ def _import(place: str) -> ModuleType:
 
 
 def _import_file(file: Path) -> ModuleType:
-    # Any: of a file that ends in .py there always is one, and its loader.
+    # Any, because a file that ends in .py always has a specification with a loader.
     specification: Any = importlib.util.spec_from_file_location(file.stem, file)
     module = importlib.util.module_from_spec(specification)
-    # Where dataclasses and pickle look the module up; one that is imported already stays.
+    # Dataclasses and pickle look the module up here. A module that is already imported stays.
     sys.modules.setdefault(file.stem, module)
     specification.loader.exec_module(module)
     return module
@@ -414,7 +415,7 @@ def _look_up(module: ModuleType, place: str, name: str) -> Any:
 
 
 def _called(found: Any, model: str) -> Any:
-    """`found` itself if it is an encoder, else what calling it gives."""
+    """Returns `found` itself if it is an encoder, else the result of calling it."""
     if callable(found) and (isinstance(found, type) or not hasattr(found, "encode")):
         try:
             found = found()

@@ -27,7 +27,7 @@ def say(message: str) -> None:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
     """Prints a table: drawn in a terminal, tab-separated (with a header line) in a pipe.
 
-    Where the terminal is too narrow for the columns, each row is a card, as of `print_cards`.
+    If the terminal is too narrow for the columns, each row is a card, as in `print_cards`.
 
     Args:
         columns: the headings.
@@ -69,7 +69,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
 
 # A number, with its unit.
 _NUMBER = re.compile(r"[-+−]?[\d.,]+( [kMG]?B)?|[-–]|")
-# A column of texts is not drawn narrower; a column of shorter ones need not be so wide.
+# A column of texts is not drawn narrower than this, unless its texts are shorter.
 _TEXT_WIDTH = 14
 
 
@@ -79,10 +79,10 @@ def _cells(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[list[s
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> list[int]:
-    """The characters of each column, as many as it wants where there is space.
+    """The width of each column in characters: the full width if there is space for it.
 
-    No number is folded, no name if there is space for all, and no text into less than
-    `_TEXT_WIDTH`; empty where `most` characters are too few for this.
+    Numbers are never folded, names only if there is not enough space for all names, and texts not
+    to less than `_TEXT_WIDTH`. Empty if `most` characters are too few for this.
     """
     from rich.cells import cell_len
 
@@ -111,10 +111,10 @@ def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) ->
 
 
 def check_table_name(path: Path, *, option: str) -> None:
-    """Checks that a file to write says by its suffix which kind of table it shall be.
+    """Checks that the suffix of a file to write is that of a known kind of table.
 
     Raises:
-        typer.BadParameter: It does not; names the option.
+        typer.BadParameter: The suffix is unknown; the message names the option.
     """
     if path.suffix.lower() not in _TABLES:
         raise typer.BadParameter(
@@ -124,7 +124,7 @@ def check_table_name(path: Path, *, option: str) -> None:
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Writes a table in the format that the suffix says, as `use-st5 train` reads it."""
+    """Writes a table that `use-st5 train` can read; the suffix determines the format."""
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         if path.suffix.lower() == ".jsonl":
             for row in rows:
@@ -141,12 +141,12 @@ def manual(text: str, *examples: str) -> str:
     r"""Builds a command's help.
 
     Args:
-        text: paragraphs, parted by empty lines; the first one is the summary. May hold rich's
-            markup, so a literal `[` is written `\[`.
+        text: paragraphs, separated by empty lines; the first one is the summary. It may contain
+            rich's markup, so a literal `[` is written `\[`.
         examples: command lines, shown below each other under a heading.
 
     Returns:
-        The text with the line breaks inside paragraphs removed: the terminal wraps them anew.
+        The text with the line breaks inside paragraphs removed; the terminal wraps the lines again.
     """
     paragraphs = [" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n")]
     # \b tells typer to keep the lines of a paragraph.
@@ -157,8 +157,8 @@ def manual(text: str, *examples: str) -> str:
 def print_cards(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Prints a card for each row in a terminal; in a pipe the lines of `print_table`.
 
-    A card is headed by the row's first cell; below it stand the other cells that are not empty,
-    each beside its heading.
+    The row's first cell is the title of the card. Below it are the other cells that are not empty,
+    each with its heading.
     """
     if not sys.stdout.isatty():
         print_table(columns, rows)

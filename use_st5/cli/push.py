@@ -1,4 +1,4 @@
-"""`use-st5 push`: a model to a hub."""
+"""`use-st5 push`: uploads a model to a hub."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def push(
 
 
 def _described(source: Path) -> ModelManifest:
-    """The description of a model, whose files are as they were exported."""
+    """The manifest of a model, after a check that its files are as they were exported."""
     manifest = ModelManifest.read(source)
     if manifest is None:
         raise ValueError(
@@ -110,7 +110,7 @@ def _described(source: Path) -> ModelManifest:
 
 
 def _copy(source: Path, folder: Path, manifest: ModelManifest, card: str) -> ModelManifest:
-    """Copies a model's files with another card, and describes them anew."""
+    """Copies a model's files with another card, and writes a new manifest for them."""
     copy_model(source, folder, manifest)
     (folder / CARD_NAME).write_text(card, encoding="utf-8")
     files, model_hash = describe_files(folder)

@@ -73,7 +73,7 @@ def rank(
 
 
 def _texts(files: Sequence[str]) -> Iterator[tuple[tuple[str, int], str]]:
-    """The place of each text, its file and its line, and the text."""
+    """Yields the place of each text (its file and its line), and the text."""
     for file in files:
         with open_input(file) as stream:
             for number, text in enumerate(read_lines(stream, source=file), start=1):

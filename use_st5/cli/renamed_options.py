@@ -13,7 +13,7 @@ class Renamed(NamedTuple):
 
     Attributes:
         option: The new option.
-        values: Old value → new value, of the values that have new names; others stay.
+        values: Old value → new value, for values that have new names; others stay the same.
     """
 
     option: str
@@ -21,7 +21,7 @@ class Renamed(NamedTuple):
 
 
 # Command → old option → its new name. Several old options may become one, and "OLD VALUE" stands
-# for an option with just this value: {"--freeze encoder": Renamed("--train-only embedding")}.
+# for an option with this value only: {"--freeze encoder": Renamed("--train-only embedding")}.
 RENAMED: dict[str, dict[str, Renamed]] = {
     "export": {"--storage": Renamed("--precision")},
     "train": {
@@ -41,7 +41,7 @@ RENAMED: dict[str, dict[str, Renamed]] = {
 
 
 def with_new_names(arguments: Sequence[str]) -> list[str]:
-    """The words of a command line, in which old options have their new names.
+    """The words of a command line, with the new names of old options.
 
     Each old option gives a warning on standard error. Words after `--` are texts.
     """

@@ -81,7 +81,7 @@ def _read(arguments: list[str]) -> list[EvaluationRecord]:
 
 
 def _name_and_file(argument: str) -> tuple[str, str]:
-    """Parts `NAME=FILE`; a file whose own name holds `=` comes first."""
+    """Splits `NAME=FILE`, unless the whole argument is the name of a file."""
     name, equals, file = argument.partition("=")
     if not equals or Path(argument).is_file():
         return "", argument

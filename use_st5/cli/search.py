@@ -167,7 +167,7 @@ def _in_file(
 
 
 def _hits(scores: np.ndarray, rows: np.ndarray, text: Callable[[int], str]) -> list[list[Hit]]:
-    """What was found for each query; a graph may have found fewer than were asked for."""
+    """The hits of each query; a graph may find fewer hits than the query wants."""
     return [
         [(s, row + 1, text(row)) for s, row in zip(*each, strict=True) if row >= 0]
         for each in zip(scores.tolist(), rows.tolist(), strict=True)

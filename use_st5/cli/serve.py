@@ -1,4 +1,4 @@
-"""`use-st5 serve`: models over HTTP."""
+"""`use-st5 serve`: serves models over HTTP."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def serve(
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket that is bound before a model is loaded."""
+    """Returns a bound socket; it is opened before any model is loaded."""
     try:
         return socket.create_server((host, port), reuse_port=False, backlog=2048)
     except OSError as error:
@@ -98,7 +98,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _load(models: list[str], backend: BackendOption) -> dict[str, SentenceEncoder | CrossEncoder]:
-    """Name → model. The first call of each is made here, so that the first client need not wait."""
+    """Name → model. Each model is called once here, so that the first client need not wait."""
     from use_st5._model_manifest import ModelManifest
 
     loaded: dict[str, SentenceEncoder | CrossEncoder] = {}

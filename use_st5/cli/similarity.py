@@ -32,7 +32,7 @@ from use_st5.cli.output import manual, print_table, say
 if TYPE_CHECKING:
     import numpy as np
 
-# Beyond these a matrix fits no terminal, no picture, and no reader's patience.
+# Largest numbers of texts for a matrix in a terminal, for a heat map, and for any matrix.
 _TABLE_LIMIT = 10
 _HEATMAP_LIMIT = 60
 _TEXT_LIMIT = 5000
@@ -156,7 +156,7 @@ def _pair_by_pair(
 def _all_against_all(
     texts: list[str], metric: Metric, model: ModelChoice, heatmap: Path | None, as_json: bool
 ) -> None:
-    if heatmap is not None:  # What is wrong with it is said before the model is loaded.
+    if heatmap is not None:  # Errors appear before the model is loaded.
         _check_heatmap(heatmap, len(texts))
     encoder = load_encoder(model)
     with progress_lines(lambda: f"encoding {len(texts):,} texts"):
@@ -198,7 +198,7 @@ def _draw(texts: list[str], matrix: np.ndarray, path: Path, metric: Metric) -> N
     from use_st5.plots import similarity_heatmap
 
     with sole_file(path), warnings.catch_warnings():
-        # Scripts that matplotlib's font lacks show as boxes, which says it as well.
+        # Characters that matplotlib's font lacks are drawn as boxes, so a warning is not needed.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         similarity_heatmap(texts, matrix, path=path, label=f"{metric.value} similarity")
     say(f"heat map: {path}")
@@ -206,7 +206,7 @@ def _draw(texts: list[str], matrix: np.ndarray, path: Path, metric: Metric) -> N
 
 def _print_matrix(texts: list[str], matrix: np.ndarray, metric: Metric) -> None:
     numbers = [str(number) for number in range(1, len(texts) + 1)]
-    digits = 2 if len(texts) > 8 and sys.stdout.isatty() else 3  # as 80 characters have room for
+    digits = 2 if len(texts) > 8 and sys.stdout.isatty() else 3  # 80 characters have space for this
     rows = [
         (number, text, *(f"{score:.{digits}f}" for score in row))
         for number, text, row in zip(numbers, texts, matrix, strict=True)
@@ -215,7 +215,7 @@ def _print_matrix(texts: list[str], matrix: np.ndarray, metric: Metric) -> None:
 
 
 def _print_closest(texts: list[str], matrix: np.ndarray, metric: Metric) -> None:
-    """Prints for each text the other one that is most like it."""
+    """Prints for each text the most similar other text."""
     import numpy as np
 
     others = matrix.copy()

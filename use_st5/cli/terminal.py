@@ -17,12 +17,13 @@ from typer.core import TyperGroup
 from use_st5.cli.renamed_options import with_new_names
 
 INTERRUPTED = 130
-_EXPLAINED = (ValueError, OSError, ImportError)  # Their messages say all.
+_EXPLAINED = (ValueError, OSError, ImportError)  # Their messages are enough.
 _REMEDIES: dict[int | None, str] = {
     errno.ENOSPC: "free some space, or write to another place",
     errno.EACCES: "ask for permission, or choose another path",
 }
-# The Ctrl-Cs of this process; Keras and destructors swallow the exception of one.
+# The Ctrl-Cs of this process. They are counted because Keras and destructors may swallow the
+# exception.
 _interrupts: list[int] = []
 
 
@@ -42,9 +43,9 @@ class OneLineErrors(TyperGroup):
             options = {**extra, "standalone_mode": False}
             result = super().main(with_new_names(words), prog_name, **options)
             sys.stdout.flush()
-        except typer.Abort:  # What typer makes of a Ctrl-C.
+        except typer.Abort:  # typer turns a Ctrl-C into this.
             result = INTERRUPTED
-        except BrokenPipeError:  # The reader (`head`) has ended: so does this command, silently.
+        except BrokenPipeError:  # The reader (`head`) has ended, so this command ends silently.
             _drop_output()
             sys.exit(INTERRUPTED if _interrupts else 1)
         except Exception as error:
@@ -52,7 +53,7 @@ class OneLineErrors(TyperGroup):
                 traceback.print_exc()
             if not _interrupts:
                 _report(error)
-                # Usage errors carry 2; their class is not the same in all releases of typer.
+                # Usage errors have the code 2; their class differs between releases of typer.
                 sys.exit(getattr(error, "exit_code", 1))
             result = INTERRUPTED
         if not self._said and (_interrupts or result == INTERRUPTED):
@@ -66,12 +67,12 @@ class OneLineErrors(TyperGroup):
         except typer.Exit as end:
             self._said = end.exit_code == INTERRUPTED
             raise
-        except EOFError as error:  # typer would take it for a Ctrl-D.
+        except EOFError as error:  # typer would treat it as a Ctrl-D.
             raise ValueError(f"expected more bytes in a file, found its end: {error}") from error
 
 
 def debug_first(words: list[str]) -> tuple[list[str], bool]:
-    """Moves `--debug` to the front, where the group reads it; after `--` it is a text."""
+    """Moves `--debug` to the front, where the group reads it; after `--`, it is only a text."""
     end = words.index("--") if "--" in words else len(words)
     if "--debug" not in words[:end]:
         return words, False
@@ -106,7 +107,7 @@ def _of_the_system(error: OSError) -> str:
 
 
 def _drop_output() -> bool:
-    """Whether standard output takes nothing more; then Python's exit must not write to it."""
+    """Whether standard output is broken; if so, redirects it, so that Python can exit quietly."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -117,7 +118,7 @@ def _drop_output() -> bool:
 
 
 def note_interrupts() -> None:
-    """Notes each Ctrl-C, so that the command ends with 130 even where a library swallows it."""
+    """Records each Ctrl-C, so that the command ends with 130 even if a library swallows it."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # Else it is ignored.
         signal.signal(signal.SIGINT, _interrupt)
 
@@ -137,7 +138,7 @@ def end_interrupted() -> NoReturn:
 def open_standard_streams() -> None:
     """Opens closed standard streams on the null device, so that no other file gets their numbers.
 
-    Reading from such an input and writing to such an output fails.
+    Reading from such an input or writing to such an output fails.
     """
     streams = (
         ("stdin", "r", os.O_WRONLY),

@@ -319,7 +319,7 @@ _PLAIN = (
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given. The named settings, or the defaults, have the others."""
+    """The options that were given; the others come from the named settings or the defaults."""
     options = {name: given[name] for name in _PLAIN if given[name] is not None}
     options |= {name: given[name] or () for name in ("validation", "test")}
     if given["freeze"]:
@@ -339,7 +339,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _prompts(given: Sequence[str]) -> str | dict[str, str]:
-    """One prompt for all texts, or prompts by column; blanks at their ends count."""
+    """One prompt for all texts, or prompts by column; spaces at their ends are kept."""
     if len(given) == 1 and "=" not in given[0]:
         return given[0]
     prompts = {}
@@ -372,7 +372,7 @@ def _task(given: Sequence[str] | None) -> str | dict[str, str] | None:
 
 
 def named_words(option: str, given: Sequence[str] | None) -> dict[str, str]:
-    """`NAME=VALUE` words by name."""
+    """Splits words `NAME=VALUE`: name → value."""
     found = {}
     for word in given or ():
         name, equals, value = word.partition("=")
@@ -383,7 +383,7 @@ def named_words(option: str, given: Sequence[str] | None) -> dict[str, str]:
 
 
 def _value(text: str) -> Any:
-    """A number, a truth value, several with commas between, or the word itself."""
+    """A number, a truth value, a tuple of values if there are commas, or the word itself."""
     if "," in text:
         return tuple(_value(each.strip()) for each in text.split(",") if each.strip())
     with contextlib.suppress(ValueError, SyntaxError):

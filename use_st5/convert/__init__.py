@@ -1,4 +1,4 @@
-"""Files of any format as named arrays; no code of a checkpoint is run."""
+"""Reads checkpoints of several formats as named arrays; no code of a checkpoint is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An opened checkpoint of another library, of which nothing is read yet."""
+"""Opens a checkpoint of another library, without reading its tensors yet."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ Format = Literal["sentence-transformers", "Hugging Face", "T5X", "TensorFlow"]
 Kind = TypeVar("Kind")
 
 CONFIG = "config.json"
-# Of google-research/bert: what its archives call the settings of a model.
+# The file of a model's settings in the archives of google-research/bert.
 BERT_CONFIG = "bert_config.json"
 
-# A map of up to 15 entries, or a longer one: how T5X's files begin, and TensorFlow's never.
+# The first byte of a map of up to 15 entries, or of a longer map: T5X's files begin with a map,
+# TensorFlow's never do.
 _MAPS = {*range(0x80, 0x90), 0xDE, 0xDF}
 
 
@@ -40,11 +41,11 @@ class Checkpoint:
 
     Attributes:
         where: Its folder, file or prefix.
-        format: Whose it is.
-        source: Its tensors by name; of sentence-transformers those of the first module.
-        folder: Where `config.json` and the vocabulary lie; None: the format has neither.
-        settings: The content of `config.json`, which a StaticEmbedding lacks; beside a TensorFlow
-            checkpoint that of `bert_config.json`, and the `model_type` "bert".
+        format: The name of its format.
+        source: Its tensors by name; for sentence-transformers, those of the first module.
+        folder: The folder of `config.json` and the vocabulary; None if the format has neither.
+        settings: The content of `config.json`, which a StaticEmbedding lacks; for a TensorFlow
+            checkpoint, that of `bert_config.json` next to it, and the `model_type` "bert".
         modules: The modules of a folder of sentence-transformers.
     """
 
@@ -59,7 +60,7 @@ class Checkpoint:
         """The settings as a record.
 
         Raises:
-            ValueError: They are something else.
+            ValueError: The settings do not fit the record.
         """
         return check_record(self.settings, kind, where=self.settings_file, remedy=remedy)
 
@@ -72,14 +73,14 @@ class Checkpoint:
 
     @property
     def beside(self) -> Path:
-        """The folder in which a vocabulary would lie."""
+        """The folder in which a vocabulary is expected."""
         return self.folder or Path(self.source.where).parent
 
     def pooling(self, asked: str | None) -> str | None:
-        """The pooling of the checkpoint, or else the argument.
+        """The pooling that the checkpoint states, or else the argument.
 
         Raises:
-            ValueError: The checkpoint says it, and something is asked for.
+            ValueError: The checkpoint states it, and the argument is not None.
         """
         if self.modules is None or self.modules.pooling is None:
             return asked
@@ -92,7 +93,7 @@ class Checkpoint:
 
     @property
     def max_length(self) -> int | None:
-        """The limit of sentence-transformers in tokens; None: none is stated."""
+        """The limit of sentence-transformers in tokens; None if none is stated."""
         return None if self.modules is None else self.modules.max_length
 
     @property
@@ -114,8 +115,8 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         path: A folder, a file, or the prefix of a TensorFlow checkpoint.
 
     Raises:
-        FileNotFoundError: There is nothing, or a file of it is missing.
-        ValueError: It is of no format that is known, or damaged.
+        FileNotFoundError: There is no checkpoint, or one of its files is missing.
+        ValueError: The format is unknown, or the checkpoint is damaged.
     """
     path = Path(path)
     if (path / MODULES).is_file():
@@ -148,7 +149,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def _of_folder(path: Path, folder: Path, modules: SentenceModules | None = None) -> Checkpoint:
-    """A model as transformers saves it, alone or as the first of some modules."""
+    """Opens a model as transformers saves it, alone or as the first of several modules."""
     remedy = "Give the folder of a model as transformers saves it."
     return Checkpoint(
         where=path,
@@ -161,9 +162,9 @@ def _of_folder(path: Path, folder: Path, modules: SentenceModules | None = None)
 
 
 def _of_tensorflow(path: Path) -> Checkpoint:
-    """A checkpoint of TensorFlow, with the settings of a BERT where they lie beside it.
+    """Opens a checkpoint of TensorFlow, with the settings of a BERT if they are next to it.
 
-    The archives of google-research/bert have no file `checkpoint`, and one checkpoint.
+    The archives of google-research/bert have one checkpoint, but no file `checkpoint`.
     """
     found = [] if is_tensorflow_checkpoint(path) else [*path.glob(f"*{TENSORFLOW_INDEX}")]
     source = TensorFlowSource(found[0] if len(found) == 1 else path)

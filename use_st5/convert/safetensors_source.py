@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-# Registers bfloat16 with NumPy, in which safetensors gives tensors stored so.
+# Registers bfloat16 with NumPy: safetensors returns tensors of this dtype.
 import ml_dtypes  # noqa: F401
 import msgspec
 import numpy as np
@@ -21,7 +21,7 @@ SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 
 _PIECE = 2**24  # bytes
-_HEADER = 2**22  # bytes: fifty times those of the largest T5
+_HEADER = 2**22  # bytes: fifty times the header of the largest T5
 _AGAIN = "Copy it again."
 _DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL")
 
@@ -37,7 +37,7 @@ class SafetensorsSource(WeightSource):
         folder: The folder with the files.
 
     Raises:
-        FileNotFoundError: Neither file is there, or a shard is missing.
+        FileNotFoundError: Neither file exists, or a shard is missing.
         ValueError: The index is damaged, or names a tensor that its shard does not have, or a file
             outside the folder.
     """
@@ -62,14 +62,14 @@ class SafetensorsSource(WeightSource):
 
     def read(self, name: str) -> np.ndarray:
         """One tensor in the dtype it is stored in."""
-        # Opened anew for each: an open file keeps all that was read of it in memory.
+        # Opened again for each tensor: an open file keeps all that was read from it in memory.
         with safe_open(self._homes[name], framework="np") as file:
             return file.get_tensor(name)
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
         """One tensor in pieces of some rows, a few megabytes each."""
         rows, *row = self._shapes[name] or (1,)
-        # At most float32; other dtypes make smaller pieces.
+        # Computed for float32; smaller dtypes make smaller pieces.
         step = max(1, _PIECE // max(1, 4 * math.prod(row)))
         if step >= rows:
             yield self.read(name)
@@ -87,7 +87,7 @@ class SafetensorsSource(WeightSource):
                     tensor = file.get_slice(name)
                     self._shapes[name], dtypes[name] = tuple(tensor.get_shape()), tensor.get_dtype()
                     self._homes[name] = path
-        except Exception as error:  # safetensors' own kind is not public
+        except Exception as error:  # safetensors' own class is not public
             raise ValueError(
                 f"{path}: expected a safetensors file ({type(error).__name__}: {error}). {_AGAIN}"
             ) from error
@@ -99,7 +99,7 @@ class SafetensorsSource(WeightSource):
                 )
 
     def _files(self) -> dict[str, Path]:
-        """Name of a tensor → its file; "" → the only one where there is no index."""
+        """Name of a tensor → its file; if there is no index, "" → the only file."""
         single, index = self._folder / SINGLE, self._folder / INDEX
         if single.is_file():
             return {"": single}
@@ -129,7 +129,7 @@ class SafetensorsSource(WeightSource):
 
 
 def _check_header_size(path: Path) -> None:
-    """The file begins with the size of its header, which is read whole."""
+    """Checks the header's size, with which the file begins: the header is read as a whole."""
     with path.open("rb") as file:
         begin = file.read(8)
     (size,) = struct.unpack("<Q", begin) if len(begin) == 8 else (0,)

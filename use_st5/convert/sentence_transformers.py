@@ -1,4 +1,4 @@
-"""The modules of a sentence-transformers folder, which follow the Transformer."""
+"""Reads the modules of a sentence-transformers folder, which follow the Transformer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from use_st5.convert.weights import Target, WeightSource, assign_weights, check_
 MODULES, PROMPTS = "modules.json", "config_sentence_transformers.json"
 _REMEDY = "Save the model again (sentence-transformers: model.save(folder))."
 _READ = ("Transformer", "Pooling", "Dense", "LayerNorm", "Normalize", "StaticEmbedding")
-# Each kind by its first letter.
+# The orders of modules that are read, each kind by its first letter.
 _ORDER = re.compile("TP[DL]*N?|SN?")
 _STUDENT = "for such speed use a USE-DAN, such as use_dan_en"
 # The other modules of sentence-transformers, and what to do about each.
@@ -40,7 +40,7 @@ _UNREAD = {
     "SparseAutoEncoder": "sparse encoders are not read; give a dense one",
 }
 _LONGEST = 2**31 - 1
-# Bytes of a tokenizer.json, which holds a vocabulary.
+# The most bytes of a tokenizer.json, which contains a vocabulary.
 _TOKENIZER_LIMIT = 2**26
 _KERNEL, _BIAS = "linear.weight", "linear.bias"
 _SCALE, _SHIFT = "norm.weight", "norm.bias"
@@ -51,12 +51,12 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True, kw_only=True)
 class DenseModule:
-    """A dense layer behind the pooling.
+    """A dense layer after the pooling.
 
     Attributes:
         where: Its `config.json`.
-        width: Of what it gives.
-        bias: Whether it adds one.
+        width: The width of its output.
+        bias: Whether it adds a bias.
         activation: Name of torch's class, such as "Identity" or "Tanh".
         source: Its tensors.
     """
@@ -68,7 +68,7 @@ class DenseModule:
     source: WeightSource
 
     def check(self, input_width: int) -> None:
-        """Compares its tensors with the width of what it gets, before a layer is built.
+        """Compares its tensors with the width of its input, before a layer is built.
 
         Raises:
             ValueError: Tensors are missing, left over or of other shapes.
@@ -82,11 +82,11 @@ class DenseModule:
         """Reads its tensors into a layer.
 
         Args:
-            layer: Built.
-            on_tensor: Called with the name of each tensor that is in place.
+            layer: A built layer.
+            on_tensor: Called with the name of each tensor when it is in the layer.
 
         Raises:
-            ValueError: They do not fit, or are not finite.
+            ValueError: The tensors do not fit, or are not finite.
         """
         targets = {_KERNEL: Target(layer.kernel, transposed=True), _BIAS: Target(layer.bias)}
         mapping = {name: targets[name] for name in self._names()}
@@ -98,11 +98,11 @@ class DenseModule:
 
 @dataclass(frozen=True, kw_only=True)
 class NormModule:
-    """A layer norm behind the pooling.
+    """A layer norm after the pooling.
 
     Attributes:
         where: Its `config.json`.
-        width: Of what it gets and gives.
+        width: The width of its input and its output.
         source: Its tensors.
     """
 
@@ -111,7 +111,7 @@ class NormModule:
     source: WeightSource
 
     def check(self, input_width: int) -> None:
-        """As `DenseModule.check`."""
+        """The same as `DenseModule.check`."""
         check_shapes({name: (input_width,) for name in (_SCALE, _SHIFT)}, self.source)
 
     def assign(
@@ -120,7 +120,7 @@ class NormModule:
         *,
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> None:
-        """As `DenseModule.assign`."""
+        """The same as `DenseModule.assign`."""
         mapping = {_SCALE: Target(layer.gamma), _SHIFT: Target(layer.beta)}
         assign_weights(mapping, self.source, on_tensor=on_tensor)
 
@@ -131,13 +131,13 @@ class SentenceModules:
 
     Attributes:
         transformer: The folder of the first module: of the Transformer, or of the table.
-        pooling: "mean", "cls", "max", "mean_sqrt_len", "weightedmean", "lasttoken", several with
-            "+"; None: a cross-encoder, which is a Transformer alone.
-        pooling_file: Where that is said.
-        behind_pooling: The dense layers and layer norms, the first one first.
+        pooling: "mean", "cls", "max", "mean_sqrt_len", "weightedmean", "lasttoken", or several of
+            them joined by "+"; None for a cross-encoder, which is only a Transformer.
+        pooling_file: The file that states the pooling.
+        behind_pooling: The dense layers and layer norms after the pooling, in their order.
         normalize: Whether vectors are scaled to length 1 at the end.
-        max_length: Tokens that are read of a text, special ones included; None: not said.
-        lower_case: Whether texts are made small letters, whatever the tokenizer does.
+        max_length: The most tokens of a text, including special ones; None if not stated.
+        lower_case: Whether texts are lowercased, regardless of the tokenizer.
         static: Whether the first module is a StaticEmbedding, a table without a Transformer.
         include_prompt: Whether the tokens of a prompt are pooled like all others.
     """
@@ -158,7 +158,7 @@ class Prompts(NamedTuple):
 
     Attributes:
         named: Name → prompt, such as "query" → "query: ".
-        default: The name of the prompt for texts of which nothing is said; None: no prompt.
+        default: The name of the prompt that is used if none is named; None means no prompt.
     """
 
     named: dict[str, str]
@@ -209,12 +209,12 @@ class _Prompts(msgspec.Struct):
 
 
 def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
-    """Reads which modules a folder has and what they are set to.
+    """Reads the modules of a folder and their settings.
 
-    Expected are a Transformer, the pooling, and where there are any dense layers, layer norms and
-    the normalisation (`modules.json`, `1_Pooling`, `2_Dense`, `3_Normalize`); or a Transformer that
-    classifies sequences, alone: a cross-encoder; or a StaticEmbedding, which pools by itself, and
-    perhaps the normalisation.
+    The folder must contain a Transformer and the pooling, and possibly dense layers, layer norms
+    and the normalisation (`modules.json`, `1_Pooling`, `2_Dense`, `3_Normalize`); or only a
+    Transformer that classifies sequences, which is a cross-encoder; or a StaticEmbedding, which
+    pools by itself, and possibly the normalisation.
 
     Args:
         folder: The folder with `modules.json`.
@@ -251,16 +251,16 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
 
 
 def read_prompts(folder: Path, modules: SentenceModules) -> Prompts:
-    """Reads the prompts of a folder; none where it states none.
+    """Reads the prompts of a folder, if it states any.
 
     Args:
         folder: The folder with `modules.json`.
         modules: Its modules.
 
     Raises:
-        ValueError: The file is damaged; the default prompt is none of the prompts; the model leaves
-            the tokens of prompts out of its mean (`include_prompt`, of INSTRUCTOR models); or it
-            cuts its vectors (`truncate_dim`).
+        ValueError: The file is damaged; the default prompt is not among the prompts; the model
+            leaves the tokens of prompts out of its mean (`include_prompt`, as INSTRUCTOR models
+            do); or it cuts its vectors (`truncate_dim`).
     """
     path = folder / PROMPTS
     if not path.is_file():
@@ -287,10 +287,10 @@ def read_prompts(folder: Path, modules: SentenceModules) -> Prompts:
 
 
 def _refuse_others(path: Path, kinds: list[str]) -> None:
-    """Refuses modules that are not read, by their names, and says what to do.
+    """Checks that use_st5 reads all the modules; the error says what to do.
 
     Raises:
-        ValueError: There are some, or they are in another order.
+        ValueError: A module is not read, or the modules are in another order.
     """
     for kind in kinds:
         if kind in _UNREAD:
@@ -309,7 +309,7 @@ def _refuse_others(path: Path, kinds: list[str]) -> None:
 
 
 def _static_embedding(path: Path, folder: Path, *, normalize: bool) -> SentenceModules:
-    """A table, whose tokenizer alone may cut texts; special tokens are not counted there."""
+    """The modules of a table: only its tokenizer may cut texts, not counting special tokens."""
     tokenizer = _read(folder / "tokenizer.json", _WholeTokenizer, limit=_TOKENIZER_LIMIT)
     cut = tokenizer.truncation
     return SentenceModules(
@@ -324,7 +324,7 @@ def _static_embedding(path: Path, folder: Path, *, normalize: bool) -> SentenceM
 
 
 def _cross_encoder(folder: Path) -> SentenceModules | None:
-    """What version 6 writes of a cross-encoder; None: the Transformer is of another kind."""
+    """A cross-encoder as version 6 writes it; None if the Transformer is of another kind."""
     settings = _settings(folder)
     if not any(each.transformer_task == "sequence-classification" for each in settings):
         return None
@@ -340,23 +340,26 @@ def _cross_encoder(folder: Path) -> SentenceModules | None:
 
 
 def _settings(folder: Path) -> list[_Transformer]:
-    """Of the Transformer; older folders name the file after its kind."""
+    """The settings of the Transformer; older folders name the file after the Transformer's kind."""
     return [_read(path, _Transformer) for path in sorted(folder.glob("sentence_*_config.json"))]
 
 
 def _max_length(folder: Path) -> int | None:
-    """Tokens of a text: the Transformer's settings say it, since version 6 the tokenizer's."""
+    """The most tokens of a text that the settings state; None if they state none.
+
+    The settings are those of the Transformer, or since version 6 those of the tokenizer.
+    """
     for settings in _settings(folder):
         if settings.max_seq_length is not None:
             return settings.max_seq_length
     path = folder / "tokenizer_config.json"
     stated = _read(path, _Tokenizer).model_max_length if path.is_file() else None
-    # What has no limit says 10³⁰.
+    # A tokenizer without a limit states 10³⁰.
     return int(stated) if stated is not None and 1 <= stated <= _LONGEST else None
 
 
 def _pooling(settings: dict[str, Any]) -> str:
-    """The mode; before version 6 each had a switch of its own."""
+    """The pooling mode; before version 6 each mode had a switch of its own."""
     prefix = "pooling_mode_"
     modes = settings.get("pooling_mode") or sorted(
         name.removeprefix(prefix)

@@ -18,7 +18,7 @@ from use_st5.tokenizers.sentencepiece_tokenizer import MODEL_LIMIT
 
 _PACKAGE = "use_st5.sentencepiece"
 _Field = descriptor_pb2.FieldDescriptorProto
-# Name → number and type, of sentencepiece_model.proto; an enum is written as an int32 is.
+# The fields in sentencepiece_model.proto: name → number and type. An enum is written as an int32.
 _MESSAGES: dict[str, dict[str, tuple[int, Any]]] = {
     "SentencePiece": {
         "piece": (1, _Field.TYPE_STRING),
@@ -70,7 +70,7 @@ def model_proto() -> Any:
 _FILES = ("spiece.model", "sentencepiece.model")
 _REBUILT_FROM = "tokenizer.json"
 
-# XLM-RoBERTa's, where fairseq put special tokens of its own before the pieces.
+# The file of XLM-RoBERTa; fairseq put special tokens of its own before the pieces.
 _FRAMED_FILE = "sentencepiece.bpe.model"
 _FRAMED_FIRST = ("<pad>", "<s>", "</s>", "<unk>")
 _MASK = "<mask>"
@@ -79,20 +79,20 @@ _MASK = "<mask>"
 _NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6
 _UNIGRAM = 1
 _PAD, _EOS = "<pad>", "</s>"
-# With all of these, as mT5's has them, a vocabulary spells characters that it has no piece for.
+# A vocabulary with all of these, such as mT5's, spells characters that it has no piece for.
 _BYTES = frozenset(f"<0x{byte:02X}>" for byte in range(256))
 
 
 def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
     """The SentencePiece model of a T5 or mT5 folder, as `SentencePieceTokenizer` takes it.
 
-    Folders written by transformers 5 hold only `tokenizer.json`; the model is then rebuilt from it:
-    the same pieces, scores and normalisation, without the sentinels (`<extra_id_0>` and so on),
-    which no text contains. (transformers 5 forgets that mT5's bytes are bytes; here they are again
-    what they were.)
+    Folders written by transformers 5 contain only `tokenizer.json`. The model is then rebuilt from
+    it: the same pieces, scores and normalisation, without the sentinels (`<extra_id_0>` and so on),
+    which no text contains. (transformers 5 does not store that mT5's byte pieces are bytes; the
+    rebuilt model marks them as bytes again.)
 
     Raises:
-        FileNotFoundError: The folder has neither.
+        FileNotFoundError: The folder has neither file.
         ValueError: `tokenizer.json` is not that of a T5 or mT5.
     """
     for name in _FILES:
@@ -117,12 +117,12 @@ def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
 def read_framed_model(folder: str | os.PathLike[str]) -> bytes:
     """The SentencePiece model of XLM-RoBERTa, as `FramedSentencePieceTokenizer` takes it.
 
-    The id of a piece is that of Hugging Face: fairseq's special tokens stand before the pieces,
-    which begin at 4. Only `<pad>` is 0 here, and `<s>` is 1. The source is `tokenizer.json`, or the
-    original `sentencepiece.bpe.model`.
+    The id of a piece is that of Hugging Face: fairseq's special tokens come before the pieces,
+    which begin at 4. The only difference: here `<pad>` is 0 and `<s>` is 1. The source is
+    `tokenizer.json`, or the original `sentencepiece.bpe.model`.
 
     Raises:
-        FileNotFoundError: The folder has neither.
+        FileNotFoundError: The folder has neither file.
         ValueError: The file is damaged, or of another tokenizer.
     """
     remedy = "Give the tokenizer of an XLM-RoBERTa."
@@ -143,7 +143,7 @@ def read_framed_model(folder: str | os.PathLike[str]) -> bytes:
 
 
 def _framed(tokenizer: _Tokenizer) -> bytes:
-    """The model of a `tokenizer.json`, whose vocabulary has the special tokens."""
+    """Builds the model from a `tokenizer.json`, whose vocabulary has the special tokens."""
     model, pieces = tokenizer.model, tokenizer.model.vocab
     pad, start, *others = _FRAMED_FIRST
     first = [piece for piece, _ in pieces[: len(_FRAMED_FIRST)]]
@@ -157,7 +157,7 @@ def _framed(tokenizer: _Tokenizer) -> bytes:
 
 
 def _framed_original(content: bytes) -> bytes:
-    """The model that fairseq trained: unknown, `<s>` and `</s>`, then the pieces."""
+    """Builds the model from fairseq's: unknown, `<s>` and `</s>`, then the pieces."""
     proto = model_proto()
     proto.ParseFromString(content)
     pieces = [(each.piece, each.score) for each in proto.pieces]
@@ -168,7 +168,7 @@ def _framed_original(content: bytes) -> bytes:
 
 
 def _framed_proto(pieces: Sequence[tuple[str, float]], table: bytes, *, mask: bool) -> bytes:
-    """A SentencePiece model of the special tokens and ordinary pieces, by our ids."""
+    """A SentencePiece model of the special tokens and ordinary pieces, with our ids."""
     special = [(each, 0.0, _UNKNOWN if each == "<unk>" else _CONTROL) for each in _FRAMED_FIRST]
     ordinary = [(piece, score, _NORMAL) for piece, score in pieces]
     last = [(_MASK, 0.0, _CONTROL)] if mask else []
@@ -181,10 +181,10 @@ def _unigram_model(
     """A Unigram model of pieces with scores and types.
 
     Args:
-        pieces: In the order of their ids.
+        pieces: The pieces in the order of their ids.
         table: The precompiled table of the normalisation.
         spells: Whether it spells characters that it has no piece for by their bytes.
-        **ids: Of the special pieces `pad`, `bos`, `eos` and `unk`.
+        **ids: The ids of the special pieces `pad`, `bos`, `eos` and `unk`.
     """
     proto = model_proto()
     for piece, score, kind in pieces:
@@ -241,7 +241,7 @@ def _rebuild(tokenizer: _Tokenizer) -> bytes:
 
 
 def _precompiled(normalizer: _Normalizer) -> str:
-    """The table of the one "Precompiled" step, alone or in a sequence."""
+    """The table of the only "Precompiled" step, which may be part of a sequence."""
     steps = normalizer.normalizers or [normalizer]
     tables = [step.precompiled_charsmap for step in steps if step.type == "Precompiled"]
     if len(tables) != 1:

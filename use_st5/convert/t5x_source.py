@@ -24,19 +24,19 @@ _CHUNKED = "__msgpack_chunked_array__"
 
 
 class T5XSource(WeightSource):
-    """The weights in a folder `checkpoint_N`, or in the single file that T5X once wrote.
+    """The weights in a folder `checkpoint_N`, or in the single file that older T5X versions wrote.
 
-    The folder's file `checkpoint` is MessagePack: it holds the small arrays, and for the large ones
-    the names of folders beside it, in Zarr's layout. The older file holds them all. Names are paths
-    below "target", such as `encoder/layers_0/mlp/wi/kernel`; the optimizer's state is left out.
-    Kernels of attention that have an axis for the heads are given without it.
+    The folder's file `checkpoint` is MessagePack: it contains the small arrays, and for the large
+    arrays the names of folders next to it, in Zarr's layout. The older file contains all arrays.
+    Names are paths below "target", such as `encoder/layers_0/mlp/wi/kernel`; the optimizer's state
+    is left out. If a kernel of attention has an axis for the heads, it is merged into the next one.
 
     Args:
         path: The folder or the file.
 
     Raises:
-        FileNotFoundError: There is none, or an array's folder is missing.
-        ValueError: It is damaged, or no T5X checkpoint.
+        FileNotFoundError: There is no checkpoint, or an array's folder is missing.
+        ValueError: The file is damaged, or no T5X checkpoint.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -74,7 +74,7 @@ class T5XSource(WeightSource):
 
 
 class _Chunked:
-    """An array in pieces of itself, flattened."""
+    """An array that is stored in flat pieces."""
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.shape = tuple(content["shape"][str(n)] for n in range(len(content["shape"])))
@@ -85,7 +85,7 @@ class _Chunked:
             raise ValueError(f"expected the pieces of an array {list(self.shape)}, found {found}")
 
     def read(self) -> np.ndarray:
-        """The array."""
+        """Returns the whole array."""
         return np.concatenate(self._pieces).reshape(self.shape)
 
 
@@ -126,9 +126,9 @@ def _chunked(tree: dict[str, Any], name: str, folder: Path) -> _Chunked:
 
 
 def _folder_name(kvstore: Any, name: str, folder: Path) -> str:
-    """The folder beside the index, whatever path it had where the checkpoint was written.
+    """The name of an array's folder next to the index: the last part of its stored path.
 
-    Paths of released checkpoints begin with a bucket.
+    The stored paths of released checkpoints begin with a bucket.
     """
     path = kvstore.get("path") if isinstance(kvstore, dict) else None
     found = Path(path).name if isinstance(path, str) else ""
@@ -140,7 +140,7 @@ def _folder_name(kvstore: Any, name: str, folder: Path) -> str:
 
 
 def _joined(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape without an axis of its own for the attention's heads."""
+    """The shape after the axis of the attention's heads is merged with its neighbour."""
     if len(shape) != 3:
         return shape
     if name.endswith("/out/kernel"):
@@ -162,7 +162,7 @@ def read_msgpack_index(path: str | os.PathLike[str]) -> dict[str, Any]:
     Extensions other than Flax's arrays do not occur in checkpoints and are refused.
 
     Raises:
-        ValueError: It is no such file, or it is cut short.
+        ValueError: The file is not from Flax, or it is cut short.
     """
     path = Path(path)
     try:
@@ -176,7 +176,7 @@ def read_msgpack_index(path: str | os.PathLike[str]) -> dict[str, Any]:
         ) from error
 
 
-# Content without its parts' own: a file of zeros that claims a list of billions is not read.
+# Decodes a map, but not its values: a file of zeros that claims a list of billions is not read.
 _parts = msgspec.msgpack.Decoder(dict[str, msgspec.Raw]).decode
 _Scalars = list[int | float | str | bool | None]
 _list = msgspec.msgpack.Decoder(Annotated[_Scalars, msgspec.Meta(max_length=1_000)]).decode
@@ -203,11 +203,11 @@ def _array(kind: int, content: memoryview) -> np.ndarray:
 
 METADATA = ".zarray"
 
-# zlib finds out by itself whether it is gzip's or its own format.
+# With this value zlib detects whether the format is gzip's or its own.
 _GZIP_OR_ZLIB = 47
 
 
-# The most that deflate makes of a byte.
+# The most bytes that deflate packs into one byte.
 _MOST_DEFLATED = 1032
 
 _REMEDY = (
@@ -228,12 +228,12 @@ class ZarrArray:
         folder: The folder.
 
     Raises:
-        FileNotFoundError: It has no `.zarray`.
+        FileNotFoundError: The folder has no `.zarray`.
         ValueError: The array is stored in another way.
 
     Attributes:
         shape: Its shape.
-        dtype: Of its numbers.
+        dtype: The dtype of its numbers.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -267,11 +267,11 @@ class ZarrArray:
             yield piece
 
     def read(self) -> np.ndarray:
-        """The array."""
+        """Returns the whole array."""
         return np.concatenate([*self.rows()])
 
     def check_chunks(self) -> None:
-        """Holds the shape against the files of the chunks, without reading them.
+        """Compares the shape with the files of the chunks, without reading them.
 
         Raises:
             FileNotFoundError: A chunk is missing.
@@ -279,7 +279,7 @@ class ZarrArray:
         """
         lengths = zip(self.shape, self._chunk, strict=True)
         counts = [-(-length // chunk) for length, chunk in lengths]
-        found = sum(1 for path in self._folder.rglob("*") if path.is_file()) - 1  # but `.zarray`
+        found = sum(1 for path in self._folder.rglob("*") if path.is_file()) - 1  # except `.zarray`
         if math.prod(counts) > found:
             raise FileNotFoundError(
                 f"{self._folder}: expected {math.prod(counts):,} chunks of an array "
@@ -289,7 +289,7 @@ class ZarrArray:
         smallest = smallest // _MOST_DEFLATED if self._compressed else smallest
         for numbers in itertools.product(*map(range, counts)):
             path = self._path(numbers)
-            # Zarr leaves out chunks of nothing but the fill value; weights are never that.
+            # Zarr leaves out chunks that contain only the fill value; chunks of weights never do.
             if not path.is_file():
                 raise FileNotFoundError(
                     f"{path}: expected a chunk of the array, found no file. Copy it again."
@@ -302,13 +302,13 @@ class ZarrArray:
                 )
 
     def _read(self, numbers: tuple[int, ...]) -> np.ndarray:
-        """One chunk, whole even where it reaches beyond the array."""
+        """Reads a whole chunk, including any part that reaches beyond the array."""
         path = self._path(numbers)
         size = math.prod(self._chunk) * self.dtype.itemsize
         content = read_bounded(path, limit=self._largest_file(), remedy="Copy it again.")
         try:
             if self._compressed:
-                # One byte more than there may be is enough to see that there are too many.
+                # One byte more than allowed is enough to see that there are too many.
                 content = zlib.decompressobj(_GZIP_OR_ZLIB).decompress(content, size + 1)
         except zlib.error as error:
             raise ValueError(f"{path}: expected gzip ({error}). Copy it again.") from error
@@ -323,7 +323,7 @@ class ZarrArray:
         return self._folder / self._separator.join(map(str, numbers))
 
     def _largest_file(self) -> int:
-        """Bytes of a chunk; deflate adds a little to what it cannot make smaller."""
+        """The most bytes of a chunk's file; deflate adds a little to data that it cannot shrink."""
         size = math.prod(self._chunk) * self.dtype.itemsize
         return size + size // 1000 + 1024 if self._compressed else size
 
@@ -339,7 +339,7 @@ class _Metadata(msgspec.Struct):
     dimension_separator: str = "."
 
     def wrong(self) -> list[str]:
-        """What T5X never writes."""
+        """The settings that T5X never writes."""
         lengths = list(zip(self.chunks, self.shape, strict=False))
         right = {
             "zarr_format": self.zarr_format == 2,

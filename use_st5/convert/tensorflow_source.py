@@ -17,11 +17,11 @@ from use_st5.convert.weights import WeightSource
 
 INDEX = ".index"
 
-# What `tf.train.Checkpoint` adds to a variable's path.
+# The suffix that `tf.train.Checkpoint` adds to a variable's path.
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
-# What is no weight: optimizers' variables beside each weight (those of Keras; Mesh TensorFlow's,
-# `q_slot_v`, `q_slot_vr` and so on; google-research/bert's, `kernel/adam_m`), the step, and the
-# tree of the checkpoint's objects.
+# The names of tensors that are no weights: the optimizer's variables of each weight (those of
+# Keras; those of Mesh TensorFlow, `q_slot_v`, `q_slot_vr` and so on; those of google-research/bert,
+# `kernel/adam_m`), the step, and the tree of the checkpoint's objects.
 _NO_WEIGHT = re.compile(
     r".*/\.OPTIMIZER_SLOT/.*|.*_slot_\w+|.*/adam_[mv]|global_step|_CHECKPOINTABLE_OBJECT_GRAPH"
 )
@@ -34,16 +34,16 @@ class TensorFlowSource(WeightSource):
     `model/encoder/kernel`; optimizers are left out.
 
     Args:
-        path: The checkpoint's prefix (`model.ckpt-N`), its index, or the folder, of which the
-            newest is taken that its file `checkpoint` names.
+        path: The checkpoint's prefix (`model.ckpt-N`), its index, or a folder: then the newest
+            checkpoint that its file `checkpoint` names is read.
 
     Raises:
         FileNotFoundError: There is no such checkpoint.
-        ValueError: It is damaged.
+        ValueError: The checkpoint is damaged.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        # Imported here: families know this source, and models train without TensorFlow.
+        # Imported here, because families import this module, and models train without TensorFlow.
         import tensorflow as tf
 
         self.where = _prefix(Path(path))
@@ -81,7 +81,7 @@ class TensorFlowSource(WeightSource):
 
 @contextmanager
 def _damage_reported(expected: str) -> Iterator[None]:
-    """Names the file where TensorFlow cannot read it."""
+    """Turns TensorFlow's error for a damaged file into a `ValueError` that names the file."""
     import tensorflow as tf
 
     try:
@@ -120,7 +120,7 @@ def _newest(folder: Path) -> str | None:
     state = folder / "checkpoint"
     if not state.is_file():
         return None
-    # TensorFlow reads it whole.
+    # Checks the size, because TensorFlow reads the file as a whole.
     read_bounded(state, limit=2**20, remedy="Give the checkpoint itself: its path up to .index.")
     import tensorflow as tf
 

@@ -32,13 +32,13 @@ MPNET_TOKENS = SpecialTokens(
     padding="<pad>", start="<s>", separator="</s>", mask="<mask>", between=2
 )
 _WORD_PIECE_TOKENS = (BERT_TOKENS, MPNET_TOKENS)
-# The second: ModernBERT's.
+# The second one is ModernBERT's.
 _BYTE_PAIR_TOKENS = (ROBERTA_TOKENS, BERT_TOKENS)
 _REMEDY = "Give the tokenizer of a BERT, an MPNet, a RoBERTa or an XLM-RoBERTa."
 
 
 class _Settings(msgspec.Struct):
-    """Of `tokenizer_config.json`; what it says counts before what `tokenizer.json` says."""
+    """The settings of `tokenizer_config.json`, which override those of `tokenizer.json`."""
 
     do_lower_case: bool | msgspec.UnsetType = msgspec.UNSET
     strip_accents: bool | None | msgspec.UnsetType = msgspec.UNSET
@@ -99,17 +99,17 @@ class _Tokenizer(msgspec.Struct):
 def read_tokenizer(folder: str | os.PathLike[str]) -> FramedTokenizer:
     """Builds the tokenizer that a folder's tokenizer files describe.
 
-    They are `tokenizer.json`, which comes first, or `vocab.txt` (BERT), `vocab.json` and
-    `merges.txt` (RoBERTa), or `sentencepiece.bpe.model` (XLM-RoBERTa); and, where it is there,
-    `tokenizer_config.json`.
+    The files are `tokenizer.json`, which comes first, or `vocab.txt` (BERT), `vocab.json` and
+    `merges.txt` (RoBERTa), or `sentencepiece.bpe.model` (XLM-RoBERTa); and `tokenizer_config.json`,
+    if there is one.
 
     Args:
-        folder: Of a checkpoint of transformers.
+        folder: The folder of a checkpoint of transformers.
 
     Raises:
-        FileNotFoundError: It has none of them.
-        ValueError: They are damaged, or the tokenizer is another.
-        ImportError: It is not a RoBERTa's, and tensorflow-text is missing.
+        FileNotFoundError: The folder has none of these files.
+        ValueError: The files are damaged, or describe another tokenizer.
+        ImportError: The tokenizer is not a RoBERTa's, and tensorflow-text is missing.
     """
     folder = Path(folder)
     settings = _Settings()
@@ -179,16 +179,16 @@ def _from_whole(path: Path, settings: _Settings) -> FramedTokenizer:
 
 
 def _steps(part: _Part) -> list[str]:
-    """The types of the steps of a sequence, or of what stands alone."""
+    """The types of the steps of a sequence, or the type of a single step."""
     steps = [*part.normalizers, *part.pretokenizers]
     return [each.type for each in steps] if part.type == "Sequence" else [part.type]
 
 
 def _added(path: Path, tokens: Sequence[_Added]) -> list[AddedToken]:
-    """The tokens that are added and not special.
+    """The added tokens that are not special.
 
     Raises:
-        ValueError: One is only found as a word of its own, or takes the spaces beside it.
+        ValueError: A token matches only as a whole word, or includes the spaces next to it.
     """
     ordinary = [each for each in tokens if not each.special]
     for each in ordinary:
@@ -202,7 +202,7 @@ def _added(path: Path, tokens: Sequence[_Added]) -> list[AddedToken]:
 
 
 def _special(path: Path, frame: list[str], kinds: Sequence[SpecialTokens]) -> SpecialTokens:
-    """The special tokens of a vocabulary, by those that frame a text."""
+    """The special tokens of a vocabulary, recognised by those that frame a text."""
     for each in kinds:
         if frame == [each.start, each.separator]:
             return each
@@ -257,7 +257,7 @@ def _expect(path: Path, what: str, found: object, expected: object) -> None:
 
 
 def _frame(processor: _Part | None) -> list[str]:
-    """The special tokens before and behind a text."""
+    """The special tokens before and after a text."""
     if processor is None:
         return []
     if processor.type in ("BertProcessing", "RobertaProcessing"):
@@ -270,7 +270,7 @@ def _frame(processor: _Part | None) -> list[str]:
 
 
 def _in_order(path: Path, vocabulary: Any) -> list[str]:
-    """The words of a vocabulary by their ids."""
+    """The words of a vocabulary in the order of their ids."""
     ids = _checked(path, vocabulary, dict[str, Count])
     words = sorted(ids, key=ids.__getitem__)
     if [ids[word] for word in words] != [*range(len(words))]:
@@ -282,7 +282,7 @@ def _in_order(path: Path, vocabulary: Any) -> list[str]:
 
 
 def _pairs(path: Path, merges: Iterable[str | tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Merges, which older files have as one string with a space between."""
+    """Merges as pairs; in older files a merge is one string with a space between the pieces."""
     for merge in merges:
         parts = tuple(merge.split(" ")) if isinstance(merge, str) else merge
         if len(parts) != 2:
@@ -298,7 +298,7 @@ def _checked(path: Path, value: Any, kind: Any) -> Any:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Says of which file an error is."""
+    """Adds the name of the file to an error."""
     try:
         yield
     except ValueError as error:

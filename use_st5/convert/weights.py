@@ -21,7 +21,7 @@ _NUMBERS = re.compile(r"bfloat16|float(16|32|64)|u?int(8|16|32|64)|bool|\|b1|[<>
 
 
 class WeightSource(abc.ABC):
-    """The tensors of a checkpoint, of which one is in memory at a time.
+    """The tensors of a checkpoint; only one of them is in memory at a time.
 
     Attributes:
         where: The checkpoint's file or folder, for messages.
@@ -40,8 +40,8 @@ class WeightSource(abc.ABC):
     def check_stored(self, names: Iterable[str]) -> None:  # noqa: B027 (not every format's)
         """Compares the shapes of tensors with the bytes that are stored for them.
 
-        A model takes memory for its shapes before a tensor is read. Formats whose opening has
-        compared them need no more.
+        A model takes memory for its shapes before a tensor is read. Formats that compare them when
+        a file is opened need nothing more here.
 
         Raises:
             FileNotFoundError: A file is missing.
@@ -51,20 +51,20 @@ class WeightSource(abc.ABC):
     def pieces(self, name: str) -> Iterator[np.ndarray]:
         """One tensor in pieces along its first axis, in order.
 
-        A source whose format allows it gives small ones, so that a large tensor is in memory only
-        once, where it is to be.
+        A source whose format allows it gives small pieces, so that a large tensor is in memory only
+        once, in its variable.
         """
         yield self.read(name)
 
 
 class RenamedSource(WeightSource):
-    """Some tensors of another source, by other names, and with other first rows or axes.
+    """Some tensors of another source, under other names, and with other first rows or axes.
 
     Args:
         source: The checkpoint.
-        names: New name → name in the checkpoint; what is not among them is not seen.
-        first_rows: New name → a number of first rows, and which of these are given, in order.
-        reshaped: New name → shape of the same numbers.
+        names: New name → name in the checkpoint; other tensors are left out.
+        first_rows: New name → a number of first rows, and which of them are kept, in order.
+        reshaped: New name → new shape for the same numbers.
     """
 
     def __init__(
@@ -121,22 +121,22 @@ def number_dtype(name: object) -> np.dtype:
     """The dtype of a checkpoint's numbers, by the name that a file gives it.
 
     Raises:
-        ValueError: It is no name, or one of something else than numbers.
+        ValueError: `name` is not the name of a dtype of numbers.
     """
     if isinstance(name, str) and _NUMBERS.fullmatch(name):
         try:
             return np.dtype(name)
-        except TypeError:  # "f1" and its like
+        except TypeError:  # such as "f1"
             pass
     raise ValueError(f"expected a dtype of numbers, such as float32, received {name!r}")
 
 
-# Bytes of a variable from which on it is written piece by piece, without a second copy in memory.
-# TensorFlow copies a variable that was written so each time it is read from then on, which would
-# take most of the time of a small model.
+# A variable of this many bytes or more is written piece by piece, without a second copy in memory.
+# From then on, TensorFlow copies such a variable each time it is read, which would take most of the
+# time of a small model.
 _LARGE = 2**28
 
-# More than these would hide the message they stand in.
+# The most names that a message lists: more would hide the message itself.
 _LISTED = 8
 
 
@@ -164,16 +164,16 @@ def check_shapes(
     *,
     left_out: Callable[[str], bool] = lambda name: False,
 ) -> None:
-    """Compares what a model needs with what a checkpoint has; nothing is built or read for it.
+    """Compares the tensors that a model needs with a checkpoint's; nothing is built or read.
 
     Args:
         expected: Name in the checkpoint → shape there.
         source: The checkpoint.
-        left_out: Whether a tensor that is not expected is one that the model leaves out.
+        left_out: Whether the model ignores a tensor that is not expected.
 
     Raises:
         FileNotFoundError: A file is missing.
-        ValueError: Tensors are missing, left over, of other shapes, or not stored whole.
+        ValueError: Tensors are missing, left over, of other shapes, or not stored completely.
     """
     shapes = source.shapes()
     missing = sorted(set(expected) - set(shapes))
@@ -192,7 +192,7 @@ def check_shapes(
 
 
 def check_layers(layers: int, source: WeightSource) -> None:
-    """Refuses a number of layers for which a checkpoint has too few tensors, before any is made.
+    """Checks that a checkpoint has enough tensors for a number of layers, before any is made.
 
     Raises:
         ValueError: There are more layers than tensors.
@@ -210,13 +210,13 @@ def assign_weights(
     *,
     on_tensor: Callable[[str], None] = lambda name: None,
 ) -> None:
-    """Reads every tensor of a mapping into its variable, one at a time; `check_shapes` comes first.
+    """Reads every tensor of a mapping into its variable, one at a time; call `check_shapes` first.
 
-    Where Keras runs on TensorFlow, only a piece of a large tensor (256 MB) is in memory beside the
-    variables; otherwise one tensor is.
+    If Keras runs on TensorFlow, only a piece of a large tensor (256 MB) is in memory in addition to
+    the variables; otherwise a whole tensor is.
 
     Args:
-        mapping: Name in the checkpoint → where it goes.
+        mapping: Name in the checkpoint → the variable that it is assigned to.
         source: The checkpoint.
         on_tensor: Called with each name when its tensor is in place.
 
@@ -238,7 +238,7 @@ def assign_weights(
 
 @contextlib.contextmanager
 def _writing(target: Target) -> Iterator[Callable[[int, np.ndarray], None]]:
-    """Gives a function that writes some rows, as stored, at their place in the variable."""
+    """Yields a function that writes some rows, as stored, at their place in the variable."""
     variable = target.variable
     size = math.prod(variable.shape) * np.dtype(variable.dtype).itemsize
     if keras.backend.backend() == "tensorflow" and size >= _LARGE:
@@ -254,7 +254,7 @@ def _writing(target: Target) -> Iterator[Callable[[int, np.ndarray], None]]:
 
 
 def _write_in_place(target: Target, row: int, piece: np.ndarray) -> None:
-    """Writes without a copy of the variable, which `assign` would make."""
+    """Writes rows without the copy of the variable that `assign` would make."""
     import tensorflow as tf
 
     begin, size = [row] + [0] * (piece.ndim - 1), list(piece.shape)
@@ -270,7 +270,7 @@ def _write_in_place(target: Target, row: int, piece: np.ndarray) -> None:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names with commas, the first few of many, or "none"."""
+    """Joins names by commas, only the first few of many; "none" if there are none."""
     names = list(names)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(names[:_LISTED]) + more or "none"

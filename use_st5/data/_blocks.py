@@ -17,8 +17,9 @@ from use_st5.data import _records
 _BLOCK = 2**23
 _MARK = b"\xef\xbb\xbf"
 _LINE_FEED, _RETURN, _QUOTE, _OPEN, _CLOSE = b'\n\r"{}'
-# What stands before a quote that opens a field, and behind one that closes it. A quote inside of a
-# field is written twice: the first one closes the field and the second one opens it again.
+# The bytes that may stand before a quote that opens a field, and after a quote that closes one. A
+# quote inside a field is written twice: the first one closes the field, the second one opens it
+# again.
 _BEFORE_OPENING = np.frombuffer(b',\n"', np.uint8)
 _BEHIND_CLOSING = np.frombuffer(b',\n\r"', np.uint8)
 
@@ -28,8 +29,8 @@ class Block:
     """Some records of a text file.
 
     Attributes:
-        data: The bytes, with a line feed behind every record.
-        ends: Where each record ends, behind its line feed, int `[records]`.
+        data: The bytes, with a line feed after every record.
+        ends: Where each record ends, after its line feed, int `[records]`.
         first: The number of the first line.
     """
 
@@ -59,16 +60,16 @@ class Block:
         return _lines(self.data)
 
     def behind(self, other: Block) -> Block:
-        """The lines behind those of a block that starts as this one does."""
+        """Returns the lines after those of `other`, a block with the same start."""
         return block_of(self.data[len(other.data) :], self.first + other.data.count(b"\n"))
 
     def joined_to(self, before: Block) -> Block:
-        """The lines of a block before this one, and its own."""
+        """Returns the lines of the block before this one together with its own lines."""
         return block_of(before.data + self.data, before.first) if len(before) else self
 
     @property
     def is_long(self) -> bool:
-        """Whether it is more than what a quoted text may be."""
+        """Whether the block is longer than a quoted text may be."""
         return len(self) > MOST_LINES or len(self.data) > csv.field_size_limit()
 
     @property
@@ -84,26 +85,26 @@ class Block:
         return b"".join([self.data[start:end] for start, end in spans])
 
     def odd_objects(self) -> np.ndarray:
-        """Whether a line looks like no object of JSON, bool `[records]`."""
+        """Whether each line does not look like a JSON object, bool `[records]`."""
         last = self.ends - 2
         last = np.where((last > 0) & (self._bytes[last] == _RETURN), last - 1, last)
         braces = (self._bytes[self.starts] == _OPEN) & (self._bytes[last] == _CLOSE)
         return self._odd() | ~braces
 
     def odd_fields(self, delimiter: int, width: int, *, quoted: bool) -> np.ndarray:
-        """Whether a record is blank, or looks as if it had not so many fields, bool `[records]`."""
+        """Whether each record is blank, or seems not to have `width` fields, bool `[records]`."""
         delimiters = np.flatnonzero(self._bytes == delimiter)
         odd = self._odd()
         if quoted:
             delimiters = delimiters[np.searchsorted(self._quotes, delimiters) % 2 == 0]
-            # What may be rows that a quote swallowed, and fields that are too long for `csv`.
+            # Also records that may be rows swallowed by a quote, and fields too long for `csv`.
             further = self._counts(np.flatnonzero(self._bytes == _LINE_FEED)) - 1
             odd |= (further * (width - 1) >= COMMAS_OF_ROWS) | (further > MOST_LINES)
             odd |= self.ends - self.starts > csv.field_size_limit()
         return odd | (self._counts(delimiters) != width - 1)
 
     def regular(self) -> tuple[Block, bool]:
-        """The records of csv up to the first quote that neither opens nor closes a field.
+        """Returns the records of csv before the first quote that neither opens nor closes a field.
 
         Returns:
             The block, cut to these records, and whether it has no such quote.
@@ -120,7 +121,7 @@ class Block:
         return Block(self.data[:size], ends, self.first), limit == len(self.data)
 
     def _odd(self) -> np.ndarray:
-        """Whether a record is empty, too long, no UTF-8 or has a lone carriage return."""
+        """Whether each record is empty, too long, no UTF-8 or has a lone carriage return."""
         sizes = self.ends - self.starts
         odd = np.isin(self._bytes[self.starts], (_LINE_FEED, _RETURN))
         odd |= sizes > _records.LONGEST_ROW
@@ -159,7 +160,7 @@ class Block:
 
 
 def block_of(data: bytes, first: int) -> Block:
-    """A block whose records are its lines, of which the first has this number."""
+    """Returns a block whose records are its lines; `first` is the number of the first line."""
     return Block(data, np.flatnonzero(np.frombuffer(data, np.uint8) == _LINE_FEED) + 1, first)
 
 
@@ -167,12 +168,12 @@ class Lines:
     """The lines of an open file, many at once or one by one.
 
     Args:
-        file: Open, unpacked, at its start.
+        file: An open file with unpacked content, at its start.
         where: Its name.
 
     Attributes:
-        number: Of the line that is read next, from 1.
-        ended: Whether a block was none.
+        number: The number of the line that is read next, from 1.
+        ended: Whether the latest block was empty: the end of the file.
     """
 
     def __init__(self, file: BinaryIO, where: str) -> None:
@@ -182,7 +183,7 @@ class Lines:
         self._where = where
 
     def block(self) -> Block:
-        """The next lines, each as a record; none at the end of the file."""
+        """Returns the next lines, each as a record; an empty block at the end of the file."""
         data = self._file.read(_BLOCK)
         if data and not data.endswith(b"\n"):
             data += self._file.readline(_records.LONGEST_ROW + 1)
@@ -197,7 +198,7 @@ class Lines:
         return block
 
     def __iter__(self) -> Iterator[bytes]:
-        """The next lines one by one, without their ends; `LongLine` where one is too long."""
+        """Yields the next lines one by one, without their ends; a `LongLine` if one is too long."""
         longest = _records.LONGEST_ROW
         for line in bounded_lines(self._file, self._where, longest, skip_long=True):
             self.number += 1

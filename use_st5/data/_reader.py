@@ -12,7 +12,7 @@ from use_st5._lines import as_paths
 from use_st5.data.read_report import ReadReport
 
 _log = logging.getLogger(__name__)
-# A file of another format shows itself within so many rows; no need to read gigabytes first.
+# A file of another format is recognized after this number of rows, not after gigabytes.
 _HOPELESS = 100
 
 
@@ -45,7 +45,7 @@ class Reader(ABC):
             rows, any malformed row if `strict`, no example at all.
     """
 
-    # What a file should hold, for error messages.
+    # The content that a file should have, for error messages.
     expects = "rows"
     # Whether a pass that left rows out says so in the log: not needed if the caller shows the
     # report.
@@ -76,7 +76,7 @@ class Reader(ABC):
         self._check_report()
 
     def _check_seen(self, path: Path, before: int = 0) -> None:
-        """Refuses a file without rows; so many were seen before it."""
+        """Refuses a file without rows; `before` is the number of rows seen before this file."""
         if _seen(self.report) == before:
             raise ValueError(f"{path}: the file has no rows. Expected {self.expects}.")
 
@@ -93,14 +93,14 @@ class Reader(ABC):
 
     @abstractmethod
     def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
-        """Yields line numbers and raw rows; an exception in a row's place is raised."""
+        """Yields line numbers and raw rows; an exception that is yielded as a row is raised."""
 
     @abstractmethod
     def _examples(self, row: Any) -> list[dict[str, Any]]:
         """Turns a row into examples; raises MalformedRowError or SkippedRowError."""
 
     def _taken(self, path: Path, line: int, row: Any) -> list[dict[str, Any]]:
-        """The examples of a raw row; it is counted, whether it is good or not."""
+        """Returns the examples of a raw row, and counts the row, whether it is good or not."""
         report = self.report
         try:
             if isinstance(row, MalformedRowError | SkippedRowError):

@@ -29,7 +29,7 @@ _FORMATS = {
     ".csv": "csv",
     ".parquet": "parquet",
 }
-# Bytes of a line, and characters of a text: enough for a book, and read in seconds.
+# The most bytes of a line, and characters of a text: enough for a book, and read in seconds.
 LONGEST_ROW = 10_000_000
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -47,7 +47,7 @@ def format_of(path: Path) -> str:
 
 
 def records(path: Path, *, file_format: str) -> Iterator[tuple[int, Row]]:
-    """Line numbers from 1 and rows; a row that cannot be read is an exception in its place.
+    """Yields line numbers from 1 and rows; an exception instead of a row that cannot be read.
 
     Args:
         path: The file.
@@ -101,7 +101,7 @@ def parquet_batches(
 
 @contextlib.contextmanager
 def _named_damage(path: Path) -> Iterator[None]:
-    """Names the file in what Arrow says of a damaged one, by errors of many kinds: a ValueError."""
+    """Turns Arrow's many errors for a damaged file into a ValueError with the file's name."""
     try:
         yield
     except Exception as error:
@@ -112,7 +112,7 @@ def _named_damage(path: Path) -> Iterator[None]:
 
 
 def _repeated(names: Iterable[str]) -> str:
-    """The first of the names that occurs twice."""
+    """Returns the first of the names that occurs twice."""
     return next(name for name, count in Counter(names).items() if count > 1)
 
 
@@ -126,13 +126,13 @@ def _decode(line: bytes) -> str | MalformedRowError:
 
 
 def _line_records(path: Path, parse: Callable[[str], Row]) -> Iterator[tuple[int, Row]]:
-    """Records of a format in which every line is one."""
+    """Yields the records of a format in which every line is a record."""
     for number, line in read_lines(path, longest=LONGEST_ROW, skip_long=True):
         yield number, line_record(line, parse)
 
 
 def line_record(line: bytes, parse: Callable[[str], Row]) -> Row:
-    """The record that a line is, by what parses its text."""
+    """Returns a line as a record; `parse` turns its text into one."""
     text = _decode(line)
     if isinstance(text, MalformedRowError):
         return text
@@ -140,7 +140,7 @@ def line_record(line: bytes, parse: Callable[[str], Row]) -> Row:
 
 
 def json_object(text: str) -> dict[str, Any] | MalformedRowError:
-    """The object that a line of jsonl is, or in its place the reason why it is none."""
+    """Returns the object in a line of jsonl, or an error with the reason why there is none."""
     try:
         value = _JSON.decode(text)
     except _RepeatedKeyError as reason:
@@ -183,7 +183,7 @@ def tab_separated(text: str) -> list[str]:
 
 
 class _DecodedLines:
-    """The lines of a csv file, remembering what was wrong with one since the last record."""
+    """The lines of a csv file; remembers the error of a line since the last record."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self.wrong: MalformedRowError | None = None
@@ -206,7 +206,7 @@ def csv_records(
     width: int = 0,
     enough: int | None = None,
 ) -> Iterator[tuple[int, Row]]:
-    """The records of lines of csv, which come without line feeds; the rest as for `quoted_rows`."""
+    """Yields the records of csv lines without line feeds; other arguments: see `quoted_rows`."""
     decoded = _DecodedLines(lines)
     for number, fields in quoted_rows(
         decoded, where=where, first=first, width=width, enough=enough

@@ -16,7 +16,7 @@ class DataSource:
     """A file or folder that somebody published, in the format it was published in.
 
     Attributes:
-        name: What it is called, for example "STS12".
+        name: Its name, for example "STS12".
         places: Its paths as published, for example "STS12-en-test"; any of them will do. Each is
             looked for in the data folder and up to two folders deeper. A path may hold the
             wildcards of `pathlib.Path.glob`; it then stands for all files that match.
@@ -56,10 +56,10 @@ class DataFolder:
         self._hashes: dict[Path, str] = {}
 
     def find(self, source: DataSource) -> Path:
-        """The file or folder of a data set: the first of its places that is there.
+        """Returns the file or folder of a data set: the first of its places that exists.
 
-        If a path exists at several depths, the shallowest is used. Of a place with
-        wildcards it is the folder that holds the first match.
+        If a path exists at several depths, the shallowest is used. For a place with
+        wildcards, the result is the folder that holds the first match.
 
         Raises:
             MissingDataError: It is not there.
@@ -104,11 +104,11 @@ class DataFolder:
         return [file for files in below for file in files if file.is_file()]
 
     def _match(self, source: DataSource) -> tuple[str, list[Path]]:
-        """The place that is there, and the paths it stands for: one, but for wildcards."""
+        """Returns the place that exists, and its paths: one path, or several with wildcards."""
         for place in source.places:
             for depth in _DEPTHS:
                 if found := sorted(self.path.glob(depth + place)):
-                    # Copies in other folders are not meant.
+                    # Copies in other folders are left out.
                     root = found[0].parts[: len(self.path.parts) + depth.count("/")]
                     return place, [path for path in found if path.parts[: len(root)] == root]
         raise MissingDataError(

@@ -25,8 +25,8 @@ _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 # Thirty times the largest file that is looked for; an archive may promise any size.
 _LARGEST = 100_000_000
 
-# SemEval: the subsets whose sentences and gold scores are both published. Each year's archive calls
-# its folder otherwise, and 2016's its files too.
+# SemEval: the subsets whose sentences and gold scores are both published. Each year's archive has
+# another name for its folder, and that of 2016 also for its files.
 _YEARS = {
     "12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
     "13": ("FNWN", "headlines", "OnWN"),
@@ -45,7 +45,7 @@ SEMEVAL = {
     )
     for year, subsets in _YEARS.items()
 } | _WHOLE
-# One sentence a line; SentEval tokenises these, the others are published in tokens.
+# One sentence per line. SentEval tokenises these; the other sets are published as tokens.
 _SENTENCES = {
     "MR": ("rt-polarity.pos", "rt-polarity.neg"),
     "CR": ("custrev.pos", "custrev.neg"),
@@ -54,7 +54,7 @@ _SENTENCES = {
 }
 _QUESTIONS = ("train_5500.label", "TREC_10.label")
 _SPLITS = ("train", "dev", "test")
-# How the files of a set are called where SentEval's script gets them.
+# The names of a set's files in the place from which SentEval's script downloads them.
 _SENTIMENT = {"SST/binary": "sentiment-{}", "SST/fine": "stsa.fine.{}"}
 # Folder → files.
 SENTEVAL = {
@@ -73,9 +73,9 @@ class _Table:
     Attributes:
         place: GLUE's folder.
         columns: Heading in GLUE's file → key in TFDS, in GLUE's order; the last one is the label.
-            Headings of which TFDS has no content (numbers of articles, parse trees) are left out:
-            nothing reads them. The key "" gives an empty field.
-        classes: The labels as GLUE writes them; empty where it writes numbers.
+            Headings whose content TFDS does not have (numbers of articles, parse trees) are left
+            out: nothing reads them. The key "" gives an empty field.
+        classes: The labels as GLUE writes them; empty if it writes numbers.
         dev: GLUE's file → split of TFDS.
         header: Whether the file begins with the headings.
     """
@@ -128,8 +128,8 @@ GLUE = {f"glue/{name}": {table.place: ("train.tsv", *table.dev)} for name, table
 class Downloads:
     """Looks files up in a folder of downloads; archives need not be unpacked.
 
-    Nothing is unpacked to the disk: members of archives are read into memory, when they are asked
-    for, and their paths are only compared.
+    Nothing is unpacked to the disk: members of archives are read into memory when they are needed,
+    and their paths are only compared.
 
     Args:
         folder: The folder; it is searched with all folders below it.
@@ -215,7 +215,7 @@ def _check_size(member: str, size: int) -> None:
 
 @contextmanager
 def _readable(archive: Path) -> Iterator[None]:
-    """Turns whatever damage does to the libraries into one error with the archive's name."""
+    """Turns all errors of the libraries for damaged archives into one with the archive's name."""
     try:
         yield
     # BadZipFile, TarError, zlib.error, LZMAError, EOFError, RuntimeError (encrypted), KeyError …
@@ -226,13 +226,13 @@ def _readable(archive: Path) -> Iterator[None]:
 
 
 def read_semeval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
-    """Those of STS12 to STS16, the STS Benchmark and SICK that are among the downloads.
+    """Reads the downloaded data sets of STS12 to STS16, the STS Benchmark and SICK.
 
-    Only names of folders and files change; SentEval's script, whose layout this is, tokenises the
-    sentences as well. Readmes and licences come along.
+    The layout is that of SentEval's script, but only names of folders and files change: the script
+    also tokenises the sentences. Readmes and licences are included.
 
     Returns:
-        Folder → file → content, of the sets that are there whole.
+        Folder → file → content, for the sets that are complete.
     """
     found = {}
     for year, subsets in _YEARS.items():
@@ -250,7 +250,7 @@ def read_semeval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
                 }
                 break
     for place, files in _WHOLE.items():
-        # SICK's three files are published in an archive each.
+        # Each of SICK's three files is published in its own archive.
         folders = {
             name: each for name in files if (each := downloads.folder_of([name])) is not None
         }
@@ -267,13 +267,13 @@ def _is_about(name: str) -> bool:
 
 
 def read_senteval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
-    """Those of SentEval's transfer sets that are among the downloads, as its script leaves them.
+    """Reads the downloaded transfer sets of SentEval, in the form that its script gives them.
 
     The script is data/downstream/get_transfer_data.bash of facebookresearch/SentEval. Its other
-    sets need no preparation (MRPC) or have one of their own (SICK, the STS Benchmark).
+    sets need no preparation (MRPC) or have their own preparation (SICK, the STS Benchmark).
 
     Returns:
-        Folder → file → content, of the sets that are there whole.
+        Folder → file → content, for the sets that are complete.
     """
     found = {}
     for place, names in _SENTENCES.items():
@@ -295,14 +295,14 @@ def _tokenised(content: bytes) -> bytes:
     return b"".join(penn_tokens(line) + b"\n" for line in lines)
 
 
-# The rules of the Penn Treebank's tokenizer.sed (R. MacIntyre, 1995) in its order, on which the
-# outcome depends: each is applied to all of the line before the next one.
+# The rules of the Penn Treebank's tokenizer.sed (R. MacIntyre, 1995) in its order, because the
+# result depends on it: each rule is applied to the whole line before the next one.
 _PUNCTUATION = (
     (r'^"', "`` "),
     (r'([ (\[{<])"', r"\1 `` "),
     (r"\.\.\.", " ... "),
     (r"[,;:@#$%&]", r" \g<0> "),
-    # The full stop that ends the line, before what closes with it.
+    # The full stop that ends the line, before closing brackets and quotes.
     (r"""([^.])\.([\])}>"']*)[ \t]*$""", r"\1 .\2 "),
     (r"[?!\[\](){}<>]", r" \g<0> "),
     ("--", " -- "),
@@ -336,7 +336,7 @@ _RULES = tuple(
 
 
 def penn_tokens(line: bytes) -> bytes:
-    """A line of text as SentEval leaves it: after `cat -v | sed -f tokenizer.sed`.
+    """Returns a line of text as SentEval writes it: after `cat -v | sed -f tokenizer.sed`.
 
     Args:
         line: A line in any encoding, without its line feed.
@@ -370,8 +370,8 @@ def read_glue(name: str, data_dir: Path | None) -> dict[str, dict[str, bytes]]:
 
     Args:
         name: One of `GLUE`, for example "glue/cola".
-        data_dir: Where TFDS has prepared it; None: where TFDS looks by default, downloading what is
-            not there.
+        data_dir: The folder in which TFDS has prepared it; None: TFDS's default folder, with a
+            download if it is not there.
 
     Returns:
         GLUE's folder → file → content.
@@ -400,7 +400,7 @@ def _rows(name: str, split: str, table: _Table, data_dir: Path | None) -> Iterat
             )
     except (ImportError, ValueError):
         raise
-    except Exception as error:  # each layer of TFDS's downloads has kinds of its own
+    except Exception as error:  # each layer of TFDS's downloads has its own kinds of errors
         reason = (str(error).splitlines() or [""])[0]
         raise ConnectionError(
             f"{name}: TensorFlow Datasets could not download it ({type(error).__name__}: "
@@ -411,7 +411,7 @@ def _rows(name: str, split: str, table: _Table, data_dir: Path | None) -> Iterat
 
 @contextmanager
 def _unheard_retries() -> Iterator[None]:
-    """Leaves out the warning for each attempt to connect; the last one's error is told."""
+    """Silences the warning for each attempt to connect; the last attempt's error is raised."""
     logger = logging.getLogger("urllib3")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -441,15 +441,15 @@ def _field(table: _Table, key: str, row: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Preparation:
-    """What `use-st5 data prepare NAME` does.
+    """The work of `use-st5 data prepare NAME`.
 
     Attributes:
         name: NAME.
         writes: The folders it can write, relative to the data folder → their files.
-        needs: What the folder it reads from has to hold, for people.
-        read: The folder it reads from → of those folders that it can write now, their files and
-            contents. None, where `reads_downloads` is False: where they lie by default.
-        reads_downloads: Whether it cannot do without a folder to read from.
+        needs: The required content of the folder it reads from, in words.
+        read: The folder it reads from → the folders that it can write now → their files →
+            contents. If `reads_downloads` is False, None means TFDS's default folder.
+        reads_downloads: Whether it needs a folder to read from.
     """
 
     name: str
@@ -459,7 +459,7 @@ class Preparation:
     reads_downloads: bool
 
     def gives(self, source: DataSource) -> bool:
-        """Whether a data set is among what it can write."""
+        """Whether it can write a data set."""
         files = [f"{folder}/{name}" for folder, names in self.writes.items() for name in names]
         return any(fnmatch.fnmatchcase(file, place) for file in files for place in source.places)
 
@@ -498,11 +498,11 @@ PREPARATIONS: dict[str, Preparation] = {each.name: each for each in _FOLDERS} | 
 def prepare(
     preparation: Preparation, to: Path, *, source: Path | None = None, overwrite: bool = False
 ) -> tuple[list[Path], list[Path]]:
-    """Writes the data sets that are there; each appears when it is whole.
+    """Writes the data sets that are available; each one appears when it is complete.
 
     Args:
         preparation: One of `PREPARATIONS`.
-        to: The data folder; created where it is missing.
+        to: The data folder; created if it is missing.
         source: The folder to read from.
         overwrite: Whether files that exist are replaced; otherwise a folder that holds any of a
             set's files stays as it is. Other files in a folder stay in either case.
@@ -512,7 +512,7 @@ def prepare(
 
     Raises:
         FileNotFoundError: `source` is missing, or holds none of the sets.
-        ValueError: `source` holds something damaged.
+        ValueError: `source` holds a damaged file.
         ConnectionError: A download failed.
     """
     left = [

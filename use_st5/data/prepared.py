@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from use_st5.tokenizers.tokenizer import Tokenizer
 
 _FORMAT = 1
-# Examples that are in memory, and become ids, at once.
+# The number of examples that are in memory, and become ids, at once.
 _CHUNK = 4096
 _HEADER = "prepared.json"
 _AGAIN = "Prepare the examples again."
-# The tokenizer's ids of these tell whether it still does what it did: words, a repeated one, an
-# unknown one, punctuation, contractions, numbers, other scripts, nothing.
+# The tokenizer's ids of these texts show whether it has changed. They contain words, a repeated
+# word, an unknown word, punctuation, contractions, numbers and other scripts; one text is empty.
 _PROBE = [
     "The cat sat on the mat, and the dog didn't.",
     'He said: "It costs $3.50 -- isn\'t that 1,000 too many...?"',
@@ -50,7 +50,7 @@ class _Array(msgspec.Struct):
 
 
 class _Header(msgspec.Struct):
-    # The names become those of files.
+    # The names become file names.
     arrays: dict[Annotated[str, msgspec.Meta(pattern=r"^\w+$")], _Array]
     settings: dict[str, dict[str, Any]]
     tokenizer: dict[str, Any]
@@ -73,10 +73,10 @@ def prepare(
         examples: Dicts, for example from a reader; keys that no column names are left out.
         columns: Array name → column.
         tokenizer: Turns texts into ids.
-        folder: Where to write; parent folders are made. It may be remote (gs:// and the like);
-            the maps are then those of a copy here.
-        reuse: Whether a folder that is already there, made with the same columns, vocabulary and
-            tokenizer, is opened instead; the examples are then not looked at.
+        folder: The folder to write; parent folders are created. It may be remote (gs:// and the
+            like); then the maps are those of a local copy.
+        reuse: Whether an existing folder that was made with the same columns, vocabulary and
+            tokenizer is opened instead; then the examples are not read.
 
     Returns:
         Array name → read-only memory map `[rows, …]`.
@@ -84,7 +84,7 @@ def prepare(
     Raises:
         FileExistsError: The folder exists and `reuse` is False.
         ValueError: No columns or no examples; an example lacks a key or a value is not of its
-            column's kind (with the example's number); what `open_prepared` raises.
+            column's kind (with the example's number); or as in `open_prepared`.
     """
     remote = remote_path(folder)
     folder = Path(folder)
@@ -122,7 +122,7 @@ def open_prepared(
     """Maps the arrays of a prepared folder into memory.
 
     Args:
-        folder: What `prepare` wrote.
+        folder: A folder that `prepare` wrote.
         columns: If given, the folder must have been made with the same.
         tokenizer: If given, the folder must have been made with the same vocabulary and with a
             tokenizer that gives the same ids.
@@ -191,7 +191,7 @@ def _write_arrays(
             number, chunk = numbered
             first = number * _CHUNK
             places = f"examples {first} to {first + len(chunk) - 1}"
-            to_ids = graphs() if number else tokenizer  # A few texts are done before one is traced.
+            to_ids = graphs() if number else tokenizer  # For few texts, tracing takes longer.
             arrays = [
                 _array(chunk, name, column, to_ids, f"'{name}', {places}")
                 for name, column in columns.items()
@@ -217,7 +217,7 @@ def _write_arrays(
 
 
 def _graphs(tokenizer: Tokenizer) -> Any:
-    """A tokenizer whose functions run as graphs if it is of TensorFlow: half the time of eager."""
+    """Lets a TensorFlow tokenizer run as graphs, in half the time of eager; others stay as is."""
     import tensorflow as tf
 
     if not isinstance(tokenizer, tf.Module):

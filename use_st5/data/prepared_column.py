@@ -22,8 +22,8 @@ class PreparedColumn:
         kind: "ids": a text as encoder ids, int32 `[rows, length]`; "token_ids": a text as decoder
             targets, int32 `[rows, max_tokens]`; "label": int32 `[rows]`; "score": float32 `[rows]`;
             "vector": float32 `[rows, dim]`.
-        max_tokens: Tokens of a text beyond this many are cut; texts need it, the others must not
-            have it.
+        max_tokens: Tokens of a text beyond this number are cut. The kinds of text need it; the
+            others must not have it.
         key: The key of the example that holds the value; None: the array's own name.
 
     Raises:
@@ -53,7 +53,7 @@ class PreparedColumn:
         return COLUMN_KINDS[self.kind].dtype
 
     def array(self, values: list[Any], tokenizer: Tokenizer) -> np.ndarray:
-        """Values of some rows as an array `[rows, …]`.
+        """Returns the values of some rows as an array `[rows, …]`.
 
         Raises:
             ValueError: A value is not of the column's kind.
@@ -72,7 +72,7 @@ class PreparedColumn:
                 raise ValueError(f"expected text, received {type(value).__name__}: {value!r:.80}")
         to_ids: Callable[..., Any] = tokenizer.padded if self.kind == "ids" else tokenizer.token_ids
         ids = np.asarray(to_ids(values, self.max_tokens)).astype(self.dtype, copy=False)
-        # What an encoder reads may be as wide as the longest of these texts alone.
+        # The ids for an encoder may be only as wide as the longest of these texts.
         return np.pad(ids, [(0, 0), (0, max(0, (self.max_tokens or 0) - ids.shape[1]))])
 
 

@@ -19,11 +19,11 @@ class ReadReport:
     when it breaks the format. Both are counted by reason.
 
     Attributes:
-        rows: Rows that were read well.
-        examples: Examples they gave (one dialogue gives many).
+        rows: Rows that were read without an error.
+        examples: Examples from these rows (one dialogue gives many).
         skipped: Reason → number of rows.
         malformed: Reason → number of rows.
-        notes: Remarks on rows that were read all the same, such as a decoding fallback → number.
+        notes: Remark on rows that were read nevertheless, such as a decoding fallback → number.
         offences: The first malformed rows, as "file:line: reason".
     """
 
@@ -55,9 +55,9 @@ class ReadReport:
         """Raises ValueError if too many rows were malformed.
 
         Args:
-            source: What was read, for the message.
+            source: The name of the data that was read, for the message.
             max_malformed: The share of malformed rows, in `[0, 1]`, that is still allowed.
-            expects: What the rows should have been, for the message.
+            expects: A description of the expected rows, for the message.
         """
         if self.malformed_share > max_malformed:
             raise ValueError(

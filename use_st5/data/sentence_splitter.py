@@ -9,18 +9,18 @@ def _words(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Never end a sentence: what follows belongs to them.
+# These never end a sentence: the next word belongs to them.
 _TITLES = _words(
     "mr mrs ms messrs dr prof rev revd hon gen col maj capt cmdr lieut lt sgt cpl pte adm st ste "
     "mt ft gov sen rep pres supt mme mlle mlles esq e.g i.e cf viz vs al eds approx ca "
     "fr br dept univ"
 )
-# Belong to a number that follows; "No." alone is a sentence.
+# These belong to a number that follows; without a number, "No." is a sentence.
 _BEFORE_NUMBERS = _words(
     "no nos vol vols p pp fig figs ch chap sec sect art arts op bk jan feb mar apr jun jul aug sep "
     "sept oct nov dec"
 )
-# May end a sentence: they do if a word follows that usually starts one.
+# These may end a sentence: they do if the next word usually starts one.
 _MAYBE_FINAL = _words(
     "etc inc ltd co corp bros jr sr a.m p.m a.d b.c ph.d m.d b.a m.a u.s u.k u.n d.c e.u "
     "ave blvd rd"
@@ -32,8 +32,9 @@ _STARTERS = _words(
     "every both"
 )
 
-# Possessive, and tried at the start of a run alone: a run of any length takes linear time.
-# Terminators, what may close after them, then white space and what may open before a first word.
+# Terminators, closing quotes and brackets, white space, then opening quotes and brackets before a
+# first word. The quantifiers are possessive, and a match is tried only at the start of a run of
+# terminators, so a run of any length takes linear time.
 _CANDIDATE = re.compile(
     r"""(?<![.!?…。！？])(?P<end>[.!?…]++|[。！？]++)
         (?P<close>["'”’»)\]}」』”）]*+)
@@ -42,7 +43,7 @@ _CANDIDATE = re.compile(
     re.VERBOSE,
 )
 _LAST_WORD = re.compile(r"[^\s\"'“”‘’«»()\[\]{}—–]*\Z")
-# Characters before a full stop that are looked at: longer than any abbreviation.
+# The number of characters before a full stop that are examined: longer than any abbreviation.
 _WINDOW = 40
 _WHITE_SPACE = re.compile(r"\s+")
 
@@ -50,14 +51,14 @@ _WHITE_SPACE = re.compile(r"\s+")
 def split_sentences(text: str) -> list[str]:
     """Splits running text into its sentences, in order.
 
-    A sentence ends at `.`, `!`, `?` or an ellipsis, with the quotes and brackets that close after
-    it, where white space and an upper-case letter or a digit follow (perhaps after an opening
-    quote); at `。！？` without these conditions. It does not end after titles (`Mr.`), initials
-    (`J. R. Smith`), abbreviations before numbers (`No. 7`) and inside decimals; after
-    abbreviations that may stand last (`etc.`, `U.S.`) it ends if a word follows that often starts
-    a sentence. White space, line ends among it, becomes one space. No character is lost.
+    A sentence ends at `.`, `!`, `?` or an ellipsis, including the closing quotes and brackets after
+    it, if white space and an upper-case letter or a digit follow (perhaps after an opening quote).
+    It ends at `。！？` without these conditions. It does not end after titles (`Mr.`), initials
+    (`J. R. Smith`), abbreviations before numbers (`No. 7`) and inside decimals. After
+    abbreviations that may stand last (`etc.`, `U.S.`) it ends if the next word often starts a
+    sentence. White space, including line ends, becomes one space. No other character is lost.
 
-    The rules are made for English prose; text without capitals is split at `!` and `?` only where
+    The rules are made for English prose; text without capitals is split at `!` and `?` only if
     these end the whole text.
 
     Args:
@@ -102,7 +103,7 @@ def _full_stop_ends(before: str, following: str) -> bool:
         return following.casefold() in _STARTERS
     if len(word) == 1 and word.isupper():
         return _initial_ends(word, before, following)
-    # "1. Introduction": a number that is all there is so far numbers what follows.
+    # "1. Introduction": if a number is the whole sentence so far, it belongs to the next words.
     return not (word == before and word.isdigit())
 
 

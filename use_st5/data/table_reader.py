@@ -9,7 +9,7 @@ from typing import Any
 from use_st5.data._reader import MalformedRowError, Reader
 from use_st5.data._records import LONGEST_ROW, format_of, records
 
-# A position from 0, a name, or several names of which the first one present is taken.
+# A position from 0, a name, or several names, of which the first existing one is used.
 Column = int | str | tuple[str, ...]
 
 
@@ -18,12 +18,12 @@ class TableReader(Reader):
 
     `TableReader("qa.csv", {"question": "qtext", "answer": "atext"})` gives
     `{"question": …, "answer": …}` per row, white space at both ends removed. Names are compared
-    without regard to case; where one is given, a tsv or csv begins with a header line. A tsv has no
+    without regard to case. If a name is given, a tsv or csv begins with a header line. A tsv has no
     quoting: quotes are characters and never join lines.
 
     A row is malformed if it is not valid text, JSON or csv, lacks a column, has more fields than
-    the header (a stray tab shifts the columns), has a JSON key twice, holds no text in a column
-    that must have it, or one of more than ten million characters.
+    the header (a stray tab shifts the columns), has a JSON key twice, has no text in a column that
+    must have one, or has a text of more than ten million characters.
 
     Args:
         path: A file (gzip or plain) or a list of files of the same layout.
@@ -36,9 +36,9 @@ class TableReader(Reader):
 
     Raises:
         FileNotFoundError: A file is missing.
-        ValueError: `columns` is empty or does not fit the format; during the pass: what `Reader`
-            raises, a column that is needed and missing or there twice, or a quote of a csv that
-            is not closed within a few lines.
+        ValueError: `columns` is empty or does not fit the format; during the pass: as in `Reader`,
+            a needed column is missing or exists twice, or a quote of a csv is not closed within a
+            few lines.
     """
 
     expects = "rows with the named columns"
@@ -132,7 +132,7 @@ class TableReader(Reader):
         return [{key: self._text(row, key) for key in self.columns}]
 
     def _text(self, row: dict[str, Any], key: str) -> str:
-        """The text of one column; MalformedRowError if it is not there."""
+        """Returns the text of one column; raises MalformedRowError if there is none."""
         value = row.get(key)
         if value is None:
             value = ""
@@ -167,7 +167,7 @@ def _alike(folded: str, names: Iterable[str]) -> list[str]:
 
 
 def checked_length(text: str, key: str) -> str:
-    """The text; a MalformedRowError if it is too long to be read in reasonable time."""
+    """Returns the text; raises MalformedRowError if it is too long to read in reasonable time."""
     if len(text) > LONGEST_ROW:
         raise MalformedRowError(
             f"{key!r} has {len(text):,} characters, expected at most {LONGEST_ROW:,}"

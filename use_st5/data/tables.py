@@ -1,7 +1,7 @@
 """Tables of .tsv, .csv, .jsonl and .parquet files, read once into Arrow.
 
-Arrow parses whole blocks of a file. A row that is not surely good, such as one with too few fields,
-an empty text or a byte that is not UTF-8, is parsed again alone by `_records`, which says what is
+Arrow parses whole blocks of a file. A row that may be bad, such as one with too few fields, an
+empty text or a byte that is not UTF-8, is parsed again separately by `_records`, which says what is
 wrong with it. So the rows and the report are those of `TableReader`, in a fraction of its time.
 """
 
@@ -44,15 +44,15 @@ from use_st5.data.read_report import ReadReport
 from use_st5.data.table_reader import TableReader, checked_length
 from use_st5.data.tfds_reader import TFDSReader
 
-# A larger share of bad rows, and the file is not what it was taken for.
+# If the share of bad rows is larger, the file does not have the expected content.
 _MAX_MALFORMED = 0.1
-# Examples that become a table at once.
+# The number of examples that become a table at once.
 _AT_ONCE = 10_000
-# Lines of jsonl, among them a bad one, that are no longer halved to find it.
+# A part of jsonl with a bad line is halved to find the line, but not below this number of lines.
 _FEW_LINES = 2048
 # All characters that `str.strip` removes.
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
-# What Arrow reads as a number as `float` does.
+# The texts that Arrow reads as the same number as `float`.
 _NUMBER = r"^-?[0-9]{1,17}(\.[0-9]{1,17})?([eE][-+]?[0-9]{1,2})?$"
 TEXT = pa.large_string()
 _DELIMITERS = {"tsv": "\t", "csv": ","}
@@ -70,7 +70,7 @@ class Table(TableReader):
         score: The key whose values are finite numbers.
 
     Attributes:
-        sha256: Of the file, once it is read.
+        sha256: The sha256 of the file; empty until it is read.
     """
 
     warns = False
@@ -90,7 +90,7 @@ class Table(TableReader):
         self._path = self.paths[0]
         self._column_names = [*columns.values()]
         self._format = format_of(self._path)
-        # What the first row says: of delimited text where columns stand, of jsonl what they hold.
+        # Found in the first row: for delimited text the places of the columns, for jsonl the types.
         self._header: list[str] = []
         self._positions: dict[str, int] = {}
         self._types: dict[str, pa.DataType] = {}
@@ -110,7 +110,7 @@ class Table(TableReader):
                     parts = [*(self._of_csv if self._format == "csv" else self._of_lines)(lines)]
                 except GZIP_DAMAGE as error:
                     raise damaged_gzip(str(self._path), lines.number - 1, error) from error
-                while file.read(2**20):  # What stands behind the last member of a gzip file.
+                while file.read(2**20):  # Bytes after the last member of a gzip file.
                     pass
                 self.sha256 = raw.sha256.hexdigest()
         self._check_seen(self._path)
@@ -130,7 +130,7 @@ class Table(TableReader):
                 yield self._good_rows(records)
             rest = block.behind(records)
             if len(rest) and (lines.ended or not regular or rest.is_long):
-                # Quotes that Arrow would take otherwise: row by row to the end of these lines.
+                # Arrow would read these quotes differently: parse these lines row by row.
                 following = itertools.chain(rest.all_lines(), lines)
                 rows = self._csv_rows(following, rest.first, enough=len(rest))
                 yield self._table(example for row in rows for example in self._alone(*row))
@@ -150,7 +150,7 @@ class Table(TableReader):
             first += rows.num_rows
 
     def _good_rows(self, block: Block | _ParquetRows) -> pa.Table:
-        """The good rows of a block, in their order."""
+        """Returns the good rows of a block, in their order."""
         total, begun = len(block), 0
         alone: list[dict[str, Any]] = []
         places_alone: list[int] = []
@@ -176,7 +176,7 @@ class Table(TableReader):
         order = np.argsort(np.concatenate([parsed, places_alone]), kind="stable")
         return merged.take(order)
 
-    # Rows that are parsed alone.
+    # Rows that are parsed one by one.
 
     @property
     def _is_begun(self) -> bool:
@@ -184,7 +184,7 @@ class Table(TableReader):
         return bool(self._positions or self._types) or self._format == "parquet"
 
     def _rows_of(self, block: Block | _ParquetRows, place: int) -> Iterable[tuple[int, Row]]:
-        """What a record of a block is, row by row; a broken one of csv gives one for each line."""
+        """Returns the row of a record of a block; for a broken csv record, one row per line."""
         if isinstance(block, _ParquetRows):
             return [(block.first + place, block.rows.slice(place, 1).to_pylist()[0])]
         lines, number = block.lines(place), int(block.numbers[place])
@@ -200,7 +200,7 @@ class Table(TableReader):
         return csv_records(lines, where=str(self._path), first=first, width=width, enough=enough)
 
     def _alone(self, number: int, row: Row) -> list[dict[str, Any]]:
-        """The example that a row gives, if it is a good one and not the header."""
+        """Returns the example of a row; an empty list for a bad row and for the header."""
         if self._format in _DELIMITERS:
             if not self._positions and isinstance(row, list):
                 self._positions, self._header = self._places(self._path, row), row
@@ -213,7 +213,7 @@ class Table(TableReader):
         return self._taken(self._path, number, row)
 
     def _type_of(self, key: str, value: Any) -> pa.DataType:
-        """What a key most likely holds in all rows, by the first one."""
+        """Guesses the type of a key's values in all rows from its value in the first row."""
         if key == self.label and isinstance(value, int):
             return pa.int64()
         return pa.float64() if key == self.score and not isinstance(value, str) else TEXT
@@ -227,7 +227,7 @@ class Table(TableReader):
     # Rows that are parsed together.
 
     def _parsed(self, block: Block | _ParquetRows, begun: int) -> Iterator[_Part]:
-        """Rows of a block from a place on, as far as they are of the usual form."""
+        """Yields the rows of a block from a place on that have the usual form."""
         if isinstance(block, _ParquetRows):
             yield block.rows, np.arange(len(block))
             return
@@ -246,7 +246,7 @@ class Table(TableReader):
         quoted = self._format == "csv"
         names = [str(place) for place in range(len(self._header))]
         mine = [names[place] for place in self._positions.values()]
-        data = b"\n" + block.joined(places)  # Arrow skips a mark in front of all, and a blank line.
+        data = b"\n" + block.joined(places)  # Arrow skips a blank line, but also an initial mark.
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
             read_options=arrow_csv.ReadOptions(column_names=names, block_size=_block_size(block)),
@@ -260,7 +260,7 @@ class Table(TableReader):
                 include_columns=mine, column_types=dict.fromkeys(mine, TEXT), check_utf8=False
             ),
         ).rename_columns([*self._positions])
-        if quoted and b"\r" in data:  # As `csv` has them, to which lines come without it.
+        if quoted and b"\r" in data:  # As from `csv`, which gets lines without it.
             columns = [pc.replace_substring(each, "\r\n", "\n") for each in table.columns]
             table = pa.table(columns, table.column_names)
         if table.num_rows == len(places):
@@ -287,7 +287,7 @@ class Table(TableReader):
             yield from self._objects(block, places[half:])
 
     def _spelled(self, data: bytes) -> bool:
-        """Whether a key stands there that differs from a column's name in case or spaces alone."""
+        """Whether there is a key that differs from a column's name only in case or spaces."""
         names = [re.escape(name.encode()) for name in self._column_names]
         folded = [re.escape(name.strip().casefold().encode()) for name in self._column_names]
         exact = re.compile(b'"(?:%s)"\\s*:' % b"|".join(names))
@@ -295,7 +295,7 @@ class Table(TableReader):
         return len(exact.findall(data)) != len(alike.findall(data))
 
     def _cleaned(self, table: pa.Table, places: np.ndarray) -> _Part:
-        """The rows that are surely good, their texts without white space around them."""
+        """Returns the rows that are certainly good; their texts lose white space around them."""
         good = np.ones(table.num_rows, bool)
         columns = []
         for key in self.columns:
@@ -333,16 +333,16 @@ class _HashedFile(io.FileIO):
 
 
 class DataSet:
-    """The rows of a TensorFlow data set, as `Table` has those of a file.
+    """The rows of a TensorFlow data set, in the same form as `Table` gives those of a file.
 
     Args:
-        name: `NAME[SPLIT]`; of the split "train" where none is named.
+        name: `NAME[SPLIT]`; the split is "train" if none is named.
         columns: As for `Table`.
-        label: The key that holds a class, by its name; -1 marks that it is hidden.
+        label: The key of the class, which becomes the name of the class; -1 means a hidden class.
         score: As for `Table`.
 
     Attributes:
-        report: Of the latest pass.
+        report: The report of the latest pass.
     """
 
     def __init__(
@@ -360,7 +360,7 @@ class DataSet:
 
     @staticmethod
     def open(name: str) -> TFDSReader:
-        """Its reader."""
+        """Returns the reader of a data set."""
         data_set, _, split = name.removesuffix("]").partition("[")
         return TFDSReader(data_set, split=split or "train")
 
@@ -428,7 +428,7 @@ def _number(value: Any, key: str) -> float:
         number = float(value)
     except (TypeError, ValueError):
         raise MalformedRowError(f"{key!r} is not a number: {value!r:.40}") from None
-    except OverflowError:  # A whole number of JSON has any number of digits.
+    except OverflowError:  # A whole number in JSON may have any number of digits.
         number = math.inf
     if not math.isfinite(number):
         raise MalformedRowError(f"{key!r} is not a finite number")
@@ -436,7 +436,7 @@ def _number(value: Any, key: str) -> float:
 
 
 def _texts(values: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """Values as texts, and which of them are surely good ones."""
+    """Returns values as texts, and which of them are certainly good."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
@@ -449,7 +449,7 @@ def _texts(values: pa.Array) -> tuple[pa.Array, np.ndarray]:
 
 
 def _numbers(values: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """Values as float64, and which of them are surely finite numbers."""
+    """Returns values as float64, and which of them are certainly finite numbers."""
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         texts = pc.utf8_trim(values.cast(TEXT), characters=_SPACES)
@@ -462,5 +462,5 @@ def _numbers(values: pa.Array) -> tuple[pa.Array, np.ndarray]:
 
 
 def _block_size(block: Block) -> int:
-    """Bytes that Arrow parses at once: all, where a record is long."""
+    """Returns the number of bytes that Arrow parses at once: all bytes if a record is long."""
     return len(block.data) + 1 if block.longest > 2**19 else 2**20

@@ -14,14 +14,14 @@ _NOT_WORDS = re.compile(r"\W+")
 
 
 def normalized(sentence: str) -> str:
-    """The lowercase words of a sentence, which are equal for copies of it."""
+    """Returns the lowercase words of a sentence; they are equal for all copies of it."""
     return _NOT_WORDS.sub(" ", sentence.lower()).strip()
 
 
-# Texts that are hashed at once.
+# The number of texts that are hashed at once.
 _AT_ONCE = 100_000
 _SPACE = ord(" ")
-# What `normalized` makes of each character of ASCII, with all spaces kept.
+# Byte → byte: each ASCII character becomes that of `normalized`, but all spaces are kept.
 _WORDS = "".join(normalized(chr(code)) or " " for code in range(128)).encode() + bytes(
     range(128, 256)
 )
@@ -51,7 +51,7 @@ def _hashed(words: Iterable[bytes]) -> np.ndarray:
 
 
 def _ascii_words(texts: pa.Array) -> list[bytes]:
-    """`normalized` of texts that are all ASCII."""
+    """Returns `normalized` of texts that are all ASCII."""
     if not len(texts):
         return []
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
@@ -59,7 +59,7 @@ def _ascii_words(texts: pa.Array) -> list[bytes]:
     bounds = offsets - offsets[0]
     characters = np.frombuffer(data.translate(_WORDS), np.uint8)
     spaces = characters == _SPACE
-    # Of several spaces the first is kept, and none in front of a text or behind it.
+    # Only the first of several spaces is kept, and none before or after a text.
     behind_space = np.concatenate([[True], spaces])[:-1]
     behind_space[bounds[bounds < len(characters)]] = True
     kept = ~(spaces & behind_space)

@@ -13,12 +13,12 @@ from use_st5.data._records import LONGEST_ROW
 from use_st5.data.read_report import ReadReport
 from use_st5.data.sentence_splitter import split_sentences
 
-# Lines looked at to find out how a file is laid out; front matter alone would mislead.
+# The number of lines that show the layout of a file; front matter alone would mislead.
 _SAMPLE = 2000
-# Prose wrapped at a fixed width has full lines of so many characters; a list of names has fewer.
+# Prose wrapped at a fixed width has full lines of this many characters; a list of names has fewer.
 _MIN_WIDTH, _MAX_WIDTH = 40, 120
 # In wrapped prose about two thirds of the lines start in the middle of a sentence, with a small
-# letter; where each line is a paragraph or a sentence, hardly any does.
+# letter; if each line is a paragraph or a sentence, hardly any line does.
 _MIN_SMALL_STARTS = 0.25
 _MIN_BLANKS = 0.02
 _SHORT = 0.75
@@ -28,12 +28,12 @@ _FINAL = (".", "!", "?", "…", '"', "'", "”", "’", ":", ")")
 class TextReader:
     """An iterable over `{"previous": str, "sentence": str, "next": str}` of running text.
 
-    Paragraphs end at blank lines, or at each line's end where a line holds a whole paragraph; the
+    Paragraphs end at blank lines, or at each line's end if a line holds a whole paragraph; the
     layout of each file is found from its first 2000 lines. Paragraphs are split into sentences by
     `split_sentences`; a sentence without any letter or digit is dropped. Files are decoded as
     UTF-8, a line that is no valid UTF-8 as windows-1252 (noted in the report). A line of more than
-    ten million bytes is malformed, and left out. Neighbours may stand in another paragraph, and
-    not in another file.
+    ten million bytes is malformed, and left out. Neighbours may come from another paragraph, but
+    not from another file.
 
     Args:
         path: A file (gzip or plain), a list of files, or a folder: all its `*.txt` and `*.txt.gz`
@@ -142,12 +142,12 @@ def _has_word(sentence: str) -> bool:
 
 @dataclass(frozen=True)
 class Layout:
-    """What ends a paragraph.
+    """How the paragraphs of a text end.
 
     Attributes:
         kind: "wrapped": a blank line; "lines": the end of each line.
         width: Characters of a full line in a wrapped text without blank lines, whose paragraphs
-            end with a short line; 0 in any other.
+            end with a short line; 0 for any other text.
     """
 
     kind: str

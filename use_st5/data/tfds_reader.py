@@ -12,7 +12,7 @@ from use_st5._imports import require
 from use_st5.data._reader import MalformedRowError
 from use_st5.data.read_report import ReadReport
 
-# The share of malformed examples that is an error, as of the other readers.
+# A larger share of malformed examples is an error, as in the other readers.
 _MAX_MALFORMED = 0.01
 
 
@@ -27,9 +27,9 @@ class TFDSReader:
     Args:
         name: Name as `tfds.load` takes it: "snli", "glue/mnli", "snli:1.1.0".
         split: One split, slices included: "train", "validation[:10%]".
-        columns: Key of the example → the data set's own, "a/b" for nested ones; None: all keys of
+        columns: Key of the example → key in the data set, "a/b" for nested ones; None: all keys of
             the outermost level as they are.
-        data_dir: Where prepared data sets lie; None: TFDS's own default.
+        data_dir: The folder with the prepared data sets; None: TFDS's own default.
         download: Whether a data set that is not there is downloaded and prepared.
 
     Attributes:
@@ -79,7 +79,7 @@ class TFDSReader:
         report.check(source, max_malformed=_MAX_MALFORMED, expects="texts in UTF-8")
 
     def numbered(self) -> Iterator[tuple[int, dict[str, Any] | MalformedRowError]]:
-        """All examples with their numbers from 1; an error in the place of a malformed one."""
+        """Yields all examples with their numbers from 1; an error instead of a malformed one."""
         dataset = self._builder.as_dataset(split=self.split, shuffle_files=False)
         for number, raw in enumerate(self._tfds.as_numpy(dataset), start=1):
             try:
@@ -88,7 +88,7 @@ class TFDSReader:
                 yield number, error
 
     def class_names(self, column: str) -> list[str] | None:
-        """What the numbers of a column of the outermost level stand for; None: for no classes."""
+        """Returns the names of the classes of an outermost column; None if it has no classes."""
         return getattr(self._builder.info.features[column], "names", None)
 
     def _find(self, data_dir: str | Path | None) -> Any:

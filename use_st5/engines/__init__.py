@@ -1,4 +1,4 @@
-"""Engines: what runs exported models without TensorFlow, behind `use_st5.load(…, backend=…)`."""
+"""Engines run exported models without TensorFlow, behind `use_st5.load(…, backend=…)`."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ import numpy as np
 
 _FOOTER = 48
 _MAGIC = 0xDB4775248B80FB57
-# Bytes behind a block: whether it is compressed, and a checksum.
+# Bytes after a block: whether it is compressed, and a checksum.
 _TRAILER = 5
-# Of an index; that of a model of 11 billion parameters has some 100 KB.
+# The most bytes of an index; that of a model of 11 billion parameters has some 100 KB.
 _LARGEST_INDEX = 2**26
 _DTYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", 19: "<f2"}
 _BFLOAT16, _STRING = 14, 7
@@ -67,7 +67,7 @@ class Bundle:
             raise self._damaged(f"is damaged ({type(error).__name__}: {error})") from error
 
     def array(self, key: str) -> np.ndarray:
-        """A variable; what is not bfloat16 is mapped from the file, which reads it when used.
+        """Returns a variable; unless it is bfloat16, it is memory-mapped, and read when used.
 
         Raises:
             ValueError: There is no such variable, or it is damaged.
@@ -91,7 +91,7 @@ class Bundle:
         return np.memmap(path, dtype, "r", offset=entry.offset, shape=entry.shape)
 
     def _checked_file(self, entry: _Entry) -> Path:
-        """The file of an entry, which must reach to its end."""
+        """Returns the file of an entry, and checks that it contains the whole entry."""
         path = self._folder / f"variables.data-{entry.shard:05d}-of-{self._shards:05d}"
         found = path.stat().st_size if path.is_file() else -1
         if found < entry.offset + entry.size:
@@ -125,7 +125,7 @@ class Bundle:
         self._entries = {key: self._entry(fields) for key, fields in found.items()}
 
     def _block(self, data: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
-        """The keys and values of a block; a key leaves out what it shares with the one before."""
+        """The keys and values of a block; a key is stored without what it shares with the last."""
         end = offset + size
         if size < 4 or end + _TRAILER > len(data):
             raise self._damaged("names blocks beyond its end")
@@ -155,7 +155,7 @@ class Bundle:
         )
 
     def _paths(self) -> dict[str, str]:
-        """What the object graph, which lies among the variables, calls each of them."""
+        """The path of each variable in the object graph, which is stored among the variables."""
         entry = self._entries.get(_GRAPH_KEY)
         if entry is None or entry.dtype != _STRING:
             raise self._damaged("lacks the object graph")
@@ -180,7 +180,7 @@ class Bundle:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and the place behind it."""
+    """Reads a number with seven bits per byte; returns it and the place after it."""
     value = shift = 0
     while True:
         byte = data[place]
@@ -194,7 +194,7 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 
 
 def _fields(field: int | bytes) -> dict[int, list[int | bytes]]:
-    """The fields of a Protocol Buffers message by number, numbers and bytes as they come."""
+    """The fields of a Protocol Buffers message by number, each a list of numbers or bytes."""
     message = _message(field)
     found: dict[int, list[int | bytes]] = {}
     place = 0
@@ -218,10 +218,10 @@ def _fields(field: int | bytes) -> dict[int, list[int | bytes]]:
 
 
 def _message(value: int | bytes) -> bytes:
-    """A field that must be a message or bytes.
+    """Returns a field, which must be a message or bytes.
 
     Raises:
-        IndexError: It is a number.
+        IndexError: The field is a number.
     """
     if not isinstance(value, bytes):
         raise IndexError("a number in place of a message")
@@ -253,7 +253,7 @@ _CHECKSUMS = _table()
 
 
 def _masked_checksum(data: bytes) -> int:
-    """LevelDB's checksum of a block: CRC-32C, turned by 15 bits and shifted."""
+    """LevelDB's checksum of a block: CRC-32C, rotated by 15 bits, plus a constant."""
     value = 0xFFFFFFFF
     for byte in data:
         value = _CHECKSUMS[(value ^ byte) & 0xFF] ^ value >> 8

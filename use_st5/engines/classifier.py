@@ -27,15 +27,15 @@ class SavedClassifier:
     """Names the class of a text: `softmax(vector · kernel + bias)`.
 
     Args:
-        path: The `.keras` file; its labels are in the `.json` beside it.
+        path: The `.keras` file; its labels are in the `.json` next to it.
         encoder: The encoder that it was made with.
 
     Attributes:
         encoder: The encoder.
-        labels: What the classes are called, in the order of the outputs.
+        labels: The names of the classes, in the order of the outputs.
 
     Raises:
-        FileNotFoundError: There is no such file, or no `.json` beside it.
+        FileNotFoundError: There is no such file, or no `.json` next to it.
         ValueError: The file holds something else, or fits another encoder.
         ImportError: The package h5py is missing.
     """
@@ -76,7 +76,7 @@ class SavedClassifier:
 
         Args:
             texts: As for `SentenceEncoder.encode`.
-            **options: As for the same.
+            **options: As for `SentenceEncoder.encode`.
         """
         logits = self.encoder.encode(texts, **options) @ self._kernel + self._bias
         powers = np.exp(logits - logits.max(axis=-1, keepdims=True))

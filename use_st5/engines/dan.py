@@ -16,9 +16,9 @@ from use_st5.engines.weights import TableRows, check_shape, named_weights
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
 _EPSILON = 1e-12
-# Rows of the table that are gathered at once: 2.6 MB of float32, which a processor's cache holds.
+# Rows of the table that are gathered at once: 2.6 MB of float32, which fit into a CPU's cache.
 _ROWS = 2048
-# Characters from which on a text is read a piece at a time.
+# A text with more characters than this is read a piece at a time.
 _LONG = 2**20
 _ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "tanh": lambda x: np.tanh(x, out=x),
@@ -32,15 +32,15 @@ class DANEngine:
 
     Args:
         folder: The folder of its SavedModel.
-        manifest: What its `use_st5.json` says.
+        manifest: The content of its `use_st5.json`.
 
     Attributes:
         rows: The rows of the token table.
-        blocks: The kernels of each block: two, and one of the projection where it has one.
+        blocks: The kernels of each block: two, and a third for the projection if there is one.
 
     Raises:
-        ValueError: The folder's files do not belong together, or the activation is another one
-            than "tanh", "relu" or "linear".
+        ValueError: The folder's files do not belong together, or the activation is not "tanh",
+            "relu" or "linear".
     """
 
     max_length: int | None = None
@@ -110,7 +110,7 @@ class DANEngine:
             first = last
 
     def _mean(self, blocks: Iterable[np.ndarray]) -> np.ndarray:
-        """The mean over all ids of a long text, summed up in float64."""
+        """The mean of the rows of all ids of a long text, summed in float64."""
         total, count = np.zeros(self.rows.table.shape[1]), 0
         for block in blocks:
             for at in range(0, len(block), _ROWS):
@@ -133,13 +133,13 @@ class GraphDANEngine(DANEngine):
     """A USE-DAN whose dense layers ONNX Runtime computes.
 
     Args:
-        model: The file of their graph (`use_st5.engines.onnx_model`).
-        folder: The folder of its SavedModel.
-        manifest: What its `use_st5.json` says.
+        model: The file of the graph of the dense layers (`use_st5.engines.onnx_model`).
+        folder: The folder of the model's SavedModel.
+        manifest: The content of its `use_st5.json`.
 
     Raises:
         ImportError: ONNX Runtime is missing.
-        ValueError: As of `DANEngine`, or the graph is damaged.
+        ValueError: As for `DANEngine`, or the graph is damaged.
 
     Attributes:
         session: The graph.

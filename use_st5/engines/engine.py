@@ -1,4 +1,4 @@
-"""The contract of an engine, and which of them runs a model."""
+"""The contract of engines, and the choice of the engine that runs a model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ class Engine(Protocol):
 
     Attributes:
         dimension: Dimension of the vectors.
-        max_length: Most tokens of a text that are read; None: all. An engine with a limit also has
-            `token_counts`: texts → the tokens of each before it is cut, int64 `[texts]`.
+        max_length: The most tokens of a text that are read; None if all are. An engine with a limit
+            also has `token_counts`: texts → the number of tokens of each before it is cut, int64
+            `[texts]`.
     """
 
     dimension: int
@@ -32,16 +33,16 @@ class Engine(Protocol):
 
 
 def open_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) -> Engine:
-    """The engine of a model.
+    """Opens the engine of a model.
 
     Args:
         folder: The folder of its SavedModel.
-        manifest: What its `use_st5.json` says.
+        manifest: The content of its `use_st5.json`.
         backend: "onnx" or "onnx-int8".
 
     Raises:
-        ValueError: The SavedModel is of another origin, is damaged, or is of a family that has no
-            engine, or int8 changes its vectors too much.
+        ValueError: The SavedModel is not from use_st5, is damaged, or belongs to a family that has
+            no engine; or int8 changes its vectors too much.
         ImportError: A package that the engine needs is missing.
     """
     manifest = with_engine(folder, manifest, backend)
@@ -56,10 +57,10 @@ def open_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) 
 
 
 def with_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) -> ModelManifest:
-    """Refuses a model without an engine.
+    """Returns the manifest of a model, and checks that the model has an engine.
 
     Raises:
-        ValueError: The SavedModel is of another origin, or of a family that has no engine.
+        ValueError: The SavedModel is not from use_st5, or belongs to a family without an engine.
     """
     if manifest is None or manifest.family is None:
         raise ValueError(

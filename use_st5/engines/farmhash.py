@@ -22,7 +22,7 @@ def fingerprint64(text: bytes) -> int:
 
 
 def _of_few(text: bytes) -> int:
-    """Of at most 16 bytes."""
+    """The fingerprint of at most 16 bytes."""
     size = len(text)
     mul = (_K2 + 2 * size) & _MASK
     if size >= 8:
@@ -51,7 +51,7 @@ def _of_33_to_64(text: bytes) -> int:
 
 
 def _of_long(text: bytes) -> int:
-    """Of more than 64 bytes: in blocks of 64, the last of which may overlap."""
+    """The fingerprint of more than 64 bytes, in blocks of 64; the last one may overlap."""
     seed = 81
     x, y = (seed * _K2 + _word(text, 0)) & _MASK, (seed * _K1 + 113) & _MASK
     z = _folded((y * _K2 + 113) & _MASK) * _K2 & _MASK

@@ -1,4 +1,4 @@
-"""The graph of a network with matrix products in int8, measured against float32."""
+"""Writes graphs with matrix products in int8, and compares their vectors with float32."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from use_st5._vectors import cosine
 from use_st5.engines.int8_rows import Arrays, round_rows
 
 LEAST_COSINE = 0.999
-# With `round_rows`, which is made for these sentences: on 10,000 others the lowest cosine of
-# all-MiniLM-L6-v2 is 0.9987 where it is 0.9996 here, on 600 that of all-mpnet-base-v2 is 0.998
-# where it is 0.9992 here.
+# For `round_rows`, which is calibrated on these sentences, so that others have lower cosines. The
+# lowest cosine of all-MiniLM-L6-v2 is 0.9996 here and 0.9987 on 10,000 others; that of
+# all-mpnet-base-v2 is 0.9992 here and 0.998 on 600 others.
 _LEAST_OF_ROWS = 0.9995
-# Inputs of a matrix that share a scale. On 10,000 sentences the lowest cosine of all-MiniLM-L6-v2
-# is 0.9991; with 32 inputs it is 0.998.
+# The number of a matrix's inputs that share a scale. On 10,000 sentences the lowest cosine of
+# all-MiniLM-L6-v2 is 0.9991; with 32 inputs it is 0.998.
 BLOCK = 16
-# The first products of a network that need blocks, where the others can do without.
+# How many of a network's first products need blocks; the other products do not.
 _FIRST_IN_BLOCKS = {"use_dan": 2}
 _SUBJECTS = (
     *("A man", "The old woman in the red coat", "Nobody", "My brother's dog", "Dr. Smith"),
@@ -49,9 +49,9 @@ def sentences() -> list[str]:
 
 
 def calibration_texts() -> list[str]:
-    """The texts that `round_rows` looks at: `sentences`, those of the minimal pairs, and words.
+    """The texts that `round_rows` is calibrated on: `sentences`, the minimal pairs, and words.
 
-    In a text of one word each number counts more than in a long one.
+    In a text of one word each number has more influence than in a long text.
     """
     path = Path(__file__).parents[1] / "evaluation" / "minimal_pairs.json"
     groups = json.loads(path.read_text(encoding="utf-8"))
@@ -70,20 +70,20 @@ def write_int8_model(
 ) -> None:
     """Writes a graph whose weights and activations are int8 in matrix products.
 
-    Of three ways the fastest one that keeps the vectors: `round_products`, `round_rows`, or
+    Uses the fastest of three methods that keeps the vectors: `round_products`, `round_rows`, or
     `round_blocks`.
 
     Args:
         source: The graph in float32.
         path: The file to write.
-        manifest: What the model's `use_st5.json` says.
+        manifest: The content of the model's `use_st5.json`.
         run: A graph and texts → their vectors `[texts, dimension]`.
-        given: The same → what the graph's inputs are given, for each batch.
+        given: A graph and texts → the arrays that the graph's inputs get, for each batch.
 
     Raises:
         ImportError: The package onnx is missing.
-        ValueError: With all, the cosine between the vectors and those of float32 is below 0.999
-            for one of the `sentences`.
+        ValueError: With every method, the cosine between the vectors and those of float32 is below
+            0.999 (`round_rows`: 0.9995) for one of the `sentences`.
     """
     texts = sentences()
     exact = run(source, texts)
@@ -117,14 +117,14 @@ def round_products(source: Path, path: Path, *, reduce_range: bool, in_blocks: i
     """Writes a graph with matrix products in int8 (dynamic quantization).
 
     Weights are rounded with a scale for each output, activations with one scale for each product of
-    a call. Processors without VNNI add products in 16 bits, which overflow: there weights have 7
-    bits.
+    a call. Processors without VNNI add products in 16 bits, which overflow; for them, weights have
+    7 bits.
 
     Args:
         source: The graph in float32.
         path: The file to write.
         reduce_range: Whether weights have 7 bits, for processors without VNNI.
-        in_blocks: So many products, the first of the graph, are rounded by `round_blocks`.
+        in_blocks: How many of the graph's first products are rounded by `round_blocks`.
 
     Raises:
         ImportError: The package onnx is missing.
@@ -143,7 +143,7 @@ def round_products(source: Path, path: Path, *, reduce_range: bool, in_blocks: i
             per_channel=True,
             reduce_range=reduce_range,
             weight_type=quantization.QuantType.QInt8,
-            # Behind operators of ONNX Runtime its shape inference knows no types.
+            # After ONNX Runtime's own operators, its shape inference does not know the types.
             extra_options={"DefaultTensorType": 1, "MatMulConstBOnly": True},  # float
         )
     if left:
@@ -153,9 +153,9 @@ def round_products(source: Path, path: Path, *, reduce_range: bool, in_blocks: i
 def round_blocks(source: Path, path: Path) -> None:
     """Writes a graph with matrix products in int8, with a scale for each 16 inputs.
 
-    A token with large numbers, or a number that is large in all tokens, changes the scale of its
-    block alone. So vectors stay nearer to float32 and do not depend on the batch, but a product
-    takes longer than one of `round_products`.
+    A token with large numbers, or a number that is large in all tokens, changes only the scale of
+    its block. So vectors stay closer to float32 and do not depend on the batch, but a product takes
+    longer than with `round_products`.
 
     Args:
         source: The graph in float32.
@@ -195,7 +195,7 @@ def block_codes(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         matrix: float32 `[inputs, outputs]`.
 
     Returns:
-        Codes uint8 `[outputs, blocks, 16]`, of which 128 is 0, and scales float32
+        Codes uint8 `[outputs, blocks, 16]`, in which 128 stands for 0, and scales float32
         `[outputs, blocks]`.
     """
     inputs, outputs = matrix.shape
@@ -217,7 +217,7 @@ def _without_advice() -> Iterator[None]:
 
 
 def has_vnni() -> bool:
-    """Whether the processor adds products of int8 in 32 bits; False where that is not known."""
+    """Whether the processor adds products of int8 in 32 bits; False if that is not known."""
     try:
         content = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

@@ -1,4 +1,4 @@
-"""Matrix products in int8 that stay near float32: a scale for each row, and large inputs apart."""
+"""Matrix products in int8, close to float32: a scale for each row, and large inputs kept apart."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ import numpy as np
 from use_st5._imports import require
 
 Arrays = dict[str, np.ndarray]
-# The most inputs of a product that stay in float32, those with the largest numbers: on 10,000
-# sentences the lowest cosine of all-MiniLM-L6-v2 is 0.9990. Without these inputs it was 0.995 on
-# the hardest sentences; 32 of them cost a tenth of the speed.
+# The most inputs of a product that stay in float32: those with the largest numbers. With them, the
+# lowest cosine of all-MiniLM-L6-v2 is 0.9990 on 10,000 sentences; without them, it was 0.995 on the
+# hardest sentences. 32 such inputs cost a tenth of the speed.
 _OUTLIERS = 16
-# As in GPTQ: a share of the mean of the diagonal, and rows whose errors are passed on together.
+# As in GPTQ: the damping, a share of the diagonal's mean, and the number of rows whose errors are
+# passed on together.
 _DAMPING, _ROWS = 0.01, 128
 _DOMAIN = "com.microsoft"
-# The code of 0 in inputs of both signs, and in those of which none is far below 0, as behind GELU.
+# The code of 0 if inputs have both signs, and if no input is far below 0, as after GELU.
 _MIDDLE, _LOW = 128, 16
 _LOWEST = 1 / 8  # of the largest input
 _SMALLEST = 1e-5  # An input that was 0 in all texts counts as this large.
-# What all products share.
+# The arrays that all products share.
 _SHARED: Arrays = {"int8_one": np.array(1.0, np.float32), "int8_columns": np.array([1])}
 
 
@@ -31,15 +32,15 @@ def round_rows(source: Path, path: Path, batches: list[Arrays], *, largest: int)
     """Writes a graph with matrix products in int8.
 
     Weights have a scale for each output, and inputs one for each row, so a vector does not depend
-    on its batch. Three things come from the inputs of a product for some texts: those with the
-    largest numbers stay in float32 (LLM.int8(), arXiv 2208.07339), the others are divided by the
-    root of their largest number (as in SmoothQuant, arXiv 2211.10438), and rows of the matrix take
-    up the errors of those rounded before them (GPTQ, arXiv 2210.17323).
+    on its batch. The inputs of a product are observed on some texts, for three purposes: inputs
+    with the largest numbers stay in float32 (LLM.int8(), arXiv 2208.07339), the others are divided
+    by the root of their largest number (as in SmoothQuant, arXiv 2211.10438), and rows of the
+    matrix compensate the errors of the rows that were rounded before them (GPTQ, arXiv 2210.17323).
 
     Args:
         source: The graph in float32.
         path: The file to write.
-        batches: What the graph's inputs are given, for batches of some texts.
+        batches: The arrays that the graph's inputs get, for batches of some texts.
         largest: The largest code of a weight. Processors without VNNI add products in 16 bits,
             which overflow with more than 63.
 
@@ -71,12 +72,12 @@ def round_rows(source: Path, path: Path, batches: list[Arrays], *, largest: int)
 
 @dataclass
 class Inputs:
-    """What was seen of the inputs of a product, `[rows, inputs]`.
+    """Statistics of the observed inputs of a product, `[rows, inputs]`.
 
     Attributes:
-        largest: The largest size of each, `[inputs]`.
-        products: The sums of the products of each two, float32 `[inputs, inputs]`.
-        least: The least number.
+        largest: The largest absolute value of each input, `[inputs]`.
+        products: The sums of the products of each pair of inputs, float32 `[inputs, inputs]`.
+        least: The smallest number.
     """
 
     largest: np.ndarray
@@ -85,7 +86,7 @@ class Inputs:
 
 
 def _observed(model: Any, names: list[str], batches: list[Arrays]) -> dict[str, Inputs]:
-    """What passes through a graph, by name."""
+    """Runs a graph on batches; returns the statistics of the named values."""
     onnx, runtime = require("onnx", "onnx"), require("onnxruntime", "onnx")
     watched = onnx.ModelProto.FromString(model.SerializeToString())
     watched.graph.output.extend(
@@ -116,7 +117,7 @@ def _rounded_product(
     apart, rest = np.sort(order[:outliers]), np.sort(order[outliers:])
     low = -seen.least <= _LOWEST * seen.largest[rest].max()
     zero = _LOW if low else _MIDDLE
-    # A row has one scale: inputs of like size lose less by it.
+    # A row has only one scale, which is more exact for inputs of similar size.
     even = np.ones(len(rest)) if low else np.sqrt(np.maximum(seen.largest[rest], _SMALLEST))
     codes = np.zeros(matrix.shape, np.int8)
     products = seen.products[np.ix_(rest, rest)] / np.outer(even, even)
@@ -127,7 +128,7 @@ def _rounded_product(
         **{"mask": mask, "codes": codes, "scales": scales},
         **{"places": apart, "exact": matrix[apart], "zero": np.array(zero, np.uint8)},
         "step": np.array(1 / (255 - zero), np.float32),
-        # With it the codes of the least input begin at 0.
+        # The smallest scale: with it, the smallest observed input has the code 0.
         "least": np.array(max(-seen.least / zero if low else 0.0, 1e-30), np.float32),
     }
 
@@ -157,11 +158,11 @@ def _rounded_product(
 def compensated_codes(
     matrix: np.ndarray, products: np.ndarray, largest: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds a matrix row by row; the rows that follow take up the error of each (GPTQ).
+    """Rounds a matrix row by row; the following rows compensate the error of each row (GPTQ).
 
     Args:
         matrix: `[inputs, outputs]`.
-        products: Sums of the products of each two inputs, `[inputs, inputs]`.
+        products: The sums of the products of each pair of inputs, `[inputs, inputs]`.
         largest: The largest code.
 
     Returns:

@@ -14,12 +14,12 @@ Config = dict[str, Any]
 _LONGEST_WAVE = 10_000.0
 _EPSILON = 1e-6
 _UNIT = 1e-12
-# Of a BERT, and what `GraphWriter.pooled` calls them.
+# The poolings of a BERT, and their names in `GraphWriter.pooled`.
 _POOLINGS = {"mean": "mean", "cls": "first", "max": "max", "mean_sqrt_len": "scaled_sum"}
 
 
 def rounded_kernels(family: str, config: Config) -> list[str]:
-    """The matrices that a model of int8 of use_st5 0.2 stores in codes without names."""
+    """The names of the matrices that an int8 model of use_st5 0.2 stores as unnamed codes."""
     if family not in ("bert", "mpnet"):
         return []
     layers = [f"attention/{role}" for role in ("query", "key", "value", "output")]
@@ -41,10 +41,10 @@ def write_network(
 
     Args:
         family: "use_dan" (from the means of texts), "use_transformer", "bert", "mpnet" or "t5".
-        config: What its `use_st5.json` says under `config`.
+        config: The `config` of its `use_st5.json`.
         table: The token table.
         weights: The other weights.
-        graph: What is written to.
+        graph: The graph to write to.
 
     Returns:
         The name and the dimension of the vectors.
@@ -68,7 +68,7 @@ def _use_dan(config: Config, _: Table, weights: Weights, graph: GraphWriter) -> 
 
     for block in range(len(dims) // 2):
         first, last = dims[2 * block : 2 * block + 2]
-        # In int8 all rows of a product share a scale, so each is divided by its largest number.
+        # In int8 all rows of a product share a scale, so each row is divided by its largest number.
         size = graph.op("ReduceMax", graph.op("Abs", x), axes=[1], keepdims=1)
         size = graph.op("Max", size, graph.weight(np.array(_UNIT, np.float32)))
         unit = graph.op("Div", x, size)
@@ -102,7 +102,7 @@ def _roles(weights: Weights, prefix: str, dim: int, inner: int) -> list[np.ndarr
 def _norm(
     x: str, name: str, weights: Weights, dim: int, graph: GraphWriter, epsilon: float = _EPSILON
 ) -> str:
-    """Layer normalization; behind `Add` it is faster than a fused `SkipLayerNormalization`."""
+    """Layer normalization; after `Add` it is faster than a fused `SkipLayerNormalization`."""
     parts = [graph.weight(weights(f"{name}/{part}", (dim,))) for part in ("gamma", "beta")]
     return str(graph.op("LayerNormalization", x, *parts, axis=-1, epsilon=epsilon))
 
@@ -158,7 +158,7 @@ def _bert(
     dim, inner, heads = (shape[each] for each in ("hidden_dim", "intermediate_dim", "num_heads"))
     epsilon = shape["layer_norm_epsilon"]
     positions = weights("position_embedding/embeddings", (shape["max_positions"], dim))
-    if shape["num_token_types"]:  # A text that stands alone is of type 0.
+    if shape["num_token_types"]:  # All tokens of a single text have type 0.
         types = weights("type_embedding/embeddings", (shape["num_token_types"], dim))
         positions = positions + types[0]
     x = graph.op("Add", _embedded(table, graph), _of_positions(positions, graph))
@@ -209,7 +209,7 @@ def _mpnet(config: Config, table: Table, weights: Weights, graph: GraphWriter) -
 def _projected(
     vector: str, dim: int, dense: Config, name: str, weights: Weights, graph: GraphWriter
 ) -> tuple[str, int]:
-    """A dense layer behind the pooling."""
+    """A dense layer after the pooling."""
     units = dense["units"]
     vector = graph.linear(vector, weights(f"{name}/kernel", (dim, units)))
     if dense["use_bias"]:
@@ -225,7 +225,7 @@ def _projected(
 def _further(
     vector: str, dim: int, config: Config, name: str, weights: Weights, graph: GraphWriter
 ) -> tuple[str, int]:
-    """A layer behind the first dense layer: another one, or a layer norm."""
+    """A layer after the first dense layer: another dense layer, or a layer norm."""
     if "epsilon" not in config:
         return _projected(vector, dim, config, name, weights, graph)
     return _norm(vector, name, weights, dim, graph, config["epsilon"]), dim
@@ -243,7 +243,7 @@ def _t5(config: Config, table: Table, weights: Weights, graph: GraphWriter) -> t
     x, branch = _embedded(table, graph), ""
 
     def normed(name: str, x: str, branch: str) -> tuple[str, str]:
-        """The RMS norm of a sum, and the sum."""
+        """The RMS norm of `branch + x`, and this sum."""
         scale = graph.weight(weights(f"encoder/{name}/scale", (dim,)))
         if not branch:
             kind = "SimplifiedLayerNormalization"

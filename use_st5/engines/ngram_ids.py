@@ -12,20 +12,20 @@ from use_st5.engines.farmhash import fingerprint64
 from use_st5.engines.ptb_tokens import normal, parts, pieces, tokens_of
 from use_st5.tokenizers.ngram_vocabulary import EMPTY_ID, FIRST_TERM_ID, NGramVocabulary
 
-# Parts of texts whose tokens are kept; some 10 MB.
+# The most parts of texts whose tokens are kept; some 10 MB.
 _KEPT = 2**16
-# Numbers of unknown words that are kept where unknown pairs have buckets.
+# The most unknown words whose numbers are kept, if unknown pairs have buckets.
 _MOST_WORDS = 2**20
 # Characters of a long text that are read at once.
 _PIECE = 2**20
 
 
 class Flat(NamedTuple):
-    """The ids of texts end to end.
+    """The ids of all texts, one text after the other.
 
     Attributes:
         ids: int64 `[terms]`.
-        starts: Where each text begins, int64 `[batch + 1]`, the number of ids last.
+        starts: The place where each text begins, and the number of ids, int64 `[batch + 1]`.
     """
 
     ids: np.ndarray
@@ -33,7 +33,7 @@ class Flat(NamedTuple):
 
 
 class PartCache(dict[str, tuple[int, ...]]):
-    """The numbers of the tokens of each part of a text, found once; of bounded size.
+    """A cache of bounded size for the numbers of the tokens of each part of a text.
 
     Args:
         numbers: Part → numbers.
@@ -50,11 +50,11 @@ class PartCache(dict[str, tuple[int, ...]]):
         return found
 
     def of(self, found: Sequence[str]) -> Iterator[int]:
-        """The numbers of parts end to end."""
+        """The numbers of all parts, one part after the other."""
         return chain.from_iterable(map(self.__getitem__, found))
 
     def flat(self, texts: Sequence[str], *, empty: int) -> Flat:
-        """The numbers of texts end to end; `empty` for a text without tokens."""
+        """The numbers of all texts, one after the other; `empty` for a text without tokens."""
         numbers: list[int] = []
         starts = [0]
         for text in texts:
@@ -74,8 +74,8 @@ class NGramIds:
 
     def __init__(self, vocabulary: NGramVocabulary) -> None:
         self.vocabulary = vocabulary
-        # A token's number is its id. Unknown ones that may stand in a known pair, or whose pairs
-        # have buckets, have numbers of their own beyond all ids.
+        # A known token's number is its id. An unknown token that is part of a known pair has a
+        # number of its own above all ids; if pairs have buckets, every unknown token has.
         self._numbers = dict(
             zip(vocabulary.unigrams, range(FIRST_TERM_ID, vocabulary.size), strict=False)
         )
@@ -90,10 +90,10 @@ class NGramIds:
         self._fixed = len(self._spelled)
 
     def flat(self, texts: Sequence[str]) -> Flat:
-        """The ids of texts, end to end.
+        """The ids of all texts, one text after the other.
 
         Args:
-            texts: Without lone surrogates.
+            texts: Texts without lone surrogates.
         """
         self._forget()
         numbers, starts = self._cache.flat(texts, empty=EMPTY_ID)
@@ -119,7 +119,7 @@ class NGramIds:
             yield np.array([EMPTY_ID])
 
     def _terms(self, numbers: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ids of tokens, each behind that of the pair it ends; the pairs before each token."""
+        """The ids of tokens, each after that of the pair it ends; the number of pairs so far."""
         keys = (before << 32) + numbers
         places = self._keys[:-1].searchsorted(keys)
         has_pair = self._keys[places] == keys
@@ -147,7 +147,7 @@ class NGramIds:
         return self._own(token) if self.vocabulary.bigram_buckets else self._bucket(token)
 
     def _own(self, token: str) -> int:
-        """The number of a token that needs one of its own, where its id does not tell it."""
+        """The number of a token: its id, or if it is unknown, a number of its own."""
         number = self._numbers.get(token)
         if number is None:
             number = self._numbers[token] = self.vocabulary.size + len(self._spelled)
@@ -172,7 +172,7 @@ class NGramIds:
         return self.vocabulary.unigrams[number - FIRST_TERM_ID]
 
     def _forget(self) -> None:
-        """Gives up the numbers of unknown words when there are too many."""
+        """Forgets the numbers of unknown words if there are too many."""
         if len(self._spelled) - self._fixed < _MOST_WORDS:
             return
         for word in self._spelled[self._fixed :]:

@@ -1,7 +1,7 @@
-"""Writing ONNX graphs: nodes and weights by the functions of a network.
+"""Writes ONNX graphs: functions add the nodes and weights of a network.
 
 A graph reads tokens without padding. All linear layers compute `[tokens, dim]`; only attention and
-pooling see rows of texts, `[texts, length, dim]`, in which `places` says where each token stands.
+pooling see rows of texts, `[texts, length, dim]`: `places` says which token stands at each place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from use_st5._imports import require
 # Inputs of every graph, with their types and axes.
 IDS, PLACES, ROWS, MASK = "ids", "places", "rows", "mask"
 POSITIONS, LENGTHS, BIAS = "positions", "lengths", "position_bias"
-MEANS = "means"  # of a text's rows, all that the graph of a USE-DAN reads
+MEANS = "means"  # of texts' rows: the only input of a USE-DAN's graph
 OUTPUT = "embeddings"
 _INT32, _INT64, _FLOAT = 6, 7, 1
 _INPUTS: dict[str, tuple[int, tuple[str | int, ...]]] = {
@@ -48,7 +48,7 @@ class GraphWriter:
         self._count = 0
 
     def input(self, name: str) -> str:
-        """One of the inputs above."""
+        """Uses one of the inputs above."""
         self._inputs.add(name)
         return name
 
@@ -65,11 +65,11 @@ class GraphWriter:
         return self.weight(np.array(values, np.int64))
 
     def op(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
-        """Adds a node of ONNX's own operators; gives the names of what it gives."""
+        """Adds a node of ONNX's own operators; returns the names of its outputs."""
         return self._node("", kind, inputs, outputs, attributes)
 
     def fused(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
-        """Adds a node of ONNX Runtime's operators."""
+        """Adds a node of ONNX Runtime's operators; returns the names of its outputs."""
         return self._node(_CONTRIB, kind, inputs, outputs, attributes)
 
     def linear(self, x: str, kernel: np.ndarray) -> str:
@@ -94,11 +94,11 @@ class GraphWriter:
 
         Args:
             x: The tokens.
-            kernels: Of query, key and value, each `[dim, inner]`.
-            heads: Their number.
-            scale: Of the scores.
-            biases: Of query, key and value, each `[inner]`.
-            bias: Is added to the scores, `[1, heads, length, length]`.
+            kernels: The kernels of query, key and value, each `[dim, inner]`.
+            heads: The number of heads.
+            scale: The factor of the scores.
+            biases: The biases of query, key and value, each `[inner]`.
+            bias: Numbers that are added to the scores, `[1, heads, length, length]`.
         """
         inner = kernels[0].shape[1]
         joined = self.linear(x, np.concatenate(kernels, axis=1))
@@ -147,9 +147,9 @@ class GraphWriter:
         """The whole model.
 
         Args:
-            vectors: The name of what it gives, float32 `[texts, dimension]`.
+            vectors: The name of the vectors, its output, float32 `[texts, dimension]`.
             dimension: Dimension of the vectors.
-            facts: What is written beside the graph.
+            facts: The metadata that is written with the graph.
         """
         helper = self._onnx.helper
         self._nodes.append(helper.make_node("Identity", [vectors], [OUTPUT]))

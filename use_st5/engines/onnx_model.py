@@ -1,4 +1,4 @@
-"""The ONNX file of a model: beside it, or in the cache, or made from its SavedModel."""
+"""The ONNX file of a model: in its folder, in the cache, or newly made from its SavedModel."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from use_st5.engines.onnx_graph import GraphWriter
 from use_st5.engines.transformer import TransformerEngine
 from use_st5.engines.weights import named_weights
 
-# Changes when graphs are written otherwise: what older versions cached is then made again.
+# Changes when graphs are written differently: graphs in the cache are then made again.
 _VERSION = "4"
-_LARGEST = 2**31  # bytes, of a Protocol Buffers message
+_LARGEST = 2**31  # bytes of a Protocol Buffers message
 
 
 def onnx_model(folder: Path, manifest: ModelManifest, *, int8: bool = False) -> Path:
-    """The file of a model's graph; it is made where there is none.
+    """Returns the file of a model's graph, which is made if there is none.
 
     Args:
         folder: The folder of its SavedModel.
-        manifest: What its `use_st5.json` says.
+        manifest: The content of its `use_st5.json`.
         int8: Whether matrix products are computed in int8.
 
     Raises:
@@ -56,7 +56,7 @@ def onnx_model(folder: Path, manifest: ModelManifest, *, int8: bool = False) -> 
 def graph_engine(
     graph: Path, folder: Path, manifest: ModelManifest
 ) -> GraphDANEngine | TransformerEngine:
-    """What runs a graph of a model."""
+    """The engine that runs a graph of a model."""
     kind = GraphDANEngine if manifest.family == "use_dan" else TransformerEngine
     return kind(graph, folder, manifest)
 
@@ -69,7 +69,7 @@ def _vectors(folder: Path, manifest: ModelManifest, graph: Path, texts: list[str
 def _given(
     folder: Path, manifest: ModelManifest, graph: Path, texts: list[str]
 ) -> list[dict[str, np.ndarray]]:
-    """What the graph's inputs are given, for each of its runs."""
+    """The arrays that the graph's inputs get, for each of its runs."""
     engine = graph_engine(graph, folder, manifest)
     found: list[dict[str, np.ndarray]] = []
     engine.session.on_run = found.append
@@ -79,11 +79,11 @@ def _given(
 
 
 def add_onnx_model(folder: Path, manifest: ModelManifest | None) -> None:
-    """Writes the graph of a model into its folder, where `onnx_model` finds it; of a USE-DAN none.
+    """Writes the graph of a model into its folder for `onnx_model`; does nothing for a USE-DAN.
 
     Args:
         folder: The folder of its SavedModel, which nobody else reads yet.
-        manifest: What its `use_st5.json` says.
+        manifest: The content of its `use_st5.json`.
 
     Raises:
         ImportError: The package onnx is missing.
@@ -102,7 +102,7 @@ def write_onnx_model(folder: Path, manifest: ModelManifest, path: Path) -> None:
 
     Args:
         folder: The folder of its SavedModel.
-        manifest: What its `use_st5.json` says.
+        manifest: The content of its `use_st5.json`.
         path: The file to write.
 
     Raises:

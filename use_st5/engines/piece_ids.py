@@ -14,7 +14,7 @@ from use_st5.tokenizers.ngram_vocabulary import (
     NGramVocabulary,
 )
 
-# Of `use_st5.tokenizers.piece_tokenizer`.
+# The limits of `use_st5.tokenizers.piece_tokenizer`.
 _PIECE_LETTERS = 16
 _MOST_PIECES = 8
 
@@ -24,7 +24,7 @@ class PieceIds:
 
     Args:
         vocabulary: The words and their ids.
-        whole: Whether an unknown word is one bucket, and not several pieces.
+        whole: Whether an unknown word has the id of one bucket, not the ids of several pieces.
     """
 
     def __init__(self, vocabulary: NGramVocabulary, *, whole: bool) -> None:
@@ -52,7 +52,7 @@ class PieceIds:
         return [*chain.from_iterable(map(self._pieces, _at_punctuation(token)))]
 
     def _pieces(self, word: str) -> list[int]:
-        """A word of the vocabulary, or the longest pieces from left to right."""
+        """The ids of a word: its own, or those of the longest pieces from left to right."""
         known = self._known.get(word)
         if known is not None:
             return [known]
@@ -74,6 +74,6 @@ class PieceIds:
 
 
 def _at_punctuation(token: str) -> list[str]:
-    """A token cut around each character that is neither letter nor mark nor number."""
+    """Cuts a token around each character that is neither letter nor mark nor number."""
     spaced = "".join(each if is_letter(each) else f" {each} " for each in token)
     return [part for part in spaced.split(" ") if part]

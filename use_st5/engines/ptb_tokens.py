@@ -1,8 +1,8 @@
 """The tokens of `use_st5.tokenizers.ptb_tokenizer.PTBTokenizer`, without TensorFlow.
 
 A text is cut at white space, and each part is split into tokens by itself, so that a part that was
-seen before costs one look into a dictionary. That a rule of the Treebank looks beyond a part is
-rare: at the beginning and the end of a text, and for `wanna 't`.
+seen before costs one look-up in a dictionary. The rules of the Treebank rarely look beyond a part:
+at the beginning and the end of a text, and for `wanna 't`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-# What a part is marked by where its place in the text matters; no text holds this character.
+# Marks a part if its place in the text matters; no text contains this character.
 _EDGE = "\n"
 
 _BEYOND_ASCII = {
@@ -26,8 +26,8 @@ _BEYOND_ASCII = {
     "İ": "i\u0307",
 }
 _TRANSLATED = str.maketrans(_BEYOND_ASCII)
-# Characters since Unicode 14: TensorFlow's tables of lower case do not know them, and to a capital
-# sigma beside one of them a word ends there.
+# New characters since Unicode 14: TensorFlow's tables of lower case do not know them. For a capital
+# sigma next to one of them, the word ends there.
 _NEW = (
     "888 890-891 898-89F 8C9-8D2 C3C CF3 ECE 180F 1AC1-1ACE 1DFA 2C2F 2C5F A7C0-A7C1 "
     "A7D0-A7D1 A7D3 A7D5-A7D9 A7F2-A7F4 FBC2 10570-1057A 1057C-1058A 1058C-10592 10594-10595 "
@@ -37,8 +37,8 @@ _NEW = (
     "1E030-1E06D 1E08F 1E2AE 1E4D0-1E4F9"
 )
 
-# To TensorFlow's tables the first two are marks that a capital sigma looks beyond, in later ones of
-# Unicode they are none; the other two still are.
+# In TensorFlow's tables the first two are marks, which a capital sigma ignores; in later tables of
+# Unicode they are not marks. The other two still are marks.
 _WERE_MARKS, _MARKS = "\u1734\U0001171e", "\U000e01ee\U000e01ef"
 _AS_MARKS, _BACK = str.maketrans(_WERE_MARKS, _MARKS), str.maketrans(_MARKS, _WERE_MARKS)
 
@@ -75,9 +75,9 @@ _RULES = tuple(
         ),
     )
 )
-# The space between belongs to the first of the two words.
+# The rule for the first of these two words includes the space between them.
 _TAKES_SPACE = "wanna 't"
-# Words without punctuation that rules split all the same.
+# Words without punctuation that rules nevertheless split.
 _PAIRS = frozenset({"cannot", "gimme", "lemme", "gonna", "gotta", "wanna"})
 
 
@@ -89,15 +89,15 @@ def normal(text: str) -> str:
 
 
 def parts(text: str, *, first: bool = True, last: bool = True) -> list[str]:
-    """The parts of a text between white space, marked where their place matters.
+    """The parts of a text between white space, marked if their place matters.
 
     Args:
-        text: As `normal` gives it.
+        text: A text as `normal` returns it.
         first: Whether it is the beginning of a whole text, and not a later piece of it.
         last: Whether it is the end of a whole text.
 
     Returns:
-        What `tokens_of` takes; empty for a text without tokens.
+        Parts for `tokens_of`; none for a text without tokens.
     """
     if _TAKES_SPACE in text:
         return [each + _EDGE * 2 for each in _tokens(text, first=first, last=last)]
@@ -111,7 +111,7 @@ def parts(text: str, *, first: bool = True, last: bool = True) -> list[str]:
 
 
 def pieces(text: str, characters: int) -> Iterator[str]:
-    """Cuts a normal text where `parts` may take it apart: at spaces, behind so many characters."""
+    """Cuts a normal text at spaces where `parts` allows it, at least `characters` apart."""
     start = 0
     while start < len(text):
         end = text.find(" ", start + characters)
@@ -123,7 +123,7 @@ def pieces(text: str, characters: int) -> Iterator[str]:
 
 
 def tokens_of(part: str) -> tuple[str, ...]:
-    """The tokens of one part; none for some that are a mark alone."""
+    """The tokens of one part; some parts that are only a punctuation mark have none."""
     if part.isalnum() and part.isascii() and part not in _PAIRS:
         return (part,)
     if part.endswith(_EDGE * 2):  # It is a token already.
@@ -133,7 +133,7 @@ def tokens_of(part: str) -> tuple[str, ...]:
 
 
 def _tokens(text: str, *, first: bool, last: bool) -> list[str]:
-    """The tokens of a text, or of a part with the white space beside it."""
+    """The tokens of a text, or of a part with the white space next to it."""
     spaced = text if first else f" {text}"
     spaced = _OPENING_AT_START.sub(r"\1 `` ", spaced)
     if last:
@@ -144,7 +144,7 @@ def _tokens(text: str, *, first: bool, last: bool) -> list[str]:
 
 
 def _lower(text: str) -> str:
-    """Unicode's lower case, by the tables that TensorFlow has."""
+    """Lower case according to TensorFlow's tables of Unicode."""
     if text.isascii():
         return text.lower()
     were, are = (any(mark in text for mark in marks) for marks in (_WERE_MARKS, _MARKS))

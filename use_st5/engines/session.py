@@ -21,7 +21,7 @@ class Session:
 
     Attributes:
         inputs: The names of its inputs.
-        on_run: Called with what each run is given; None: nothing is called.
+        on_run: A function that is called with the input arrays of each run; None calls nothing.
 
     Raises:
         ImportError: ONNX Runtime is missing.
@@ -36,12 +36,12 @@ class Session:
         self.inputs = [each.name for each in self._session.get_inputs()]
 
     def run(self, given: dict[str, np.ndarray]) -> np.ndarray:
-        """The vectors, float32 `[texts, dimension]`, for arrays by the names of the inputs."""
+        """The vectors, float32 `[texts, dimension]`, for the input arrays by their names."""
         if self.on_run is not None:
             self.on_run(given)
         if os.getpid() != self._process:
-            # The threads of the session do not exist in a fork. It is kept, because its end would
-            # wait for them.
+            # The threads of the session do not exist in a fork. The old session is kept, because
+            # its deletion would wait for them.
             self._of_parent = self._session
             self._open()
         return np.asarray(self._session.run([OUTPUT], given)[0])

@@ -15,9 +15,10 @@ from use_st5._records import Count, read_record
 from use_st5.engines.piece_ids import PieceIds
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
-# In place of 0, which is padding (`use_st5.tokenizers.byte_pair_tokenizer`).
+# The start token has this id instead of 0, which is padding
+# (`use_st5.tokenizers.byte_pair_tokenizer`).
 _BYTE_PAIR_START = 1
-# Characters of a text that a token has at most, as a rule; what is behind is not tokenized.
+# The most characters of a token, as a rule; text after so many per token is not tokenized.
 _CHARACTERS_A_TOKEN = 100
 _LIMIT = 2**26  # bytes of a vocabulary
 _AGAIN = "Copy or export the model again."
@@ -30,8 +31,8 @@ class TokenIds(Protocol):
         """The ids of each text.
 
         Args:
-            texts: Without lone surrogates.
-            max_tokens: Ids of a text at most, the special ones included; None cuts nothing.
+            texts: Texts without lone surrogates.
+            max_tokens: The most ids of a text, including special ones; None cuts nothing.
         """
         ...
 
@@ -40,9 +41,9 @@ class FramedIds:
     """The ids of word pieces or byte pairs between two special tokens.
 
     Args:
-        tokenizer: Of the package tokenizers.
+        tokenizer: A tokenizer of the package tokenizers.
         start: The id before a text.
-        end: The id behind it.
+        end: The id after a text.
     """
 
     def __init__(self, tokenizer: Any, *, start: int, end: int) -> None:
@@ -62,7 +63,7 @@ class FramedIds:
 
         Args:
             path: The file.
-            max_tokens: Ids of a text at most, the special ones included; None cuts nothing.
+            max_tokens: The most ids of a text, including special ones; None cuts nothing.
         """
         tokenizers = require("tokenizers", "onnx")
         copy = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
@@ -76,11 +77,11 @@ class FramedIds:
 
 
 class SentencePieceIds:
-    """The ids of a SentencePiece model's pieces, each text ending in the end-of-sentence token.
+    """The ids of a SentencePiece model's pieces, followed by the end-of-sentence token.
 
     Args:
         model: The bytes of the SentencePiece model.
-        piece_ids: The id of each piece in a larger vocabulary; None: the piece's own.
+        piece_ids: The id of each piece in a larger vocabulary; None if the model's own ids count.
     """
 
     def __init__(self, model: bytes, piece_ids: Sequence[int] | None) -> None:
@@ -99,7 +100,7 @@ class SentencePieceIds:
 
 
 def _beginnings(texts: list[str], tokens: int | None) -> list[str]:
-    """As much of each text as its first tokens may need: cut at a space far behind."""
+    """The beginning of each text: long texts are cut at a space far after the first tokens."""
     if tokens is None:
         return texts
     longest = tokens * _CHARACTERS_A_TOKEN
@@ -116,8 +117,8 @@ def token_ids(kind: str | None, folder: Path) -> TokenIds:
     """The tokenizer of a model.
 
     Args:
-        kind: What its `use_st5.json` says under `tokenizer`.
-        folder: Its assets.
+        kind: The `tokenizer` of its `use_st5.json`.
+        folder: The folder of its assets.
 
     Raises:
         ValueError: The kind is unknown, or an asset is damaged.
@@ -174,7 +175,7 @@ def _lines(path: Path) -> list[str]:
 
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Names the file in the error of one that is damaged."""
+    """Turns an error while a file is read into a `ValueError` that names the file."""
     try:
         yield
     except (FileNotFoundError, ImportError):

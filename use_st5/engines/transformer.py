@@ -13,24 +13,24 @@ from use_st5.engines.session import Session
 from use_st5.engines.token_ids import token_ids
 from use_st5.engines.weights import named_weights
 
-# Tokens that are computed at once: matrix products are no faster for more, and caches hold less.
+# Tokens that are computed at once: more make matrix products no faster, but fit less into caches.
 _TOKENS = 1024
 
 
 class TransformerEngine:
-    """Runs a Transformer on ONNX Runtime; tokens alone are computed, and no padding.
+    """Runs a Transformer on ONNX Runtime; it computes only tokens, no padding.
 
     Args:
         model: The file of its graph (`use_st5.engines.onnx_model`).
         folder: The folder of its SavedModel.
-        manifest: What its `use_st5.json` says.
+        manifest: The content of its `use_st5.json`.
 
     Raises:
         ImportError: ONNX Runtime, or the package that tokenizes, is missing.
         ValueError: The file is damaged.
 
     Attributes:
-        session: Its graph.
+        session: The session that runs its graph.
     """
 
     def __init__(self, model: Path, folder: Path, manifest: ModelManifest) -> None:
@@ -39,7 +39,7 @@ class TransformerEngine:
         self.dimension = manifest.dimension
         self.max_length = manifest.max_length
         shape = manifest.config["config"]
-        # What a model reads beside the limit of its texts.
+        # The limit of the model's texts, and the number of its positions.
         limits = [manifest.max_length, shape.get("max_positions")]
         self._longest = min((each for each in limits if each), default=None)
         has_bias = names.BIAS in self.session.inputs
@@ -98,11 +98,11 @@ class _PositionBias:
         _, weights = named_weights(folder, rounded=rounded)
         self._table = weights(name, (buckets, shape["num_heads"]))
         self._distance = shape.get("max_distance", 128)
-        # One attribute, because threads share it.
+        # Length and bias are one attribute, because threads share it.
         self._last = (0, np.zeros(0))
 
     def of_length(self, length: int) -> np.ndarray:
-        """float32 `[1, heads, length, length]`."""
+        """The bias, float32 `[1, heads, length, length]`."""
         last_length, bias = self._last
         if length != last_length:
             distances = np.arange(1 - length, length)

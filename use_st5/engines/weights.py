@@ -19,7 +19,7 @@ class Table(NamedTuple):
 
     Attributes:
         codes: float32 or int8 `[rows, dim]`.
-        scales: float32 `[rows]` of int8 codes; None of float32.
+        scales: float32 `[rows]` for int8 codes; None for float32.
     """
 
     codes: np.ndarray
@@ -72,13 +72,13 @@ def named_weights(folder: Path, *, rounded: Sequence[str] = ()) -> tuple[Table, 
 
     Args:
         folder: The folder of its SavedModel.
-        rounded: The matrices that an int8 model of use_st5 0.2 stores as codes and scales, which
-            have no names there, in the model's order.
+        rounded: The names of the matrices that an int8 model of use_st5 0.2 stores as unnamed codes
+            and scales, in the model's order.
 
     Raises:
         FileNotFoundError: The folder has no variables.
-        ValueError: There is no table, or weights are NaN or infinite; the function raises it for a
-            weight that is missing or of another shape.
+        ValueError: There is no table, or weights are NaN or infinite; the returned function raises
+            it if a weight is missing or has another shape.
     """
     bundle = Bundle(folder)
     # The first part of a path is the name of the model.
@@ -115,7 +115,7 @@ def named_weights(folder: Path, *, rounded: Sequence[str] = ()) -> tuple[Table, 
 
 
 def _unnamed(bundle: Bundle) -> list[str]:
-    """The keys of the variables that hold codes of matrices without names, in their order."""
+    """The keys of the variables that hold unnamed codes of matrices, in their order."""
     keys = [key for key, path in bundle.names.items() if path == "kernel_codes"]
     return sorted(keys, key=_number)
 
@@ -125,12 +125,12 @@ def _number(key: str) -> int:
 
 
 def _next(key: str) -> str:
-    """The key of the variable behind another."""
+    """The key of the variable after another."""
     return f"variables/{_number(key) + 1}"
 
 
 def check_shape(folder: Path, name: str, found: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    """Refuses a weight of another shape than the configuration says.
+    """Checks that a weight has the shape that the configuration says.
 
     Raises:
         ValueError: The shapes differ.

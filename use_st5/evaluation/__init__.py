@@ -1,10 +1,10 @@
 """Evaluation of embeddings by the protocols of the published papers.
 
-A file holds one concept from the published files to the scores: how they are read, the protocol
-with its source, and `TASKS`, which `registry` lists. `task` says what a task is, `runner` runs
-tasks over one encoder, `record` is the file that a run leaves, `report` the page of several
-records, `labelled_texts` reads what has labels, and `classifiers` and `senteval_classifier` learn
-from embeddings.
+A module holds one kind of evaluation, from the published files to the scores: how the files are
+read, the protocol with its source, and `TASKS`, which `registry` lists. `task` defines a task,
+`runner` runs tasks on one encoder, `record` is the result file of a run, `report` makes a page of
+several records, `labelled_texts` reads labelled texts, and `classifiers` and `senteval_classifier`
+learn from embeddings.
 
 Examples:
     >>> import use_st5

@@ -15,16 +15,16 @@ _HIGHEST_SCORE = 5
 
 
 def read_lines(path: str | Path, *, encoding: str = "utf-8") -> list[str]:
-    """All lines of a file, empty ones too; of an empty file an empty one."""
+    """All lines of a file, including empty ones; one empty line if the file is empty."""
     return [line for _, line in read_text(Path(path), encoding)] or [""]
 
 
 def read_side_by_side(
     path: str | Path, other: str | Path, *, first: int | None = None
 ) -> list[tuple[int, str, str]]:
-    """Line numbers, from 1, and the lines of two files that belong together line by line.
+    """Line numbers, from 1, and the matching lines of two parallel files.
 
-    Of `path`, only the `first` lines belong to lines of `other`, where it is not all.
+    If `first` is given, only the first `first` lines of `path` have a matching line in `other`.
     """
     path, other = Path(path), Path(other)
     lines, others = read_lines(path)[:first], read_lines(other)
@@ -69,9 +69,9 @@ def read_columns(
 ) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and the fields of `columns`, in this order.
 
-    Tab-separated without quoting, as GLUE and SICK are. Columns are names in the header, or
-    numbers, from 0, of a table without header. At most `most_broken` lines with too few or too many
-    fields are left out; `broken` gets their numbers.
+    The file is tab-separated without quoting, as GLUE and SICK are. Columns are names in the
+    header, or numbers, from 0, if the table has no header. At most `most_broken` lines with too few
+    or too many fields are left out; their numbers are added to `broken`.
     """
     path, broken = Path(path), [] if broken is None else broken
     lines = numbered_lines(path)

@@ -17,8 +17,8 @@ _STATISTICS = (
 )
 _SETTINGS = {"ddof": 1, "samples": 100_000, "resamples": 10_000}
 
-# Name of the task without "seat" → name of the file, in the order of the paper's tables. Of the
-# double bind test the sentences of which each holds one word, and the "unbleached" ones.
+# Name of the task without "seat" → name of the file, in the order of the paper's tables. The
+# double bind tests are those with one word in each sentence, and those with "unbleached" sentences.
 _SEAT_FILES = {name.removeprefix("weat"): f"sent-{name}" for name in weat_tests()} | {
     "_angry_black_woman": "sent-angry_black_woman_stereotype",
     "_angry_black_woman_b": "sent-angry_black_woman_stereotype_b",
@@ -51,7 +51,7 @@ def _score(context: TaskContext, test: WEATTest) -> TaskResult:
 
 
 def word_task(test: WEATTest, origin: str, *, own: bool = False) -> EvaluationTask:
-    """An association test whose words are at hand; the record of `own` ones holds them."""
+    """An association test of words; if they are the user's `own`, the record holds them."""
     options: dict[str, Any] = {**_SETTINGS}
     if own:
         options["texts"] = {letter: [*getattr(test, letter)] for letter in "xyab"}
@@ -88,14 +88,14 @@ def sentence_task(name: str, file: str) -> EvaluationTask:
 
 
 def own_test(path: Path) -> EvaluationTask:
-    """A test of one's own words, by the name of their file.
+    """A test of the user's own words, named after their file.
 
     Args:
         path: See `use_st5.bias.read_weat`.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is in another format, or has the name of another task.
+        ValueError: The file has another format, or the name of another task.
     """
     task = word_task(read_weat(path), "one's own", own=True)
     if task.name in all_tasks():

@@ -1,7 +1,7 @@
 """SentEval's transfer tasks: a small classifier on frozen sentence embeddings.
 
 Source: Conneau and Kiela, SentEval (LREC 2018, arXiv 1803.05449), and facebookresearch/SentEval.
-The files are those that its get_transfer_data.bash leaves; white space separates tokens.
+The files are those that its get_transfer_data.bash writes; white space separates tokens.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SICK_LAYOUT = TableLayout(
 
 
 def read_sentences(path: str | Path, *, label: int) -> LabelledTexts:
-    """Sentences of one class, one a line (ISO-8859-1): MR, CR, SUBJ, MPQA."""
+    """Sentences of one class, one per line (ISO-8859-1): MR, CR, SUBJ, MPQA."""
     lines = read_lines(path, encoding="latin-1")
     return _tokens(labelled_texts(Path(path), [(label, [line]) for line in lines if lines != [""]]))
 
@@ -94,7 +94,7 @@ def _classed(
     *,
     encoding: str = "utf-8",
 ) -> LabelledTexts:
-    """Of lines; `parse` gives class and sentence of a line and its number."""
+    """Reads one row per line; `parse` maps line number and line to class and sentence."""
     found = []
     for number, line in numbered_lines(path, encoding=encoding):
         label, sentence = parse(number, line)
@@ -110,7 +110,7 @@ def _classed(
 
 
 def _tokens(texts: LabelledTexts) -> LabelledTexts:
-    """Sentences in tokens joined by single spaces."""
+    """The texts with single spaces between the tokens of each sentence."""
     columns = tuple([" ".join(text.split()) for text in column] for column in texts.columns)
     return dataclasses.replace(texts, columns=columns)
 
@@ -185,7 +185,7 @@ def _score(
     """Trains a classifier on embeddings and tests it.
 
     "train" alone is validated by `inner_kfold`, "train" and "test" by `kfold`, "train", "dev" and
-    "test" by `split`. There is "f1", of class 1, where there are pairs of two classes.
+    "test" by `split`. For pairs with two classes, the scores include "f1", that of class 1.
     """
     parts = {part: _features(embed, texts) for part, texts in data.items()}
     if "test" not in data:
@@ -212,9 +212,10 @@ def _score(
 
 
 def _features(embed: VectorCache, texts: LabelledTexts) -> LabelledFeatures:
-    """Of rows sorted by their numbers of tokens and labels as in the original: folds depend on it.
+    """The features of the rows, sorted by number of tokens and label as in the original.
 
-    Pairs have the features (|a − b|, a·b) (senteval/mrpc.py, sick.py).
+    The folds depend on this order. Pairs have the features (|a − b|, a·b) (senteval/mrpc.py,
+    sick.py).
     """
     counts = [np.array([len(text.split()) for text in column]) for column in texts.columns]
     texts = texts.rows(np.lexsort((texts.labels, *counts[::-1])))
@@ -222,13 +223,13 @@ def _features(embed: VectorCache, texts: LabelledTexts) -> LabelledFeatures:
 
 
 def classifier_features(vectors: Sequence[np.ndarray]) -> np.ndarray:
-    """What SentEval's classifiers see: a sentence's vector; of two, |u − v| and u·v side by side.
+    """The features for SentEval's classifiers: the vector, or for pairs |u − v| and u·v joined.
 
     Args:
         vectors: One or two arrays `[samples, dim]`.
 
     Returns:
-        `[samples, dim]`, or of pairs `[samples, 2·dim]`.
+        `[samples, dim]`, or for pairs `[samples, 2·dim]`.
     """
     if len(vectors) == 1:
         return vectors[0]
@@ -239,9 +240,9 @@ def classifier_features(vectors: Sequence[np.ndarray]) -> np.ndarray:
 def transfer_task(
     dataset: LabelledDataset, classifier: Classifier, *, suffix: str = ""
 ) -> EvaluationTask:
-    """Accuracy of a classifier on frozen embeddings; its seed is that of the run.
+    """Accuracy of a classifier on frozen embeddings; the classifier gets the seed of the run.
 
-    With another classifier, `suffix` follows the names of the set and of the group.
+    For a classifier other than SentEval's, `suffix` is added to the names of task and group.
     """
     folds = classifier.folds
     if dataset.dev:
@@ -270,9 +271,9 @@ def transfer_task(
     )
 
 
-# The classifier that the toolkit's README names as comparable with the literature, and then
-# scikit-learn's: converged, without mini-batches, early stopping or held-out rows, and two to three
-# times as quick where a task is two classes in two loops of folds.
+# First the classifier that the toolkit's README names as comparable with the literature, then
+# scikit-learn's, which trains until it converges, without mini-batches, early stopping or held-out
+# rows. It is two to three times as fast on tasks with two classes and nested cross-validation.
 TASKS = (
     *(transfer_task(dataset, SentEvalClassifier()) for dataset in DATASETS),
     *(transfer_task(dataset, SklearnClassifier(), suffix="_sklearn") for dataset in DATASETS),

@@ -1,9 +1,9 @@
 """Classifiers on frozen embeddings, and SentEval's three ways to validate them.
 
 The protocol is that of facebookresearch/SentEval, senteval/tools/{classifier,validation}.py, with
-its rounding: percents with two decimals decide which regularisation is best, the first of equals
-wins. scikit-learn's classifier is the one of SentEval's option without torch; the original, with
-torch's numbers, is `senteval_classifier`.
+its rounding: accuracies in percent with two decimals decide which regularisation is best, and the
+first of equals wins. scikit-learn's classifier is that of SentEval's option without torch;
+`senteval_classifier` is the original classifier, with torch's random numbers.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ import numpy as np
 
 from use_st5._imports import require
 
-# Rows that are read and scored at once: 16 MB of 4,096 features.
+# Rows that are read and scored at once: 16 MB with 4,096 features.
 BLOCK = 1024
-# The original passes this to the outer and inner folds of InnerKFoldClassifier, whatever the seed.
+# The original uses this for the outer and inner folds of InnerKFoldClassifier, with every seed.
 _INNER_KFOLD_SEED = 1111
 
 
 class PairFeatures:
-    """(u, v, |u − v|, u·v) of matching rows (· element by element), as of a float32 array.
+    """The features (u, v, |u − v|, u·v) of matching rows, to be indexed like a float32 array.
 
-    InferSent's features (Conneau et al. 2017, section 3.1), which SentEval and its extension to
-    GLUE take for pairs. MNLI's 393 thousand pairs would fill gigabytes: rows are made when they are
-    asked for, and only `u` and `v` are kept.
+    The product is element by element. These are InferSent's features (Conneau et al. 2017, section
+    3.1), which SentEval and its extension to GLUE use for pairs. MNLI's 393 thousand pairs would
+    fill gigabytes: rows are computed when they are read, and only `u` and `v` are kept.
 
     Args:
         u: Embeddings `[pairs, dim]` of the first sentences.
-        v: Those of the second ones.
+        v: Embeddings `[pairs, dim]` of the second sentences.
 
     Attributes:
         shape: `(pairs, 4·dim)`.
@@ -51,7 +51,7 @@ class PairFeatures:
 
 @dataclass(frozen=True, eq=False)
 class LabelledFeatures:
-    """What a classifier is trained and tested on.
+    """The features and labels that a classifier is trained and tested on.
 
     Attributes:
         features: `[rows, dim]`, finite; SentEval's classifier never reads them as a whole.
@@ -70,11 +70,11 @@ class LabelledFeatures:
         return len(self.labels)
 
     def read(self, rows: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-        """The features `[len(rows), dim]` of some rows, as float32; in `out` where it is given."""
+        """The features `[len(rows), dim]` of some rows, as float32; in `out` if it is given."""
         if out is None:
             out = np.empty((len(rows), self.features.shape[1]), np.float32)
         if isinstance(self.features, np.ndarray):
-            # Any other mode copies through a buffer; the rows exist.
+            # Any other mode copies through a buffer. All rows exist, so nothing is clipped.
             np.take(self.features, rows, axis=0, out=out, mode="clip")
         else:
             out[...] = self.features[rows]
@@ -83,11 +83,12 @@ class LabelledFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Rows by their numbers.
+    """The row numbers of a fold.
 
     Attributes:
         train: `[rows]`, to train on.
-        dev: `[rows]`, to score on. None: a classifier that stops early holds out some of `train`.
+        dev: `[rows]`, to score on. If None, a classifier that stops early holds out some of
+            `train`.
     """
 
     train: np.ndarray
@@ -99,7 +100,7 @@ class TrainedClassifier:
     """A linear layer.
 
     Attributes:
-        dev_accuracy: In 0 … 1; NaN where there was nothing to score.
+        dev_accuracy: In 0 … 1; NaN if there was nothing to score.
         weights: `[classes, dim]`.
         biases: `[classes]`.
     """
@@ -117,10 +118,11 @@ class TrainedClassifier:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Keeps BLAS to one thread while the block runs.
+    """Limits BLAS to one thread while the block runs.
 
-    Products as small as those of these classifiers are done before threads have met: on a machine
-    with other work they take forty times as long as in one thread. threadpoolctl is scikit-learn's.
+    The matrix products of these classifiers are so small that threads wait longer than they work:
+    on a busy machine, several threads take forty times as long as one. threadpoolctl comes with
+    scikit-learn.
     """
     return require("threadpoolctl", "evaluation").threadpool_limits(1, user_api="blas")
 
@@ -129,9 +131,9 @@ class Classifier(abc.ABC):
     """A kind of classifier with its settings; subclasses are frozen dataclasses.
 
     Attributes:
-        name: Of the protocol; results carry it.
-        grids: The regularisations that are tried by each way of validation: "inner_kfold",
-            "kfold" and "split".
+        name: Name of the protocol; results contain it.
+        grids: The regularisations that each way of validation tries: "inner_kfold", "kfold" and
+            "split".
         folds: Number of folds of cross-validation.
         seed: Seed of all random numbers.
     """
@@ -145,14 +147,14 @@ class Classifier(abc.ABC):
     @property
     @abc.abstractmethod
     def title(self) -> str:
-        """What it is, for people, with its source."""
+        """A description for people, with its source."""
 
     def options(self) -> dict[str, Any]:
-        """The name and all settings, as JSON takes them."""
+        """The name and all settings, ready for JSON."""
         return {"classifier": self.name, **asdict(self)}
 
     def settings(self) -> dict[str, Any]:
-        """`options` without the seed, which is that of the run: what a task records of it."""
+        """The `options` that a task records: without the seed, which is that of the run."""
         return {name: value for name, value in self.options().items() if name != "seed"}
 
     @abc.abstractmethod
@@ -168,11 +170,11 @@ class Classifier(abc.ABC):
         """Trains on every fold with every regularisation.
 
         Args:
-            data: What the folds' training rows are of.
+            data: The features and labels that the folds' training rows refer to.
             folds: Rows to train on and to score on.
             grid: Regularisations of each fold, `[folds][regularisations]`.
             classes: Number of classes.
-            dev: What the folds' dev rows are of; `data` by default.
+            dev: The features and labels that the folds' dev rows refer to; `data` by default.
 
         Returns:
             Trained classifiers, `[folds][regularisations]`.
@@ -188,9 +190,9 @@ class SklearnClassifier(Classifier):
     figures differ in the second decimal.
 
     Attributes:
-        folds: Of cross-validation.
-        max_iterations: Of L-BFGS.
-        seed: Of the folds of `kfold`.
+        folds: Number of folds of cross-validation.
+        max_iterations: Largest number of iterations of L-BFGS.
+        seed: Seed of the folds of `kfold`.
     """
 
     folds: int = 10
@@ -206,7 +208,7 @@ class SklearnClassifier(Classifier):
 
     @property
     def title(self) -> str:
-        """What it is, for people, with its source."""
+        """A description for people, with its source."""
         return "scikit-learn's logistic regression (sklearn), C from SentEval's grid"
 
     def fit(
@@ -236,7 +238,7 @@ class SklearnClassifier(Classifier):
     ) -> list[TrainedClassifier]:
         features, labels = data.read(fold.train), data.labels[fold.train]
         linear_model = require("sklearn.linear_model", "evaluation")
-        # Each C starts where the one before it ended: the same optimum in half the time.
+        # Training with each C starts from the previous solution: the same optimum in half the time.
         model = linear_model.LogisticRegression(max_iter=self.max_iterations, warm_start=True)
         trained = []
         for value in values:
@@ -267,11 +269,11 @@ class Classification:
     """Accuracies as SentEval reports them, with what led to them.
 
     Attributes:
-        dev_accuracy: Of the chosen regularisation, in 0 … 1; means over folds are rounded to four
-            decimals, as the original rounds percents to two.
-        test_accuracy: In 0 … 1, rounded likewise.
-        predictions: The predicted class of each test row, `[rows]`; after `inner_kfold` each row's
-            is that of the outer fold it was tested in.
+        dev_accuracy: Accuracy of the chosen regularisation, in 0 … 1; means over folds are rounded
+            to four decimals, as the original rounds percents to two.
+        test_accuracy: In 0 … 1, rounded in the same way.
+        predictions: The predicted class of each test row, `[rows]`; after `inner_kfold`, the class
+            predicted in the outer fold that tested the row.
         regularization: The chosen strengths, one per trained final classifier: SentEval's L2
             factor, or scikit-learn's C.
     """
@@ -283,9 +285,9 @@ class Classification:
 
 
 def inner_kfold(classifier: Classifier, data: LabelledFeatures) -> Classification:
-    """Cross-validation; inside each training part another one chooses the regularisation.
+    """Nested cross-validation: an inner one on each training part chooses the regularisation.
 
-    For data without a test set: MR, CR, SUBJ, MPQA.
+    This is for data without a test set: MR, CR, SUBJ, MPQA.
 
     Raises:
         ValueError: A class has fewer rows than there are folds.
@@ -340,8 +342,8 @@ def split(
 ) -> Classification:
     """The dev set chooses the regularisation: SST, SICK-E, probing, SentGLUE.
 
-    The original trains once more with the one it chose. As everything random is seeded anew for
-    each training, that gives the same classifier; here the first one is kept.
+    The original trains once more with the chosen regularisation. Each training sets all seeds
+    again, so that gives the same classifier; here the first one is kept.
     """
     classes = _classes(train, dev, test)
     grid = classifier.grids["split"]

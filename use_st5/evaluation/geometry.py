@@ -18,14 +18,14 @@ from use_st5.evaluation.sts import STSB_TEST, STSSet, embed_pairs, read_sts
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 _T = 2.0
-# Rows of the kernel at a time: bounds the memory at any number of sentences.
+# Rows of the kernel at a time: limits the memory for any number of sentences.
 _BLOCK = 1024
 
 
 def alignment(first: np.ndarray, second: np.ndarray) -> float:
     """Mean squared distance of matching rows of `[pairs, dim]` scaled to length 1, in `[0, 4]`.
 
-    A zero row stays zero. NaN where there are no pairs.
+    A zero row stays zero. NaN if there are no pairs.
     """
     if not len(first):
         return math.nan
@@ -37,7 +37,7 @@ def uniformity(vectors: np.ndarray, *, self_pairs: bool = False) -> float:
     """`log E exp(−2·‖x − y‖²)` over the rows of `[n, dim]` scaled to length 1, in `[−8, 0]`.
 
     A zero row stays zero. The mean is over the pairs of two different rows, as in Wang and Isola's
-    code; with `self_pairs` over all n² ordered pairs, as in t5x_retrieval.
+    code; with `self_pairs`, it is over all n² ordered pairs, as in t5x_retrieval.
     """
     if len(vectors) < 2:
         raise ValueError(f"vectors: expected at least two rows, received {len(vectors)}.")

@@ -21,9 +21,9 @@ class LabelledTexts:
     """The rows of one part of a data set.
 
     Attributes:
-        columns: The first sentences and, where the task is about pairs, the second ones.
+        columns: The first sentences and, if the task is about pairs, the second ones.
         labels: `[rows]`: class numbers (int64), or scores (float64).
-        broken_lines: How many lines of the file were left out because fields were missing.
+        broken_lines: Number of lines of the file that were left out because fields were missing.
 
     Raises:
         ValueError: Columns of different lengths.
@@ -46,7 +46,7 @@ class LabelledTexts:
         return len(self.labels)
 
     def rows(self, chosen: np.ndarray) -> LabelledTexts:
-        """The rows that their numbers choose, in this order, or a mask."""
+        """The rows that a mask or row numbers choose; in the order of the numbers."""
         numbers = np.arange(len(self))[chosen].tolist()
         columns = tuple([column[row] for row in numbers] for column in self.columns)
         return LabelledTexts(columns, self.labels[numbers], self.broken_lines)
@@ -54,8 +54,8 @@ class LabelledTexts:
     def embedded(self, embed: VectorCache) -> list[np.ndarray]:
         """The embeddings `[rows, dim]` of each column.
 
-        A sentence without text, as some of QQP's are, is embedded as ".", as in SentEval's
-        examples: not every encoder has a vector for nothing.
+        An empty sentence (QQP has some) is embedded as ".", as in SentEval's examples, because not
+        every encoder has a vector for an empty text.
         """
         return [embed([sentence or "." for sentence in column]) for column in self.columns]
 
@@ -76,13 +76,13 @@ class TableLayout:
     """The columns of a tab-separated table without quoting, as all of GLUE's are.
 
     Attributes:
-        texts: The columns of the sentences: names in the header, or numbers, from 0, where the
-            table has no header.
+        texts: The columns of the sentences: names in the header, or numbers, from 0, if the table
+            has no header.
         label: The column of the label, in the same way.
-        classes: The names of the classes in the order of their numbers; labels are written as
-            either. Empty where the label is a score.
-        most_broken: A table with at most so many lines of more or fewer fields than its header is
-            read without them; with more it is not in its format.
+        classes: The names of the classes in the order of their numbers; a label is a name or a
+            number. Empty if the label is a score.
+        most_broken: Lines with more or fewer fields than the header are left out if there are at
+            most this many; a table with more of them is refused.
     """
 
     texts: tuple[str, ...] | tuple[int, ...]
@@ -119,12 +119,12 @@ Files = tuple[tuple[DataSource, Read], ...]
 
 
 def read_files(data: DataFolder, files: Files) -> LabelledTexts:
-    """Reads files; the rows of the second follow those of the first."""
+    """Reads files; the rows of the second file follow the rows of the first."""
     return joined([read(data.find(source)) for source, read in files])
 
 
 def joined(parts: Sequence[LabelledTexts]) -> LabelledTexts:
-    """All rows, in order."""
+    """All rows of the parts, in order."""
     columns = zip(*(part.columns for part in parts), strict=True)
     return LabelledTexts(
         tuple([text for column in same for text in column] for same in columns),
@@ -139,9 +139,9 @@ class LabelledDataset:
 
     Attributes:
         name: For example "MR".
-        train: The files of the training rows; of all rows where there is no test set.
-        dev: Likewise; empty where there is no such part.
-        test: Likewise.
+        train: The files of the training rows; of all rows if there is no test set.
+        dev: The files of the dev rows; empty if there are none.
+        test: The files of the test rows; empty if there are none.
     """
 
     name: str
@@ -155,6 +155,6 @@ class LabelledDataset:
         return tuple(source for source, _ in (*self.train, *self.dev, *self.test))
 
     def read(self, data: DataFolder) -> dict[str, LabelledTexts]:
-        """Those of "train", "dev" and "test" that there are."""
+        """Reads the parts that the data set has: "train", "dev" and "test" at most."""
         parts = {"train": self.train, "dev": self.dev, "test": self.test}
         return {part: read_files(data, files) for part, files in parts.items() if files}

@@ -25,7 +25,7 @@ _ITEMS = Path(__file__).with_name("minimal_pairs.json")
 
 
 def minimal_pairs() -> dict[str, list[list[str]]]:
-    """The items [sentence, paraphrase, altered one] by what is altered, in the order of the tables.
+    """Kind of alteration → its items [sentence, paraphrase, altered one], in the tables' order.
 
     The kinds are negation, roles (who does it to whom), numbers, antonyms, tense, entities,
     quantifiers, and relations of time and place.
@@ -36,7 +36,7 @@ def minimal_pairs() -> dict[str, list[list[str]]]:
 
 def _score(context: TaskContext, kinds: dict[str, list[list[str]]]) -> TaskResult:
     """The share of items whose paraphrase is nearer by cosine; a tie counts as a miss."""
-    # All in one call.
+    # Encodes all sentences in one call.
     context.embed([text for items in kinds.values() for item in items for text in item])
     nearer = {kind: _nearer(context.embed, items) for kind, items in kinds.items()}
     of_all = np.concatenate([*nearer.values()])

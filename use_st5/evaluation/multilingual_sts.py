@@ -34,11 +34,11 @@ def read_sts2017(
     """Reads a track of SemEval-2017 task 1: two sentences per line, and a score per line.
 
     Args:
-        inputs: `STS.input.trackN.xx-yy.txt`. Which language stands first is not what its name says:
+        inputs: `STS.input.trackN.xx-yy.txt`. The name does not tell which language is first:
             tracks 2, 4b and 6 have English first.
         scores: `STS.gs.trackN.xx-yy.txt`.
-        scored: How many of the first lines the organisers scored, where it is not all of them: 250
-            of the 500 of track 6.
+        scored: Number of lines, from the first, that the organisers scored, if not all: 250 of the
+            500 lines of track 6.
     """
     inputs, scores = Path(inputs), Path(scores)
     return [
@@ -81,8 +81,8 @@ def read_korsts(path: str | Path) -> list[STSPair]:
 def read_cnsd(path: str | Path) -> list[STSPair]:
     """Reads Chinese STS-B of CNSD: year and number, two sentences and a score, between `||`.
 
-    Its scores are those of the STS Benchmark cut to whole numbers. The first field is no id: the
-    pairs of several sources share their numbers.
+    Its scores are those of the STS Benchmark cut to whole numbers. The first field is not an id:
+    pairs of different sources have the same numbers.
     """
     rows = []
     for number, line in numbered_lines(path):
@@ -98,7 +98,7 @@ def read_cnsd(path: str | Path) -> list[STSPair]:
 
 def read_stsb_multi_mt(path: str | Path) -> list[STSPair]:
     """Reads stsb-multi-mt: two sentences and a score, comma-separated, quoted, no header."""
-    # read_lines parts at line feeds alone; a quoted field may hold one.
+    # read_lines splits at line feeds only; a quoted field may contain one.
     lines = (line + "\n" for line in read_lines(path))
     rows = []
     for number, fields in quoted_rows(lines, where=str(path)):
@@ -141,8 +141,8 @@ def _task(
 ) -> EvaluationTask:
     """Correlations over all pairs of a set.
 
-    `languages` are the codes (ISO 639-1) of the first and of the second sentences, whatever the
-    name says. The reader takes a file of each source.
+    `languages` are the codes (ISO 639-1) of the first and of the second sentences; their order may
+    differ from that in the name. `read_files` gets the path of each source.
     """
 
     def read(data: DataFolder) -> list[STSPair]:
@@ -193,7 +193,7 @@ _KORSTS = DataSource(
 _CNSD = DataSource(
     "Chinese STS-B test", ("cnsd-sts-test.txt",), "https://github.com/pluto-junzeng/CNSD"
 )
-# The organisers scored the first half of track 6 alone.
+# The organisers scored only the first half of track 6.
 _read_track_6 = functools.partial(read_sts2017, scored=250)
 
 TASKS = (

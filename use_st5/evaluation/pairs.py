@@ -2,8 +2,8 @@
 
 Sentence-T5 (Ni et al. 2022), section 8, extends SentEval to GLUE: each sentence is embedded on its
 own, "additional layers" predict from the embeddings, scores are those of GLUE's dev splits. The
-paper does not describe the layers; here they are SentEval's, on (u, v, |u − v|, u·v) for pairs. As
-the dev split is what is tested on, a part of the train split is held out to choose the
+paper does not describe the layers; here they are SentEval's, on (u, v, |u − v|, u·v) for pairs.
+Since the dev split is the test set, a part of the train split is held out to choose the
 regularisation and to stop early.
 
 Trans-Encoder (Liu et al. 2022), section 3, "binary classification", trains nothing: the area under
@@ -59,9 +59,9 @@ def glue_dataset(
 ) -> LabelledDataset:
     """The train and dev splits of a task; its test split has no labels.
 
-    `train` and `dev` are the files as GLUE publishes them, by default NAME/train.tsv and
-    NAME/dev.tsv, and further files that hold the same rows; each place has its layout. A place that
-    is a folder stands for `parts` in it.
+    `train` and `dev` are paths: the file that GLUE publishes, by default NAME/train.tsv and
+    NAME/dev.tsv, and other files with the same rows. `layouts` are the layouts of these paths, in
+    the same order. A path that is a folder stands for the files `parts` in it.
     """
 
     def part(kind: str, places: tuple[str, ...]) -> Files:
@@ -81,7 +81,8 @@ _ENTAILMENT = ("entailment", "not_entailment")
 _NLI = ("entailment", "neutral", "contradiction")
 _DUPLICATE = ("not_duplicate", "duplicate")
 _SENTIMENT = ("negative", "positive")
-# Source, judgement, the author's own mark, sentence; no header, in GLUE and as published first.
+# The columns are source, judgement, the author's own mark and sentence. Neither GLUE's files nor
+# the first published ones have a header.
 _COLA = TableLayout((3,), 1, ("unacceptable", "acceptable"))
 _STSB = TableLayout((5, 6), 4)
 _QNLI = TableLayout(("question", "sentence"), "label", _ENTAILMENT)
@@ -95,7 +96,7 @@ COLA = glue_dataset(
     _COLA,
     train=("CoLA/train.tsv", "cola_public/raw/in_domain_train.tsv"),
     dev=("CoLA/dev.tsv", "cola_public/raw"),
-    # GLUE's dev split is both of them in this order.
+    # GLUE's dev split consists of these two files, in this order.
     parts=("in_domain_dev.tsv", "out_of_domain_dev.tsv"),
 )
 SST2 = glue_dataset(
@@ -133,8 +134,8 @@ def _predict(
 ) -> np.ndarray:
     """Learns from frozen embeddings, and predicts the class or the score of each row of `dev`.
 
-    95 % of the training rows are trained on; a random 5 % choose the regularisation, and when to
-    stop. Without a classifier, labels are scores, which soft labels learn (see `relatedness`).
+    Training uses 95 % of the training rows; a random 5 % choose the regularisation, and when to
+    stop. Without a classifier, the labels are scores, learnt as soft labels (see `relatedness`).
     """
     texts = (*_hold_out(train, seed=seed), dev)
     features = [_features(embed, each) for each in texts]
@@ -147,7 +148,7 @@ def _predict(
 
 
 def _hold_out(texts: LabelledTexts, *, seed: int) -> tuple[LabelledTexts, LabelledTexts]:
-    """A random 95 % of the rows and the other 5 %, of which there is at least one row."""
+    """A random 95 % of the rows, and the other 5 % (at least one row)."""
     if len(texts) < 2:
         raise ValueError(f"Expected at least two training rows, received {len(texts)}.")
     order = np.random.default_rng(seed).permutation(len(texts))
@@ -159,7 +160,7 @@ def _sklearn_metrics() -> Any:
     return require("sklearn.metrics", "evaluation")
 
 
-# Name → the score of true and of predicted labels.
+# Name → function of the true and the predicted labels that returns the score.
 _METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": lambda labels, predictions: np.mean(labels == predictions),
     "f1": lambda *labels: _sklearn_metrics().f1_score(*labels, zero_division=0.0),
@@ -177,10 +178,11 @@ def _features(embed: VectorCache, texts: LabelledTexts) -> np.ndarray | PairFeat
 def similarity_auc(similarities: np.ndarray, pairs: LabelledTexts) -> float:
     """The area under the ROC curve, in 0 … 1, of any model's similarities `[pairs]`.
 
-    It is the probability that a pair of class 1 is more similar than another, ties counted half.
+    It is the probability that a pair of class 1 is more similar than a pair of another class; a tie
+    counts as a half.
 
     Raises:
-        ValueError: Pairs of class 1 or of all others are missing.
+        ValueError: There are no pairs of class 1, or no other pairs.
     """
     hits = pairs.labels == 1
     if hits.all() or not hits.any():
@@ -196,8 +198,8 @@ def sentglue_task(
 ) -> EvaluationTask:
     """A GLUE task on frozen embeddings.
 
-    The first of the metrics is the main one. With "pearson" labels are scores, else classes. The
-    features are "u", or "u, v, |u − v|, u·v" for pairs.
+    The first of the metrics is the main one. If "pearson" is among them, labels are scores;
+    otherwise they are classes. The features are "u", or "u, v, |u − v|, u·v" for pairs.
     """
     graded = "pearson" in metrics
     predictor = (
@@ -241,10 +243,10 @@ def pair_task(
     split: str,
     skipped: int = 0,
 ) -> EvaluationTask:
-    """Cosine of a pair against its binary label (Trans-Encoder, section 3 and table 15).
+    """Compares the cosine of a pair with its binary label (Trans-Encoder, section 3, table 15).
 
-    Its reader gives class 1 to the pairs of the class `positive`, which should be the most similar
-    ones, and 0 to the others; it leaves out the first `skipped` pairs. `split` says which are left.
+    The reader gives class 1 to the pairs of the class `positive`, which should be the most similar
+    ones, and 0 to the others. It leaves out the first `skipped` pairs; `split` describes the rest.
     """
 
     def read(data: DataFolder) -> LabelledTexts:

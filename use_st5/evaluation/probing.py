@@ -82,7 +82,7 @@ def probing_task(name: str, title: str, file: str) -> EvaluationTask:
         score=_score,
         reader=lambda data: read_probing(data.find(source)),
         sources=(source,),
-        # No grid of hidden layers, as records always said.
+        # There is no grid of hidden layers; all earlier records say so, too.
         options={"mlp_grid": False, **SentEvalClassifier().settings()},
     )
 

@@ -15,7 +15,7 @@ from use_st5._files import atomic_path
 from use_st5._records import check_record, read_record
 
 FORMAT = 1
-# A hundred times what all tasks together leave.
+# Bytes of a record: a hundred times the size of a record of all tasks.
 _LIMIT = 2**24
 
 
@@ -53,14 +53,14 @@ class EvaluationRecord:
     """One model's scores.
 
     Attributes:
-        model: Its "name", "identity" (a text that changes with the model's content; None where it
-            is not known) and "dimension" (None where every result was kept but no embedding).
+        model: Its "name", "identity" (a text that changes with the model's content; None if it is
+            unknown) and "dimension" (None if every result came from the cache, but no embedding).
         created: When the record was made, ISO 8601 in UTC.
         versions: Name → version of Python and of the packages that made it.
-        command: The command line; empty where Python code called.
+        command: The command line; empty if Python code started the run.
         seed: Seed of all random numbers.
         tasks: Name of a task → its "group", "title", "protocol", "options", "main", "scores" (None
-            where undefined), "counts", "details" (as in `TaskResult`), "data" (path of each data
+            if undefined), "counts", "details" (as in `TaskResult`), "data" (path of each data
             file → SHA-256), "seconds", "finished" and "versions" (a result may come from an
             earlier run).
         skipped: Name of a task → why it was not run.
@@ -77,7 +77,7 @@ class EvaluationRecord:
     failed: dict[str, str] = field(default_factory=dict)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes the record as JSON; the file appears when it is whole."""
+        """Writes the record as JSON; the file appears when it is complete."""
         content = {"format": FORMAT, **dataclasses.asdict(self)}
         write_json(path, content)
 
@@ -87,7 +87,7 @@ class EvaluationRecord:
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: It is no record, or one of a later format.
+            ValueError: The file is not a record, or has a later format.
         """
         remedy = "Give a record that `use-st5 evaluate` wrote."
         record = read_record(path, cls, remedy=remedy, version=FORMAT, limit=_LIMIT)
@@ -97,10 +97,10 @@ class EvaluationRecord:
 
 
 def check_task(result: dict[str, Any], *, where: str, remedy: str) -> None:
-    """Checks the entry of a task, as far as reports and tables read it.
+    """Checks those fields of a task's entry that reports and tables read.
 
     Raises:
-        ValueError: A field is missing or of another kind, or the main score is not there.
+        ValueError: A field is missing or has another type, or the main score is missing.
     """
     task = check_record(result, _TaskRecord, where=where, remedy=remedy)
     if task.group in ("weat", "seat"):
@@ -112,7 +112,7 @@ def check_task(result: dict[str, Any], *, where: str, remedy: str) -> None:
 
 
 def write_json(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
-    """Writes JSON with null for what is not finite; the file appears when it is whole."""
+    """Writes JSON with null for numbers that are not finite; the file appears when complete."""
     text = json.dumps(finite(content), indent=1, ensure_ascii=False, allow_nan=False)
     with atomic_path(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")

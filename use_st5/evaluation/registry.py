@@ -48,7 +48,7 @@ def select_tasks(wanted: str) -> list[EvaluationTask]:
         The tasks, each once, in the order of the tables.
 
     Raises:
-        ValueError: A name is unknown, or none is given.
+        ValueError: A name is unknown, or there are no names.
     """
     names = [name for part in wanted.split(",") if (name := part.strip())]
     grouped = groups()

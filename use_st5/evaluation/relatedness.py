@@ -3,11 +3,11 @@
 Tai, Socher and Manning, "Improved Semantic Representations From Tree-Structured Long Short-Term
 Memory Networks" (2015), section 4.2; senteval/tools/relatedness.py. A score y becomes a
 distribution over whole scores whose mean is y; a linear layer with a softmax learns it by squared
-error. SentEval gives STS-B the classes 1 … 5, made for SICK: targets of scores below 1 are then no
-distributions, and a score of 0, whose target is all zeros, is learnt as the uniform one, of mean 3.
-Here the classes are 0 … 5. The rest is SentEval's: Adam, batches of 64, Pearson's correlation on
-held-out pairs after each 50 epochs, the best weights, the end at the fourth time that they did
-not improve.
+error. SentEval uses the classes 1 … 5, made for SICK, for STS-B too. Then targets of scores below 1
+are not distributions, and a score of 0, whose target is all zeros, is learnt as the uniform
+distribution, of mean 3. Here the classes are 0 … 5. The rest is as in SentEval: Adam, batches of
+64, and Pearson's correlation on held-out pairs after every 50 epochs. The best weights are kept,
+and training ends at the fourth evaluation without improvement.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _TENACITY = 3  # times without improvement that are allowed
 def soft_labels(scores: np.ndarray) -> np.ndarray:
     """Distributions `[pairs, 6]` over the scores 0 … 5 with the means `scores` `[pairs]`.
 
-    Between two neighbouring whole scores, by the distance to each (Tai et al., section 4.2).
+    The two neighbouring whole scores share the weight, by their distances (Tai et al., section
+    4.2).
     """
     distances = np.abs(scores[:, np.newaxis] - np.arange(_HIGHEST + 1))
     return np.maximum(1.0 - distances, 0.0)
@@ -46,13 +47,13 @@ def predict_relatedness(
     *,
     seed: int = 1111,
 ) -> np.ndarray:
-    """Learns scores from features and predicts others.
+    """Learns scores from features and predicts the scores of other pairs.
 
     Args:
         train: Features `[pairs, dim]` and scores `[pairs]` from 0 to 5 to learn from.
-        held_out: The same of other pairs, which decide when learning ends.
-        features: Of the pairs to predict, `[pairs, dim]`.
-        seed: Of the first weights and of the order of the pairs.
+        held_out: Features and scores of other pairs, which decide when training ends.
+        features: Features of the pairs to predict, `[pairs, dim]`.
+        seed: Seed of the initial weights and of the order of the pairs.
 
     Returns:
         The predicted scores `[pairs]`, from 0 to 5.
@@ -70,10 +71,10 @@ def predict_relatedness(
 
 
 def _learn(features: np.ndarray, targets: np.ndarray, seed: int) -> Iterator[np.ndarray]:
-    """The weights `[dim + 1, classes]`, bias last, after each 50 epochs; one array, changed."""
+    """Yields the weights `[dim + 1, classes]`, bias last, every 50 epochs; always one array."""
     generator = np.random.default_rng(seed)
     features, targets = _with_bias(features), targets.astype(np.float32)
-    bound = (features.shape[1] - 1) ** -0.5  # as torch.nn.Linear begins
+    bound = (features.shape[1] - 1) ** -0.5  # as torch.nn.Linear is initialised
     weights = generator.uniform(-bound, bound, (features.shape[1], targets.shape[1]))
     weights = weights.astype(np.float32)
     optimizer = Adam(weights, np.zeros_like(weights))
@@ -87,7 +88,7 @@ def _learn(features: np.ndarray, targets: np.ndarray, seed: int) -> Iterator[np.
 
 
 def _gradient(features: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Of the mean squared error of the probabilities."""
+    """The gradient of the mean squared error of the probabilities."""
     probabilities = softmax(features @ weights, axis=1)
     slope = np.float32(2 / targets.size) * (probabilities - targets) * probabilities
     return features.T @ (slope - probabilities * slope.sum(axis=1, keepdims=True))

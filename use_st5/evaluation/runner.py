@@ -22,7 +22,7 @@ from use_st5.vector_store import VectorCache
 
 _PACKAGES = ("use_st5", "numpy", "scipy", "scikit-learn", "tensorflow", "keras")
 
-# Raised with every change of a protocol that changes scores: results kept before it do not count.
+# Raised with every change of a protocol that changes scores; results cached before are not used.
 PROTOCOL_VERSION = 1
 
 
@@ -40,26 +40,26 @@ def evaluate(
 ) -> EvaluationRecord:
     """Evaluates an encoder on tasks.
 
-    Each distinct sentence is encoded once for all tasks. With a cache every finished task, and the
-    embeddings, are kept: a run that was stopped goes on where it stopped. A task that fails does
-    not lose the others: the record tells its error.
+    Each distinct sentence is encoded once for all tasks. With a cache, the results of finished
+    tasks and the embeddings are kept, so a stopped run can continue. If a task fails, the other
+    tasks still run, and the record contains the error.
 
     Args:
         encoder: Any object with `encode(list of str) → [n, dim]`, or such a function.
-        tasks: What to run, for example `select_tasks("sts,weat")`.
-        data: The folder with the data sets; None where no task needs one.
-        name: The model's; by default the encoder's `name`, else that of the function or class.
-        identity: A text that changes with the model's weights, by which the cache is kept; by
-            default the encoder's `identity`.
+        tasks: The tasks to run, for example `select_tasks("sts,weat")`.
+        data: The folder with the data sets; None if no task needs one.
+        name: The model's name; by default the encoder's `name`, else that of the function or class.
+        identity: A text that changes with the model's weights, the key of the cache; by default
+            the encoder's `identity`.
         seed: Seed of all random numbers.
         cache: The folder that keeps results and embeddings; None keeps nothing.
         progress: Shows the progress.
         command: The command line, for the record.
 
     Raises:
-        MissingDataError: A data set is missing; found before any sentence is encoded.
+        MissingDataError: A data set is missing. This is checked before any sentence is encoded.
         ValueError: No tasks, or a cache without an identity.
-        Exception: The last task's, where all failed.
+        Exception: All tasks failed; this is the error of the last one.
     """
     if not tasks:
         raise ValueError("Expected at least one task, received none.")
@@ -91,7 +91,7 @@ def _results(
     store: ResultStore | None,
     progress: Progress,
 ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Each task's entry of the record, and the errors of those that failed."""
+    """The record's entry of each finished task, and the error of each failed one."""
     results: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
     for number, task in enumerate(tasks, start=1):
@@ -112,7 +112,7 @@ def _results(
 
 
 def _name(encoder: Any) -> str:
-    """Its name, else what the function is called, or the class of the object."""
+    """The encoder's `name`, or the name of the function, or else the name of its class."""
     names = (getattr(encoder, attribute, "") for attribute in ("name", "__name__"))
     return next(filter(None, names), type(encoder).__name__)
 
@@ -162,11 +162,11 @@ class ResultStore:
     """Keeps the results of one model.
 
     Args:
-        cache: The folder of all models.
+        cache: The cache folder, shared by all models.
         identity: A text that changes with the model's weights.
 
     Attributes:
-        embeddings: Where the model's embeddings are kept.
+        embeddings: The folder of the model's embeddings.
     """
 
     def __init__(self, cache: Path, identity: str | None) -> None:
@@ -181,9 +181,10 @@ class ResultStore:
     def read(
         self, task: EvaluationTask, hashes: dict[str, str], seed: int
     ) -> dict[str, Any] | None:
-        """The kept result of a task; None where there is none.
+        """The cached result of a task; None if there is none.
 
-        Of `hashes`, SHA-256 of each data file by its path, the file's name counts.
+        `hashes` maps the path of each data file to its SHA-256; only the file name of the path
+        matters.
 
         Raises:
             ValueError: The file is damaged.
@@ -199,7 +200,7 @@ class ResultStore:
     def write(
         self, task: EvaluationTask, hashes: dict[str, str], seed: int, result: dict[str, Any]
     ) -> None:
-        """Keeps a result; `read` gives it back."""
+        """Stores a result, which `read` returns."""
         write_json(self._path(task, hashes, seed), result)
 
     def _path(self, task: EvaluationTask, hashes: dict[str, str], seed: int) -> Path:

@@ -62,7 +62,7 @@ class Networks:
         return weights, rows[:, middle:].reshape(-1, self.count, self.classes)
 
     def logits(self, rows: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """`[groups, count, classes, batch]` of features `[groups, batch, inputs]`."""
+        """Logits `[groups, count, classes, batch]` of features `[groups, batch, inputs]`."""
         groups, batch, inputs = features.shape
         weights, biases = self.unpack(rows)
         flat = weights.reshape(groups, -1, inputs) @ features.swapaxes(1, 2)
@@ -99,8 +99,9 @@ def torch_linear(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weights `[outputs, inputs]` and biases `[outputs]` as `torch.nn.Linear` initialises them.
 
-    Equal to the last bit after `torch.manual_seed(seed)` where `random` is `RandomState(seed)` and
-    neither was used before (`kaiming_uniform_` with a = √5; torch/nn/modules/linear.py).
+    They are equal to the last bit after `torch.manual_seed(seed)` if `random` is
+    `RandomState(seed)` and neither generator was used before (`kaiming_uniform_` with a = √5;
+    torch/nn/modules/linear.py).
     """
     gain = math.sqrt(2 / (1 + math.sqrt(5) ** 2))
     weights = _uniform(random, outputs * inputs, math.sqrt(3) * (gain / math.sqrt(inputs)))
@@ -118,8 +119,8 @@ def _uniform(random: np.random.RandomState, count: int, bound: float) -> np.ndar
 class Adam:
     """Adam (arXiv 1412.6980, algorithm 1): learning rate 1e-3, β 0.9 and 0.999, ε 1e-8.
 
-    It updates float32 `parameters` in place. `decay`, of the same shape, has the L2 factor of each:
-    `decay * parameter` is added to its gradient before anything else (torch's `weight_decay`).
+    It updates float32 `parameters` in place. `decay`, of the same shape, has the L2 factor of each
+    parameter: `decay * parameter` is added to its gradient first (torch's `weight_decay`).
     """
 
     def __init__(self, parameters: np.ndarray, decay: np.ndarray) -> None:
@@ -129,7 +130,7 @@ class Adam:
         self._steps = 0
 
     def keep(self, rows: np.ndarray) -> None:
-        """Goes on with some of the first axis only."""
+        """Keeps only some rows (the first axis) of the parameters and the optimizer's state."""
         for name in ("parameters", "_decay", "_first", "_second", "_buffer"):
             setattr(self, name, getattr(self, name)[rows])
 
@@ -178,7 +179,7 @@ class EarlyStopping:
     """Follows the dev accuracies of several trainings: the `best` ones, and which are `running`.
 
     The counter of evaluations that were no better than the best is never reset: a training stops at
-    the (tenacity + 1)-th of them, wherever they lie (senteval/tools/classifier.py, `fit`).
+    the (tenacity + 1)-th of them, consecutive or not (senteval/tools/classifier.py, `fit`).
     """
 
     def __init__(self, shape: tuple[int, ...], tenacity: int) -> None:
@@ -188,7 +189,7 @@ class EarlyStopping:
         self._tenacity = tenacity
 
     def update(self, accuracies: np.ndarray) -> np.ndarray:
-        """Takes one evaluation of each training; which of the running ones improved."""
+        """Takes one evaluation of each training; returns which of the running ones improved."""
         better = self.running & (accuracies > self.best)
         self.best[better] = accuracies[better]
         self._misses += self.running & ~better
@@ -202,12 +203,12 @@ class SentEvalClassifier(Classifier):
 
     Attributes:
         optimizer: "adam" or "rmsprop".
-        batch_size: Rows of a step.
+        batch_size: Rows per step.
         tenacity: Evaluations without improvement that are allowed; their counter is never reset.
         epoch_size: Passes over the data between evaluations.
         max_epoch: No evaluation starts after more passes than this.
-        folds: Of cross-validation.
-        seed: Of initial weights, batches, held-out rows, and the folds of `kfold`.
+        folds: Number of folds of cross-validation.
+        seed: Seed of initial weights, batches, held-out rows, and the folds of `kfold`.
     """
 
     optimizer: str = "adam"
@@ -225,14 +226,14 @@ class SentEvalClassifier(Classifier):
 
     @property
     def title(self) -> str:
-        """What it is, for people, with its source."""
+        """A description for people, with its source."""
         return (
             f"SentEval's own classifier (senteval: logistic regression, {self.optimizer}, batches "
             f"of {self.batch_size}, tenacity {self.tenacity}, epoch size {self.epoch_size})"
         )
 
     def options(self) -> dict[str, Any]:
-        """The name and all settings; no hidden layer, as records always said."""
+        """The name and all settings; as in all earlier records, a hidden layer of size 0."""
         return {"classifier": self.name, "hidden_dim": 0, "dropout": 0.0, **asdict(self)}
 
     def fit(
@@ -246,8 +247,8 @@ class SentEvalClassifier(Classifier):
     ) -> list[list[TrainedClassifier]]:
         """See `Classifier.fit`. Without dev rows, 5 % of a fold's training rows are held out.
 
-        The regularisations of a fold share initial weights and batches, as all are seeded alike:
-        they are trained together, and so are folds of equal size.
+        The regularisations of a fold have the same seed, so they share initial weights and batches
+        and are trained together. Folds of equal size are trained together, too.
         """
         dev = data if dev is None else dev
         alike: dict[tuple[int, bool], list[int]] = {}
@@ -267,8 +268,8 @@ class SentEvalClassifier(Classifier):
 class ParallelTraining:
     """The trainings of some folds with several regularisations each.
 
-    The folds have equal numbers of training rows, and all have dev rows, or none; `grid` is
-    `[folds][regularisations]`.
+    The folds have equal numbers of training rows, and either all or none of them have dev rows;
+    `grid` is `[folds][regularisations]`.
     """
 
     def __init__(
@@ -302,10 +303,10 @@ class ParallelTraining:
         )
         self._best = rows.copy()
         self._stopping = EarlyStopping(factors.shape, settings.tenacity)
-        self._groups = np.arange(len(folds))  # those that are still trained
+        self._groups = np.arange(len(folds))  # the groups that are still trained
 
     def run(self) -> list[list[TrainedClassifier]]:
-        """Trains until all have stopped: `[folds][regularisations]`."""
+        """Trains until all have stopped; the classifiers are `[folds][regularisations]`."""
         settings = self._settings
         for _ in range(settings.max_epoch // settings.epoch_size + 1):
             for _ in range(settings.epoch_size):
@@ -339,7 +340,7 @@ class ParallelTraining:
         self._optimizer.step(self._gradient)
 
     def _evaluate(self) -> None:
-        """Scores the dev rows, keeps what improved and drops the groups that are done."""
+        """Scores the dev rows, keeps improved parameters and drops the groups that are done."""
         accuracies = np.zeros_like(self._stopping.best)
         for place, group in enumerate(self._groups):
             _, dev = self._rows[group]
@@ -369,7 +370,7 @@ class ParallelTraining:
 
 
 def _held_out(fold: Fold, random: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
-    """Training and dev rows of a fold; of one without dev rows, 5 % of the others."""
+    """Training and dev rows of a fold; if it has no dev rows, 5 % of its training rows."""
     if fold.dev is not None:
         return fold.train, fold.dev
     order = fold.train[random.permutation(len(fold.train))]

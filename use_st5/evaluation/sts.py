@@ -44,7 +44,7 @@ class STSPair:
     Attributes:
         first: A sentence.
         second: Another.
-        score: The score: 0 to 5 in STS, 1 to 5 in SICK; NaN where none was given.
+        score: The score: 0 to 5 in STS, 1 to 5 in SICK; NaN if there is none.
     """
 
     first: str
@@ -73,9 +73,9 @@ class STSSet:
 def read_semeval_sts(
     folder: str | Path, *, name: str | None = None, unscored: bool = False
 ) -> STSSet:
-    """Reads a year of SemEval STS: `STS.input.X.txt` beside `STS.gs.X.txt` for each subset X.
+    """Reads a year of SemEval STS: `STS.input.X.txt` and `STS.gs.X.txt` for each subset X.
 
-    Lines without a score are skipped: from 2015 on the organisers scored a part of the input.
+    Lines without a score are skipped: from 2015 on, the organisers scored only a part of the input.
     Files of scores without input (STS13's SMT, withdrawn for its licence) are left out.
 
     Args:
@@ -116,8 +116,8 @@ def _semeval_pairs(path: Path, scores: Path, unscored: bool) -> Iterator[STSPair
 def read_stsb(path: str | Path, *, name: str | None = None) -> STSSet:
     """Reads a file of the STS Benchmark: tab-separated, no quoting, no header.
 
-    Columns: genre, file, year, id, score, first sentence, second sentence; in some lines a source
-    for each sentence, which is ignored.
+    Columns: genre, file, year, id, score, first sentence, second sentence; some lines also have a
+    source for each sentence, which is ignored.
     The subsets are the genres (main-news, main-captions, main-forums).
     """
     path = Path(path)
@@ -209,7 +209,7 @@ def _sick(part: str) -> DataSource:
 STS12, STS13, STS14, STS15, STS16 = map(_semeval, _SEMEVAL)
 STSB_TRAIN, STSB_DEV, STSB_TEST = map(_stsb, ("train", "dev", "test"))
 SICK_TRAIN, SICK_TRIAL, SICK_TEST = map(_sick, ("train", "trial", "test"))
-# Pairs that models are trained on are no test set.
+# The sets to test on. Those that models are trained on are left out.
 SUITE = (STS12, STS13, STS14, STS15, STS16, STSB_DEV, STSB_TEST, SICK_TEST)
 
 
@@ -230,14 +230,15 @@ def read_sts(folder: DataFolder, source: DataSource, *, unscored: bool = False) 
 class STSScore:
     """Correlations of one set in all three aggregations that papers use.
 
-    They differ by several points on sets of several subsets, so every number must name its own:
-    "all" correlates over all pairs at once (SimCSE, Sentence-T5), "mean" averages the subsets'
-    correlations, "wmean" does so weighted by their number of pairs (the SemEval shared tasks).
+    They differ by several points on sets of several subsets, so every number must name its
+    aggregation: "all" correlates over all pairs at once (SimCSE, Sentence-T5), "mean" averages the
+    subsets' correlations, and "wmean" weights this average by their number of pairs (the SemEval
+    shared tasks).
 
     Attributes:
         spearman: Aggregation or subset → Spearman's rank correlation, in `[-1, 1]`.
-        pearson: Aggregation or subset → Pearson's correlation, in `[-1, 1]`. NaN in either where
-            all similarities or all scores of a part are equal.
+        pearson: Aggregation or subset → Pearson's correlation, in `[-1, 1]`. Both correlations are
+            NaN if all similarities or all scores of a part are equal.
     """
 
     spearman: dict[str, float]
@@ -253,15 +254,15 @@ def evaluate_sts(
         encode: Sentences → embeddings `[sentences, dim]`, rows in the same order; any object that
             `numpy.asarray` takes. A `VectorCache` remembers them for the next set.
         data: A set, or pairs (taken as a set of one subset).
-        metrics: Among "cosine", "angular" (Eq. 1 of the USE paper) and "dot". Spearman is the same
-            for the first two but for rounding; Pearson is not.
+        metrics: Among "cosine", "angular" (Eq. 1 of the USE paper) and "dot". Except for rounding,
+            Spearman is the same for the first two; Pearson is not.
 
     Returns:
         One `STSScore` per metric, in order.
 
     Raises:
-        ValueError: No pairs; `encode` gives another shape or numbers that are not finite; a metric
-            is unknown.
+        ValueError: There are no pairs, or fewer than two in a subset; `encode` returns another
+            shape or numbers that are not finite; a metric is unknown.
     """
     if not isinstance(data, STSSet):
         data = STSSet("pairs", {"pairs": list(data)})
@@ -276,7 +277,7 @@ def evaluate_sts(
 
 
 def subset_details(data: STSSet, score: STSScore) -> dict[str, dict[str, Any]]:
-    """Subset → its "pairs", "spearman" and "pearson", as JSON takes it."""
+    """Subset → its "pairs", "spearman" and "pearson", ready for JSON."""
     return {
         name: {
             "pairs": len(pairs),
@@ -312,7 +313,7 @@ def score_similarities(data: STSSet, similarity: np.ndarray) -> STSScore:
 
 
 def correlation(correlate: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> float:
-    """What `correlate` of SciPy gives; NaN where a side's numbers are equal but for rounding."""
+    """SciPy's statistic `correlate`; NaN if all numbers in x or in y are equal up to rounding."""
     if any(np.ptp(values) <= _ROUNDING * np.abs(values).max() for values in (x, y)):
         return float("nan")
     return float(correlate(x, y).statistic)

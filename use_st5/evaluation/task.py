@@ -15,12 +15,12 @@ class TaskResult:
     """Scores with their names, and what plots need beyond them.
 
     Attributes:
-        main: The name, in `scores`, of the one that tables show.
+        main: The name of the score in `scores` that tables show.
         scores: Name → value in its natural unit: correlations in −1 … 1, accuracies, F1 and AUC in
-            0 … 1, WEAT's effect sizes in standard deviations. NaN where it is undefined. Names say
+            0 … 1, WEAT's effect sizes in standard deviations. NaN if it is undefined. Names say
             the statistic and the aggregation: "spearman_all", "accuracy", "f1".
-        counts: Name → number of what was compared: "pairs", "train", "test".
-        details: Anything more, as JSON takes it: parts of a set, settings that were chosen.
+        counts: Name → number of compared items: "pairs", "train", "test".
+        details: Any other facts, ready for JSON: parts of a set, settings that were chosen.
     """
 
     main: str
@@ -33,23 +33,23 @@ class Progress:
     """Shows nothing. Subclasses show the progress."""
 
     def started(self, task: EvaluationTask, number: int, total: int) -> None:
-        """Task `number`, from 1, of `total` begins."""
+        """Called when task `number` (from 1) of `total` begins."""
 
     def finished(self, name: str, result: Mapping[str, Any], *, cached: bool) -> None:
-        """A task has this entry of the record now; `cached`: an earlier run computed it."""
+        """Called with the record's entry of a finished task; `cached`: from an earlier run."""
 
     def encoding(self, encode: Encode) -> Encode:
-        """`encode`, or what calls it and shows how many sentences it was given."""
+        """Returns `encode`, or a function that calls it and shows the number of sentences."""
         return encode
 
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What a task is given to run with.
+    """The inputs of a task: encoder, data and seed.
 
     Attributes:
-        embed: Sentences → floats `[sentences, dim]`; shared by all tasks, each distinct sentence
-            is encoded once.
+        embed: Sentences → floats `[sentences, dim]`; all tasks share it, so that each distinct
+            sentence is encoded once.
         data: The folder with the data sets.
         seed: Seed of all random numbers.
     """
@@ -66,14 +66,14 @@ class EvaluationTask:
     Attributes:
         name: Unique, lower case, for example "sts12"; `--tasks` takes it.
         group: The tasks of one paper's table, for example "sts"; `--tasks` takes it too.
-        title: For people, for example "STS12".
+        title: The name for people, for example "STS12".
         protocol: One sentence: what is computed, the aggregation, the source.
-        score: Scores the encoder of a context on the data that `reader` gave.
-        reader: Reads the data out of a data folder, and names file and line of an error; None
-            where the package brings the data.
+        score: Scores the encoder of a context on the data that `reader` returned.
+        reader: Reads the data from a data folder; its errors name file and line. None if the
+            package contains the data.
         sources: The data sets that the task needs.
         optional_sources: Data sets that the task uses if they are there; it needs one of them.
-        options: The settings that change the scores, as JSON takes them.
+        options: The settings that change the scores, ready for JSON.
     """
 
     name: str
@@ -90,7 +90,7 @@ class EvaluationTask:
         """The data sets that the task reads from a folder.
 
         Raises:
-            MissingDataError: One that it needs is not there; the message says how to get it.
+            MissingDataError: A required data set is missing; the message says how to get it.
         """
         for source in self.sources:
             data.find(source)
@@ -105,7 +105,7 @@ class EvaluationTask:
         return self.sources + found
 
     def read(self, data: DataFolder) -> Any:
-        """Reads the data sets; `use-st5 data` calls found what this reads.
+        """Reads the data sets; `use-st5 data` lists them as found if this succeeds.
 
         Raises:
             FileNotFoundError: A data set is missing, or a part of it.
@@ -118,7 +118,7 @@ class EvaluationTask:
         """Reads the data and scores the encoder.
 
         Raises:
-            FileNotFoundError: As `read`.
-            ValueError: As `read`, or the encoder gives something unusable.
+            FileNotFoundError: As in `read`.
+            ValueError: As in `read`, or the encoder returns something unusable.
         """
         return self.score(context, self.read(context.data))

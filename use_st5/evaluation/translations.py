@@ -28,12 +28,12 @@ from use_st5.search import exact_search, mine_bitext
 from use_st5.vector_store import VectorCache
 
 _CODES = {
-    # XNLI's languages but English: m-ST5's Table 7, as in mSimCSE's eval/evaluation_retrieval.py.
+    # XNLI's without English: m-ST5's Table 7, as in mSimCSE's eval/evaluation_retrieval.py.
     14: "ara bul cmn deu ell fra hin rus spa swh tha tur urd vie",
     # XTREME's: TASK2LANGS["tatoeba"] in its evaluate.py. m-ST5's Table 7 agrees.
     36: "afr ara ben bul cmn deu ell est eus fin fra heb hin hun ind ita jav jpn "
     "kat kaz kor mal mar nld pes por rus spa swh tam tel tgl tha tur urd vie",
-    # All of LASER's: ISO 639-3, but for ber, which is 639-2's Berber.
+    # All of LASER's: ISO 639-3, except ber, which is Berber in ISO 639-2.
     112: "afr amh ang ara arq arz ast awa aze bel ben ber bos bre bul cat cbk ceb ces cha cmn cor "
     "csb cym dan deu dsb dtp ell epo est eus fao fin fra fry gla gle glg gsw heb hin hrv hsb "
     "hun hye ido ile ina ind isl ita jav jpn kab kat kaz khm kor kur kzj lat lfn lit lvs mal "
@@ -41,7 +41,7 @@ _CODES = {
     "sqi srp swe swg swh tam tat tel tgl tha tuk tur tzl uig ukr urd uzb vie war wuu xho yid "
     "yue zsm",
 }
-# How many languages → their codes.
+# Number of languages → their codes.
 GROUPS = {size: tuple(codes.split()) for size, codes in _CODES.items()}
 LANGUAGES = GROUPS[112]
 TATOEBA = DataSource(
@@ -51,10 +51,11 @@ TATOEBA = DataSource(
     "CC BY 2.0 FR",
 )
 
-# Where BUCC's threshold is chosen, and where it is then used: names of the organisers and XTREME.
+# The part on which BUCC's threshold is chosen, and the part on which it is then used, by the names
+# of the organisers and of XTREME.
 _DEVELOPMENT = ("dev", "sample", "training")
 _TEST = ("test", "training")
-# How many neighbours the margin takes.
+# Number of neighbours in the margin.
 _NEIGHBOURS = 4
 _DIRECTIONS = ("to_english", "from_english")
 
@@ -64,7 +65,7 @@ def read_tatoeba(folder: str | Path, language: str) -> tuple[list[str], list[str
 
     Args:
         folder: LASER's `data/tatoeba/v1`.
-        language: xxx, among `LANGUAGES`.
+        language: The code xxx, one of `LANGUAGES`.
 
     Returns:
         The sentences, and their translations in English.
@@ -80,11 +81,11 @@ def read_tatoeba(folder: str | Path, language: str) -> tuple[list[str], list[str
 
 
 def _accuracies(embed: VectorCache, foreign: list[str], english: list[str]) -> dict[str, float]:
-    """Searches by cosine for the one nearest sentence, in both directions.
+    """Searches for the nearest sentence by cosine, in both directions.
 
-    Right is the sentence at the same place alone, as in the published code, even where a sentence
-    stands at several; of equally near ones the first is taken. "to_english": the foreign sentences
-    are the queries.
+    Only the sentence at the same place counts as right, as in the published code, even if it occurs
+    at several places. Of equally near sentences, the first is taken. "to_english": the foreign
+    sentences are the queries.
     """
     first, second = unit_rows(embed(foreign)), unit_rows(embed(english))
     return {
@@ -187,11 +188,11 @@ def _two_fields(path: Path, number: int, line: str) -> tuple[str, str]:
 def _mining_scores(
     embed: VectorCache, data: BUCCSet, *, threshold: float | None = None, k: int = _NEIGHBOURS
 ) -> dict[str, float]:
-    """Mines pairs with a margin of at least a threshold and compares them with the gold.
+    """Mines pairs with a margin of at least a threshold and compares them with the gold pairs.
 
     Sentences that are repeated are mined once; a pair with such a sentence is dropped, since it is
-    not known which id is meant. The gold pairs remain as they are. Without a threshold, it is the
-    one with the largest F1 on this very gold, whose scores are then optimistic.
+    not known which id is meant. The gold pairs remain as they are. If no threshold is given, the
+    one with the largest F1 on these gold pairs is used; the scores are then optimistic.
     """
     pairs, margins = _mined(embed, data, k)
     right = np.array([pair in data.gold for pair in pairs], dtype=bool)
@@ -208,12 +209,13 @@ def _mining_scores(
 
 
 def best_threshold(margins: np.ndarray, right: np.ndarray, gold: int) -> float:
-    """The margin in the middle between the last pair to extract and the next, for the largest F1.
+    """The threshold with the largest F1: midway between the last extracted margin and the next.
 
-    LASER's BuccOptimize, but for two cases that it does not foresee: pairs of equal margins are
-    extracted together or not at all, and if all are, the threshold is the least margin. It is the
-    largest of several with the same F1, and 0 where no pair is right. `margins` fall, `right` says
-    whether each pair is gold, both `[pairs]`; `gold` is the number of gold pairs.
+    This is LASER's BuccOptimize, except for two cases that it does not handle: pairs of equal
+    margins are extracted together or not at all, and if all pairs are extracted, the threshold is
+    the least margin. Of several thresholds with the same F1, the largest is returned; if no pair is
+    right, 0. `margins` are in descending order, `right` says whether each pair is gold, both
+    `[pairs]`; `gold` is the number of gold pairs.
     """
     if not right.any():
         return 0.0
@@ -225,7 +227,7 @@ def best_threshold(margins: np.ndarray, right: np.ndarray, gold: int) -> float:
 
 
 def _mined(embed: VectorCache, data: BUCCSet, k: int) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """Pairs of ids and their falling margins."""
+    """Pairs of ids and their margins, in descending order of the margins."""
     foreign, english = _unique(data.foreign), _unique(data.english)
     rows, margins = mine_bitext(embed([*foreign]), embed([*english]), k=k)
     foreign_ids, english_ids = [*foreign.values()], [*english.values()]
@@ -235,7 +237,7 @@ def _mined(embed: VectorCache, data: BUCCSet, k: int) -> tuple[list[tuple[str, s
 
 
 def _unique(sentences: dict[str, str]) -> dict[str, str | None]:
-    """Sentence → its id; None where it has several."""
+    """Sentence → its id; None if it has several."""
     counts = Counter(sentences.values())
     return {sentence: one if counts[sentence] == 1 else None for one, sentence in sentences.items()}
 
@@ -263,7 +265,7 @@ def _bucc_parts(
 
 
 def _score_bucc(context: TaskContext, parts: dict[str, BUCCSet]) -> TaskResult:
-    """Chooses the threshold on one part; uses it on the other where there is one with gold."""
+    """Chooses the threshold on one part; uses it on another part with gold, if there is one."""
     development, test = [*parts, None][:2]
     scores: dict[str, float] = {}
     counts: dict[str, int] = {}

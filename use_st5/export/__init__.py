@@ -1,4 +1,4 @@
-"""SavedModels that take strings and give vectors, their cards, and other formats."""
+"""Writes SavedModels that turn strings into vectors, their cards, and other formats."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ from use_st5._files import atomic_path
 def write_archive(folder: Path, path: str | os.PathLike[str]) -> None:
     """Packs a SavedModel's folder into a tar file compressed by gzip.
 
-    The model lies at the archive's root, and each folder comes before its files, as
-    `tensorflow_hub` unpacks it. Equal folders give equal bytes: names are sorted, and neither times
-    nor owners are written. The file appears when it is whole.
+    The model is at the archive's root, and each folder comes before its files, as `tensorflow_hub`
+    unpacks it. Equal folders give equal bytes: names are sorted, and neither times nor owners are
+    written. The file appears only when it is complete.
 
     Args:
         folder: The folder of a SavedModel.
@@ -25,7 +25,7 @@ def write_archive(folder: Path, path: str | os.PathLike[str]) -> None:
     with (
         atomic_path(path) as temporary,
         temporary.open("wb") as file,
-        # The header would hold a name and the time.
+        # By default the header would contain a name and the time.
         gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed,
         tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
@@ -34,7 +34,7 @@ def write_archive(folder: Path, path: str | os.PathLike[str]) -> None:
 
 
 def _add(archive: tarfile.TarFile, entry: Path, name: str) -> None:
-    """Adds a file or a folder; a link as what it points to, since hub refuses links."""
+    """Adds a file or a folder; in place of a link its target, because hub refuses links."""
     header = tarfile.TarInfo(name)
     if entry.is_dir():
         header.type, header.mode = tarfile.DIRTYPE, 0o755

@@ -53,10 +53,10 @@ def stored_table(embeddings: keras.Variable, precision: str) -> EmbeddingTable:
 
 
 def raw_variables(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
-    """The `tf.Variable` behind each Keras variable: SavedModels know no others.
+    """The `tf.Variable` inside each Keras variable: SavedModels can hold no others.
 
     Raises:
-        ValueError: Keras runs on another backend, whose variables are no TensorFlow ones.
+        ValueError: Keras runs on another backend, whose variables are not TensorFlow's.
     """
     if keras.backend.backend() != "tensorflow":
         raise ValueError(
@@ -71,14 +71,14 @@ def rounded_kernel(kernel: keras.Variable) -> Int8Weights:
     """A trained matrix `[inputs, outputs]` as codes with a scale for each output.
 
     Raises:
-        ValueError: It is not float32.
+        ValueError: The kernel is not float32.
     """
     _check_float32(kernel)
     return Int8Weights.of_kernel(kernel.numpy(), kernel.path)
 
 
 def _check_float32(variable: keras.Variable) -> None:
-    """Refuses what is to be stored apart from its model in another precision than it has.
+    """Checks that a variable that is stored apart from its model is float32.
 
     Raises:
         ValueError: The variable is not float32.

@@ -15,13 +15,13 @@ from use_st5.export.int8_weights import Int8Weights, computing_with
 from use_st5.tokenizers.tokenizer import Tokenizer
 
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
-# What a graph takes that reads one text at once, and what one takes that compares two.
+# The inputs of a graph that reads one text at once, and of one that compares two.
 TEXTS = {
     1: (tf.TensorSpec([None], tf.string, name="text"),),
     2: tuple(tf.TensorSpec([None], tf.string, name=name) for name in ("first", "second")),
 }
 
-# Variables of a model, and what each is stored as.
+# Variables of a model, and the weights that each is stored as.
 Rounded = Sequence[tuple[keras.Variable, Int8Weights]]
 
 
@@ -29,28 +29,28 @@ Rounded = Sequence[tuple[keras.Variable, Int8Weights]]
 class EncoderGraph:
     """The functions, variables and resources that make an encoder's SavedModel.
 
-    The writer (`use_st5.export.saved_model`) is the same for every family; this is all that a
-    family must say about itself. `padded_graph` says it for any Keras model over padded ids.
+    The writer (`use_st5.export.saved_model`) is the same for every family; these attributes are all
+    that it needs from a family. `padded_graph` makes them for any Keras model over padded ids.
 
     Attributes:
-        embed_text: string `[batch]`, training → float32 `[batch, dimension]`; where it reads pairs
-            two of these, training → logits `[batch, 1]`.
-        embed_ids: int32 `[batch, length]`, training → float32 `[batch, dimension]`, free of string
-            ops and of hash tables; of a fixed shape where the ids are.
-        embed_tokens: The same with padding left out, whose shapes follow the ids.
+        embed_text: string `[batch]`, training → float32 `[batch, dimension]`; for pairs, two string
+            `[batch]`, training → logits `[batch, 1]`.
+        embed_ids: int32 `[batch, length]`, training → float32 `[batch, dimension]`, without string
+            ops and hash tables; all shapes are fixed if that of the ids is.
+        embed_tokens: The same, but padding is not computed, so that shapes depend on the ids.
         preprocess: string `[batch]`, or two of these → int32 `[batch, length]`, 0 = padding.
-        token_counts: string `[batch]`, or two of these → int32 `[batch]`, tokens before any is cut;
-            None where none is.
+        token_counts: string `[batch]`, or two of these → int32 `[batch]`, the number of tokens
+            before the cut; None if nothing is cut.
         dimension: Dimension of the sentence vector.
-        max_length: Tokens beyond this number are cut; None where nothing is.
+        max_length: Tokens beyond this number are cut; None if nothing is cut.
         precision: "float32", "bfloat16" or "int8".
-        variables: All variables in the model's order, states of seed generators among them; codes
-            and then their scales, where weights are stored so.
-        trainable_variables: Those that fine-tuning changes.
-        regularization_losses: Functions without arguments, each a scalar float32.
-        tracked: What else the SavedModel's root must hold, by attribute name: the owners of hash
-            tables and assets.
-        texts: How many texts it reads at once: 1, or 2 where it compares a pair.
+        variables: All variables in the model's order, including states of seed generators; for
+            weights that are stored as codes, the codes and then their scales.
+        trainable_variables: The variables that fine-tuning changes.
+        regularization_losses: Functions without arguments, each of which gives a scalar float32.
+        tracked: The other objects that the SavedModel's root must hold, by attribute name: the
+            owners of hash tables and assets.
+        texts: How many texts it reads at once: 1, or 2 if it compares a pair.
     """
 
     embed_text: Callable[..., tf.Tensor]
@@ -79,16 +79,16 @@ class EncoderGraph:
         unread: Sequence[keras.Variable] = (),
         **functions: Any,
     ) -> Self:
-        """The graph of a Keras model; all but its functions can be read off.
+        """The graph of a Keras model and its functions; the rest follows from the model.
 
         Args:
-            model: Built.
-            tokenizer: Gives its ids.
-            table: What `model.embedding.embeddings` is stored as, where it is stored apart.
-            rounded: What others of its variables are stored as.
+            model: A built model.
+            tokenizer: The tokenizer that gives its ids.
+            table: The stored form of `model.embedding.embeddings`, if it is stored apart.
+            rounded: The stored forms of other variables.
             max_length: Tokens beyond this number are cut; None cuts nothing.
             unread: Variables that no vector depends on, which are not written.
-            **functions: `embed_text`, `embed_ids` and `preprocess`, and `embed_tokens` where it
+            **functions: `embed_text`, `embed_ids` and `preprocess`, and `embed_tokens` if it
                 is not `embed_ids`.
 
         Raises:
@@ -142,16 +142,16 @@ def padded_graph(
 
     Args:
         model: int32 `[batch, length]` → float32 `[batch, dimension]`, with an attribute
-            `dimension`; where the table is stored apart with `encode_embedded(vectors, ids,
-            training=)`, which is what follows it.
-        tokenizer: Gives its ids.
-        table: What its table is stored as, where that is not the model's own variable.
+            `dimension`. If the table is stored apart, the model also has the part after the table,
+            `encode_embedded(vectors, ids, training=)`.
+        tokenizer: The tokenizer that gives its ids.
+        table: The stored form of its table, if that is not the model's own variable.
         kernels: Matrices `[inputs, outputs]` to store as int8 codes with a scale for each output.
             Each call multiplies them out, which takes 1 ms for 2 million entries on one core.
         max_length: Tokens beyond this number are cut; None cuts nothing.
         unread: As in `EncoderGraph.of_model`.
-        packed: Whether of strings the tokens alone are computed, and not the padding behind them:
-            for a model whose `encode_embedded` takes `packed=`.
+        packed: Whether only the tokens of strings are computed, and not the padding after them; the
+            model's `encode_embedded` must take `packed=`.
 
     Raises:
         ValueError: As in `EncoderGraph.of_model`, or a kernel is not float32.
@@ -184,7 +184,7 @@ def padded_graph(
 def _behind_table(
     model: keras.Model, table: EmbeddingTable, rounded: Rounded, **how: bool
 ) -> Callable[[tf.Tensor, bool], tf.Tensor]:
-    """Ids, training → vectors, by the table and what follows it in the model."""
+    """Ids, training → vectors, by the table and the part of the model after it."""
     vectors = tf.TensorSpec([None, None, model.embedding.output_dim], tf.float32)
     network = network_of(
         lambda vectors, ids, training: model.encode_embedded(
@@ -204,7 +204,7 @@ def _for_inference(
     ids: tf.Tensor,
     training: bool,
 ) -> tf.Tensor:
-    """Training computes what is padded, too: gradients of gathered rows would cost more."""
+    """Training also computes the padding: gradients of gathered rows would cost more."""
     return (padded if training else packed)(ids, training)
 
 
@@ -221,14 +221,14 @@ def network_of(
     *,
     dropout: bool = True,
 ) -> Callable[..., tf.Tensor]:
-    """A network as one graph, and as another with dropout where its model has some.
+    """A network as one graph, and as a second one with dropout if its model has dropout.
 
     Args:
-        network: Takes tensors and whether dropout acts.
-        inputs: The tensors.
-        model: Whose network it is.
-        rounded: With what it computes in place of some of the model's variables.
-        dropout: Whether it is ever asked for with dropout.
+        network: A function of tensors, and of whether dropout is active.
+        inputs: The specs of the tensors.
+        model: The model of the network.
+        rounded: The weights with which it computes instead of some of the model's variables.
+        dropout: Whether the network is ever called with dropout.
     """
 
     def through(*given: tf.Tensor, training: bool) -> tf.Tensor:
@@ -236,14 +236,14 @@ def network_of(
             return network(*given, training)
 
     plain = graph_of(functools.partial(through, training=False), inputs)
-    # Only what draws at random has the state of a generator.
+    # Only models with random layers have the state of a seed generator.
     random = dropout and any("seed_generator_state" in each.path for each in model.variables)
     dropping = graph_of(functools.partial(through, training=True), inputs) if random else plain
     return lambda *given: (dropping if given[-1] else plain)(*given[:-1])
 
 
 def _regularization(variable: keras.Variable) -> Callable[[], tf.Tensor]:
-    """One function for a regularised variable, as `hub.KerasLayer` collects them."""
+    """The loss function of a regularised variable, as `hub.KerasLayer` collects them."""
     return lambda: tf.cast(variable.regularizer(variable.value), tf.float32)
 
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# What the hub lists a model by.
+# The tags by which the hub lists a model.
 _TAGS = ("sentence-similarity", "feature-extraction", "tensorflow", "keras")
-# Our families by the words that people search for.
+# The words by which people search for our families.
 _FAMILIES = dict.fromkeys(("use_dan", "use_transformer"), "universal-sentence-encoder")
 
 
@@ -32,8 +32,8 @@ def hub_card(
         name: The model's name on the hub, "ORG/NAME".
         metadata: The `metadata` of `use_st5.json`: `languages`, `license` and `source` are read.
         family: The family of the model.
-        languages: ISO 639-1 codes, such as "en"; empty: those of the metadata.
-        license: The licence, such as "apache-2.0"; None: that of the metadata.
+        languages: ISO 639-1 codes, such as "en"; if empty, those of the metadata.
+        license: The licence, such as "apache-2.0"; if None, that of the metadata.
         metrics: The metrics that the card states, such as "spearmanr".
 
     Raises:

@@ -17,13 +17,13 @@ class Int8Weights:
     """A matrix of weights as int8 codes with float32 scales: `weight = scale · code`.
 
     It takes a quarter of the space. The codes are fixed. The scales are trainable, so that
-    fine-tuning still reaches these weights: of a table it changes how much each term weighs (in a
-    USE-DAN's average, in a Transformer's input), of a kernel how much each output does, not their
-    directions. To train directions too, load the model by `use_st5.TrainableEncoder.load`, which
-    makes float32 of it.
+    fine-tuning still reaches these weights. It changes how much each term of a table weighs (in a
+    USE-DAN's average, in a Transformer's input), and how much each output of a kernel weighs, but
+    not their directions. To train directions too, load the model by
+    `use_st5.TrainableEncoder.load`, which converts it to float32.
 
-    What is rounded, multiplied out and rounded again has the same codes and scales, bit for bit:
-    127 times a scale, rounded to float32, and divided by 127 again, is the scale.
+    Weights that are rounded, multiplied out and rounded again have the same codes and scales, bit
+    for bit: if 127 times a scale is rounded to float32 and divided by 127, the result is the scale.
 
     Args:
         codes: int8 `[rows, columns]`, not trainable.
@@ -42,7 +42,7 @@ class Int8Weights:
     def of_table(cls, table: np.ndarray) -> Self:
         """Rounds float32 `[rows, dim]` to codes in −127 … 127 with a scale for each row.
 
-        An entry moves by at most half its row's scale, `max |row| / 254`. A row of zeros stays one.
+        An entry moves by at most half its row's scale, `max |row| / 254`. A row of zeros stays so.
 
         Raises:
             ValueError: The table holds NaN or infinity.
@@ -95,11 +95,11 @@ class Int8Weights:
 def computing_with(
     stored: Sequence[tuple[keras.Variable, Int8Weights]], model: keras.Model
 ) -> Iterator[None]:
-    """Within it, a model computes with what some of its variables are stored as.
+    """Within this context, a model computes with the stored weights of some of its variables.
 
     Args:
-        stored: The variables, and what stands for each.
-        model: Whose variables they are.
+        stored: The variables, and the weights that replace each.
+        model: The model of the variables.
     """
     if not stored:
         yield
@@ -108,7 +108,7 @@ def computing_with(
     replaced = {id(variable) for variable, _ in stored}
     with keras.StatelessScope(state_mapping=mapping) as scope:
         yield
-    # The scope keeps what is assigned within, the states of seed generators, to itself.
+    # The scope does not pass on what is assigned within it: the states of seed generators.
     for variable in model.variables:
         changed = scope.get_current_value(variable)
         if changed is not None and id(variable) not in replaced:
@@ -116,7 +116,7 @@ def computing_with(
 
 
 def stored_weights(variables: Sequence[tf.Variable]) -> list[tf.Variable | Int8Weights]:
-    """The weights of a SavedModel, codes and the scales behind them as one."""
+    """The weights of a SavedModel; codes and the scales after them become one entry."""
     remaining = iter(variables)
     return [
         Int8Weights(variable, next(remaining)) if variable.dtype == tf.int8 else variable

@@ -1,4 +1,4 @@
-"""Sentences to vectors with the files beside this one: `use-st5 export --onnx` or `--litert`.
+"""Encodes sentences with the files next to this one, from `use-st5 export --onnx` or `--litert`.
 
     from reader import Encoder
 
@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 
 _TOKENS = 4096  # computed at once, padding included
-_STEP = 16  # Lengths are multiples of it: LiteRT plans its memory for each anew.
+_STEP = 16  # Lengths are multiples of it: LiteRT plans its memory again for each length.
 
 
 class Encoder:
     """Turns texts into vectors.
 
     Args:
-        folder: The folder with `model.json`; None: the one of this file.
+        folder: The folder with `model.json`; None means the folder of this file.
 
     Attributes:
         facts: The content of `model.json`.
@@ -41,10 +41,10 @@ class Encoder:
         self._run = run(os.fspath(folder / self.facts["network"]))
 
     def ids(self, texts: Iterable[str | bytes]) -> list[Sequence[int]]:
-        """The ids of each text: the prompt before it, and what the network does not read cut off.
+        """The ids of each text after the prompt, cut to the ids that the network reads.
 
         Args:
-            texts: Of bytes, which are UTF-8, and of strings, what is invalid becomes U+FFFD.
+            texts: Strings, or bytes in UTF-8; invalid characters become U+FFFD.
         """
         if isinstance(texts, str | bytes):
             raise TypeError(
@@ -65,7 +65,7 @@ class Encoder:
         return vectors
 
     def _batches(self, lengths: list[int]) -> Iterator[tuple[list[int], int]]:
-        """Texts of similar length, and the length of their ids with padding."""
+        """Yields the indices of texts of similar length, and the padded length of their ids."""
         order = sorted(range(len(lengths)), key=lengths.__getitem__)
         most, fixed = self.facts["max_length"] or sys.maxsize, self.facts["length"]
         while order:

@@ -1,4 +1,4 @@
-"""What a new folder of an exporter may replace."""
+"""Checks which folder an exporter may replace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check_replaced_folder(
     Args:
         path: The folder.
         marker: The file that each folder of this exporter has.
-        is_ours: Whether the exporter writes a file or folder of a name.
+        is_ours: Whether the exporter writes a file or folder of this name.
         kind: What the exporter writes, such as "a page".
 
     Raises:

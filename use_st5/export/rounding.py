@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 _LARGEST = 127
-# The step of a row of the size of most rows, at rank `_RANK`. With larger steps a file shrinks and
-# vectors change more: the rows of use_dan_en have 2.7 bits a weight when packed.
+# The step of a row of median size at rank `_RANK`, as a part of its size. Larger steps make files
+# smaller and change vectors more: the rows of use_dan_en have 2.7 bits a weight when packed.
 _STEP = 0.35
 _RANK = 5000
 
@@ -38,7 +38,7 @@ def codes_by_frequency(table: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray
 
     Args:
         table: float32 `[rows, dim]`.
-        ranks: int `[rows]`: 0 for the rows that texts have most often.
+        ranks: int `[rows]`: 0 for the rows that occur most often in texts.
 
     Returns:
         int8 `[rows, dim]`, and float32 `[rows, 1]`.
@@ -50,7 +50,7 @@ def codes_by_frequency(table: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray
     sizes = np.sqrt(np.square(table, dtype=np.float32).mean(axis=1))
     rarity = np.cbrt((ranks + _RANK / 100) / _RANK)
     steps = _STEP * np.sqrt(sizes * np.median(sizes)) * rarity
-    # Codes end at 127.
+    # Codes are 127 at most.
     steps = np.maximum(steps, np.abs(table).max(axis=1) / _LARGEST)
     scales = np.where(steps > 0, steps, 1.0).astype(np.float32)[:, None]
     return np.rint(table / scales).clip(-_LARGEST, _LARGEST).astype(np.int8), scales

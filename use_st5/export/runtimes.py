@@ -1,19 +1,20 @@
 """Exported encoders for ONNX Runtime and LiteRT, from ids to vectors.
 
-Both formats hold the network and its table, not the tokenizer (`use_st5.export.to_text_model`
-writes both): ids int32 `[batch, length]`, 0 = padding, in; float32 `[batch, dimension]` out. The
-ids are those of the SavedModel's `preprocess`:
+Both formats contain the network and its table, but not the tokenizer
+(`use_st5.export.to_text_model` writes both). The input is ids, int32 `[batch, length]`, 0 =
+padding; the output is float32 `[batch, dimension]`. The ids are those of the SavedModel's
+`preprocess`:
 
     loaded = tf.saved_model.load("my_model")
     ids = loaded.preprocess(["How old are you?"]).numpy()
 
-Batch and length are free in both, unless a length is fixed. ONNX Runtime takes them as they come:
+Batch and length are free in both, unless a length is fixed. ONNX Runtime takes any shape:
 
     session = onnxruntime.InferenceSession("my_model.onnx")
     (vectors,) = session.run(["embeddings"], {"ids": ids})
 
-LiteRT plans its memory for one shape: the first call with a new one takes longer, so that rows of a
-few lengths (`use_st5.tokenizers.length_buckets.pad_to_bucket`) are faster:
+LiteRT plans its memory for one shape, and the first call with a new shape takes longer. So rows of
+only a few lengths (`use_st5.tokenizers.length_buckets.pad_to_bucket`) are faster:
 
     runner = ai_edge_litert.interpreter.Interpreter("my_model.tflite").get_signature_runner("ids")
     vectors = runner(ids=pad_to_bucket(ids).numpy())["embeddings"]
@@ -36,7 +37,7 @@ from use_st5._model_folder import model_folder
 from use_st5.engines.int8 import round_products
 
 _OPSET = 18
-# Of a Protocol Buffers message, and of what a FlatBuffers file can address.
+# The most bytes of a Protocol Buffers message, and that a FlatBuffers file can address.
 _LARGEST = 2**31
 
 
@@ -53,9 +54,9 @@ def to_onnx(
 
     Args:
         name_or_folder: The model: its folder, or a bundled model's name.
-        path: The file to write, as a rule `….onnx`; an older one is replaced.
-        length: Ids are int32 `[1, length]`, for accelerators that need a fixed shape. None: any
-            `[batch, length]`.
+        path: The file to write, usually `….onnx`; an older one is replaced.
+        length: The fixed length of ids `[1, length]`, for accelerators that need a fixed shape.
+            None allows any `[batch, length]`.
         int8: Whether matrix products are computed in int8, with weights of 7 bits, because
             processors without VNNI add in 16 bits. Vectors change.
 
@@ -86,9 +87,9 @@ def to_litert(
 
     Args:
         name_or_folder: The model: its folder, or a bundled model's name.
-        path: The file to write, as a rule `….tflite`; an older one is replaced.
-        length: Ids are int32 `[1, length]`, for accelerators that need a fixed shape. None: any
-            `[batch, length]`.
+        path: The file to write, usually `….tflite`; an older one is replaced.
+        length: The fixed length of ids `[1, length]`, for accelerators that need a fixed shape.
+            None allows any `[batch, length]`.
         int8: Whether matrix products are computed in int8. Vectors change.
 
     Raises:
@@ -96,7 +97,7 @@ def to_litert(
         ValueError: The model has no function of ids, or is too large for one file (2 GiB).
     """
     folder = model_folder(name_or_folder)
-    loaded = _loaded(folder)  # brings in the ops that the converter meets, too
+    loaded = _loaded(folder)  # also loads the ops that the converter meets
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         if length is not None:
             root = tf.Module()
@@ -117,7 +118,7 @@ def _ids(length: int | None) -> tf.TensorSpec:
 
 
 def _network(loaded: Any, ids: tf.TensorSpec) -> Callable[..., Any]:
-    """The signature `ids` for ids of a shape."""
+    """The signature `ids` for ids of one shape."""
     return tf.function(lambda ids: loaded.signatures["ids"](ids=ids), input_signature=[ids])
 
 
@@ -131,7 +132,7 @@ def _int8_onnx(content: bytes) -> bytes:
 
 
 def _loaded(folder: Path) -> Any:
-    """The SavedModel, which must have the signature and a size that one file can hold."""
+    """The SavedModel, which must have the signature `ids` and fit into one file."""
     loaded = load_saved_model(folder)
     if "ids" not in loaded.signatures:
         raise ValueError(

@@ -1,11 +1,11 @@
-"""Writing an encoder as a SavedModel that takes strings and gives vectors.
+"""Writes an encoder as a SavedModel that takes strings and gives vectors.
 
-Memory of what is written: where strings are encoded without dropout, a text of 100 MB takes about
-0.8 GB above the model, 8 bytes for each of its own; one of nothing but punctuation, which gets a
-space beside each character, half as much again. In a Sentence-T5 that holds for texts with single
-spaces between ASCII characters; others take 40 times their size. `preprocess` of a model that cuts
-nothing, and training, hold all ids and vectors of a batch. Invalid UTF-8 is read as
-U+FFFD, as `use_st5.SentenceEncoder.encode` reads it.
+Memory of the written model: if strings are encoded without dropout, a text of 100 MB takes about
+0.8 GB in addition to the model, 8 bytes for each byte of the text. A text of punctuation only takes
+half as much again, because each character gets a space next to it. In a Sentence-T5 this holds for
+texts with single spaces between ASCII characters; other texts take 40 times their size.
+`preprocess` of a model that cuts nothing, and training, hold all ids and vectors of a batch.
+Invalid UTF-8 is read as U+FFFD, as `use_st5.SentenceEncoder.encode` reads it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 # The prompts that get a signature of their own.
 PROMPTED = ("query", "document")
 _TRAINING = tf.TensorSpec([], tf.bool, name="training")
-# No tokenizer and no network has control flow in Python, and AutoGraph would look for it in all
-# that they call: as long as writing the first small model of a process takes without.
+# No tokenizer and no network has control flow in Python. AutoGraph would look for it in all
+# functions that they call, which doubles the time to write the first small model of a process.
 _function = functools.partial(tf.function, autograph=False)
 
 
@@ -37,33 +37,33 @@ def write_graph(
 ) -> ModelManifest:
     """Writes an encoder's graph as a folder that TensorFlow can load without use_st5.
 
-    What `tf.saved_model.load` (and so `hub.load`) gives back can be called with strings `[batch]`
-    and gives float32 `[batch, dimension]`; it takes `training=`; it has `encode_ids` (int32
-    `[batch, length]` → embeddings) and `preprocess` (strings → ids); where texts are cut,
-    `token_counts` (strings → int32 `[batch]`, before the cut); `variables`,
+    The object that `tf.saved_model.load` (and so `hub.load`) returns can be called with strings
+    `[batch]` and gives float32 `[batch, dimension]`; it takes `training=`. It has `encode_ids`
+    (int32 `[batch, length]` → embeddings) and `preprocess` (strings → ids); if texts are cut,
+    `token_counts` (strings → int32 `[batch]`, before the cut); and `variables`,
     `trainable_variables` and `regularization_losses`, which `hub.KerasLayer` and
     `use_st5.layers.saved_model_layer.SavedModelLayer` train. Its signatures are `serving_default`
     (`text` → `embeddings`), `query` and `document` (the same with the model's prompt of that name
-    before each text, where it has one), `ids` (`ids` → `embeddings`, free of string ops) and
-    `preprocess` (`text` → `ids`). The vocabulary is an asset inside the folder. Beside them lie
-    `use_st5.json` (see `ModelManifest`) and `README.md`, the card.
+    before each text, if it has one), `ids` (`ids` → `embeddings`, without string ops) and
+    `preprocess` (`text` → `ids`). The vocabulary is an asset inside the folder. The folder also
+    contains `use_st5.json` (see `ModelManifest`) and `README.md`, the card.
 
-    What compares pairs takes two batches of strings, `first` and `second`, wherever the others take
-    `text`, and gives logits `[batch, 1]`; its signatures give `logits` and `scores`, `σ(logit)`,
-    both float32 `[batch]`.
+    A model that compares pairs takes two batches of strings, `first` and `second`, wherever the
+    others take `text`, and gives logits `[batch, 1]`; its signatures give `logits` and `scores`,
+    `σ(logit)`, both float32 `[batch]`.
 
     Args:
-        graph: What the encoder's family says.
+        graph: The functions, variables and resources of the encoder.
         path: The folder to write; an older model there, and nothing else, is replaced in one step.
         card: The model card, Markdown.
-        **facts: The further fields of `ModelManifest`: `name`, `metadata`, `prompts`, and how the
-            encoder is built anew.
+        **facts: The other fields of `ModelManifest`: `name`, `metadata`, `prompts`, and how to
+            build the encoder again.
 
     Returns:
-        The written description.
+        The manifest that was written.
 
     Raises:
-        FileExistsError: `path` holds anything but a model that use_st5 wrote.
+        FileExistsError: `path` contains anything except a model that use_st5 wrote.
         BlockingIOError: Another process is writing `path`.
     """
     root, signatures = _root(graph, facts.get("prompts") or {})
@@ -82,7 +82,7 @@ def _root(
     graph: EncoderGraph, prompts: Mapping[str, str]
 ) -> tuple[tf.train.Checkpoint, dict[str, Any]]:
     """The tracked object of the SavedModel and its signatures."""
-    # A Checkpoint, because it tracks whatever is set on it; a tf.Module's `variables` is read-only.
+    # A Checkpoint, because it tracks all its attributes; a tf.Module's `variables` is read-only.
     root = tf.train.Checkpoint()
 
     @_function(input_signature=[_IDS, _TRAINING])
@@ -107,11 +107,11 @@ def _root(
 def _call(graph: EncoderGraph) -> Callable[..., tf.Tensor]:
     """Strings to vectors, with a tensor for `training`.
 
-    Its signature keeps every list of strings that a user passes to the loaded model from tracing,
-    and keeping, one more graph.
+    Without its signature, each list of strings that a user passes to the loaded model would trace,
+    and keep, one more graph.
     """
 
-    # Arguments can be given by name: their names must stand here.
+    # Users can pass arguments by name, so they have names here.
     def of_text(text: tf.Tensor, training: bool = False) -> tf.Tensor:
         return _either(graph.embed_text, (text,), training)
 
@@ -125,7 +125,7 @@ def _call(graph: EncoderGraph) -> Callable[..., tf.Tensor]:
 def _either(
     embed: Callable[..., tf.Tensor], inputs: tuple[tf.Tensor, ...], training: tf.Tensor
 ) -> tf.Tensor:
-    """Embeds with dropout or without; one of the two runs."""
+    """Embeds with or without dropout; only one of the two runs."""
     return tf.cond(training, lambda: embed(*inputs, True), lambda: embed(*inputs, False))
 
 
@@ -164,16 +164,16 @@ def _signatures(graph: EncoderGraph, prompts: Mapping[str, str]) -> dict[str, An
 
 
 def restore_weights(model: keras.Model, loaded: Any) -> None:
-    """Gives a Keras model the weights of the SavedModel that `write_graph` made of one like it.
+    """Gives a Keras model the weights of a SavedModel that `write_graph` made from the same kind.
 
-    What is stored in int8 becomes float32: the rounded entries, scales multiplied in.
+    Weights that are stored in int8 become float32: the codes times their scales.
 
     Args:
-        model: Built, of the shape of the one that was written.
+        model: A built model with the shapes of the one that was written.
         loaded: The SavedModel.
 
     Raises:
-        ValueError: Their variables differ.
+        ValueError: The shapes of their variables differ.
     """
     weights, targets = stored_weights(loaded.variables), list(model.variables)
     found, expected = ([tuple(each.shape) for each in some] for some in (weights, targets))
@@ -183,7 +183,7 @@ def restore_weights(model: keras.Model, loaded: Any) -> None:
             f"{found}: use_st5.json and the SavedModel do not belong together. Export it again."
         )
     for target, weight in zip(targets, weights, strict=True):
-        # As a tensor, since an array would be copied twice; and in a graph, which needs no memory
-        # for the codes as floats.
+        # Assigned as a tensor, because an array would be copied twice; and computed in a graph,
+        # which needs no memory for the codes as floats.
         whole = tf.function(weight.whole) if isinstance(weight, Int8Weights) else weight.value
         target.assign(whole())

@@ -29,7 +29,7 @@ from use_st5.export.replaced_folder import check_replaced_folder
 
 Runtime = Literal["onnx", "litert"]
 
-SHORTEST = 16  # tokens of a fixed length: fewer hold no sentence
+SHORTEST = 16  # tokens, the least fixed length: fewer are too short for a sentence
 _FACTS = "model.json"
 _FAMILIES = ("use_dan", "use_transformer", "bert", "mpnet")
 _NETWORKS = {"onnx": "network.onnx", "litert": "network.tflite"}
@@ -63,7 +63,7 @@ def to_text_model(
 ) -> None:
     """Writes a folder that ONNX Runtime or LiteRT runs on texts, without TensorFlow and use_st5.
 
-    Before the folder is there, its reader encodes 504 sentences, whose vectors are compared with
+    Before the folder appears, its reader encodes 504 sentences, and their vectors are compared with
     those of the model.
 
     Args:
@@ -71,20 +71,20 @@ def to_text_model(
             model's name.
         path: The folder to write. An older one of this kind is replaced.
         runtime: "onnx" (needs the extra `onnx`) or "litert" (needs the extra `litert`).
-        length: Tokens that the network reads, where accelerators need a fixed shape: texts are
-            padded and cut to it, one in a call. None: any number.
+        length: The fixed number of tokens that the network reads, for accelerators that need a
+            fixed shape: texts are padded and cut to it, one text per call. None: any number.
         int8: Whether matrix products are computed in int8. Vectors change.
 
     Raises:
         FileNotFoundError: There is no such model.
-        FileExistsError: The folder contains anything but an older one of this kind.
+        FileExistsError: The folder contains anything except an older one of this kind.
         ImportError: A package of the extra is missing.
         ValueError: The model is of another kind, the length is too short or longer than the model
             reads, or a cosine to the model's vectors is below 0.999, with `int8` below 0.99.
     """
     source = model_folder(name_or_folder)
     manifest = text_model_manifest(source, length)
-    # Not above: a model or a folder is refused without waiting for TensorFlow.
+    # Imported here, so that a model is refused without waiting for TensorFlow.
     from use_st5.export.runtimes import to_litert, to_onnx
 
     require("onnxruntime" if runtime == "onnx" else "ai_edge_litert.interpreter", runtime)
@@ -103,7 +103,7 @@ def to_text_model(
 
 
 def check_text_model(path: str | os.PathLike[str]) -> None:
-    """Checks that a new folder replaces nothing but an older one of this kind.
+    """Checks that a new folder replaces only an older one of this kind.
 
     Raises:
         FileExistsError: The folder holds anything else, or it is a file.
@@ -112,10 +112,10 @@ def check_text_model(path: str | os.PathLike[str]) -> None:
 
 
 def text_model_manifest(folder: Path, length: int | None = None) -> ModelManifest:
-    """What the model in a folder says about itself.
+    """Returns the manifest of a model that can become a text model.
 
     Raises:
-        ValueError: It has no such tokenizer, or reads pairs, or the length is out of range.
+        ValueError: The model is of another family or tokenizer, or the length is out of range.
     """
     manifest = ModelManifest.read(folder)
     if (
@@ -146,7 +146,7 @@ def _kind(manifest: ModelManifest | None) -> str:
 
 
 def _max_length(manifest: ModelManifest) -> int | None:
-    """The most tokens that a model reads; None: any number."""
+    """The most tokens that a model reads; None if there is no limit."""
     limits = (manifest.max_length, manifest.config["config"].get("max_positions"))
     return min((each for each in limits if each), default=None)
 
@@ -154,7 +154,7 @@ def _max_length(manifest: ModelManifest) -> int | None:
 def _facts(
     manifest: ModelManifest, runtime: Runtime, length: int | None, *, int8: bool
 ) -> dict[str, Any]:
-    """What `model.json` says."""
+    """The content of `model.json`."""
     file = _TOKENIZERS[manifest.tokenizer or ""]
     return {
         "format": 1,
@@ -206,7 +206,7 @@ def _write_readers(folder: Path, facts: dict[str, Any]) -> None:
 
 
 def _copied(file: Path) -> str:
-    """A source of this package as a file of the folder."""
+    """The text of a source of this package, as a file of the folder."""
     text = file.read_text(encoding="utf-8")
     moved = re.sub(r"from use_st5\.(?:engines|tokenizers)\.", f"from {_PACKAGE}.", text)
     return f"# A file of use_st5 {use_st5.__version__} (Apache License 2.0).\n{moved}"

@@ -57,7 +57,7 @@ def to_web(
 
     Raises:
         FileNotFoundError: There is no such model.
-        FileExistsError: The folder contains anything but an older page.
+        FileExistsError: The folder contains anything except an older page.
         ValueError: The model is not a USE-DAN, or the precision is unknown.
     """
     if precision not in ("small", "int8"):
@@ -81,7 +81,7 @@ def to_web(
 
 
 def check_page(path: str | os.PathLike[str]) -> None:
-    """Checks that a new page in a folder replaces nothing but an older page.
+    """Checks that a new page in a folder replaces only an older page.
 
     Raises:
         FileExistsError: The folder holds anything else, or it is a file.
@@ -95,10 +95,10 @@ def _is_part(name: str) -> bool:
 
 
 def dan_manifest(folder: Path) -> ModelManifest:
-    """What the model in a folder says about itself.
+    """Returns the manifest of the USE-DAN in a folder.
 
     Raises:
-        ValueError: It is not a USE-DAN, and a page cannot run it.
+        ValueError: The model is not a USE-DAN, so a page cannot run it.
     """
     manifest = ModelManifest.read(folder)
     family = manifest.family if manifest else None
@@ -112,7 +112,7 @@ def dan_manifest(folder: Path) -> ModelManifest:
 
 
 def _facts(manifest: ModelManifest, engine: DANEngine) -> dict[str, Any]:
-    """What `model.js` says about a model."""
+    """The facts about a model in `model.js`."""
     rows, width = engine.rows.table.shape
     return {
         "name": manifest.name,
@@ -151,7 +151,7 @@ def _rounded(
 
 
 def _ranks(vocabulary: NGramVocabulary) -> np.ndarray:
-    """The place of each id among its kind by frequency, int64 `[rows]`; buckets are last."""
+    """The rank of each id by frequency among its kind, int64 `[rows]`; buckets are last."""
     unigrams, bigrams = len(vocabulary.unigrams), len(vocabulary.bigrams)
     buckets = vocabulary.size - vocabulary.unigram_bucket_id
     first, last = np.zeros(FIRST_TERM_ID, int), np.full(buckets, max(unigrams, bigrams))
@@ -159,13 +159,16 @@ def _ranks(vocabulary: NGramVocabulary) -> np.ndarray:
 
 
 def _gzip(content: bytes) -> bytes:
-    """Rows hardly repeat: a search for repetitions takes time and packs them less densely."""
+    """Compresses without a search for repetitions, which would take time and pack less densely.
+
+    Rows hardly repeat.
+    """
     packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS, 9, zlib.Z_HUFFMAN_ONLY)
     return packer.compress(content) + packer.flush()
 
 
 def _script(part: bytes) -> bytes:
-    """A script that adds a part. UTF-16 by its mark, whatever charset a server may send."""
+    """A script that adds a part; its mark says UTF-16, whatever charset a server may send."""
     bits = np.unpackbits(np.frombuffer(part, np.uint8))
     groups = np.pad(bits, (0, -len(bits) % 15)).reshape(-1, 15)
     units = groups @ (1 << np.arange(14, -1, -1)) + _FIRST_CHARACTER

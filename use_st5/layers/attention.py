@@ -12,8 +12,8 @@ from use_st5.layers.packing import Packing
 from use_st5.layers.random_normal import RandomNormal
 from use_st5.layers.rotary_positions import rotated
 
-# The logit of what a float32 softmax leaves out, such as a hidden key: far below all others, but
-# finite, so that a row without a visible key gives a mean, not NaN.
+# The logit of entries that a float32 softmax excludes, such as hidden keys. It is far below all
+# others, but finite, so that a row without a visible key gives a mean, not NaN.
 EXCLUDED = -1e9
 
 
@@ -42,8 +42,8 @@ class MultiHeadAttention(keras.layers.Layer):
             all keys are visible.
         bias: float32, added to the scores; broadcasts to the same shape.
         packing: The packing of `x`, if `x` is packed as `[tokens, dim]`. Only for self-attention.
-        angles: Rotary angles of the positions (`rotary_angles`), by which queries and keys are
-            turned. None: they are not. Only for self-attention.
+        angles: Rotary angles of the positions (`rotary_angles`), which rotate queries and keys.
+            None: no rotation. Only for self-attention.
         training: Whether to apply dropout.
 
     Returns:

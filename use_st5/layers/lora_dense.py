@@ -10,7 +10,7 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class LoRADense(keras.layers.Dense):
-    """A dense layer that computes LoRA beside the kernel: `x·W + α/r · (x·A)·B`.
+    """A dense layer that computes LoRA separately from the kernel: `x·W + α/r · (x·A)·B`.
 
     LoRA (Hu et al. 2021, arXiv 2106.09685), section 4.1. `enable_lora` is the method of Keras: it
     creates A and B in float32 and freezes W. Keras then computes `x·(W + α/r · A·B)`. This builds a

@@ -69,7 +69,7 @@ def first_token(x: Any) -> Any:
 
 
 def _at_tokens(x: Any, mask: Any, elsewhere: float = 0.0) -> Any:
-    """`x` in float32 where the mask is True, and a number at all other places."""
+    """`x` in float32 where the mask is True, and `elsewhere` at all other positions."""
     return ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), elsewhere)
 
 

@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys are turned by angles that grow with their place."""
+"""Rotary positions: queries and keys are rotated by angles that grow with their position."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def rotary_angles(length: Any, width: int, theta: float) -> tuple[Any, Any]:
 
     Args:
         length: Number of positions.
-        width: Of a head, an even number.
-        theta: The base; a larger one turns more slowly.
+        width: Width of a head, an even number.
+        theta: The base; a larger base gives a slower rotation.
 
     Returns:
         `(cosines, sines)`, both float32 `[length, width / 2]`.
@@ -26,7 +26,7 @@ def rotary_angles(length: Any, width: int, theta: float) -> tuple[Any, Any]:
     """
     if width % 2:
         raise ValueError(f"width: expected an even number for rotary positions, received {width}.")
-    # As transformers computes them, in float32: at 8,000 positions the rounding of a rate counts.
+    # In float32, as in transformers: at 8,000 positions, the rounding of a rate matters.
     powers = np.arange(0, width, 2, dtype=np.float32) / np.float32(width)
     rates = np.float32(1) / np.float32(theta) ** powers
     angles = ops.cast(ops.arange(length), "float32")[:, None] * rates[None]
@@ -34,7 +34,7 @@ def rotary_angles(length: Any, width: int, theta: float) -> tuple[Any, Any]:
 
 
 def rotated(x: Any, angles: tuple[Any, Any]) -> Any:
-    """Turns each pair of entries of `[batch, heads, length, width]`, computed in float32.
+    """Rotates each pair of entries of `[batch, heads, length, width]`, computed in float32.
 
     Entry `i` and entry `i + width / 2` are a pair. The angles are those of `rotary_angles`.
     """

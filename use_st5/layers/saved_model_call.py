@@ -16,7 +16,7 @@ class SavedModelCall:
         arguments: Further arguments of the call, by name.
         signature: The signature to call; None: the SavedModel itself, or its first signature from
             a batch of strings to one tensor if it cannot be called.
-        output_key: Which output of a dict is returned; None: all of them.
+        output_key: The output of a dict to return; None: all outputs.
 
     Raises:
         ValueError: The SavedModel has no such signature, or cannot be called and has none.

@@ -69,7 +69,7 @@ class SavedModelLayer(keras.layers.Layer):
 
     Returns:
         `[batch, dimension]` in the layer's compute dtype, float32 by default. For other SavedModels
-        what they return, floats in the compute dtype.
+        their outputs, with floats in the compute dtype.
 
     Raises:
         FileNotFoundError: The folder or name does not exist, or the folder contains no SavedModel.
@@ -95,7 +95,7 @@ class SavedModelLayer(keras.layers.Layer):
         >>> vectors = use_st5.load("tuned").encode(sentences)
     """
 
-    # An int, of the vectors; None: the SavedModel is no text embedding.
+    # The dimension of the vectors, an int; None: the SavedModel is not a text embedding.
     dimension: Any = None
 
     def __init__(
@@ -164,7 +164,7 @@ class SavedModelLayer(keras.layers.Layer):
             self._infer = text_function(self.model, training=False, call=self._call)
             self._train = text_function(self.model, training=True, call=self._call)
         except ValueError:
-            self._infer = self._train = None  # No text embedding: it takes or returns other things.
+            self._infer = self._train = None  # Not a text embedding: other inputs or outputs.
             return
         static = self._infer.structured_outputs.shape
         known = static[1] if static.rank else None
@@ -194,7 +194,7 @@ class SavedModelLayer(keras.layers.Layer):
         self.dimension = encoder.dimension
 
     def vectors(self, text: tf.Tensor, training: bool) -> tf.Tensor:
-        """Strings `[batch]` → float32 `[batch, dimension]`, in a graph of yours."""
+        """Strings `[batch]` → float32 `[batch, dimension]`, for use in your own graph."""
         return self._embed(text, training)
 
     def _embed(self, text: tf.Tensor, training: bool) -> tf.Tensor:
@@ -241,7 +241,7 @@ class SavedModelLayer(keras.layers.Layer):
                 self.add_loss(loss())
 
     def _outputs(self, inputs: Any, training: bool) -> Any:
-        """What a SavedModel returns that is no text embedding, floats in the compute dtype."""
+        """The outputs of a SavedModel that is not a text embedding, floats in the compute dtype."""
         self._add_regularization()
         outputs = self._call(tf.nest.map_structure(tf.convert_to_tensor, inputs), training=training)
         dtype = self.dtype_policy.compute_dtype
@@ -257,7 +257,7 @@ class SavedModelLayer(keras.layers.Layer):
         return self._traced_spec(inputs, dtype)
 
     def _traced_spec(self, inputs: Any, dtype: str) -> Any:
-        """The shapes and dtypes of the outputs, found by tracing; `output_shape` goes first."""
+        """The shapes and dtypes of the outputs, found by tracing; `output_shape` has priority."""
         specs = tf.nest.map_structure(lambda each: tf.TensorSpec(each.shape, each.dtype), inputs)
         traced = tf.function(lambda given: self._call(given, training=False), autograph=False)
         found = traced.get_concrete_function(specs).structured_outputs
@@ -298,7 +298,7 @@ class SavedModelLayer(keras.layers.Layer):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SavedModelLayer:
         config = dict(config)
-        if "folder" in config:  # Its name in files of version 0.2.
+        if "folder" in config:  # The argument's name in files of version 0.2.
             config["handle"] = config.pop("folder")
         if serialization_lib.in_safe_mode() and not _is_bundled(config["handle"]):
             raise ValueError(

@@ -10,7 +10,7 @@ from keras import ops
 from use_st5.layers.attention import EXCLUDED
 from use_st5.losses.task_loss import Gather, cross_entropy
 
-# Ids of a row, if the width is unknown when the graph is built.
+# The maximum number of ids in a row, if the width is unknown when the graph is built.
 _LONGEST = 8192
 
 

@@ -75,7 +75,7 @@ class Gather:
         return rows
 
     def first_row(self, rows: Any) -> Any:
-        """The index of this replica's first row in the gathered rows (`rows`: its number)."""
+        """The index of this replica's first row in the gathered rows (`rows`: its row count)."""
         del rows
         return 0
 

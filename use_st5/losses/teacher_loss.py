@@ -37,7 +37,7 @@ class TeacherLoss(VectorLoss):
         |---|---|
         | sentence | ids `[batch, length]` |
         | teacher | floats `[batch, teacher_dim]` |
-        | hint, if `hint_dim` is given | floats `[batch, hint_dim]`, any length but 0 |
+        | hint, if `hint_dim` is given | floats `[batch, hint_dim]`, any norm except 0 |
 
     Relations:
         `use_st5.train(…, teacher=…)` computes a teacher's vectors and trains with this loss. For

@@ -1,4 +1,4 @@
-"""What the Keras models of most families share: presets and configurations."""
+"""The base class of the Keras models of most families: presets and configurations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class EncoderModel(keras.Model):
     Attributes:
         config_type: The dataclass.
         presets: Its named shapes.
-        own_arguments: The other arguments of the constructor; attributes of these names hold them.
+        own_arguments: Names of the constructor's other arguments, which are attributes too.
         config: The shape.
         dimension: Dimension of the sentence vector.
     """

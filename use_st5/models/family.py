@@ -17,11 +17,11 @@ from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.random_normal import without_initial_values
 from use_st5.tokenizers.tokenizer import Tokenizer
 
-# The families of this package, imported when one is asked for.
+# The families of this package, imported on first use.
 _OWN = {
-    # Before the family whose classifiers it reads: a checkpoint is of the first that knows it.
+    # Before the families whose classifiers it reads: the first family that knows a file reads it.
     "cross_encoder": "use_st5.models.cross_encoder.family",
-    # Relatives of BERT before BERT, whose model theirs are.
+    # Relatives of BERT before BERT: their models are subclasses of BERT's model.
     "mpnet": "use_st5.models.mpnet.family",
     "modernbert": "use_st5.models.modernbert.family",
     "bert": "use_st5.models.bert.family",
@@ -35,32 +35,34 @@ _OWN = {
 
 
 class Family(abc.ABC):
-    """Everything that is particular to one kind of encoder.
+    """Everything that is specific to one kind of encoder.
 
-    Nothing outside `use_st5.models` asks which class an encoder is of: it asks `family_of(model)`.
-    A new family is a folder there with its model, its configuration and one subclass of this, and a
-    line in the list above; one of a user's own calls `register`.
+    Code outside `use_st5.models` does not check the class of an encoder; it calls
+    `family_of(model)`. A new family is a folder in `use_st5.models` with its model, its
+    configuration and one subclass of this class, and a line in the list above. Users add their own
+    families with `register`.
 
     Attributes:
-        name: In `use_st5.json`.
-        model_types: Its Keras model, int32 `[batch, length]` → float32 `[batch, dimension]`, with
-            an attribute `dimension`; after it others of the same layers, which may have adapters.
+        name: The family's name in `use_st5.json`.
+        model_types: The class of its Keras model, int32 `[batch, length]` → float32
+            `[batch, dimension]`, with an attribute `dimension`; then other classes with the same
+            layers, which may have adapters.
         presets: Its named shapes, frozen dataclasses.
-        tokenizers: The tokenizers that it can read through, by kind; the first is the usual one.
+        tokenizers: The classes of its tokenizers by kind; the first is the usual one.
         precisions: Precisions for export. `graph` decides which weights "int8" rounds.
-        texts: How many texts it reads at once: 1, or 2 where it compares a pair.
+        texts: The number of texts that it reads at once: 1, or 2 if it compares a pair.
         max_length: Default limit of a text in tokens; None: the limit of the model.
-        poolings: How it may make one vector of the tokens', where a checkpoint does not say it; the
-            first is the usual one.
-        reads: Whose checkpoints it reads, as people call these models; for messages.
-        lora_targets: Groups of linear layers that adapters may be asked for, by name.
+        poolings: The poolings that a user can choose if a checkpoint does not state one; the first
+            is the usual one.
+        reads: The common names of the models whose checkpoints it reads, for messages.
+        lora_targets: Groups of linear layers that can get adapters, by name.
         learning_rates: The peak learning rate by the name of the task; "" is any other task. Used
             if the training arguments give none.
         compiles: Whether XLA can compile a training step.
-        rebuilt: Whether an exported model is built anew from its `config`; False: it is loaded as
-            the SavedModel that it is.
-        train_only_when_fresh: The only part that is trained of a model with initial weights, where
-            the user states none; None: all parts.
+        rebuilt: Whether an exported model is rebuilt from its `config`; False: it is loaded as a
+            SavedModel.
+        train_only_when_fresh: The only part that is trained if the model has initial weights and
+            the user names no part; None: all parts.
     """
 
     name: ClassVar[str]
@@ -81,13 +83,13 @@ class Family(abc.ABC):
     def fresh(
         self, preset: str, tokenizer: Tokenizer, *, dtype: Any = None, **changes: Any
     ) -> keras.Model:
-        """A model of a named shape, built, with initial values.
+        """Builds a model of a named shape with initial values.
 
         Args:
             preset: A key of `presets`.
-            tokenizer: Gives its ids; a table `num_embeddings` has as many rows as these need.
+            tokenizer: Makes the ids of the model; its vocabulary determines `num_embeddings`.
             dtype: Keras dtype policy.
-            **changes: What differs from the preset.
+            **changes: Fields that differ from the preset.
 
         Raises:
             ValueError: The preset is unknown, or a change does not fit it.
@@ -98,14 +100,14 @@ class Family(abc.ABC):
         return model
 
     def usual_tokenizer(self) -> Tokenizer | None:
-        """The tokenizer where nobody names one; None: every model has its own vocabulary."""
+        """The tokenizer if the user names none; None: every model has its own vocabulary."""
         return None
 
     def tokenizer_class(self, kind: str) -> type[Tokenizer]:
-        """The tokenizer of a kind that `use_st5.json` names.
+        """The tokenizer class of a kind that `use_st5.json` names.
 
         Raises:
-            ValueError: It is none of the family's.
+            ValueError: The family has no tokenizer of this kind.
         """
         if kind not in self.tokenizers:
             raise ValueError(
@@ -121,37 +123,37 @@ class Family(abc.ABC):
         """The parts of a SavedModel.
 
         Args:
-            model: Of this family, built.
-            tokenizer: Gives its ids.
+            model: A built model of this family.
+            tokenizer: Makes the ids of the model.
             precision: One of `precisions`.
-            max_length: Tokens beyond this number are cut: at most `longest`, the caller checks
-                this (`use_st5.models.inference.checked_length`); None cuts nothing.
+            max_length: Tokens beyond this number are cut; None cuts nothing. The caller checks that
+                it is at most `longest` (`use_st5.models.inference.checked_length`).
 
         Raises:
             ValueError: The model, the tokenizer and the settings do not fit each other.
         """
 
     def longest(self, model: keras.Model) -> int | None:
-        """The most tokens that a model reads of a text; None: any number."""
+        """The maximum number of tokens that a model reads of a text; None: no limit."""
         return None
 
     def prepare_for_training(self, model: keras.Model) -> None:  # noqa: B027 (most need nothing)
-        """Changes, in place, settings of a loaded model that its training needs otherwise."""
+        """Changes settings of a loaded model, in place, if training needs other values."""
 
     def word_model(self, model: keras.Model, *, pooling: str | None = None) -> keras.Model | None:
-        """A copy whose head names words, as `DefinitionLoss` trains it.
+        """A copy whose head predicts words, for training with `DefinitionLoss`.
 
         Args:
-            model: Of this family.
-            pooling: Of the copy; None: the model's own.
+            model: A model of this family.
+            pooling: Pooling of the copy; None: the model's own.
 
         Returns:
-            None where the family has no such head.
+            The copy; None if the family has no such head.
         """
         return None
 
     def pair_model(self, model: keras.Model) -> keras.Model | None:
-        """A copy that a cross-encoder is made of; None: the family cannot read two texts."""
+        """A copy to build a cross-encoder from; None: the family cannot read two texts."""
         return None
 
     def config(self, model: keras.Model) -> dict[str, Any]:
@@ -160,10 +162,10 @@ class Family(abc.ABC):
         return {name: value for name, value in model.get_config().items() if name not in base}
 
     def restore(self, config: Mapping[str, Any], *, dtype: Any = None) -> keras.Model:
-        """A model of this shape, built; its weights are to be assigned.
+        """Builds a model of this configuration; the caller must assign its weights.
 
         Args:
-            config: What `config` gave.
+            config: The result of `config`.
             dtype: Keras dtype policy.
 
         Raises:
@@ -194,16 +196,16 @@ class Family(abc.ABC):
         dtype: Any = None,
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> tuple[keras.Model, Tokenizer]:
-        """The encoder of a foreign checkpoint that it `knows`, and its tokenizer.
+        """The encoder of another library's checkpoint that it `knows`, and its tokenizer.
 
         Args:
-            checkpoint: Opened, nothing read but names, shapes and settings. Its tensors, float32,
-                bfloat16 or float16, are read one by one.
-            pooling: Where the checkpoint does not say it; None: the family's usual one.
+            checkpoint: An open checkpoint, of which only names, shapes and settings were read. Its
+                tensors (float32, bfloat16 or float16) are read one by one.
+            pooling: The pooling if the checkpoint states none; None: the family's usual one.
             vocabulary: File of the vocabulary; None: the checkpoint's, or the family's usual one
-                where that fits.
+                if that fits.
             dtype: Keras dtype policy.
-            on_tensor: Called with the name of each tensor that is in place.
+            on_tensor: Called with the name of each tensor after it was assigned.
 
         Raises:
             ValueError: Tensors, settings or vocabulary do not fit.
@@ -213,15 +215,15 @@ class Family(abc.ABC):
         )
 
     def lora_layers(self, model: keras.Model) -> dict[str, LoRADense]:
-        """Path → layer for every linear layer that may carry an adapter, in order.
+        """Path → layer for every linear layer that can have an adapter, in order.
 
-        The last part of a path, after "/", is the layer's role, by which `lora_targets` and users
-        name it.
+        The last part of a path, after "/", is the layer's role. `lora_targets` and users refer to
+        layers by role.
         """
         return {}
 
     def lora_base(self, model: keras.Model) -> dict[str, Any]:
-        """What a base must have in common with the one that adapters were trained on."""
+        """The properties that a model must share with the base that adapters were trained on."""
         return dataclasses.asdict(model.config)
 
 
@@ -229,7 +231,7 @@ _registered: dict[str, Family] = {}
 
 
 def register(family: Family) -> Family:
-    """Makes a family known: its models can be exported, loaded, adapted and read from then on.
+    """Registers a family: then its models can be exported, loaded, adapted and read.
 
     Raises:
         ValueError: Another family has its name.
@@ -253,7 +255,7 @@ def family_named(name: str) -> Family:
     """The family of this name.
 
     Raises:
-        ValueError: There is none.
+        ValueError: There is no such family.
     """
     known = families()
     if name not in known:
@@ -265,7 +267,7 @@ def family_named(name: str) -> Family:
 
 
 def known_family(model: keras.Model) -> Family | None:
-    """The family of a model; None where it is of none that is known."""
+    """The family of a model; None if the model belongs to no known family."""
     for family in families().values():
         if isinstance(model, family.model_types):
             return family
@@ -276,7 +278,7 @@ def family_of(model: keras.Model) -> Family:
     """The family of a model.
 
     Raises:
-        TypeError: It is of none.
+        TypeError: The model belongs to no known family.
     """
     family = known_family(model)
     if family is None:
@@ -289,10 +291,10 @@ def family_of(model: keras.Model) -> Family:
 
 
 def any_tokenizer_class(kind: str) -> type[Tokenizer]:
-    """The tokenizer of a kind, whichever family's it is: for models made of models.
+    """The tokenizer class of a kind in any family, for models that contain other models.
 
     Raises:
-        ValueError: It is none that is known.
+        ValueError: No family has a tokenizer of this kind.
     """
     tokenizers = {
         name: each for family in families().values() for name, each in family.tokenizers.items()
@@ -306,7 +308,7 @@ def any_tokenizer_class(kind: str) -> type[Tokenizer]:
 
 
 def family_with(preset: str) -> Family:
-    """The family that a preset is of.
+    """The family that has a preset.
 
     Raises:
         ValueError: No family has such a preset.
@@ -322,7 +324,7 @@ def family_that_knows(checkpoint: Checkpoint, pooling: str | None) -> Family:
     """The family of a checkpoint.
 
     Raises:
-        ValueError: None knows it, or not this pooling.
+        ValueError: No family knows it, or its family does not have this pooling.
     """
     for family in families().values():
         if family.knows(checkpoint):

@@ -10,9 +10,9 @@ import numpy as np
 
 
 def inference(model: keras.Model) -> Callable[[Any], Any]:
-    """A model without dropout, compiled: int32 `[batch, length]` → `[batch, dimension]`.
+    """Compiles a model without dropout: int32 `[batch, length]` → `[batch, dimension]`.
 
-    Under TensorFlow it is one graph for all shapes, under JAX a program for each.
+    Under TensorFlow it is one graph for all shapes, under JAX one program for each shape.
     """
     if keras.backend.backend() != "tensorflow":
         return lambda ids: model.predict_on_batch(np.asarray(ids))
@@ -31,10 +31,10 @@ def texts_at_once(model: keras.Model) -> int:
 
 
 def checked_length(model: keras.Model, asked: int | None) -> int | None:
-    """The most tokens of a text: the argument, or else the limit of the model.
+    """The maximum number of tokens of a text: the argument, or else the limit of the model.
 
     Raises:
-        ValueError: It is more than the model reads.
+        ValueError: The argument is not between 1 and the limit of the model.
     """
     family = _family(model)
     longest = None if family is None else family.longest(model)
@@ -49,14 +49,14 @@ def checked_length(model: keras.Model, asked: int | None) -> int | None:
 
 
 def _family(model: keras.Model) -> Any:
-    # Imported here: families read checkpoints with TensorFlow, and models are run without it.
+    # Imported here: families read checkpoints with TensorFlow, but models also run without it.
     from use_st5.models.family import known_family
 
     return known_family(model)
 
 
 def in_float32(model: keras.Model) -> keras.Model:
-    """A model of the same weights that computes in float32."""
+    """A copy with the same weights that computes in float32."""
     exact = type(model).from_config({**model.get_config(), "dtype": "float32"})
     exact.build()
     exact.set_weights(model.get_weights())

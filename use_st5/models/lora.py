@@ -29,36 +29,36 @@ def apply_lora(
     alpha: float = 32.0,
     seed: int | None = None,
 ) -> LoRAAdapters:
-    """Gives the linear layers of an encoder's blocks adapters and freezes everything else.
+    """Adds adapters to the linear layers of an encoder's blocks, and freezes everything else.
 
-    B starts at zero, so that the model gives what it gave before. A is uniform in `±1/√dim`, as in
-    the original. The table of tokens, the norms, the position biases and a projection stay frozen
-    too.
+    B starts at zero, so the outputs of the model do not change at first. A is uniform in
+    `±1/√dim`, as in the original. The table of tokens, the norms, the position biases and a
+    projection stay frozen too.
 
     Do this before an optimizer is built and before a function of the model is traced.
 
     Args:
-        model: Built, in float32 or bfloat16 (the adapters are float32 in any case).
+        model: A built model, in float32 or bfloat16 (the adapters are always float32).
         targets: "query_value", as in LoRA's paper; "all_linear", as in QLoRA's: query, key, value
             and output of each attention, and the feed-forward layers; or the names of layers, such
             as ["query", "key"] (`Family.lora_targets` has the groups of a family).
         rank: Columns of A and rows of B.
-        alpha: Weight of the adapters; `alpha / rank` scales what they add.
-        seed: Of A; by default Keras's own (`keras.utils.set_random_seed`).
+        alpha: Weight of the adapters; `alpha / rank` scales their output.
+        seed: Seed of A; by default Keras's global seed (`keras.utils.set_random_seed`).
 
     Returns:
-        The adapters; printed, they list the layers.
+        The adapters; `print` shows their layers.
 
     Raises:
-        ValueError: A target matches no layer, the rank does not fit, or the model has adapters or
-            is not built.
+        ValueError: A target matches no layer, the rank does not fit, or the model already has
+            adapters or is not built.
     """
     layers = _chosen(model, targets)
     _check_scale(layers, rank, alpha)
     trainable_before = model.trainable_variables
     for variable in trainable_before:
         variable.trainable = False
-    # One seed for all would give layers of one shape the same A.
+    # With one seed for all layers, layers of the same shape would get the same A.
     seeds = [None] * len(layers) if seed is None else np.random.default_rng(seed).spawn(len(layers))
     for layer, each in zip(layers.values(), seeds, strict=True):
         drawn = None if each is None else int(each.integers(2**31))
@@ -69,24 +69,25 @@ def apply_lora(
 
 
 def load_lora(model: keras.Model, path: str | os.PathLike[str]) -> LoRAAdapters:
-    """Gives a model the adapters of a file that `LoRAAdapters.save` wrote.
+    """Adds the adapters of a file that `LoRAAdapters.save` wrote to a model.
 
     Everything is checked before the model is changed.
 
     Args:
-        model: The base that they were trained on, built.
+        model: The base model that the adapters were trained on, built.
         path: The file.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is no such file, the model has another shape, or what `apply_lora` raises.
+        ValueError: The file does not contain adapters of use_st5, the model has another shape, or
+            `apply_lora` raises an error.
     """
     with _open(path) as file:
         facts = _facts(path, (file.metadata() or {}).get(METADATA))
         _check_base(path, facts.base, family_of(model).lora_base(model))
         names = file.keys()
         shapes = {name: tuple(file.get_slice(name).get_shape()) for name in names}
-        # Older files name the gate of T5 1.1 in those of T5 1.0, too.
+        # Older files of T5 1.0 also name the gate, which only T5 1.1 has.
         roles = {_role(path) for path in family_of(model).lora_layers(model)}
         targets = [role for role in facts.targets if role in roles]
         _check_tensors(path, shapes, _chosen(model, targets), facts.rank)
@@ -115,7 +116,7 @@ def _facts(path: Any, metadata: str | None) -> _Facts:
 
 
 def _chosen(model: keras.Model, targets: Targets) -> dict[str, LoRADense]:
-    """Path → layer for what is asked for: a group as far as the model has it, or every name."""
+    """Path → layer for the targets: the layers of a group that the model has, or every name."""
     family = family_of(model)
     known = family.lora_layers(model) if model.built else {}
     if not known:
@@ -164,7 +165,7 @@ def _open(path: str | os.PathLike[str]) -> Any:
         raise FileNotFoundError(f"{os.fspath(path)}: expected a file of adapters, found none.")
     try:
         return safe_open(path, framework="np")
-    except Exception as error:  # safetensors' own kind is not public
+    except Exception as error:  # safetensors' own error class is not public
         raise ValueError(
             f"{os.fspath(path)}: expected a safetensors file ({type(error).__name__}: {error})."
         ) from error

@@ -15,8 +15,8 @@ from use_st5._files import atomic_path
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.family import family_of
 
-# The key of the file's metadata. One key, since safetensors writes several in any order, and the
-# same adapters shall make the same file.
+# The key of the file's metadata. Only one key, because safetensors writes several keys in any
+# order, but the same adapters must give the same file.
 METADATA = "use_st5.lora"
 
 
@@ -28,11 +28,11 @@ class LoRAAdapters:
     Args:
         model: The model.
         layers: Path → layer, each with an adapter.
-        trainable_before: The variables that were trainable before; `merge` makes them so again.
+        trainable_before: The variables that were trainable before; `merge` makes them trainable.
 
     Attributes:
         rank: Columns of A, rows of B.
-        alpha: The adapter's weight; what it adds is scaled by `alpha / rank`.
+        alpha: The adapter's weight; its output is scaled by `alpha / rank`.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LoRAAdapters:
 
     @property
     def tensors(self) -> dict[str, keras.Variable]:
-        """A and B of every layer as "PATH.a" and "PATH.b"; nothing once they are merged."""
+        """A and B of every layer as "PATH.a" and "PATH.b"; empty after `merge`."""
         return {
             f"{path}.{letter}": getattr(layer, f"lora_kernel_{letter}")
             for path, layer in self._layers.items()
@@ -67,7 +67,7 @@ class LoRAAdapters:
 
     @property
     def parameters(self) -> int:
-        """Numbers in all adapters."""
+        """The number of weights in all adapters."""
         return sum(math.prod(tensor.shape) for tensor in self.tensors.values())
 
     def __str__(self) -> str:
@@ -80,10 +80,10 @@ class LoRAAdapters:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes only the adapters, as a safetensors file; `load_lora` reads it.
 
-        Its metadata hold the rank, alpha, the targets and the shape of the base.
+        The metadata contain the rank, alpha, the targets and the shape of the base.
 
         Raises:
-            ValueError: They are merged.
+            ValueError: The adapters are merged.
         """
         self._check_present()
         facts = {
@@ -98,12 +98,13 @@ class LoRAAdapters:
             safetensors.numpy.save_file(arrays, os.fspath(temporary), metadata=metadata)
 
     def merge(self) -> None:
-        """Adds the adapters to the base and removes them; the model is then as any other.
+        """Adds the adapters to the base and removes them; the model then has no adapters.
 
-        It trains again what it trained before. A base in bfloat16 is rounded to it.
+        The variables that were trainable before are trainable again. If the base is bfloat16, the
+        sum is rounded to bfloat16.
 
         Raises:
-            ValueError: They are merged already.
+            ValueError: The adapters are already merged.
         """
         self._check_present()
         for layer in self._layers.values():

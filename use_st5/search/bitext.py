@@ -52,10 +52,10 @@ def mine_bitext(
 def _best(
     cosines: np.ndarray, rows: np.ndarray, own_means: np.ndarray, their_means: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of each query's neighbours the one with the largest margin, and that margin."""
+    """Returns each query's neighbour with the largest margin, and that margin."""
     means = (own_means[:, None] + their_means[rows]) / 2
-    # Means of 0 or less, as of a zero vector, say that nothing is near: two such negative numbers
-    # would make a margin above 0.
+    # If the mean is 0 or less, as for a zero vector, nothing is near. A negative cosine divided by
+    # a negative mean would give a margin above 0.
     margins = np.divide(cosines, means, out=np.zeros(means.shape), where=means > 0)
     best = margins.argmax(axis=1)
     queries = np.arange(len(rows))

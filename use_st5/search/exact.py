@@ -8,11 +8,12 @@ import numpy as np
 _BLOCK = (1024, 4096)
 # The same for few queries.
 _BLOCK_OF_FEW = (256, 16384)
-# How many of a block's products are summed anew, one by one; beyond it, all of them at once.
+# Up to this share of a block's products are summed again one by one; if more, all of them at once.
 _SPARSE = 1 / 16
-# Rows of more candidates than so many times `k` are looked through for their own k-th first.
+# If a query has more than this many times `k` candidates in a block, those far below the k-th of
+# them are excluded first.
 _MANY = 4
-# What is gathered or sorted at a time, in numbers.
+# The count of numbers that are gathered or sorted at a time.
 _AT_ONCE = 2**20
 
 
@@ -92,9 +93,10 @@ class _Block:
     """Some rows of a matrix, the first of which is row `start`.
 
     Attributes:
-        vectors: As they were given, `[n, dim]`.
-        narrow: The same in float32.
-        lengths: float64 `[n]` or `[1]`, bounds; infinite where float32 does not hold them.
+        vectors: The vectors as they were given, `[n, dim]`.
+        narrow: The vectors in float32.
+        lengths: Bounds of their lengths, float64 `[n]` or `[1]`; infinite if float32 cannot hold
+            them.
     """
 
     def __init__(self, vectors: np.ndarray, start: int, longest: float | None = None) -> None:
@@ -103,7 +105,7 @@ class _Block:
         with np.errstate(over="ignore"):
             self.narrow = np.asarray(vectors, np.float32)
             if longest is not None:
-                # What is rounded to float32 may become longer.
+                # Rounding to float32 may make a row longer.
                 self.lengths = np.array([1.001 * longest])
                 return
             squares = np.einsum("nd,nd->n", self.narrow, self.narrow)
@@ -116,7 +118,7 @@ class _Block:
 
 
 def _search_block(queries: _Block, corpus: _Block, scores: np.ndarray, rows: np.ndarray) -> None:
-    """Puts what a block of the corpus has to add into the best found so far, in place."""
+    """Merges the best rows of a block of the corpus into the best ones so far, in place."""
     error = _error_bound(queries, corpus)
     if error is not None:
         which, columns = _candidates(queries.narrow @ corpus.narrow.T, scores, error)
@@ -135,10 +137,10 @@ def _search_block(queries: _Block, corpus: _Block, scores: np.ndarray, rows: np.
 
 
 def _error_bound(queries: _Block, corpus: _Block) -> np.ndarray | None:
-    """By how much a query's products in float32 may be wrong, `[queries]`; None: by any number.
+    """Returns the largest error of a query's products in float32, `[queries]`; None: no bound.
 
-    Higham's bound for a sum of `dim` products in any order, and what underflows. Twice of it,
-    which holds the rounding of the bound itself.
+    It is Higham's bound for a sum of `dim` products in any order, plus the underflow. It is
+    doubled, which covers the rounding of the bound itself.
     """
     dim, longest = corpus.vectors.shape[1], corpus.lengths.max()
     if not queries.lengths.max() * longest < 1e37:
@@ -150,13 +152,13 @@ def _error_bound(queries: _Block, corpus: _Block) -> np.ndarray | None:
 def _candidates(
     products: np.ndarray, scores: np.ndarray, error: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Queries and columns of all products that may be better than a query's `k` best so far."""
+    """Returns queries and columns of all products that may beat a query's `k` best so far."""
     k = scores.shape[1]
     limits = scores[:, -1] - error.astype(np.float32)
     near = products >= limits[:, None]
     if k < products.shape[1] and np.count_nonzero(near) > _MANY * k * len(near):
         many = np.flatnonzero(np.count_nonzero(near, axis=1) > _MANY * k)
-        # In parts: each is a copy.
+        # In parts, because each part is copied.
         for part in np.array_split(many, max(1, products.size // _AT_ONCE)):
             kth = np.partition(products[part], -k, axis=1)[:, -k]
             own = kth - 2 * error[part].astype(np.float32)
@@ -181,13 +183,13 @@ def _products(
 def _padded(
     which: np.ndarray, rows: np.ndarray, found: np.ndarray, queries: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The queries that found something, and for each a line of products and rows.
+    """Returns the queries that have products, and for each a line of products and rows.
 
     Args:
-        which: The query of each product, not falling.
-        rows: The row of each.
+        which: The query of each product, in ascending order.
+        rows: The row of each product.
         found: The products.
-        queries: How many there are.
+        queries: The number of queries.
     """
     counts = np.bincount(which, minlength=queries)
     touched = np.flatnonzero(counts)
@@ -209,9 +211,9 @@ def _merge(
     found: np.ndarray,
     found_rows: np.ndarray,
 ) -> None:
-    """Puts products of higher rows into the best so far, both `[queries, k]`, in place.
+    """Merges products of higher rows into the best scores and rows, `[queries, k]`, in place.
 
-    A stable sort keeps the order of equal ones: what was found before has lower rows.
+    A stable sort keeps the order of equal products: those that were found before have lower rows.
     """
     better = found.max(axis=1, initial=-np.inf) > scores[touched, -1]
     touched, found, found_rows = touched[better], found[better], found_rows[better]

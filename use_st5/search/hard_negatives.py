@@ -11,7 +11,7 @@ from use_st5._vectors import unit_rows
 from use_st5.search.exact import exact_search
 from use_st5.vector_store import Encode, VectorCache, as_cache
 
-# How many anchors are searched for, and how many vectors are scaled, at a time.
+# The number of anchors that are searched, and of vectors that are scaled, at a time.
 _CHUNK = 4096
 
 Triplet = tuple[str, str, str]
@@ -80,13 +80,13 @@ def mine_hard_negatives(
 
 
 def _places(pairs: Sequence[tuple[str, str]], texts: Sequence[str]) -> np.ndarray:
-    """Where in `texts` the anchors and the positives stand, `[2, pairs]`."""
+    """Returns the positions of the anchors and the positives in `texts`, `[2, pairs]`."""
     places = {text: place for place, text in enumerate(texts)}
     return np.array([[places[text] for text in pair] for pair in pairs]).T
 
 
 def _by_anchor(anchors: np.ndarray) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
-    """Distinct anchors, a chunk at a time, and for each the pairs it stands in."""
+    """Yields distinct anchors, a chunk at a time, and for each anchor the pairs that contain it."""
     distinct, starts = np.unique(np.sort(anchors), return_index=True)
     pairs_of = np.split(np.argsort(anchors, kind="stable"), starts[1:])
     for start in range(0, len(distinct), _CHUNK):
@@ -100,9 +100,9 @@ def _nearest(
     left_out: Sequence[set[str]],
     ranks: tuple[int, int],
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """For each query cosines and rows within the ranks of what is not left out, by its key.
+    """Yields each query's cosines and rows within the ranks, except the texts that are left out.
 
-    The candidates' vectors are the first of `vectors`.
+    `left_out` holds the keys of these texts. The candidates' vectors are the first of `vectors`.
     """
     keys = [_key(text) for text in candidates]
     k = min(ranks[1] + max(map(len, left_out)), len(keys))
@@ -114,12 +114,12 @@ def _nearest(
 
 
 def _key(text: str) -> str:
-    """The same for texts that count as equal."""
+    """Returns a key that is the same for texts that count as equal."""
     return " ".join(text.casefold().split())
 
 
 def _distinct(corpus: Sequence[str]) -> list[str]:
-    """The first of each set of equal texts, in their order."""
+    """Returns the first of each set of equal texts, in their order."""
     if isinstance(corpus, str) or not len(corpus):
         raise ValueError("corpus: expected a list of texts, received a string or no texts.")
     first: dict[str, str] = {}
@@ -129,7 +129,7 @@ def _distinct(corpus: Sequence[str]) -> list[str]:
 
 
 def _known_positives(pairs: Sequence[tuple[str, str]]) -> dict[str, set[str]]:
-    """What an anchor must not get, by its key: the keys of its positives and its own."""
+    """Returns anchor's key → keys of the texts it must not get: its positives and itself."""
     known: dict[str, set[str]] = defaultdict(set)
     for anchor, positive in pairs:
         known[_key(anchor)] |= {_key(anchor), _key(positive)}
@@ -137,7 +137,7 @@ def _known_positives(pairs: Sequence[tuple[str, str]]) -> dict[str, set[str]]:
 
 
 def _directions(embed: VectorCache, texts: list[str]) -> np.ndarray:
-    """The embeddings scaled to length 1, in place and in parts: float64 doubles the memory."""
+    """Scales the embeddings to length 1, in place and in parts: float64 doubles the memory."""
     vectors = embed(texts)
     for start in range(0, len(vectors), _CHUNK):
         vectors[start : start + _CHUNK] = unit_rows(vectors[start : start + _CHUNK])

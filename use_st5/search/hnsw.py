@@ -1,8 +1,8 @@
-"""A graph of near vectors by FAISS, whose search time hardly grows with the rows.
+"""A graph of near vectors by FAISS; its search time hardly grows with the number of rows.
 
 Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical
 Navigable Small World graphs" (arXiv 1603.09320). FAISS (Meta) is chosen over usearch and hnswlib:
-of the three it is the most used and the longest kept, and it has wheels for every system that
+of the three it is the most used and the longest maintained, and it has wheels for every system that
 TensorFlow has wheels for; hnswlib has to be compiled.
 """
 
@@ -15,10 +15,10 @@ import numpy as np
 
 from use_st5._imports import require
 
-# Neighbours of a node, and how many nodes are looked at to find them; doubling the second changed
-# no recall that was measured.
+# Neighbours of a node, and the number of nodes that are examined to find them. Doubling the second
+# number changed no recall that was measured.
 _NEIGHBOURS, _EFFORT = 32, 40
-# What the ranges of the numbers are learnt from, in rows.
+# The number of rows from which the ranges of the numbers are learnt.
 _SAMPLE = 20_000
 _BLOCK = 16_384
 
@@ -26,15 +26,15 @@ _BLOCK = 16_384
 # is trained, and the metric.
 _HEADER = "<i4,<i8,<i8,<i8,u1,<i4"
 _INNER_PRODUCT, _EIGHT_BITS = 0, 0
-# No level of a graph is higher: FAISS draws one with a probability that falls 32-fold a level.
+# No level of a graph is higher: FAISS draws levels, and each is 32 times rarer than the one below.
 _MOST_LEVELS = 64
 
 
 class NearGraph:
-    """A graph over one byte a number, whose answers are to be scored again with the vectors.
+    """A graph with one byte per number; its results should be scored again with the vectors.
 
     Args:
-        index: FAISS's.
+        index: The index of FAISS.
     """
 
     def __init__(self, index: Any) -> None:
@@ -44,8 +44,8 @@ class NearGraph:
     def of(cls, vectors: np.ndarray) -> NearGraph:
         """Builds the graph of vectors `[rows, dim]` of length 1, read a block at a time.
 
-        It needs memory for a byte a number and about 270 bytes a row. With several threads two
-        builds may differ in some edges.
+        It needs one byte of memory per number and about 270 bytes per row. With several threads,
+        two builds may differ in some edges.
 
         Raises:
             ImportError: FAISS is not installed.
@@ -70,7 +70,7 @@ class NearGraph:
 
         Raises:
             ImportError: FAISS is not installed.
-            ValueError: The file holds none.
+            ValueError: The file holds no graph.
         """
         faiss = require("faiss", "search")
         try:
@@ -88,7 +88,7 @@ class NearGraph:
         return self._index.ntotal, self._index.d
 
     def near(self, queries: np.ndarray, *, count: int) -> np.ndarray:
-        """Rows near each query, int64 `[queries, count]`; −1 where fewer were found."""
+        """Returns rows near each query, int64 `[queries, count]`; −1 if fewer were found."""
         faiss = require("faiss", "search")
         effort = faiss.SearchParametersHNSW(efSearch=count)
         narrow = np.ascontiguousarray(queries, np.float32)
@@ -98,7 +98,7 @@ class NearGraph:
 def check_graph_file(path: Path, *, rows: int, dimension: int) -> None:
     """Checks that a file holds a graph as `NearGraph` writes it, all numbers in their ranges.
 
-    FAISS takes memory for what a length in the file says, and follows an edge wherever it leads.
+    FAISS itself would allocate memory for any length in the file, and follow an edge to any place.
 
     Args:
         path: The file.
@@ -106,7 +106,7 @@ def check_graph_file(path: Path, *, rows: int, dimension: int) -> None:
         dimension: Numbers in a vector.
 
     Raises:
-        ValueError: It holds something else; the message says what.
+        ValueError: The file holds something else; the message says what.
     """
     fields = _Fields(path)
     fields.expect("the kind of graph", fields.text(4), "IHNs")
@@ -134,7 +134,7 @@ def _check_header(fields: _Fields, rows: int, dimension: int) -> None:
 
 
 def _check_edges(fields: _Fields, rows: int) -> None:
-    """Levels, where each row's neighbours begin, and the neighbours themselves."""
+    """Checks the levels, the beginnings of each row's neighbours, and the neighbours themselves."""
     fields.vector("<f8")
     starts_of_level, levels = fields.vector("<i4"), fields.vector("<i4")
     offsets, neighbours = fields.vector("<u8"), fields.vector("<i4")
@@ -187,23 +187,23 @@ class _Fields:
         return int(self.skip(np.dtype(kind).itemsize).view(kind)[0])
 
     def record(self, kinds: str) -> tuple[Any, ...]:
-        """The next numbers, of the kinds that are named with commas between them."""
+        """Returns the next numbers; `kinds` names their types, separated by commas."""
         kind = np.dtype(kinds)
         return tuple(np.frombuffer(self.skip(kind.itemsize).tobytes(), kind)[0].tolist())
 
     def vector(self, kind: str) -> np.ndarray:
-        """The next list of numbers, whose length is before them."""
+        """Returns the next list of numbers; in the file its length stands before it."""
         size = self.number("<u8") * np.dtype(kind).itemsize
         content = self.skip(size)
-        # Not at a multiple of its size in the file, which NumPy reads more slowly, and reads.
+        # The numbers may be unaligned in the file: NumPy reads them, only more slowly.
         return content.view(kind)
 
     def expect(self, what: str, found: object, wanted: object) -> None:
-        """Refuses the file unless two things are the same."""
+        """Refuses the file unless two values are equal."""
         if found != wanted:
             raise ValueError(f"{self._path}: expected {what} to be {wanted}, found {found!r}")
 
     def require(self, what: str, holds: object) -> None:
-        """Refuses the file unless something holds."""
+        """Refuses the file unless a condition holds."""
         if not holds:
             raise ValueError(f"{self._path}: expected {what}, found another content")

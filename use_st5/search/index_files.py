@@ -1,7 +1,7 @@
 """The folder of a saved index: its files, and their checks before they are used.
 
-The bytes of each file are compared with hashes: those of small files at once, those of mapped files
-a block at a time, when the block is first read.
+The bytes of each file are compared with hashes: small files at once, mapped files block by block,
+each block when it is first read.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Kind = Literal["exact", "hnsw"]
 _FORMAT = 1
 _RECORD, VECTORS, GRAPH = "index.json", "vectors.npy", "graph.faiss"
 TEXTS, STARTS, HASHES = "texts.utf8", "starts.npy", "hashes.bin"
-# What indexes of the kinds "int8" and "binary" hold beside the vectors: no search reads it.
+# Other files of indexes of the kinds "int8" and "binary"; no search reads them.
 _OLD = ("codes.npy", "scales.npy")
 REMEDY = "Make the index again with `use-st5 index … --overwrite` or VectorIndex.build."
-# Rows that are written or looked at together.
+# The number of rows that are written or checked together.
 _ROWS = 16_384
-# By how much the square of the length of a row of float32 may differ from 1.
+# The allowed difference from 1 of the squared length of a row of float32.
 _ROUNDED = 1e-3
 # Bytes that share a hash. A search that scores a few rows reads a block around each; the hashes
 # are a 4,096th of the files.
@@ -46,7 +46,7 @@ class IndexRecord:
         kind: "hnsw" has a graph; all others are searched exactly. use_st5 0.2 wrote "int8" and
             "binary", too.
         model: Name of the model that made the vectors.
-        model_hash: Its `identity`.
+        model_hash: The `identity` of the model.
         dimension: Numbers in a vector.
         rows: Number of vectors.
         files: The bytes of each file.
@@ -113,7 +113,7 @@ class IndexRecord:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Checks that writing an index to a folder removes an older index at most.
+    """Checks that a new index in a folder replaces nothing but an older index.
 
     Raises:
         FileExistsError: The folder holds anything else, or it is a file.
@@ -151,7 +151,7 @@ def write_vectors(folder: Path, vectors: np.ndarray, kind: Kind) -> None:
 
 
 def write_texts(folder: Path, texts: Sequence[str]) -> None:
-    """Writes texts, one after the other, and where each begins."""
+    """Writes texts, one after the other, and the positions at which they begin."""
     starts = np.zeros(len(texts) + 1, np.int64)
     with (folder / TEXTS).open("wb") as file:
         for row, text in enumerate(texts):
@@ -162,22 +162,22 @@ def write_texts(folder: Path, texts: Sequence[str]) -> None:
 class OpenIndex:
     """The files of an index.
 
-    A file that is read whole is compared with its hash at once; of the vectors and the texts a
-    block is when it is first needed. An index of use_st5 0.2 has no hashes: of it orders
-    and ranges are checked. A vector is finite and of length 1 or 0, a text begins where the one
-    before ends, and a graph's edges lead to its rows.
+    A file that is read whole is compared with its hash at once; a block of vectors or texts, when
+    it is first needed. An index of use_st5 0.2 has no hashes, so only orders and ranges are
+    checked: a vector is finite and of length 1 or 0, a text begins where the previous one ends,
+    and a graph's edges lead to its rows.
 
     Args:
         folder: The index.
 
     Attributes:
-        record: What it says about itself.
-        graph: Of an index of the kind "hnsw"; None of others.
+        record: The record of the index.
+        graph: The graph of an index of the kind "hnsw"; None for other kinds.
 
     Raises:
         FileNotFoundError: The folder holds no index.
         ValueError: The record, or a file that is read at once, is damaged.
-        ImportError: It is a graph, and FAISS is not installed.
+        ImportError: The index has a graph, and FAISS is not installed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -201,7 +201,7 @@ class OpenIndex:
         return self._starts is not None
 
     def check(self) -> None:
-        """Reads what was not read yet of all files, and checks it.
+        """Reads and checks the parts of all files that were not read yet.
 
         Raises:
             ValueError: A file is damaged.
@@ -214,13 +214,13 @@ class OpenIndex:
                 self.text(row)
 
     def vectors(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """The vectors, float32 `[rows, dim]`, mapped.
+        """Returns all vectors, float32 `[rows, dim]`, mapped.
 
         Args:
-            rows: Those that will be read, int64, in any order; None: all.
+            rows: The rows that will be read, int64, in any order; None: all.
 
         Raises:
-            ValueError: One of them is damaged.
+            ValueError: One of these rows is damaged.
         """
         file = self._file(VECTORS)
         if rows is None:
@@ -261,7 +261,7 @@ class OpenIndex:
         return self._files[name]
 
     def _check_units(self, rows: np.ndarray) -> None:
-        """Checks that some rows, rising, are finite and of length 1 or 0."""
+        """Checks that some rows, in ascending order, are finite and of length 1 or 0."""
         for start in range(0, len(rows), _ROWS):
             part = rows[start : start + _ROWS]
             some = self._vectors[part]
@@ -286,7 +286,7 @@ class OpenIndex:
         return graph
 
     def _read_starts(self) -> np.ndarray:
-        """Where texts begin and the last one ends, in bytes, int64 `[rows + 1]`."""
+        """Returns the bytes at which texts begin and the last one ends, int64 `[rows + 1]`."""
         starts, file = self._mapped(STARTS, (self.record.rows + 1,), "int64"), self._file(STARTS)
         file.check()
         size = self.record.files[InnerPath(TEXTS)]
@@ -298,7 +298,7 @@ class OpenIndex:
         return starts
 
     def _mapped(self, name: str, shape: tuple[int, ...], dtype: str) -> np.memmap:
-        """An array of a file, which is not read until it is needed."""
+        """Maps the array of a file, which is not read until it is needed."""
         path = self._folder / name
         try:
             array = np.load(path, mmap_mode="r")
@@ -306,7 +306,7 @@ class OpenIndex:
                 raise ValueError(f"found {array.dtype} {list(array.shape)}")
             if array.offset + array.nbytes != path.stat().st_size:
                 raise ValueError("found further bytes")
-        except Exception as error:  # NumPy's parser of headers raises what it stumbles over
+        except Exception as error:  # NumPy's parser of headers raises many kinds of errors
             raise ValueError(
                 f"{path}: expected {dtype} {list(shape)} ({error}). {REMEDY}"
             ) from error
@@ -314,13 +314,13 @@ class OpenIndex:
 
 
 class CheckedFile:
-    """A file, each block of which is read and compared with its hash once.
+    """A file whose blocks are read and compared with their hashes once each.
 
     Args:
         path: The file.
         digests: The hashes of its blocks, uint8 `[blocks, 16]`; None: there are none, and no byte
             is checked.
-        remedy: What to do about a damaged file, a sentence.
+        remedy: A sentence that says what to do about a damaged file.
     """
 
     def __init__(self, path: Path, digests: np.ndarray | None, *, remedy: str) -> None:
@@ -334,18 +334,19 @@ class CheckedFile:
         """Checks the bytes that were not checked yet.
 
         Raises:
-            ValueError: They are not those that were written.
+            ValueError: They differ from the bytes that were written.
         """
         self._check_blocks(np.arange(len(self._digests)))
 
     def check_bytes(self, starts: np.ndarray, ends: np.ndarray) -> None:
-        """Checks the blocks of stretches of bytes, int64 `[stretches]`, as `check`."""
+        """Checks the blocks that hold stretches of bytes, int64 `[stretches]`, as `check` does."""
         filled = ends > starts
         if not self._has_hashes or not filled.any():
             return
         first, last = starts[filled] // _BLOCK, (ends[filled] - 1) // _BLOCK
         widest = int((last - first).max()) + 1
-        # Stretches are short beside a block, or they are a few: a line of blocks for each is small.
+        # Stretches are short compared with a block, or there are only a few. So an array with a row
+        # of blocks for each stretch is small.
         self._check_blocks(np.unique(np.minimum(first[:, None] + np.arange(widest), last[:, None])))
 
     def _check_blocks(self, blocks: np.ndarray) -> None:
@@ -386,19 +387,19 @@ def write_hashes(target: Path, files: Sequence[Path]) -> dict[str, str]:
 def read_hashes(
     source: Path, sizes: Mapping[str, int], roots: Mapping[str, str], *, remedy: str
 ) -> dict[str, np.ndarray]:
-    """Reads what `write_hashes` has written.
+    """Reads the hashes that `write_hashes` wrote.
 
     Args:
         source: The file of hashes.
         sizes: The bytes of each file by its name, in the order of the hashes.
-        roots: What `write_hashes` gave.
-        remedy: What to do about a damaged file, a sentence.
+        roots: The result of `write_hashes`.
+        remedy: A sentence that says what to do about a damaged file.
 
     Returns:
         The hashes of each file's blocks by the file's name, uint8 `[blocks, 16]`.
 
     Raises:
-        ValueError: They are not those that were written.
+        ValueError: They differ from the hashes that were written.
     """
     counts = {name: -(-size // _BLOCK) for name, size in sizes.items()}
     expected = _DIGEST * sum(counts.values())

@@ -16,11 +16,12 @@ from use_st5.search import index_files
 from use_st5.search.exact import exact_search, rescored
 from use_st5.search.index_files import IndexRecord, Kind, OpenIndex
 
-# How many times k rows the graph gives, which are then scored with the vectors. Measured with
+# The graph gives this many times k rows, which are then scored with the vectors. Measured with
 # k = 10 among 100,000 lines of novels by use_dan_en: recall 0.967.
 _BREADTH = 16
 
-# Texts that are encoded again to see whether vectors are theirs, and the least cosine that says so.
+# The number of texts that are encoded again to check that the vectors are theirs, and the least
+# cosine that confirms it.
 _PROBES, _SAME = 16, 0.999
 
 
@@ -44,7 +45,7 @@ class VectorIndex:
     """Vectors of texts in a folder, all from one model.
 
     The index stores the name and hash of its model, and refuses other models. The files are memory
-    maps: a search needs memory for a few blocks, beside the system's file cache. For the kind
+    maps: a search needs memory for a few blocks, apart from the system's file cache. For the kind
     "hnsw", the graph is in memory.
 
     The index stores hashes of all files, and checks each part once: small files when the index is
@@ -89,8 +90,8 @@ class VectorIndex:
 
         Args:
             folder: The folder to write.
-            vectors: `[rows, dim]`, best of `encode_document`; read in blocks, so it may be a memory
-                map. They are scaled to length 1.
+            vectors: `[rows, dim]`, preferably from `encode_document`; they are read in blocks, so
+                they may be a memory map. They are scaled to length 1.
             encoder: The model that computed the vectors.
             texts: The texts of the vectors. They are stored, and some are encoded again to check
                 that the vectors belong to them. None: the origin of the vectors is not checked.
@@ -206,8 +207,8 @@ class VectorIndex:
                 this method cannot check.
             k: Number of rows to find for each query; all, if there are fewer.
             breadth: Only for the kind "hnsw": the graph returns `breadth · k` rows, which are then
-                scored
-                with the vectors. A larger number finds more of the true neighbours. None: 16.
+                scored with the vectors. A larger number finds more of the true neighbours. None:
+                16.
 
         Returns:
             Cosines, float32 `[queries, k]`, the largest first, and rows, int64 `[queries, k]`. For
@@ -237,13 +238,13 @@ class VectorIndex:
 
 
 def _check_origin(vectors: np.ndarray, encoder: Encoder, texts: Sequence[str]) -> None:
-    """Checks that vectors are those of texts, by encoding some again."""
+    """Checks that vectors belong to texts, by encoding some of the texts again."""
     rows = vectors.shape[0]
     if len(texts) != rows:
         raise ValueError(f"texts: expected {rows:,}, one for each vector, received {len(texts):,}.")
     places = np.unique(np.linspace(0, rows - 1, min(rows, _PROBES)).astype(int)).tolist()
     found, checked = vectors[places], [texts[place] for place in places]
-    # With the prompt for documents, as they should be, or without.
+    # The vectors should have the prompt for documents, but may also have none.
     ways = (getattr(encoder, "encode_document", encoder.encode), encoder.encode)
     if not any(_are_same(np.asarray(encode(checked)), found) for encode in ways):
         raise ValueError(

@@ -33,7 +33,7 @@ _CHECK_CLIENT = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class ServerLimits:
-    """What the server accepts.
+    """Limits on the requests that the server accepts.
 
     Attributes:
         batch_tokens: Maximum number of tokens that are computed together (four bytes count as one).
@@ -112,7 +112,7 @@ class _Service:
             self._batchers[name] = batcher
 
     def named(self, name: str | None, models: Mapping[str, Any], what: str) -> str:
-        """The name of the model of a request: the first one where the request names none."""
+        """Returns the name of a request's model: the first model if the request names none."""
         if name is None and models:
             return next(iter(models))
         if name in models:
@@ -121,7 +121,7 @@ class _Service:
         raise HTTPException(404, f"model: expected {what}, one of {found}; received {name}.")
 
     def prompted(self, name: str, texts: list[str], prompt_name: str | None = None) -> list[str]:
-        """Texts with a prompt of the model before each: its default one where none is named."""
+        """Puts a prompt of the model before each text: its default prompt if none is named."""
         encoder = self.encoders[name]
         try:
             prompt = chosen_prompt(None, prompt_name, encoder.prompts, encoder.default_prompt_name)
@@ -131,7 +131,7 @@ class _Service:
         return [prompt + text for text in texts] if prompt else texts
 
     async def compute(self, name: str, items: Sequence[Any], request: Request) -> np.ndarray:
-        """The rows of a model for some items, when their batch is computed."""
+        """Waits until a batch with these items is computed, and returns the model's rows."""
         self._check(items)
         try:
             future = self._batchers[name].submit(items)
@@ -155,7 +155,7 @@ class _Service:
         return result.result()
 
     def close(self) -> None:
-        """Computes what waits, and ends the threads."""
+        """Computes the waiting requests, and ends the threads."""
         for batcher in self._batchers.values():
             batcher.close()
 
@@ -281,7 +281,7 @@ def _add_other_routes(app: FastAPI, service: _Service) -> None:
 
 
 def _encode(encoder: SentenceEncoder) -> Callable[[list[str]], np.ndarray]:
-    # The texts have their prompts: those of a batch may differ.
+    # The texts already contain their prompts, which may differ within a batch.
     options: dict[str, Any] = {"prompt": "", "show_progress": False, "on_truncation": "ignore"}
     return lambda texts: encoder.encode(texts, **options)
 
@@ -301,7 +301,7 @@ async def _http_error(_: Request, error: Any) -> Response:
 
 
 async def _invalid_request(_: Request, error: Any) -> Response:
-    """A request that is not JSON, or has fields of another type."""
+    """Answers a request that is not JSON, or has fields of another type."""
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
     return Response(error_body(f"{field}: {first['msg']}."), 400, media_type="application/json")

@@ -110,7 +110,7 @@ class Batcher:
             self.on_batch(len(items))
             try:
                 rows = self._compute(items)
-            except Exception as error:  # Any failure belongs to the clients that wait.
+            except Exception as error:  # The waiting clients get the error.
                 for each in asked:
                     each.future.set_exception(error)
                 continue
@@ -119,7 +119,7 @@ class Batcher:
                 each.future.set_result(part)
 
     def _next_batch(self) -> list[_Request]:
-        """Waiting requests for one batch; none when the batcher is closed and empty."""
+        """Returns waiting requests for one batch; none when the batcher is closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             batch: list[_Request] = []
@@ -134,7 +134,7 @@ class Batcher:
 
 
 def estimated_tokens(item: Any) -> int:
-    """About how many tokens a text has, or a pair of texts."""
+    """Estimates the number of tokens of a text or of a pair of texts."""
     if isinstance(item, str):
         size = len(item) if item.isascii() else len(item.encode("utf-8", "replace"))
         return size // _BYTES_PER_TOKEN + 1

@@ -14,7 +14,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 def error_body(message: str, kind: str = "invalid_request_error") -> bytes:
-    """An error as the API of OpenAI writes it, JSON."""
+    """Returns an error in JSON, as the API of OpenAI writes it."""
     error = {"message": message, "type": kind, "param": None, "code": None}
     return msgspec.json.encode({"error": error})
 

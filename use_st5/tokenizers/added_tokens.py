@@ -1,4 +1,4 @@
-"""Tokens that were added to a vocabulary, found in texts before these are cut into words."""
+"""Finds the tokens that were added to a vocabulary before texts are cut into words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from use_st5.tokenizers.long_texts import as_utf8
 
-_CUT = b"\xff"  # in no text that is UTF-8
+_CUT = b"\xff"  # never occurs in UTF-8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,9 +18,9 @@ class AddedToken:
     """A token of a `tokenizer.json` that its model does not know.
 
     Attributes:
-        content: As it stands in a text.
+        content: The token as it is written in a text.
         id: Its id.
-        normalized: Whether it is looked for in normalised texts, and normalised itself.
+        normalized: Whether the token is normalised, and looked for in normalised texts.
     """
 
     content: str
@@ -31,15 +31,15 @@ class AddedToken:
 class AddedTokens(tf.Module):
     """Finds added tokens in texts, the longest first, and normalises what is between them.
 
-    As Hugging Face's tokenizers it looks for some in the texts as they are, then for the others in
-    normalised texts.
+    Like Hugging Face's tokenizers, it first looks in the unchanged texts for the tokens that are
+    not `normalized`, then in the normalised texts for the others.
 
     Args:
-        tokens: Which; they may be none.
+        tokens: The added tokens; there may be none.
         normal: Normalises texts, string `[batch]` → string `[batch]`, UTF-8.
 
     Raises:
-        ValueError: A token is empty, or there twice.
+        ValueError: A token is empty or occurs twice.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class AddedTokens(tf.Module):
 
 
 class _Finder(tf.Module):
-    """Finds tokens in texts wherever they stand.
+    """Finds tokens anywhere in texts.
 
     Args:
-        contents: How the tokens stand in the texts, UTF-8.
+        contents: The tokens as they are written in the texts, UTF-8.
         tokens: The tokens.
     """
 
@@ -99,7 +99,7 @@ class _Finder(tf.Module):
     def pieces(
         self, text: tf.Tensor, ordinary: Callable[[tf.Tensor], tf.RaggedTensor]
     ) -> tf.RaggedTensor:
-        """As that of `AddedTokens`, of UTF-8."""
+        """The ids of UTF-8 texts, as in `AddedTokens.pieces`."""
         marked = tf.strings.regex_replace(text, self._pattern, _CUT + rb"\1" + _CUT)
         positions, parts, shape = tf.raw_ops.StringSplitV2(input=marked, sep=_CUT)
         added = positions[:, 1] % 2 == 1
@@ -116,7 +116,7 @@ class _Finder(tf.Module):
 
 
 def _escaped(content: bytes) -> bytes:
-    """As RE2 reads it: a backslash before each ASCII character that is no letter or digit."""
+    """Escapes for RE2: a backslash before each ASCII character except letters, digits and `_`."""
     return re.sub(rb"([\x01-\x7f])", _with_backslash, content)
 
 

@@ -15,17 +15,18 @@ class BoundedCounter(Generic[Term]):
     """Counts terms and keeps at most `max_terms` of them between two updates.
 
     When there are more, the count of the term at place `max_terms // 2 + 1` is subtracted from
-    all and whatever falls to zero is forgotten: the summary of Misra and Gries (1982), made for
-    batches by Agarwal et al., "Mergeable Summaries" (2012). With N terms seen so far, for every
-    term `counts[term] <= true count <= counts[term] + error` (0 for a forgotten one), and
-    `error <= N / (max_terms // 2 + 1)`. Two terms that are kept all along lose the same, so
-    that their order is the true one. While nothing was forgotten the counts are exact.
+    all counts, and terms whose count falls to zero are forgotten: the summary of Misra and Gries
+    (1982), made for batches by Agarwal et al., "Mergeable Summaries" (2012). With N terms seen so
+    far, for every term `counts[term] <= true count <= counts[term] + error` (`counts[term]` is 0
+    for a forgotten one), and `error <= N / (max_terms // 2 + 1)`. Two terms that are never
+    forgotten lose the same amount, so their order is correct. As long as no term was forgotten,
+    the counts are exact.
 
     Args:
         max_terms: distinct terms to keep, at least 2; about 150 bytes each.
 
     Attributes:
-        error: what was subtracted so far; the counts are exact while it is 0.
+        error: the total that was subtracted so far; the counts are exact while it is 0.
 
     Raises:
         ValueError: `max_terms` is less than 2.

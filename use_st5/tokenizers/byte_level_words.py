@@ -14,7 +14,7 @@ from use_st5.tokenizers.code_points import (
 )
 
 _SPACE, _LETTER, _NUMBER, _OTHER = range(4)
-_OUTSIDE = -1  # before the first character of a text and behind its last one
+_OUTSIDE = -1  # before the first character of a text and after its last one
 
 # Letters and numbers of Unicode 15 and 16, which Python 3.11 does not know.
 _LETTERS = in_ranges(
@@ -31,7 +31,7 @@ _WHITE_CONTROLS = in_ranges("9-D 85")
 
 
 def byte_letters() -> list[str]:
-    """The letter that stands for each byte in files: what can be printed stands for itself."""
+    """The letter that stands for each byte in files; a printable byte stands for itself."""
     plain = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = (byte for byte in range(256) if byte not in plain)
     letters = {byte: chr(byte) for byte in plain}
@@ -40,15 +40,15 @@ def byte_letters() -> list[str]:
 
 
 class ByteLevelWords:
-    r"""Cuts texts into words; these and what is between them, end to end, are the texts again.
+    r"""Cuts texts into words, white space included; joined, the words are the texts again.
 
-    They are the matches of GPT-2's pattern, which RE2 cannot express:
+    The words are the matches of GPT-2's pattern, which RE2 cannot express:
 
         's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 
-    That is: a run of letters, of numbers or of other characters, with the space before it; a clitic
-    behind an apostrophe that begins a run; and white space, whose last character stands alone
-    before another run, unless it is a space.
+    A word is a run of letters, of numbers or of other characters, with the space before it; or a
+    clitic after an apostrophe that begins a run; or white space. The last white-space character
+    before another run is a word of its own, unless it is a space.
     """
 
     def __init__(self) -> None:
@@ -59,17 +59,18 @@ class ByteLevelWords:
         self._kinds = CodePointTable(kinds)
 
     def __call__(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The words of texts end to end.
+        """The words of all texts, one text after the other.
 
         Args:
             text: string `[batch]`; invalid UTF-8 is read as U+FFFD.
 
         Returns:
-            `(words, splits)`: string `[words]`, and int32 `[batch + 1]`, where each text begins.
+            `(words, splits)`: string `[words]`, and the row splits of the texts, int32
+            `[batch + 1]`.
         """
         points, splits = decode(text)
         places = tf.range(tf.size(points, tf.int64))
-        # Where a text begins; two of them where there is an empty one.
+        # The number of texts that begin at each code point: more than 1 if one is empty.
         firsts = tf.math.bincount(
             tf.cast(splits, tf.int32), minlength=tf.size(points) + 1, dtype=tf.int32
         )
@@ -88,8 +89,8 @@ class ByteLevelWords:
 
         Args:
             points: int32 `[points]`.
-            first: Whether it is the first of a text, bool `[points]`.
-            last: Whether it is the last of one.
+            first: Whether the code point is the first of a text, bool `[points]`.
+            last: Whether the code point is the last of a text, bool `[points]`.
         """
         kinds = self._kinds(points)
         before = tf.where(first, _OUTSIDE, tf.roll(kinds, 1, axis=0))
@@ -105,9 +106,9 @@ class ByteLevelWords:
 
 
 def _with_clitics(points: tf.Tensor, first: tf.Tensor, begins: tf.Tensor) -> tf.Tensor:
-    """The beginnings of words, where "'s" and its like are words of their own."""
+    """The beginnings of words, if clitics such as "'s" are words of their own."""
     quotes = tf.where((points == ord("'")) & begins)[:, 0]
-    # Nothing goes on beyond the end of all.
+    # Two more places, so that two characters follow every quote; they belong to no text.
     points, first = tf.pad(points, [[0, 2]]), tf.pad(first, [[0, 2]], constant_values=True)
     one = tf.where(tf.gather(first, quotes + 1), 0, tf.gather(points, quotes + 1))
     two = tf.where(tf.gather(first, quotes + 2), 0, tf.gather(points, quotes + 2))
@@ -124,6 +125,6 @@ def _with_clitics(points: tf.Tensor, first: tf.Tensor, begins: tf.Tensor) -> tf.
 
 
 def _is_one_of(points: tf.Tensor, *texts: str) -> tf.Tensor:
-    """Whether code points `[number, letters]` are one of some texts of as many letters."""
+    """Whether each row of code points `[number, letters]` is one of the texts of that length."""
     same = points[:, None] == [[*map(ord, text)] for text in texts]
     return tf.reduce_any(tf.reduce_all(same, axis=2), axis=1)

@@ -1,4 +1,4 @@
-"""Sentences to the ids of byte pairs, as RoBERTa and ModernBERT have them, inside the graph."""
+"""Maps sentences to ids of byte pairs, as RoBERTa and ModernBERT do, inside the graph."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens, 
 from use_st5.tokenizers.long_texts import as_utf8
 from use_st5.tokenizers.tokenizer import HashedVocabulary
 
-# Bytes of a file: sixty times those of RoBERTa.
+# The most bytes of a file: sixty times the size of RoBERTa's.
 FILE_LIMIT = 2**26
 
 ROBERTA_TOKENS = SpecialTokens(
     padding="<pad>", unknown="<unk>", start="<s>", separator="</s>", mask="<mask>", between=2
 )
-# Ids are below this, so that two of them are one key of 64 bits.
+# Ids are below this number, so that two of them fit into one key of 64 bits.
 _MOST_IDS = 2**24
 _NO_RANK = 2**30
 _UNKNOWN = -1
@@ -48,25 +48,26 @@ class BytePairTokenizer(FramedTokenizer):
     """Maps sentences to the ids of their byte pairs, between two special tokens.
 
     The ids are those of Hugging Face's `RobertaTokenizerFast` (without `add_prefix_space`), or of
-    ModernBERT's tokenizer, but for two: padding has the id 0 here, and changes places with what has
-    it there. A special token that is spelled out in a text is read as ordinary characters.
+    ModernBERT's tokenizer, with one difference: padding has the id 0 here, and the piece that has
+    the id 0 there has padding's. A special token that is spelled out in a text is read as ordinary
+    characters.
 
-    The bytes of a word are its first pieces. The pair with the lowest rank in the merge list is
-    merged, until no pair is in the list. All words of a batch that are no piece as a
-    whole are merged at once, each distinct one once. A word without white space takes as many
-    rounds as it has different merges: one of a megabyte, some minutes.
+    At first each byte of a word is one piece. Then the pair with the lowest rank in the merge list
+    is merged, until no pair is in the list. All words of a batch that are not one piece as a whole
+    are merged together, each distinct word once. A word takes as many rounds as it has different
+    merges: a word of a megabyte takes some minutes.
 
     Args:
         pieces: Piece → id as in Hugging Face's `vocab.json`, where a byte is one letter.
-        merges: Pairs of pieces, the first to be merged first, as in `merges.txt`.
+        merges: Pairs of pieces in the order of merging, as in `merges.txt`.
         special: Names of the special tokens, which are among the pieces.
         added: Tokens that are looked for before texts are cut into words.
         compose: Whether texts are normalised (NFC) first, which needs tensorflow-text.
 
     Raises:
         ImportError: `compose` is set and tensorflow-text is missing.
-        ValueError: The vocabulary lacks a special token, a byte or what a merge makes, or gives an
-            id twice; or there are no merges.
+        ValueError: The vocabulary lacks a special token, a byte or the result of a merge, or gives
+            an id twice; or there are no merges.
     """
 
     kind: ClassVar[str] = "byte_pair"
@@ -121,7 +122,7 @@ class BytePairTokenizer(FramedTokenizer):
 
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
-        """The tokenizer of an exported model, by the files in its assets."""
+        """Builds the tokenizer of an exported model from the files in its assets."""
         settings, path = _Settings(), folder / _SETTINGS_ASSET
         if path.is_file():
             settings = read_record(path, _Settings, remedy="Export the model again.")
@@ -133,7 +134,7 @@ class BytePairTokenizer(FramedTokenizer):
 
     @staticmethod
     def _ours(number: int, padding: int) -> int:
-        """The id of a piece: padding and 0 change places."""
+        """The id of a piece after padding and the piece with id 0 have swapped their ids."""
         return {0: padding, padding: 0}.get(number, number)
 
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
@@ -155,20 +156,20 @@ class BytePairTokenizer(FramedTokenizer):
     def _spelled_out(
         self, words: tf.Tensor, splits: tf.Tensor, whole: tf.Tensor, spelled: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Ids and splits of texts, some of whose words are several pieces.
+        """Ids and row splits of texts in which some words have several pieces.
 
         Args:
             words: string `[words]`.
-            splits: The word that each text begins with, int32 `[batch + 1]`.
+            splits: The index of the first word of each text, int32 `[batch + 1]`.
             whole: The id of each word that is one piece, int32 `[words]`.
-            spelled: The places of the others, int64 `[others, 1]`.
+            spelled: The indices of the other words, int64 `[others, 1]`.
         """
         distinct, places = tf.unique(tf.gather_nd(words, spelled))
         ids, rows = self._merge(distinct)
         number = tf.size(distinct)
         sizes = tf.math.bincount(rows, minlength=number, dtype=tf.int32)
         firsts = tf.math.unsorted_segment_min(tf.range(tf.size(rows)), rows, number)
-        # Where the ids of each word stand: one in `whole`, or those of its pieces behind these.
+        # Where the ids of each word begin: one id in `whole`, or those of its pieces after `whole`.
         begins = tf.tensor_scatter_nd_update(
             tf.range(tf.size(whole)), spelled, tf.size(whole) + tf.gather(firsts, places)
         )
@@ -181,13 +182,13 @@ class BytePairTokenizer(FramedTokenizer):
         return values, tf.gather(ends, splits)
 
     def _merge(self, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The pieces of words, those of each end to end, the words in any order.
+        """The pieces of words: the pieces of one word are adjacent, the words in any order.
 
         Args:
             words: string `[words]`.
 
         Returns:
-            `(ids, rows)`, both int32 `[pieces]`: the ids, and for each the word it belongs to.
+            `(ids, rows)`, both int32 `[pieces]`: the ids, and the word that each belongs to.
         """
         joined = tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8)
         ids = tf.gather(self._bytes, tf.cast(joined, tf.int32))
@@ -203,16 +204,16 @@ class BytePairTokenizer(FramedTokenizer):
     def _merge_once(
         self, ids: tf.Tensor, rows: tf.Tensor, ranks: tf.Tensor, *done: tf.Tensor
     ) -> tuple[tf.Tensor, ...]:
-        """Merges the first of the pairs of each word.
+        """Merges the pair with the lowest rank in each word.
 
         Args:
-            ids: Of the pieces of the words that are not done, int32 `[pieces]`.
-            rows: The word of each.
-            ranks: Of each and the next of its word.
-            done: Ids and words of the others.
+            ids: The ids of the pieces of the words that are not done, int32 `[pieces]`.
+            rows: The word of each piece.
+            ranks: The rank of each piece and the next one of its word.
+            done: Ids and words of the pieces that are done.
 
         Returns:
-            The same afterwards; words without any pair are done.
+            The same values after the merge; words without any pair are done.
         """
         best = tf.gather(tf.math.segment_min(ranks, rows), rows)
         going = best < _NO_RANK
@@ -229,7 +230,7 @@ class BytePairTokenizer(FramedTokenizer):
         return ids, rows, tf.tensor_scatter_nd_update(ranks, stale, changed), *done
 
     def _ranks_of(self, ids: tf.Tensor, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        """The place in the list of merges of some pieces and the next of their words, int32."""
+        """The ranks of the pairs that begin at the given places within a word, int32."""
         behind = tf.minimum(places + 1, tf.size(ids) - 1)
         one, two = (tf.cast(tf.gather(ids, each), tf.int64) for each in (places, behind))
         same = (tf.gather(rows, places) == tf.gather(rows, behind)) & (places < behind)
@@ -239,7 +240,7 @@ class BytePairTokenizer(FramedTokenizer):
     def _whole_words(
         self, pieces: Mapping[str, int], letters: Sequence[str]
     ) -> tf.lookup.StaticHashTable:
-        """The words that are one piece: those that their own bytes are merged to."""
+        """The table of the words that are one piece: their bytes are all merged into it."""
         codes = {letter: byte for byte, letter in enumerate(letters)}
         words = [
             bytes(codes[each] for each in piece)
@@ -257,7 +258,7 @@ def read_pieces(path: Path) -> dict[str, int]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is something else.
+        ValueError: The file holds something else.
     """
     return read_record(path, dict[str, Count], remedy=_REMEDY, limit=FILE_LIMIT)
 
@@ -267,7 +268,7 @@ def read_merges(path: Path) -> list[tuple[str, str]]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is something else.
+        ValueError: The file holds something else.
     """
     content = read_bounded(path, limit=FILE_LIMIT, remedy=_REMEDY)
     try:
@@ -314,7 +315,7 @@ def _check_pieces(pieces: Mapping[str, int], special: SpecialTokens) -> None:
 def _merge_table(
     pieces: Mapping[str, int], merges: Sequence[tuple[str, str]]
 ) -> tuple[dict[int, int], list[int]]:
-    """The rank of each pair of ids, and what becomes of the pair of each rank."""
+    """The rank of each pair of ids, and the id that the pair of each rank is merged into."""
     if not merges:
         raise ValueError(f"Expected a list of merges, received an empty one. {_REMEDY}")
     ranks, merged, letters = {}, [], frozenset(byte_letters())
@@ -324,7 +325,7 @@ def _merge_table(
                 "Expected merges of two pieces into a third one of the vocabulary, received "
                 f"{one!r} and {two!r} (number {rank + 1:,}). {_REMEDY}"
             )
-        # The last of several that are the same counts, as in Hugging Face's.
+        # If a merge occurs several times, the last one counts, as in Hugging Face's tokenizers.
         ranks[pieces[one] * _MOST_IDS + pieces[two]] = rank
         merged.append(pieces[one + two])
     return ranks, merged
@@ -341,7 +342,7 @@ def _table(
 
 
 def _without_overlaps(merged: tf.Tensor) -> tf.Tensor:
-    """Of pairs in a row, such as the two of "aaa", each second one stays, from the left."""
+    """Keeps the first, third and so on of overlapping pairs, such as the two in "aaa"."""
     follows = merged & tf.pad(merged, [[1, 0]])[:-1]
 
     def apart() -> tf.Tensor:

@@ -26,7 +26,7 @@ class ByteVocabulary:
 class ByteTokenizer(tf.Module):
     """Three bytes of UTF-8 make one id, so that the training pipeline carries texts as numbers.
 
-    `strings` gives the texts back. Byte 0 is left out then.
+    `strings` turns the ids into texts again, without the bytes that are 0.
     """
 
     kind: ClassVar[str] = "bytes"
@@ -53,7 +53,7 @@ class ByteTokenizer(tf.Module):
         return ids if max_tokens is None else ids[:, :max_tokens]
 
     def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
-        """The same in rows of one length, int32 `[batch, max_tokens]`."""
+        """The ids of `padded` in rows of one length, int32 `[batch, max_tokens]`."""
         ids = self.padded(text, max_tokens)
         return tf.pad(ids, [[0, 0], [0, max_tokens - tf.shape(ids)[1]]])
 

@@ -10,14 +10,15 @@ import tensorflow as tf
 
 CODE_POINTS = 0x110000
 _BLOCK = 256
-# What a table of rewritings holds: the distance to the one code point that takes the place of
-# another; or, from here on, where a text of any other length stands in the pool, and its length.
+# A table of rewritings holds the distance from a code point to the one that replaces it. If a text
+# of any other length replaces it, the value is at least `_POOLED`: it contains the place of the
+# text in the pool, and its length.
 _POOLED = 2**24
 _LENGTHS = 2**8
 
 
 def categories() -> Iterator[tuple[int, str]]:
-    """Each code point that means something, with its category, such as "Lu"."""
+    """Each assigned code point that is no surrogate, with its category, such as "Lu"."""
     for point in range(CODE_POINTS):
         if (category := unicodedata.category(chr(point))) not in ("Cn", "Cs"):
             yield point, category
@@ -33,26 +34,26 @@ def in_ranges(ranges: str) -> list[int]:
 
 
 def decode(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The code points of texts end to end.
+    """The code points of all texts, one text after the other.
 
     Args:
         text: string `[batch]`; invalid UTF-8 is read as U+FFFD.
 
     Returns:
-        `(points, splits)`: int32 `[points]`, and int64 `[batch + 1]`, where each text begins.
+        `(points, splits)`: int32 `[points]`, and the row splits of the texts, int64 `[batch + 1]`.
     """
     decoded = tf.raw_ops.UnicodeDecode(input=text, input_encoding="UTF-8", errors="replace")
     return decoded.char_values, decoded.row_splits
 
 
 def spread(lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Rows of some lengths, end to end.
+    """The row and the column of each value in rows of given lengths.
 
     Args:
         lengths: int32 `[rows]`.
 
     Returns:
-        `(rows, columns)`, both int32 `[values]`: of each value the row, and the place there.
+        `(rows, columns)`, both int32 `[values]`: the row of each value, and its place in the row.
     """
     rows = tf.repeat(tf.range(tf.size(lengths)), lengths)
     begins = tf.cumsum(lengths, exclusive=True)
@@ -60,7 +61,7 @@ def spread(lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 class CodePointTable:
-    """A number for each code point, by two gathers: blocks of 256 that are alike are held once.
+    """A number for each code point, read by two gathers; equal blocks of 256 are stored once.
 
     Args:
         values: int32 `[CODE_POINTS]`.
@@ -78,10 +79,10 @@ class CodePointTable:
 
 
 class CodePointRewriter:
-    """Puts other code points, none, one or several, in the place of each, whatever its neighbours.
+    """Replaces each code point by none, one or several others, independent of its neighbours.
 
     Args:
-        rewritings: Code point → text; what is not named stays.
+        rewritings: Code point → text; code points that are not named stay.
     """
 
     def __init__(self, rewritings: dict[int, str]) -> None:
@@ -113,7 +114,7 @@ class CodePointRewriter:
     def _with_pool(
         self, points: tf.Tensor, values: tf.Tensor, pooled: tf.Tensor, splits: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Code points and splits where some of them become none or several."""
+        """Code points and splits if some code points become none or several."""
         places = values - _POOLED
         lengths = tf.where(pooled, places % _LENGTHS, 1)
         owners, columns = spread(lengths)

@@ -25,18 +25,18 @@ _REMEDY = "Give the tokenizer of an XLM-RoBERTa."
 class FramedSentencePieceTokenizer(FramedTokenizer):
     """Maps sentences to the ids of their SentencePiece pieces, between `<s>` and `</s>`.
 
-    The ids are those of Hugging Face's `XLMRobertaTokenizer`, but for two: here `<pad>` has the id
-    0 and `<s>` the id 1, there it is the other way round. A special token that is spelled out in a
-    text is read as ordinary characters.
+    The ids are those of Hugging Face's `XLMRobertaTokenizer`, except for two: here `<pad>` has the
+    id 0 and `<s>` the id 1, there it is the other way round. A special token that is spelled out in
+    a text is read as ordinary characters.
 
     Args:
-        model: A SentencePiece model, Unigram, whose first pieces are `<pad>`, `<s>`, `</s>` and
-            unknown; where it has `<mask>`, that is the last one
+        model: A Unigram model of SentencePiece. Its first pieces are `<pad>`, `<s>`, `</s>` and
+            unknown, and if it has `<mask>`, that is the last piece
             (`use_st5.convert.sentencepiece_model.read_framed_model`).
 
     Raises:
         ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
-        ValueError: It is no SentencePiece model, or does not begin with padding.
+        ValueError: `model` is no SentencePiece model, or does not begin with padding.
     """
 
     kind: ClassVar[str] = "framed_sentencepieces"
@@ -67,12 +67,12 @@ class FramedSentencePieceTokenizer(FramedTokenizer):
 
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
-        """The tokenizer of an exported model, by the SentencePiece model in its assets."""
+        """Builds the tokenizer of an exported model from the SentencePiece model in its assets."""
         return cls(read_bounded(folder / _MODEL_ASSET, limit=MODEL_LIMIT, remedy=_REMEDY))
 
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
         """The ids of the texts without special tokens."""
-        # SentencePiece's normalisation knows no such white space, Hugging Face's tokenizers do.
+        # Hugging Face's tokenizers read U+0085 as white space, SentencePiece itself does not.
         spaced = tf.strings.regex_replace(as_utf8(text), "\u0085", " ")
         pieces = self._tokenizer.tokenize(spaced)
-        return pieces.with_row_splits_dtype(tf.int64)  # as those of the other tokenizers
+        return pieces.with_row_splits_dtype(tf.int64)  # as in the other tokenizers

@@ -26,7 +26,7 @@ class SpecialTokens:
         padding: Fills the rows of a batch.
         unknown: Stands for what the vocabulary cannot spell.
         start: Before a text.
-        separator: Behind a text.
+        separator: After a text.
         mask: Stands for a hidden word; a vocabulary may lack it.
         between: Separators between the two texts of a pair.
     """
@@ -42,11 +42,11 @@ class SpecialTokens:
 def written_assets(
     owner: tf.Module, contents: Mapping[str, str | bytes]
 ) -> list[tf.saved_model.Asset]:
-    """The files of a tokenizer as a SavedModel tracks them.
+    """Writes the files of a tokenizer as assets that a SavedModel tracks.
 
     Args:
-        owner: They must be there when a SavedModel is written: they live as long as this object.
-        contents: By their names.
+        owner: The files live as long as this object: they must exist when a SavedModel is written.
+        contents: The content of each file, by its name.
     """
     folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
@@ -58,34 +58,34 @@ def written_assets(
 class FramedTokenizer(tf.Module, abc.ABC):
     """Maps texts, and pairs of texts, to the ids of their pieces between special tokens.
 
-    A text is `start … separator`, a pair `start A separator B separator`, where RoBERTa has two
+    A text is `start … separator`, a pair `start A separator B separator`; RoBERTa has two
     separators in the middle. A text that is too long is cut before the special tokens are added.
     No text contains a special token: one that is spelled out, such as "[SEP]", is read as the
     characters that it is made of.
 
-    Memory: of a long text (`use_st5.tokenizers.long_texts`) no more is tokenized at a time than a
-    block, or than `max_tokens` need, if it has single spaces between ASCII characters.
+    Memory: a long text (`use_st5.tokenizers.long_texts`) is tokenized a block at a time, or only as
+    far as `max_tokens` need it, if it has single spaces between ASCII characters.
 
     Args:
         start: The id before a text.
-        separator: The id behind it.
-        unknown: The id of what the vocabulary cannot spell, if there is one.
+        separator: The id after a text.
+        unknown: The id that stands for what the vocabulary cannot spell, if there is one.
         between: Separators between the two texts of a pair.
         mask: The id that stands for a hidden word, if there is one.
         padding: Id of padding in the vocabulary's files. It is swapped with id 0.
 
     Attributes:
-        vocabulary: What tells this vocabulary from another.
-        separator: The id behind a text.
-        mask: The id that stands for a hidden word; None: the vocabulary has none.
-        padding_id: The id of padding in the files of the vocabulary, whose place 0 has there.
+        vocabulary: Identifies the ids of this tokenizer.
+        separator: The id after a text.
+        mask: The id that stands for a hidden word; None if the vocabulary has none.
+        padding_id: The id of padding in the files of the vocabulary; here padding has the id 0.
     """
 
     vocabulary: Vocabulary
 
-    # Whether a piece may begin with the space before it, which is then no mere separator.
+    # Whether a piece may begin with the space before it; if not, a space only separates.
     keeps_spaces: ClassVar[bool]
-    # Whether a model with two types of tokens tells the second text of a pair by them.
+    # Whether a model with two token types marks the second text of a pair with the second type.
     marks_second_text: ClassVar[bool] = True
 
     def __init__(
@@ -111,7 +111,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
         """The ids of string `[batch]` without special tokens, int32 `[batch, (pieces)]`."""
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """Rows as long as the longest one; `max_tokens` counts the special tokens, too.
+        """Returns rows as long as the longest one; `max_tokens` includes the special tokens.
 
         Raises:
             ValueError: `max_tokens` leaves no room for a piece.
@@ -122,7 +122,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
         lengths = tf.cast(pieces.row_lengths(), tf.int32)
         if room is not None:
             rows, lengths = rows[:, :room], tf.minimum(lengths, room)
-        # Fewer operations than a concatenation of ragged tensors, which one sentence would feel.
+        # Fewer operations than a concatenation of ragged tensors, which would slow one sentence.
         rows = tf.pad(rows, [[0, 0], [1, 1]])
         columns = tf.range(tf.shape(rows)[1])
         rows = tf.where(columns == lengths[:, None] + 1, self.separator, rows)
@@ -131,16 +131,16 @@ class FramedTokenizer(tf.Module, abc.ABC):
     def padded_pairs(
         self, first: tf.Tensor, second: tf.Tensor, max_tokens: int | None = None
     ) -> tf.Tensor:
-        """Rows as long as the longest one; `max_tokens` counts the special tokens, too.
+        """Returns rows as long as the longest one; `max_tokens` includes the special tokens.
 
-        Of a pair that is too long the longer text is cut, and both where both have more than half
-        of the room.
+        If a pair is too long, its longer text is cut; if both texts need more than half of the
+        room, both are cut.
 
         Raises:
             ValueError: `max_tokens` leaves no room for a piece of each.
         """
         room = _room(max_tokens, special=2 + self._between, texts=2)
-        # Which of the two is longer counts also where both are too long.
+        # Even if both texts are too long, the result depends on which one is longer.
         one, two = self._beginnings(first, room), self._beginnings(second, room)
         if room is not None:
             lengths = _longest_first(one.row_lengths(), two.row_lengths(), room)
@@ -164,14 +164,14 @@ class FramedTokenizer(tf.Module, abc.ABC):
 
     def pair_token_counts(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
         """The number of ids of each uncut pair of texts, with the special tokens."""
-        # Counted alone each has its own start and separator.
+        # Each of the two counts includes a start and a separator.
         return self.token_counts(first) + self.token_counts(second) + self._between - 2
 
     def single_ids(self, words: Sequence[str]) -> np.ndarray:
-        """The id of each word that is exactly one piece of the vocabulary, 0 of every other.
+        """The id of each word that is exactly one piece of the vocabulary, 0 for every other.
 
         Args:
-            words: As they stand in a text.
+            words: The words as they are written in a text.
 
         Returns:
             int32 `[words]`.
@@ -183,7 +183,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
         return tf.where(known, ids, 0).numpy()
 
     def _beginnings(self, text: tf.Tensor, room: int | None) -> tf.RaggedTensor:
-        """The pieces of each text, of a very long one at least the first `room` of them."""
+        """The pieces of each text; of long texts at least the first `room` pieces."""
         return self.pieces(text if room is None else beginnings(text, room))
 
     def _framed(self, pieces: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -197,7 +197,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
 
 
 def _room(max_tokens: int | None, *, special: int, texts: int) -> int | None:
-    """How many pieces fit beside the special tokens."""
+    """The number of pieces that fit together with the special tokens; None without a limit."""
     if max_tokens is not None and max_tokens < special + texts:
         raise ValueError(
             f"Expected max_tokens to be at least {special + texts}, received {max_tokens}."
@@ -206,7 +206,7 @@ def _room(max_tokens: int | None, *, special: int, texts: int) -> int | None:
 
 
 def _longest_first(one: tf.Tensor, two: tf.Tensor, room: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """What is left of two lengths where the longer one is cut first, as Hugging Face's do."""
+    """The two lengths after the longer one is cut first, as Hugging Face's tokenizers do."""
     half = tf.constant(room // 2, one.dtype)
     short, long = tf.minimum(one, two), tf.maximum(one, two)
     both = 2 * short > room
@@ -216,7 +216,7 @@ def _longest_first(one: tf.Tensor, two: tf.Tensor, room: int) -> tuple[tf.Tensor
 
 
 def _cut(pieces: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-    """The first pieces of each row, as many as its length says."""
+    """The first pieces of each row, up to the row's length in `lengths`."""
     columns = tf.range(tf.size(pieces.values, tf.int64)) - tf.gather(
         pieces.row_starts(), pieces.value_rowids()
     )

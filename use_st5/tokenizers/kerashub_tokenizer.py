@@ -57,8 +57,8 @@ class KerasHubTokenizer(tf.Module):
         digest = hashlib.sha256(b"\0".join(contents.values())).hexdigest()
         self.vocabulary = HashedVocabulary(tokenizer.vocabulary_size() + 1, digest)
         self._assets = written_assets(self, contents)
-        # In a graph KerasHub's layers compute with TensorFlow, outside of one maybe not. Of a
-        # function that is an attribute, a SavedModel would hold every trace.
+        # Inside a graph KerasHub's layers compute with TensorFlow, outside maybe not. If the
+        # functions themselves were attributes, a SavedModel would hold all their traces.
         rows = tf.function(self._packed, autograph=False)
         pieces = tf.function(lambda text: tokenizer(as_utf8(text)), autograph=False)
         self._rows = lambda text, length: rows(text, length)
@@ -67,7 +67,7 @@ class KerasHubTokenizer(tf.Module):
 
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
-        """The tokenizer of an exported model, by the files in its assets."""
+        """Builds the tokenizer of an exported model from the files in its assets."""
         settings = read_record(folder / _SETTINGS_ASSET, _Settings, remedy=_REMEDY)
         tokenizer = kerashub_class(settings.tokenizer, "Tokenizer", folder).from_config(
             settings.tokenizer_options
@@ -77,7 +77,7 @@ class KerasHubTokenizer(tf.Module):
         return cls(kind(tokenizer, **settings.options))
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """Rows as long as the longest one; without `max_tokens` the preprocessor's limit counts."""
+        """Returns rows as long as the longest; the default limit is the preprocessor's."""
         rows = self._rows(tf.convert_to_tensor(text, tf.string), max_tokens or self._default_length)
         columns = tf.range(1, tf.shape(rows)[1] + 1)
         return rows[:, : tf.maximum(1, tf.reduce_max(tf.where(rows > 0, columns, 0)))]
@@ -92,7 +92,7 @@ class KerasHubTokenizer(tf.Module):
         return tf.maximum(tf.cast(pieces.row_lengths(), tf.int32) + self._special, 1)
 
     def _packed(self, text: tf.Tensor, length: int) -> tf.Tensor:
-        """int32 `[batch, length]`."""
+        """The ids, int32 `[batch, length]`."""
         self._preprocessor.sequence_length = length
         features = self._preprocessor(as_utf8(text))
         ids, mask = (tf.cast(features[name], tf.int32) for name in ("token_ids", "padding_mask"))
@@ -105,7 +105,7 @@ def kerashub_class(name: str, base: str, where: Any) -> Any:
     Args:
         name: Its name.
         base: The name of the class that it must derive from.
-        where: Which file names it, for errors.
+        where: The file or folder that names the class, for error messages.
 
     Raises:
         ImportError: keras-hub is missing.

@@ -1,8 +1,8 @@
 """Long texts in bounded memory: they are split at white space, and processed in blocks.
 
-A token of the text becomes some hundreds of bytes of strings and ids, and some thousands of
-vectors. Batches of up to `LONG_BYTES` are read at once; of longer ones no more than a block's
-tokens are held at a time, so that memory grows with the text itself alone.
+A token of the text takes some hundreds of bytes as strings and ids, and some thousands as vectors.
+Batches of up to `LONG_BYTES` are read at once. Of longer batches only the tokens of one block are
+held at a time, so that memory grows only with the text itself.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 import tensorflow as tf
 
-LONG_BYTES = 2**17  # a batch of 512 texts of 200 characters and more
+LONG_BYTES = 2**17  # more than a batch of 512 texts of 200 characters
 
 _PIECES_IN_A_BLOCK = 512
 _PIECE_BYTES = 250
-# Characters that are a piece of every vocabulary, or a part of one, and stay what they are beside a
-# space: no piece goes on behind it.
+# In every vocabulary each of these characters is a piece or a part of one, and a space next to it
+# does not change it: no piece continues after the space.
 _PLAIN = "[!-~]"
-_CUT = b"\xff"  # in no text that is UTF-8
+_CUT = b"\xff"  # never occurs in UTF-8
 
 
 def are_long(text: tf.Tensor) -> tf.Tensor:
@@ -34,9 +34,9 @@ def cut(
 
     Args:
         text: string `[batch]`, UTF-8.
-        between: The class of characters, as a regular expression, that must stand on either side of
-            a space where a text may be cut.
-        piece_bytes: Length of a piece at least, but for a text's last one.
+        between: A regular expression for one character. A text is cut only at spaces that have such
+            a character on both sides.
+        piece_bytes: The minimum length of a piece, except for a text's last one.
 
     Returns:
         `(pieces, positions)`: string `[pieces]`, and int64 `[pieces, 2]`, the text that a piece
@@ -55,13 +55,13 @@ def fold(
     pieces: tf.Tensor,
     rows: tf.Tensor,
 ) -> Sequence[tf.Tensor]:
-    """Takes a state through all blocks of pieces, one after the other.
+    """Updates a state with all blocks of pieces, one after the other.
 
     Args:
         read: A block's pieces and rows, and the state before it → the state after it.
         state: Tensors whose shapes do not change.
         pieces: string `[pieces]`.
-        rows: The text of each, `[pieces]`.
+        rows: The text that each piece belongs to, `[pieces]`.
 
     Returns:
         The last state.
@@ -80,11 +80,11 @@ def fold(
 
 
 def beginnings(text: tf.Tensor, tokens: int) -> tf.Tensor:
-    """As much of each text as its first tokens may need: short texts as they are.
+    """The beginning of each text that contains its first tokens; short batches stay as they are.
 
     Args:
         text: string `[batch]`.
-        tokens: How many.
+        tokens: The number of tokens that are needed of each text.
 
     Returns:
         string `[batch]`.
@@ -111,8 +111,8 @@ def counted(
 
     Args:
         text: string `[batch]`.
-        number: string `[texts]` → int32 `[texts]`, the tokens of each.
-        keep_spaces: Whether a space is a part of the token behind it, not a mere separator.
+        number: string `[texts]` → int32 `[texts]`, the number of tokens of each text.
+        keep_spaces: Whether a space is a part of the token after it, not only a separator.
 
     Returns:
         int32 `[batch]`.
@@ -127,16 +127,16 @@ def summed(
     *,
     keep_spaces: bool = False,
 ) -> tf.Tensor:
-    """Adds up what the tokens of texts have, of long texts a block at a time.
+    """Sums numbers over the tokens of each text; long batches are read a block at a time.
 
     Args:
         text: string `[batch]`.
-        sums: string `[texts]` → numbers `[texts, ...]`, the sums over the tokens of each.
-        zeros: `[batch, ...]`, in whose dtype the sums of the blocks are added.
-        keep_spaces: Whether a space is a part of the token behind it, not a mere separator.
+        sums: string `[texts]` → numbers `[texts, ...]`, the sums over the tokens of each text.
+        zeros: `[batch, ...]`; the sums of the blocks are added in this dtype.
+        keep_spaces: Whether a space is a part of the token after it, not only a separator.
 
     Returns:
-        Of the shape and the dtype of `zeros`.
+        The sums, with the shape and the dtype of `zeros`.
     """
     batch = tf.shape(text)[0]
 
@@ -154,5 +154,5 @@ def summed(
 
 
 def as_utf8(text: tf.Tensor) -> tf.Tensor:
-    """Invalid UTF-8 is read as U+FFFD, byte for byte as in Python's `decode`."""
+    """Replaces invalid UTF-8 by U+FFFD, byte for byte as Python's `decode` does."""
     return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")

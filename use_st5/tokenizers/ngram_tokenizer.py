@@ -25,15 +25,15 @@ class NGramTokenizer(tf.Module):
     One implementation serves the data pipeline (`dataset.batch(n).map(tokenizer.padded)`) and
     the exported graph. The ids of a sentence alternate: its first token, the pair of its first
     and second token, its second token, and so on. An unknown token has the id of its hash
-    bucket; an unknown pair has one too, or is left out where the vocabulary has no buckets for
+    bucket; an unknown pair has one too, or is left out if the vocabulary has no buckets for
     pairs. A text without any token has exactly one id, 1.
 
     The vocabulary is a tracked asset: a SavedModel of a module that holds the tokenizer as an
     attribute carries it as `assets/vocabulary.txt`.
 
     Memory: a batch of long texts is read a block at a time (`use_st5.tokenizers.long_texts`)
-    wherever the result is bounded: `padded` and `token_ids` with `max_tokens`, `token_counts`, and
-    `block`.
+    if the result is bounded: by `padded` and `token_ids` with `max_tokens`, by `token_counts`, and
+    by `block`.
 
     Args:
         vocabulary: the terms and their ids.
@@ -45,7 +45,7 @@ class NGramTokenizer(tf.Module):
         super().__init__(name="ngram_tokenizer")
         self.vocabulary = vocabulary
         self._tokenizer = PTBTokenizer()
-        # The asset must be there when a SavedModel is written: it lives as long as this object.
+        # The asset must exist when a SavedModel is written: it lives as long as this object.
         folder = tempfile.mkdtemp(prefix="use_st5_")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         path = Path(folder, VOCABULARY_ASSET)
@@ -62,30 +62,30 @@ class NGramTokenizer(tf.Module):
 
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
-        """The tokenizer of an exported model, by the vocabulary in its assets."""
+        """Builds the tokenizer of an exported model from the vocabulary in its assets."""
         return cls(NGramVocabulary.load(folder / VOCABULARY_ASSET))
 
     def flat(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the ids of all texts end to end.
+        """Returns the ids of all texts, one text after the other.
 
         Args:
             text: string `[batch]`.
 
         Returns:
-            `(ids, rows)`, both int32 `[terms]`: the ids, and for each the text it belongs to.
-            `rows` never falls and names every text at least once.
+            `(ids, rows)`, both int32 `[terms]`: the ids, and the text that each belongs to.
+            `rows` never decreases and names every text at least once.
         """
         return self._terms(*self.split(text))
 
     def pieces(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Cuts texts into what `block` reads.
+        """Cuts texts into the pieces that `block` reads.
 
         Args:
             text: string `[batch]`.
 
         Returns:
-            `(pieces, rows)`: tokens with spaces between, string `[pieces]`, and the text of each,
-            int32 `[pieces]`.
+            `(pieces, rows)`: tokens with spaces between them, string `[pieces]`, and the text that
+            each piece belongs to, int32 `[pieces]`.
         """
         pieces, positions = self._cut(text)
         return pieces, tf.cast(positions[:, 0], tf.int32)
@@ -93,16 +93,17 @@ class NGramTokenizer(tf.Module):
     def block(
         self, pieces: tf.Tensor, rows: tf.Tensor, last: tf.Tensor, last_row: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The ids of some successive pieces; those of all blocks are what `flat` gives.
+        """The ids of some successive pieces; all blocks together give the ids of `flat`.
 
         Args:
             pieces: string `[pieces]`.
-            rows: The text of each, int32 `[pieces]`.
-            last: The last token before them, a string; any before the first.
-            last_row: The text of that, int32; -1 before the first.
+            rows: The text that each piece belongs to, int32 `[pieces]`.
+            last: The last token before these pieces, a string; any string for the first block.
+            last_row: The text of the last token, int32; -1 for the first block.
 
         Returns:
-            `(ids, rows, last, last_row)`: as `flat` gives them, and for the next block.
+            `(ids, rows, last, last_row)`: the first two as `flat` gives them, the others for the
+            next block.
         """
         positions, tokens, _ = tf.raw_ops.StringSplitV2(input=pieces, sep="")
         rows = tf.gather(rows, positions[:, 0])
@@ -112,7 +113,7 @@ class NGramTokenizer(tf.Module):
         return ids, tf.gather(rows, owners), before[-1], rows_before[-1]
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """Rows of `2 * max_tokens - 1` ids; without `max_tokens` as long as the longest one."""
+        """Rows of `2 * max_tokens - 1` ids; without `max_tokens`, as long as the longest row."""
         check_max_tokens(max_tokens)
         tokens, positions = self.split(text) if max_tokens is None else self.first(text, max_tokens)
         ids, rows = self._terms(tokens, positions)
@@ -120,7 +121,7 @@ class NGramTokenizer(tf.Module):
         return pad_rows(ids, rows, batch=tf.shape(text)[0], length=length)
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
-        """The number of tokens of each text, a text without any counted as 1."""
+        """The number of tokens of each text; a text without any counts as 1."""
         return self.counts(text, lambda _, positions: tf.cast(positions[:, 0], tf.int32))
 
     def counts(self, text: tf.Tensor, rows_of: Callable[..., tf.Tensor]) -> tf.Tensor:
@@ -153,7 +154,7 @@ class NGramTokenizer(tf.Module):
         return pad_rows(ids, rows, batch=tf.shape(text)[0], length=max_tokens)
 
     def first(self, text: tf.Tensor, max_tokens: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns what `split` does, of each text its first tokens alone."""
+        """Returns the result of `split` with only the first `max_tokens` tokens of each text."""
 
         def of_long() -> tuple[tf.Tensor, tf.Tensor]:
             # There is at least one token in a piece.
@@ -167,7 +168,7 @@ class NGramTokenizer(tf.Module):
 
     def split(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns all tokens end to end, `[tokens]`, and row and column of each, `[tokens, 2]`."""
-        # What tf.strings.split computes, without the ragged tensor around it.
+        # The same as tf.strings.split, without the ragged tensor around it.
         positions, tokens, _ = tf.raw_ops.StringSplitV2(input=self._spaced(text), sep="")
         return tokens, positions
 
@@ -191,14 +192,14 @@ class NGramTokenizer(tf.Module):
 
     def _terms(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns ids and rows of the unigrams and bi-grams, int32 `[terms]` each."""
-        # The first token of a text ends no pair; before the first of all stands the last.
+        # `tf.roll` puts the last token before the first: the first token of a text ends no pair.
         ids, owners = self._ids(tokens, tf.roll(tokens, 1, axis=0), positions[:, 1] > 0)
         return ids, tf.cast(tf.gather(positions[:, 0], owners), tf.int32)
 
     def _ids(
         self, tokens: tf.Tensor, before: tf.Tensor, paired: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """The ids of each token and, first, of the pair that it ends; the token of each id."""
+        """For each token the id of the pair that it ends, then its own; and each id's token."""
         pairs = tf.strings.join([before, tokens], separator=" ")
         pair_ids = tf.where(paired, self._bigram_ids(pairs), _UNKNOWN)
         ids = tf.reshape(tf.stack([pair_ids, self.ids(tokens)], axis=1), [-1])
@@ -206,7 +207,7 @@ class NGramTokenizer(tf.Module):
         return tf.cast(tf.gather(ids, kept), tf.int32), kept // 2
 
     def _spaced(self, text: tf.Tensor) -> tf.Tensor:
-        """The tokens of each text with spaces between; `EMPTY_TERM` where there are none."""
+        """The tokens of each text with spaces between; `EMPTY_TERM` if there are none."""
         return tf.strings.regex_replace(self._tokenizer.spaced(text), "^ *$", EMPTY_TERM)
 
     def _cut(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -12,16 +12,16 @@ PADDING_ID = 0
 EMPTY_ID = 1
 FIRST_TERM_ID = 2
 
-# No tokenizer of this package can give it: `<` and `>` always stand alone.
+# No tokenizer of this package can give this token: `<` and `>` are always tokens of their own.
 EMPTY_TERM = "<empty>"
 
-# Before a piece of a word that does not begin it, as in BERT's vocabularies.
+# The prefix of a piece that does not begin its word, as in BERT's vocabularies.
 PIECE_MARK = "##"
 
 _HEADER = (
     "<use_st5 n-gram vocabulary 1> unigrams={} bigrams={} unigram_buckets={} bigram_buckets={}"
 )
-_LARGEST_FILE = 2**27  # bytes: a hundred times those of the models that ship
+_LARGEST_FILE = 2**27  # bytes: a hundred times the size of the shipped models' files
 _HEADER_PATTERN = re.compile(re.escape(_HEADER).replace(r"\{\}", r"(\d{1,18})"))
 
 
@@ -74,7 +74,7 @@ class NGramVocabulary:
 
     @property
     def bigram_bucket_id(self) -> int:
-        """The first id of the bi-gram buckets (`size` where there are none)."""
+        """The first id of the bi-gram buckets (`size` if there are none)."""
         return self.unigram_bucket_id + self.unigram_buckets
 
     def check_unigrams_only(self) -> None:
@@ -91,7 +91,7 @@ class NGramVocabulary:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the vocabulary as one text file; equal vocabularies give equal bytes."""
-        # Not above: exported readers have a copy of this file, and no other part of use_st5.
+        # Imported here because exported readers contain this file but no other part of use_st5.
         from use_st5._files import atomic_path
 
         header = _HEADER.format(
@@ -103,7 +103,7 @@ class NGramVocabulary:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> NGramVocabulary:
-        """Reads what `save` wrote.
+        """Reads a vocabulary that `save` wrote.
 
         Raises:
             FileNotFoundError: there is no such file.

@@ -10,7 +10,7 @@ from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
 from use_st5.tokenizers.token_tokenizer import TokenTokenizer
 
 _UNKNOWN = -1
-# Letters of the longest piece, and pieces of a word that count: what is beyond says nothing more.
+# The most letters of a piece, and the most pieces of a word that count: more tell nothing more.
 _PIECE_LETTERS = 16
 _MOST_PIECES = 8
 
@@ -20,11 +20,11 @@ class PieceTokenizer(TokenTokenizer):
 
     An unknown token is cut at its punctuation ("cookie-cutter", "26,000"); a part that is still
     unknown is cut into the longest known pieces from left to right, as WordPiece does (Wu et al.
-    2016, arXiv 1609.08144): a word of the vocabulary first, then pieces marked "##". Where no piece
+    2016, arXiv 1609.08144): a word of the vocabulary first, then pieces marked "##". If no piece
     fits, the rest of the part has the id of its hash bucket.
 
     Args:
-        vocabulary: The words, the marked pieces among them, and their ids; no bi-grams.
+        vocabulary: The words, including the marked pieces, and their ids; no bi-grams.
 
     Raises:
         ValueError: The vocabulary holds bi-grams or buckets for them.
@@ -38,7 +38,7 @@ class PieceTokenizer(TokenTokenizer):
         known = self._ngrams.table.lookup(parts)
         unknown = tf.where(known == _UNKNOWN)
         pieces = self._pieces(tf.gather_nd(parts, unknown))
-        # One row a part, one column a piece, 0 where there is none.
+        # One row per part, one column per piece, 0 if there is no piece.
         every = tf.pad(known[:, None], [[0, 0], [0, _MOST_PIECES - 1]])
         every = tf.tensor_scatter_nd_update(every, unknown, pieces)
         kept = tf.where(every > 0)
@@ -46,7 +46,7 @@ class PieceTokenizer(TokenTokenizer):
         return tf.cast(tf.gather_nd(every, kept), tf.int32), tf.cast(rows, tf.int32)
 
     def _parts(self, tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The tokens, unknown ones cut at punctuation, and for each part the token it is of."""
+        """Cuts unknown tokens at punctuation; returns all parts, and the token of each part."""
         cut = tf.strings.regex_replace(tokens, r"([^\pL\pM\pN])", r" \1 ")
         spaced = tf.where(self._ngrams.table.lookup(tokens) == _UNKNOWN, cut, tokens)
         positions, parts, _ = tf.raw_ops.StringSplitV2(input=spaced, sep="")
@@ -68,9 +68,9 @@ class PieceTokenizer(TokenTokenizer):
         return tf.while_loop(more, cut, (tf.constant(0), words, found))[-1]
 
     def _longest(self, rest: tf.Tensor, mark: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The id of each text's longest known beginning, 0 for an empty one, and what remains."""
+        """The id of each text's longest known beginning (0 for an empty text), and the rest."""
         letters = tf.strings.length(rest, unit="UTF8_CHAR")
-        # It looks at every beginning at once; of a long word it repeats no more than these.
+        # All beginnings are looked up at once, so no more letters of a long word are repeated.
         sizes = tf.range(1, _PIECE_LETTERS + 1)
         longest = tf.strings.substr(rest, 0, _PIECE_LETTERS, unit="UTF8_CHAR")
         beginnings = tf.strings.substr(

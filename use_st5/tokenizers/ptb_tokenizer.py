@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-# Beside I, what the Turkish locale's lower case turns into something else than all others'.
+# Besides I, the character whose lower case in the Turkish locale differs from all other locales.
 _DOTTED_CAPITAL_I = ("İ", "i\u0307")
 
-# What word processors and telephones write for the characters of a keyboard. The control
-# characters among them are Windows-1252 read as Latin-1, which browsers understand so too.
+# The characters that word processors and telephones write instead of those of a keyboard. The
+# control characters among them are Windows-1252 that was read as Latin-1; browsers understand them
+# in the same way.
 _TYPOGRAPHY = (
     (r"[\x{2018}\x{2019}\x{201b}\x{02bc}\x{91}\x{92}]", "'"),
     (r"[\x{201c}-\x{201f}\x{93}\x{94}]", '"'),
@@ -32,11 +33,11 @@ _RULES = (
     # Colons and commas, unless a digit follows. The next character is consumed, as NLTK does.
     (r"([:,])(\P{Nd}|$)", r" \1 \2"),
     (r"\.\.\.|--|[;@#$%&?!()\[\]{}<>]", r" \0 "),
-    # Any double quote that is left closes.
+    # Any remaining double quote is a closing one.
     (r"''|\"", " '' "),
     # Clitics and a closing single quote, alone or after a clitic.
     (r"([^' ])('(?:[smd]|ll|re|ve)?|n't)('?)(?: |$)", r"\1 \2 \3 "),
-    # Fixed pairs. RE2 has no look-ahead: `wanna` takes the space after it along.
+    # Fixed pairs. RE2 has no look-ahead: the match of `wanna` includes the space after it.
     (
         r"\b(?:(can)(not)|(gim|lem)(me)|(gon)(na)|(got)(ta))\b",
         r" \1\3\5\7 \2\4\6\8 ",
@@ -57,10 +58,10 @@ class PTBTokenizer:
     full stop stands alone. `benchmarks/tokenizer_agreement.py` measures how often the tokens are
     exactly NLTK's.
 
-    On purpose beyond NLTK: invalid UTF-8 is read as U+FFFD; control characters, and every
+    Intended differences from NLTK: invalid UTF-8 is read as U+FFFD; control characters, and every
     Unicode white space (the no-break and the ideographic space, the zero-width space, the
     byte-order mark), separate tokens like a space; lower case is Unicode's and does not depend
-    on the machine's locale (but for capital I with grave, acute or tilde in a Lithuanian one).
+    on the machine's locale (except for capital I with grave, acute or tilde in a Lithuanian one).
 
     Args:
         typography: whether curly quotes, long dashes and the one-character ellipsis are read as
@@ -89,9 +90,9 @@ class PTBTokenizer:
         typography = _TYPOGRAPHY if self.typography else ()
         for pattern, rewrite in (*typography, _WHITE_SPACE, _DOTTED_CAPITAL_I):
             text = tf.strings.regex_replace(text, pattern, rewrite)
-        # Unicode's lower case obeys the locale (Turkish: I to dotless i), the ASCII one does not:
-        # it goes first. The Unicode one would cut the text at a NUL, now a space, and replaces
-        # what is no UTF-8 by U+FFFD.
+        # The Unicode lower case depends on the locale (Turkish: I to dotless i), the ASCII one does
+        # not and comes first. The Unicode one would cut the text at a NUL, which is a space by now,
+        # and replaces invalid UTF-8 by U+FFFD.
         text = tf.strings.lower(tf.strings.lower(text), encoding="utf-8")
         for pattern, rewrite in _RULES:
             text = tf.strings.regex_replace(text, pattern, rewrite)

@@ -19,50 +19,50 @@ from use_st5.tokenizers.tokenizer import HashedVocabulary
 
 T5_VOCABULARY = Path(__file__).resolve().parent / "vocabularies" / "t5.model"
 
-# Bytes of a SentencePiece model or of a `tokenizer.json`: four times those of mT5.
+# The most bytes of a SentencePiece model or of a `tokenizer.json`: four times the size of mT5's.
 MODEL_LIMIT = 2**26
 
-# The first of the 256 pieces by which a vocabulary like mT5's spells what it has no piece for.
+# The first of the 256 byte pieces. A vocabulary like mT5's spells characters that it lacks by them.
 _BYTE_PIECE = b"<0x00>"
 
-# The files of an exported model: the SentencePiece model, and the ids of its pieces where it is a
-# part of a larger vocabulary.
+# The files of an exported model: the SentencePiece model, and the ids of its pieces if it is a part
+# of a larger vocabulary.
 _MODEL_ASSET, _IDS_ASSET = "sentencepiece.model", "piece_ids.txt"
 
 
 class SentencePieceTokenizer(tf.Module):
-    """Maps sentences to the ids of their pieces, each ending in the end-of-sentence token.
+    """Maps sentences to the ids of their pieces, followed by the end-of-sentence token.
 
-    The ids are those of the `sentencepiece` package. (tensorflow-text's older
-    `SentencepieceTokenizer` cuts some words otherwise, "Hmmm" for example; its
-    `FastSentencepieceTokenizer`, which is used here, does not. But it knows no bytes: of a
-    vocabulary that spells unknown characters by their bytes, as mT5's, it would make them all one
-    unknown token; there the older one is used.) The model becomes a constant of the graph, and an
-    asset for `from_assets`; a SavedModel needs nothing but tensorflow-text.
+    The ids are those of the `sentencepiece` package. tensorflow-text's `FastSentencepieceTokenizer`
+    is used, because its older `SentencepieceTokenizer` cuts some words differently, "Hmmm" for
+    example. But the fast one does not know byte pieces: it would read all unknown characters as one
+    unknown token. For a vocabulary that spells unknown characters by their bytes, such as mT5's,
+    the older one is used. The model becomes a constant of the graph, and an asset for
+    `from_assets`; a SavedModel needs only tensorflow-text.
 
     A text that is too long is cut before the end-of-sentence token is added, as T5's own pipeline
     does (`append_eos_after_trim`). An empty text has one id, that of the end of the sentence.
     Invalid UTF-8 is read as U+FFFD, as Python's `bytes.decode` with errors "replace" does.
 
-    Memory: of a long text (`use_st5.tokenizers.long_texts`) no more is tokenized at a time than a
-    block, or than `max_tokens` need, if it has single spaces between ASCII characters. A stretch
-    without them takes about 40 times its size.
+    Memory: a long text (`use_st5.tokenizers.long_texts`) is tokenized a block at a time, or only as
+    far as `max_tokens` need it, if it has single spaces between ASCII characters. A part without
+    such spaces takes about 40 times its size.
 
     Args:
-        model: The SentencePiece model, its bytes or the path of its file (`spiece.model`); by
+        model: The bytes of the SentencePiece model, or the path of its file (`spiece.model`); by
             default T5's English one, which comes with the package.
         piece_ids: The id of each piece in the vocabulary that the model is a part of, ascending
-            from 0 for padding and 1 for the end of a sentence; ids beyond the last piece are left
-            out. None: the model is a whole vocabulary.
+            from 0 for padding and 1 for the end of a sentence; ids after that of the last piece are
+            ignored. None if the model is a whole vocabulary.
 
     Attributes:
         eos_id: Id of the end-of-sentence token.
-        vocabulary: What tells this vocabulary from another.
+        vocabulary: Identifies the ids of this tokenizer.
 
     Raises:
         ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
         FileNotFoundError: There is no such file.
-        ValueError: It is no SentencePiece model, or `piece_ids` does not fit it.
+        ValueError: `model` is no SentencePiece model, or `piece_ids` does not fit it.
     """
 
     kind: ClassVar[str] = "sentencepieces"
@@ -108,7 +108,7 @@ class SentencePieceTokenizer(tf.Module):
 
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
-        """The tokenizer of an exported model, by the SentencePiece model in its assets."""
+        """Builds the tokenizer of an exported model from the SentencePiece model in its assets."""
         path = folder / _IDS_ASSET
         ids = None
         if path.is_file():
@@ -119,7 +119,7 @@ class SentencePieceTokenizer(tf.Module):
         return cls(folder / _MODEL_ASSET, piece_ids=ids)
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """Rows as long as the longest one; `max_tokens` counts the end-of-sentence token, too.
+        """Returns rows as long as the longest; `max_tokens` includes the end-of-sentence token.
 
         Raises:
             ValueError: `max_tokens` leaves no room for a piece.

@@ -21,7 +21,7 @@ class TokenTokenizer(tf.Module, abc.ABC):
     """Maps sentences to ids of their tokens: the tokenizer of a USE Transformer.
 
     The tokens and the asset are those of `NGramTokenizer`, and so is the memory that long texts
-    take; a subclass says what a token becomes.
+    take. A subclass decides which ids a token gets.
 
     Args:
         vocabulary: The terms and their ids; it holds no bi-grams.
@@ -38,34 +38,34 @@ class TokenTokenizer(tf.Module, abc.ABC):
 
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
-        """The tokenizer of an exported model, by the vocabulary in its assets."""
+        """Builds the tokenizer of an exported model from the vocabulary in its assets."""
         return cls(NGramVocabulary.load(folder / VOCABULARY_ASSET))
 
     @abc.abstractmethod
     def ids(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The ids of tokens end to end.
+        """The ids of the tokens of all texts, one text after the other.
 
         Args:
             tokens: string `[tokens]`.
-            positions: Row and column of each, int64 `[tokens, 2]`.
+            positions: Row and column of each token, int64 `[tokens, 2]`.
 
         Returns:
             `(ids, rows)`, both int32 `[ids]`: at least one id for each token, and its row.
         """
 
     def flat(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The ids of all texts end to end.
+        """The ids of all texts, one text after the other.
 
         Args:
             text: string `[batch]`.
 
         Returns:
-            `(ids, rows)`, both int32 `[ids]`: the ids, and for each the text it belongs to.
+            `(ids, rows)`, both int32 `[ids]`: the ids, and the text that each belongs to.
         """
         return self.ids(*self._ngrams.split(text))
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """Rows as long as the longest one; `max_tokens` counts ids."""
+        """Returns rows as long as the longest one; `max_tokens` counts ids."""
         check_max_tokens(max_tokens)
         ids, rows = self.flat(text) if max_tokens is None else self._first(text, max_tokens)
         padded = pad_rows(ids, rows, batch=tf.shape(text)[0], length=None)
@@ -82,12 +82,12 @@ class TokenTokenizer(tf.Module, abc.ABC):
         return self._ngrams.counts(text, lambda *split: self.ids(*split)[1])
 
     def _first(self, text: tf.Tensor, max_tokens: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """What `flat` gives, of each text at least its first `max_tokens` ids."""
+        """Returns the result of `flat` for the first `max_tokens` tokens of each text."""
         return self.ids(*self._ngrams.first(text, max_tokens))
 
 
 class UnigramTokenizer(TokenTokenizer):
-    """Maps each token of a sentence to one id; an unknown one has that of its hash bucket.
+    """Maps each token of a sentence to one id; an unknown token has the id of its hash bucket.
 
     Args:
         vocabulary: The terms and their ids; it holds no bi-grams.

@@ -12,7 +12,7 @@ import tensorflow as tf
 class Vocabulary(Protocol):
     """Identifies the ids of a tokenizer: equal for tokenizers with equal ids.
 
-    It is a dataclass, so that prepared data can say by its fields which ids they hold.
+    It is a dataclass: prepared data store its fields, which say what ids they hold.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -29,7 +29,7 @@ class HashedVocabulary:
 
     Attributes:
         size: The largest id, plus 1.
-        sha256: Of the files: pieces, their ids and settings.
+        sha256: The hash of the files: pieces, their ids and settings.
     """
 
     size: int
@@ -40,16 +40,16 @@ class HashedVocabulary:
 class Tokenizer(Protocol):
     """Strings to ids, inside the TensorFlow graph.
 
-    Every tokenizer of use_st5 satisfies it, and so may one of a user's own. It is trackable (a
-    `tf.Module`): a SavedModel whose root holds it carries its tables and its assets, from which
-    `from_assets` builds it anew.
+    Every tokenizer of use_st5 satisfies this protocol, and users can write their own. A tokenizer
+    is trackable (a `tf.Module`): a SavedModel whose root holds it contains its tables and its
+    assets, from which `from_assets` builds it again.
 
     Ids are at least 1, 0 is padding. Each text has at least one id, an empty one too. Neither the
     other texts of a batch nor their order changes a text's ids. Invalid UTF-8 is read as U+FFFD.
 
     Attributes:
         kind: Its name in `use_st5.json`.
-        vocabulary: Which ids it gives.
+        vocabulary: Identifies the ids that it gives.
     """
 
     kind: ClassVar[str]
@@ -60,7 +60,7 @@ class Tokenizer(Protocol):
 
         Args:
             text: string `[batch]`.
-            max_tokens: Tokens of a text that count, the rest is cut; None keeps all.
+            max_tokens: The number of tokens to keep of each text; None keeps all.
 
         Returns:
             int32 `[batch, length]`.
@@ -72,7 +72,7 @@ class Tokenizer(Protocol):
 
         Args:
             text: string `[batch]`.
-            max_tokens: Tokens of a text that count, the rest is cut.
+            max_tokens: The number of tokens to keep of each text.
 
         Returns:
             int32 `[batch, max_tokens]`.
@@ -95,7 +95,7 @@ class Tokenizer(Protocol):
         """Builds the tokenizer of an exported model.
 
         Args:
-            folder: The `assets` of its SavedModel.
+            folder: The `assets` folder of its SavedModel.
 
         Raises:
             FileNotFoundError: The files are not there.
@@ -116,7 +116,7 @@ class PairTokenizer(Tokenizer, Protocol):
         Args:
             first: string `[batch]`.
             second: string `[batch]`.
-            max_tokens: Ids of a pair at most; None cuts nothing.
+            max_tokens: The most ids of a pair; None cuts nothing.
 
         Returns:
             int32 `[batch, length]`.

@@ -30,7 +30,7 @@ class VocabularyBuilder:
     Attributes:
         unigrams: the `BoundedCounter` of tokens, as UTF-8 bytes.
         bigrams: the `BoundedCounter` of pairs of tokens with one space between.
-        sentences: how many were read.
+        sentences: the number of sentences read.
 
     Examples:
         >>> builder = VocabularyBuilder()
@@ -75,9 +75,9 @@ class VocabularyBuilder:
         Args:
             num_unigrams: how many unigrams to keep at most.
             num_bigrams: how many bi-grams to keep at most.
-            min_count: the count that a term needs.
-            always: words to include whatever their count. They are tokenized first, take their
-                places among the `num_unigrams`, and stand where their count puts them.
+            min_count: the lowest count of a term that is kept.
+            always: words to include, even if they are rare. They are tokenized first, count among
+                the `num_unigrams`, and are ordered by their counts like the others.
             unigram_buckets: rows that unknown unigrams are hashed into.
             bigram_buckets: rows that unknown bi-grams are hashed into; 0 drops them.
 
@@ -133,7 +133,7 @@ def build_vocabulary(
 
 
 def _tokens_and_pairs(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns all tokens, and all pairs of neighbours of one text, of the texts end to end."""
+    """Returns all tokens of the texts, and all pairs of neighbours within one text."""
     positions, tokens, _ = tf.raw_ops.StringSplitV2(input=PTBTokenizer().spaced(text), sep="")
     inside = positions[1:, 0] == positions[:-1, 0]
     pairs = tf.strings.join([tokens[:-1], tokens[1:]], separator=" ")
@@ -147,7 +147,7 @@ def _most_frequent(
     min_count: int,
     without: set[bytes] | frozenset[bytes] = frozenset(),
 ) -> list[bytes]:
-    """Returns the `number` most frequent terms, equally frequent ones by their bytes."""
+    """Returns the `number` most frequent terms; equal counts are ordered by their bytes."""
     items = [
         (-count, term)
         for term, count in counter.counts.items()

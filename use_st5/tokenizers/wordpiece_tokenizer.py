@@ -20,16 +20,16 @@ from use_st5.tokenizers.code_points import CodePointRewriter, categories, in_ran
 from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens, written_assets
 from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
 
-# Bytes of a vocabulary: eighty times those of the multilingual BERT.
+# The most bytes of a vocabulary: eighty times the size of the multilingual BERT's.
 VOCABULARY_LIMIT = 2**26
 
-# A word of more letters is unknown as a whole.
+# A word with more letters is unknown as a whole.
 _MOST_LETTERS = 100
 
 _VOCABULARY_ASSET, _SETTINGS_ASSET = "vocab.txt", "wordpiece.json"
 
-# Where the tables of categories that Hugging Face's tokenizers use, of Unicode 8, know other marks,
-# format characters and punctuation than later ones.
+# The marks, format characters and punctuation that differ between later tables of categories and
+# those of Unicode 8, which Hugging Face's tokenizers use.
 _NO_MARKS = in_ranges(
     "7FD 898-89F 8CA-8E1 9FE AFA-AFF B55 C04 C3C D00 D3B-D3C D81 EBA 180F 1885-1886 1ABF-1ACE "
     "1DF6-1DFB A82C A8C5 A8FF A9BD 10D24-10D27 10EAB-10EAC 10F46-10F50 10F82-10F85 11070 "
@@ -53,11 +53,11 @@ _NO_PUNCTUATION = in_ranges(
 _MARK, _PUNCTUATION = [0x1734], [0x166D, 0x111C9]
 _NOT_DECOMPOSED = 0x11938
 
-# What tensorflow-text takes for Chinese: each such character is a word. Hugging Face's has a typing
-# error of the original BERT, without which the last range began at 2B820.
+# The characters that tensorflow-text takes for Chinese: each is a word. Hugging Face's tokenizers
+# have a typing error of the original BERT; without it, their last range would begin at 2B820.
 _CHINESE = in_ranges("3400-4DBF 4E00-9FFF F900-FAFF 20000-2A6DF 2A700-2CEAF 2F800-2FA1F")
 _NOT_CHINESE = in_ranges("2B820-2B91F")
-# Characters of private use, of which a normalised text has none.
+# Characters of private use, which no normalised text contains.
 _STAND_INS = range(0xF0000, 0x10FFFE)
 
 
@@ -67,7 +67,7 @@ class WordPieceVocabulary:
 
     Attributes:
         size: The largest id, plus 1.
-        sha256: Of the words, and of the special tokens where they are not BERT's.
+        sha256: The hash of the words, and of the special tokens if they are not BERT's.
         lower_case: Whether capitals are read as small letters.
         strip_accents: Whether letters are read without their marks.
         split_chinese: Whether each Chinese character is a word.
@@ -94,16 +94,16 @@ class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 class WordPieceTokenizer(FramedTokenizer):
     """Maps sentences to the ids of their word pieces, between `[CLS]` and `[SEP]`.
 
-    The ids are those of Hugging Face's `BertTokenizerFast`, with one exception: A special token
+    The ids are those of Hugging Face's `BertTokenizerFast`, with one exception: a special token
     that is spelled out in a text is read as ordinary characters. (tensorflow-text's
-    `FastBertNormalizer` is not used: it does what NFKC does, "½" and "…" become several characters.
-    Its `FastWordpieceTokenizer` is.)
+    `FastWordpieceTokenizer` is used. Its `FastBertNormalizer` is not: like NFKC, it turns "½" and
+    "…" into several characters.)
 
     Args:
-        words: The vocabulary, the word of id 0 first, as `vocab.txt` has one a line. Where that is
-            not the padding, the two change places.
+        words: The vocabulary in the order of the ids, from 0, as in the lines of `vocab.txt`. If
+            the first word is not the padding, the two change places.
         lower_case: Whether capitals are read as small letters (the "uncased" models).
-        strip_accents: Whether letters are read without their marks; None: where `lower_case` is.
+        strip_accents: Whether letters are read without their marks; None means as `lower_case`.
         split_chinese: Whether each Chinese character is a word.
         special: Names of the special tokens.
         added: Tokens that are looked for before texts are cut into words; their ids are those of
@@ -130,7 +130,7 @@ class WordPieceTokenizer(FramedTokenizer):
         text = require("tensorflow_text", "text")
         _check_words(words, special)
         words, padding = _padding_first(words, special.padding)
-        # The last of several that are the same counts, as in Hugging Face's.
+        # If a word occurs several times, the last one counts, as in Hugging Face's tokenizers.
         ids = {word: number for number, word in enumerate(words)}
         self._unknown_id = ids[special.unknown]
         super().__init__(
@@ -180,7 +180,7 @@ class WordPieceTokenizer(FramedTokenizer):
 
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
-        """The tokenizer of an exported model, by the vocabulary in its assets."""
+        """Builds the tokenizer of an exported model from the vocabulary in its assets."""
         settings = read_record(
             folder / _SETTINGS_ASSET, _Settings, remedy="Export the model again."
         )
@@ -195,7 +195,7 @@ class WordPieceTokenizer(FramedTokenizer):
     def _of_normal(self, text: tf.Tensor) -> tf.RaggedTensor:
         """The ids of normalised texts without added tokens."""
         pieces = self._tokenizer.tokenize(text)
-        # A piece that begins a word has its letters, one that goes on has them with a minus.
+        # The number of letters of each piece, negative if the piece continues a word.
         letters = tf.gather(self._letters, pieces.values)
         begins = letters > 0
         words = tf.cumsum(tf.cast(begins, tf.int32)) - 1
@@ -219,7 +219,7 @@ def read_words(path: Path) -> list[str]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is too large, or no UTF-8.
+        ValueError: The file is too large, or not UTF-8.
     """
     remedy = "Give the vocab.txt of a BERT."
     content = read_bounded(path, limit=VOCABULARY_LIMIT, remedy=remedy)
@@ -231,7 +231,7 @@ def read_words(path: Path) -> list[str]:
 
 
 def _padding_first(words: Sequence[str], padding: str) -> tuple[list[str], int]:
-    """The words, of which padding and the first one change places, and where padding was."""
+    """Swaps padding and the first word; returns the words, and the old place of padding."""
     place = len(words) - 1 - [*words][::-1].index(padding)  # the last one counts
     words = [*words]
     words[0], words[place] = words[place], words[0]
@@ -257,7 +257,7 @@ def _check_words(words: Sequence[str], special: SpecialTokens) -> None:
 
 
 def _letters(word: str, unknown: str) -> int:
-    """How many letters a piece has; below 0 where it goes on with a word."""
+    """The number of letters of a piece, negative if the piece continues a word."""
     if word == unknown or not word:
         return 1
     goes_on = word.startswith(PIECE_MARK) and word != PIECE_MARK
@@ -267,8 +267,8 @@ def _letters(word: str, unknown: str) -> int:
 def _spelled(
     words: Sequence[str], ids: dict[str, int], stand_ins: dict[int, str], unknown: str
 ) -> list[str]:
-    """The words as they are found in normalised texts; what none can hold is put out of reach."""
-    # Of private use, too, and no stand-in: a text has none of these.
+    """The words as they appear in normalised texts; unusable words are made unreachable."""
+    # Also a character of private use, but no stand-in: no normalised text contains it.
     unreachable = chr(0xE000)
     hidden = dict.fromkeys(_STAND_INS, unreachable) | stand_ins
 
@@ -281,7 +281,7 @@ def _spelled(
 
 @functools.cache
 def _rewriter(*, lower_case: bool, strip_accents: bool, split_chinese: bool) -> CodePointRewriter:
-    """What Hugging Face's `BertNormalizer` does, and the stand-ins."""
+    """Rewrites characters as Hugging Face's `BertNormalizer` does, and puts in the stand-ins."""
     kinds = dict(categories())
     stand_ins = _stand_ins(split_chinese=split_chinese)
     kinds |= dict.fromkeys([*_NO_MARKS, *_NO_FORMAT, *stand_ins], "Lo")
@@ -297,7 +297,7 @@ def _rewriter(*, lower_case: bool, strip_accents: bool, split_chinese: bool) -> 
             decomposed = unicodedata.normalize("NFD", text)
             text = "".join(each for each in decomposed if kinds.get(ord(each)) != "Mn")
         if lower_case:
-            # Letter by letter: Python knows a small sigma for the end of a word.
+            # Letter by letter: in a whole word, Python uses another small sigma at its end.
             text = "".join(each.lower() for each in text)
         return text.translate(stand_ins)
 
@@ -307,9 +307,10 @@ def _rewriter(*, lower_case: bool, strip_accents: bool, split_chinese: bool) -> 
 
 @functools.cache
 def _stand_ins(*, split_chinese: bool) -> dict[int, str]:
-    """What takes the place of the characters that tensorflow-text would split otherwise."""
+    """The replacements of the characters that tensorflow-text would split differently."""
     joined = [*_NO_PUNCTUATION, *(_NOT_CHINESE if split_chinese else _CHINESE)]
     stand_ins = {point: chr(other) for point, other in zip(joined, _STAND_INS, strict=False)}
-    # Punctuation of old that is none today: what is one today, and was none then, is free.
+    # Characters that were punctuation in Unicode 8, but are not today, are replaced by characters
+    # that became punctuation later: these are free, because stand-ins replace them.
     free = (chr(point) for point in _NO_PUNCTUATION)
     return stand_ins | dict(zip(_PUNCTUATION, free, strict=False))

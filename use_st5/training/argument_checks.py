@@ -15,7 +15,7 @@ from use_st5.training.tasks import TaskSpec
 
 _ROWS = "Write rows in memory to a .jsonl file with one object a line, and give its name."
 _TRAINER = "use_st5.training.Trainer takes your own objects (docs/training.md)."
-# What to do instead, by the name of the argument.
+# Advice for error messages, by the name of the argument.
 _REMEDIES = {
     "model": "Give the name or folder it was loaded from, or TrainableEncoder(model, tokenizer).",
     "files": _ROWS,
@@ -57,7 +57,7 @@ _OTHER_NAMES = {
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
-    """Refuses arguments of `train` (all but the settings, by name) of a wrong type."""
+    """Checks the types of the arguments of `train`, by name, except those in its `**args`."""
     # It needs TensorFlow, and training under JAX does not.
     from use_st5.trainable_encoder import TrainableEncoder
 
@@ -91,10 +91,10 @@ def check_arguments(given: Mapping[str, Any]) -> None:
 
 
 def checked_arguments(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with Python's own numbers, as a record keeps them.
+    """Checks the types of settings, and converts their numbers to Python's own, as records need.
 
-    `kinds` has each setting's type, as `typing.get_type_hints` gives it. A value of another type is
-    a TypeError, an unknown argument a ValueError.
+    `kinds` has each setting's type, as `typing.get_type_hints` returns it. A value of another type
+    raises a TypeError, an unknown argument a ValueError.
     """
     if unknown := sorted(set(given) - set(kinds)):
         meant = [f"{name}: {_OTHER_NAMES[name]}" for name in unknown if name in _OTHER_NAMES]
@@ -111,7 +111,7 @@ def checked_arguments(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> dic
 
 
 def _wrong_type(name: str, expected: str, value: Any) -> TypeError:
-    # `None` and short values say more than their types do.
+    # None, numbers and texts are shown themselves: they say more than their types do.
     shown = repr(value) if value is None or isinstance(value, numbers.Number | str) else ""
     received = shown[:60] or _kind_of(value)
     remedy = _REMEDIES.get(name, "")
@@ -119,7 +119,7 @@ def _wrong_type(name: str, expected: str, value: Any) -> TypeError:
 
 
 def _kind_of(value: Any) -> str:
-    """What a value is, in words."""
+    """Describes the type of a value in words."""
     name = type(value).__name__
     if isinstance(value, list | tuple) and value:
         return f"a {name} of {', '.join(dict.fromkeys(type(each).__name__ for each in value))}"
@@ -143,7 +143,7 @@ def _words(value: Any, *others: type) -> bool:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of a type; Python's truth values are no numbers here."""
+    """Whether a value has a type; True and False do not count as numbers here."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         return any(_fits(value, each) for each in inner)
@@ -158,7 +158,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _expected(kind: Any) -> str:
-    """A type in words."""
+    """Describes a type in words."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         return " or ".join(_expected(each) for each in inner)
@@ -177,7 +177,7 @@ def _expected(kind: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The same of Python's own types: what NumPy computes is no JSON."""
+    """Converts a value to Python's own types, because JSON cannot hold NumPy's numbers."""
     if isinstance(value, tuple | list):
         return tuple(_plain(each) for each in value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):

@@ -26,10 +26,10 @@ HeadInit = Literal["linear-probe", "random"]
 Schedule = Literal["linear", "constant"]
 TrainOnly = Literal["embedding"]
 
-# One call from the host makes so many steps, unless there are few steps: measurements lie between
-# calls.
+# Steps in one call from the host. If a training has fewer than `_FEW_STEPS`, a call makes one step,
+# because measurements are possible only between calls.
 STEPS_PER_EXECUTION, _FEW_STEPS = 10, 100
-# Tokens of a text, where an encoder reads any number.
+# Tokens of a text that training reads if the encoder itself has no limit.
 _MAX_LENGTH = 128
 
 
@@ -38,34 +38,35 @@ class TrainingArguments:
     """The arguments of `Trainer`.
 
     Attributes:
-        learning_rate: The peak; None: the usual one of the family of the encoder.
-        batch_size: Examples of a step.
-        micro_batch_size: Examples that are encoded at once: the memory of a small batch, the loss
-            of the large one (GradCache).
-        gradient_accumulation_steps: Parts of a batch whose mean gradient makes one step; in-batch
-            negatives then come from the part alone.
+        learning_rate: The peak learning rate; None: the usual one of the encoder's family.
+        batch_size: Examples in a step.
+        micro_batch_size: Examples that are encoded at once. Training then needs the memory of a
+            small batch, and computes the loss of the large one (GradCache).
+        gradient_accumulation_steps: Number of parts into which a batch is cut. Their mean gradient
+            makes one step, and in-batch negatives come only from the same part.
         epochs: Passes over the examples.
         steps: Optimizer steps, instead of epochs.
         optimizer: "adam", "adafactor" with Sentence-T5's schedule and no clipping, or a function
-            that makes a Keras optimizer with its schedule out of the number of steps.
+            from the number of steps to a Keras optimizer with its schedule.
         warmup_ratio: Share of the steps in which the learning rate of Adam rises to its peak.
-        schedule: What follows for Adam: "linear" falls to 0, "constant" stays.
+        schedule: Adam's learning rate after the warm-up: "linear" falls to 0, "constant" stays.
         max_grad_norm: The norm that Adam's gradients are clipped to; 0: they are not clipped.
-        max_length: Tokens of a text that training reads; None: what the encoder reads, or 128.
+        max_length: Largest number of tokens that training reads of a text; None: the encoder's
+            limit, or 128 if it has none.
         freeze: Parts of the model that are not trained (`frozen_parts`); None: none.
         train_only: "embedding": the token table and the heads are trained, and nothing else of the
-            encoder; None: all that is not in `freeze`.
+            encoder; None: everything that is not in `freeze`.
         evaluations: Number of evaluations during the training.
-        evaluation_steps: Steps between two evaluations, and two checkpoints, instead of the number
-            of evaluations.
+        evaluation_steps: Steps between two evaluations, and between two checkpoints; it replaces
+            the number of evaluations.
         evaluate_epochs: Whether there is also an evaluation at the end of each epoch.
-        early_stopping_patience: Evaluations in a row without a better one that end the training;
-            None: all steps are made.
-        steps_per_execution: Steps in one call from the host; None: 10, or 1 where the steps are
-            fewer than 100.
-        task_order: Whether the task of each call is "drawn", or tasks take turns in a "cycle".
+        early_stopping_patience: The training ends after this number of evaluations in a row without
+            a better score; None: all steps are made.
+        steps_per_execution: Steps in one call from the host; None: 10, or 1 if there are fewer than
+            100 steps.
+        task_order: "drawn": the task of each call is drawn at random; "cycle": tasks take turns.
         jit_compile: Whether XLA compiles the step under TensorFlow; None: on a GPU.
-        seed: Of the order of tasks and examples.
+        seed: The seed of the order of tasks and examples.
     """
 
     learning_rate: float | None = None
@@ -135,34 +136,34 @@ class TrainingArguments:
         return self.batch_size // (self.micro_batch_size or self.batch_size)
 
     def text_length(self, read: int | None) -> int:
-        """The tokens of a text that training reads, of the number that the encoder reads at most.
+        """The largest number of tokens that training reads of a text.
 
         Args:
-            read: The tokens that the encoder reads; None: any number.
+            read: The largest number of tokens that the encoder reads; None: any number.
         """
         wanted = self.max_length or read or _MAX_LENGTH
         return min(wanted, read or wanted)
 
     def steps_of(self, examples: float) -> int:
-        """The number of optimizer steps for so many examples."""
+        """The number of optimizer steps for a number of examples."""
         return self.steps or math.ceil(self.epochs * examples / self.batch_size)
 
     def execution_steps(self, steps: int) -> int:
-        """The number of steps in one call from the host, of so many steps."""
+        """The number of steps in one call from the host, if the training has `steps` steps."""
         return self.steps_per_execution or (STEPS_PER_EXECUTION if steps >= _FEW_STEPS else 1)
 
     def evaluation_interval(self, steps: int) -> int:
-        """The steps between two evaluations, of so many steps: whole calls from the host."""
+        """The number of steps between two evaluations: whole calls from the host."""
         call = self.execution_steps(steps)
         wanted = self.evaluation_steps or steps // self.evaluations
         return min(max(call, wanted // call * call), steps)
 
     def ends(self, steps: int, examples: float) -> list[int]:
-        """The ends of epochs, if each has an evaluation, and the last step.
+        """The steps at the ends of epochs, if each epoch has an evaluation, and the last step.
 
         Args:
-            steps: Of the training.
-            examples: Of an epoch.
+            steps: The number of steps of the training.
+            examples: The number of examples of an epoch.
         """
         if not self.evaluate_epochs:
             return [steps]
@@ -172,7 +173,7 @@ class TrainingArguments:
         return sorted({end for end in ends if end < steps} | {steps})
 
     def make_optimizer(self, steps: int) -> keras.optimizers.Optimizer:
-        """The optimizer with its schedule, for so many steps.
+        """Makes the optimizer with its schedule for a number of steps.
 
         Raises:
             ValueError: There is no learning rate.
@@ -206,7 +207,7 @@ class TrainingArguments:
             raise ValueError(f"{name}: expected {' or '.join(words)}, received {word!r}.")
 
 
-# What the command has no option for.
+# Arguments for which the command line has no option.
 PYTHON_ONLY = (
     *("gradient_accumulation_steps", "evaluation_steps", "evaluate_epochs", "steps_per_execution"),
     *("task_order", "jit_compile"),
@@ -215,29 +216,32 @@ PYTHON_ONLY = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FileArguments(TrainingArguments):
-    """The arguments of `train`: those of `Trainer`, and how model and losses are made.
+    """The arguments of `train`: those of `Trainer`, and settings of the model and the losses.
 
     Attributes:
         loss: The loss of all files, or arguments of the tasks' losses by name.
         matryoshka_dimensions: Lengths to which vectors can be cut and stay good.
-        prompts: What is put before the texts: one prompt for all, or prompts by column. The
+        prompts: Prompts before the texts: one for all texts, or prompts by column. The
             exported model keeps them for queries and documents (docs/training.md).
         lora_rank: Rank of adapters that are trained instead of the weights; None: no adapters.
-        head_init: How a classification head starts: "linear-probe", fitted to the vectors of the
-            start, or "random", which makes the encoder forget more (docs/own_data_results.md).
-        dropout: Of the encoder in training; None: the model's own, but for single texts, which
-            need some, 0.1.
-        words: Size of a fresh model's vocabulary, at most: the most frequent words of the files.
-        bigrams: Bi-grams of a fresh USE-DAN's vocabulary, at most; none is better on files of a
-            usual size (docs/own_data_results.md has the measurement).
+        head_init: The start of a classification head: "linear-probe", fitted to the vectors of the
+            start model, or "random", which makes the encoder forget more
+            (docs/own_data_results.md).
+        dropout: The dropout of the encoder in training; None: the model's own. If that is 0, it is
+            0.1 for single texts, which need some.
+        words: Largest size of a fresh model's vocabulary: the most frequent words of the files.
+        bigrams: Largest number of bi-grams in a fresh USE-DAN's vocabulary; 0 is better on files of
+            a usual size (docs/own_data_results.md has the measurement).
         score_range: The lowest and the highest possible score in the files of scored pairs, which
             become 0 and 1; None: the narrowest usual range that holds a file's scores.
-        cycles: Of pairs without a score: how often the encoder and its cross-encoder teach each
-            other; `epochs`, `steps`, `batch_size` and `learning_rate` are of one such training.
-        keep: Weight of the start model's own similarities, beside 1 for each file.
-        teacher: An encoder whose vectors of the training texts are learned as well; of texts
-            without anything else, they alone. A bundled name, a folder or a checkpoint.
-        precision: Of the exported weights, "float32" or "int8"; None: that of the start.
+        cycles: For pairs without a score: how often the encoder and its cross-encoder teach each
+            other. `epochs`, `steps`, `batch_size` and `learning_rate` are those of one training.
+        keep: Weight of the start model's own similarities; all files together have the weight 1.
+        teacher: An encoder whose vectors of the training texts are learned as well: a bundled
+            name, a folder or a checkpoint. For single texts and running text, only these
+            vectors are learned.
+        precision: The precision of the exported weights, "float32" or "int8"; None: that of the
+            start model.
     """
 
     loss: Mapping[str, Any] | TaskLoss = dataclasses.field(default_factory=dict)
@@ -270,8 +274,8 @@ class FileArguments(TrainingArguments):
             )
 
 
-# The papers' own, as far as they are settings of a training; what their corpora and their numbers
-# of steps were, the experiments state (`experiments/`).
+# The papers' settings, as far as they are arguments of a training. The experiments (`experiments/`)
+# state the corpora and the numbers of steps.
 NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     # Ni et al. 2021, section 4.3: stage two, on triplets.
     "sentence_t5": {
@@ -280,7 +284,7 @@ NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "optimizer": "adafactor",
         "loss": {"temperature": 0.01, "bidirectional": True},
     },
-    # Reimers and Gurevych 2019, section 3.1; by their code (`WarmupLinear`) the learning rate falls
+    # Reimers and Gurevych 2019, section 3.1; in their code (`WarmupLinear`) the learning rate falls
     # to 0.
     "sbert": {
         "epochs": 1.0,
@@ -300,8 +304,8 @@ NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "loss": {"temperature": 0.05},
     },
     # Tsukagoshi et al. 2021, section 4.2: BERT-base, mean pooling; Tsukagoshi et al. 2022,
-    # appendix A: the warm-up. Its code goes on with the peak, clips nothing, and freezes all of
-    # `bert.embeddings` and the head.
+    # appendix A: the warm-up. Its code then keeps the peak learning rate, clips nothing, and
+    # freezes all of `bert.embeddings` and the head.
     "defsent": {
         "epochs": 1.0,
         "batch_size": 16,
@@ -318,7 +322,7 @@ NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
 
 
 def make_arguments(name: str | None = None, **changes: Any) -> FileArguments:
-    """The arguments of a paper by name, and what differs from them.
+    """The arguments of a paper, with the changes that are given.
 
     Args:
         name: A key of `NAMED_SETTINGS`; None: the defaults.
@@ -326,7 +330,7 @@ def make_arguments(name: str | None = None, **changes: Any) -> FileArguments:
             of the paper.
 
     Raises:
-        TypeError: A value is of another type.
+        TypeError: A value has a wrong type.
         ValueError: There are no such settings, or a value is out of its range.
     """
     if name is not None and name not in NAMED_SETTINGS:
@@ -348,11 +352,11 @@ def completed(
     fresh: bool,
     from_teacher: bool,
 ) -> FileArguments:
-    """The arguments with the usual learning rate and frozen parts where the user states none.
+    """The arguments, with the usual learning rate and frozen parts if the user states none.
 
-    Of several tasks the smallest of their learning rates is taken, since a learning rate that is
-    too high for one of them makes the encoder forget. `fresh`: the encoder starts with initial
-    weights. `from_teacher`: it learns a teacher's vectors, which needs all of its parts.
+    If there are several tasks, the smallest of their learning rates is used, because a learning
+    rate that is too high for one of them makes the encoder forget. `fresh`: the encoder starts with
+    initial weights. `from_teacher`: it learns a teacher's vectors, which needs all of its parts.
     """
     given = {
         "lora": arguments.lora_rank is not None,

@@ -13,9 +13,9 @@ _MEASURED_AT_ONCE = 2**16
 
 
 def check_shared(batch_size: int, task: str = "", /, **parts: int) -> None:
-    """Refuses a batch size, of a task if named, that cannot be divided into equal parts.
+    """Refuses a batch size that cannot be divided into equal parts.
 
-    `parts` has how many there are of each kind, such as `replicas=2`.
+    `parts` has the number of parts of each kind, such as `replicas=2`; `task` is for the message.
     """
     if min(parts.values()) < 1 or batch_size % math.prod(parts.values()):
         shown = " x ".join(f"{number} {kind}" for kind, number in parts.items())
@@ -26,9 +26,9 @@ def check_shared(batch_size: int, task: str = "", /, **parts: int) -> None:
 
 
 def fitting_batch_size(wanted: int, rows: int, **parts: int) -> int:
-    """The examples of a step: so many as are wanted, or as a small data set can fill.
+    """The number of examples in a step: `wanted`, or fewer if the data set is smaller.
 
-    The parts are those of `check_shared`; fewer rows than parts are a ValueError.
+    The parts are those of `check_shared`; fewer rows than parts raise a ValueError.
     """
     check_shared(wanted, **parts)
     equal = math.prod(parts.values())
@@ -45,22 +45,22 @@ def row_lengths(ids: np.ndarray) -> np.ndarray:
 class ArrayData:
     """Equal-length arrays (or memory maps) as an endless, shuffled, resumable stream of batches.
 
-    Batch k depends on nothing but the arrays, the batch size, the seed and k: each epoch is a fresh
-    permutation drawn from (seed, epoch), and what does not fill a batch at its end is left for
-    another epoch. A resumed run therefore starts at any step at no cost.
+    Batch k depends only on the arrays, the batch size, the seed and k: each epoch is a new
+    permutation drawn from (seed, epoch). Examples at its end that do not fill a batch are left for
+    another epoch. A resumed run can therefore start at any step at no cost.
 
     Args:
         arrays: `[examples, …]` arrays by feature name, numeric, all of one length.
-        group_size: The examples come in groups of so many, one after the other, and a group stays
-            together: for losses that compare the examples of a batch.
-        buckets: Widths of batches, ascending. A batch is then made of texts that are about as long
-            as each other ("smart batching"), and its ids, every array of integers
-            `[examples, length]`, are cut to the first of these widths that holds them: a compiler
-            makes a program for each width. The batches of all widths come mixed.
+        group_size: Number of consecutive examples that form a group and stay together, for losses
+            that compare the examples of a batch.
+        buckets: Widths of batches, ascending. A batch then has texts of similar lengths ("smart
+            batching"). Its ids, which are all integer arrays `[examples, length]`, are cut to the
+            smallest of these widths that holds them; a compiler makes a program for each width.
+            Batches of all widths come in mixed order.
 
     Raises:
-        ValueError: There is no array, an array is empty, of another length or not numeric, the
-            groups are not all full, or the buckets hold not all texts or come with groups.
+        ValueError: There is no array; an array is empty, not numeric or of another length; a group
+            is not full; or the buckets do not hold all texts, or are given with groups.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class ArrayData:
         self._epoch: tuple[tuple[int, int, int], np.ndarray] | None = None
 
     def __len__(self) -> int:
-        """Number of examples."""
+        """The number of examples."""
         return self.size
 
     def batch(
@@ -109,22 +109,22 @@ class ArrayData:
         A part of a batch has the width of the whole batch: replicas gather ids from each other.
 
         Args:
-            step: Which batch.
+            step: The number of the batch.
             batch_size: Examples of the whole batch.
-            seed: Of the shuffling.
+            seed: The seed of the shuffling.
             part: Positions in the batch whose examples are taken, in this order; None: all.
         """
         rows = self.rows(step, batch_size, seed)
         return self.take(rows if part is None else rows[part], batch=rows)
 
     def take(self, rows: np.ndarray, *, batch: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Some examples by name, `[len(rows), …]`, in the order of the rows.
+        """The arrays of some examples by name, `[len(rows), …]`, in the order of the rows.
 
-        Ids are cut to the bucket that holds all texts of the batch, where there are buckets.
+        If there are buckets, ids are cut to the width that holds all texts of the batch.
 
         Args:
-            rows: Which examples.
-            batch: The examples of the batch that the rows are a part of; None: the rows alone.
+            rows: The positions of the examples.
+            batch: The positions of all examples of the batch that has these rows; None: `rows`.
         """
         taken = {name: array[rows] for name, array in self.arrays.items()}
         if self._bucket_of is not None:
@@ -137,9 +137,9 @@ class ArrayData:
         """The shape of an example in an array.
 
         Args:
-            name: Of the array.
-            width: A bucket to which ids are cut; None: that of any batch, and where there are
-                buckets the width of ids is None.
+            name: The name of the array.
+            width: A bucket to which ids are cut. None: any batch; if there are buckets, the width
+                of ids is then None.
         """
         shape = self.arrays[name].shape[1:]
         if not self.buckets or name not in self._ids:
@@ -147,7 +147,7 @@ class ArrayData:
         return (None if width is None else min(width, *shape),)
 
     def fingerprint(self, names: Sequence[str]) -> str:
-        """SHA-256 of some of the arrays and of how batches are made: a second for a gigabyte."""
+        """SHA-256 of some arrays, the group size and the buckets; takes a second for a gigabyte."""
         digest = hashlib.sha256()
         made = [self.group_size, list(self.buckets)]
         kinds = {name: [self.arrays[name].dtype.str, self.arrays[name].shape] for name in names}
@@ -158,7 +158,7 @@ class ArrayData:
         return digest.hexdigest()
 
     def rows(self, step: int, batch_size: int, seed: int) -> np.ndarray:
-        """The examples of batch `step`, int `[batch_size]`."""
+        """The positions of the examples of batch `step`, int `[batch_size]`."""
         epoch, batch = divmod(step, self.size // batch_size)
         order = self._order(batch_size, seed, epoch)
         return order[batch * batch_size : (batch + 1) * batch_size]
@@ -168,7 +168,7 @@ class ArrayData:
 
         Args:
             batch_size: Examples of a batch.
-            parts: Into how many equal parts each batch is to be cut.
+            parts: The number of equal parts into which each batch is cut.
 
         Raises:
             ValueError: The batch is larger than the data or cannot be cut into equal parts.
@@ -186,8 +186,8 @@ class ArrayData:
             )
 
     def _order(self, batch_size: int, seed: int, epoch: int) -> np.ndarray:
-        """The examples of an epoch's batches, one after the other."""
-        # One tuple, read and replaced as a whole: two data sets may ask from different threads.
+        """The positions of the examples of an epoch's batches, one after the other."""
+        # One tuple, read and replaced as a whole: two data sets may call from different threads.
         kept, wanted = self._epoch, (batch_size, seed, epoch)
         if kept is None or kept[0] != wanted:
             dtype = np.dtype(np.int32 if self.size < 2**31 else np.int64)

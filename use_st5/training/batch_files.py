@@ -32,23 +32,23 @@ _FORMAT = 1
 
 
 class BatchFiles:
-    """The batches of one task as TFRecord files: for each thousand steps, one file a shard.
+    """The batches of one task as TFRecord files, one for each shard and each thousand steps.
 
-    Shard s of S holds of every micro-batch the s-th part, a record a step. R replicas, R a divisor
-    of S, each read S / R of them, and so share the very batches of `ArrayData.batch`, whatever
-    their number. What the rows of a batch depend on gives the folder its name: files that are there
-    are those of this data and this seed, and are not written again. Any path of `tf.io.gfile` will
-    do, if all workers see it.
+    Shard s of S holds the s-th part of every micro-batch, one record for each step. R replicas,
+    where R divides S, read S / R shards each. Together they read the batches of `ArrayData.batch`,
+    for any R. The folder's name has a hash of everything that the batches depend on: files that
+    exist there are those of this data and this seed, and are not written again. The folder can be
+    any path of `tf.io.gfile` that all workers see.
 
     Args:
-        folder: Of all batches of a run; each task has a folder in it.
-        name: Of the task.
-        data: Where its batches come from.
-        columns: The arrays that are needed.
+        folder: The folder of all batches of a run; each task has a folder in it.
+        name: The name of the task.
+        data: The arrays of the batches.
+        columns: The names of the arrays that are needed.
         batch_size: Examples of a batch over all replicas.
-        seed: Of the shuffling.
-        micro_batches: Into how many micro-batches a step cuts each batch.
-        replicas: How many replicas will read.
+        seed: The seed of the shuffling.
+        micro_batches: The number of micro-batches into which a step cuts each batch.
+        replicas: The number of replicas that will read the files.
     """
 
     def __init__(
@@ -86,9 +86,10 @@ class BatchFiles:
         self.folder = f"{path}/{name}-{digest[:16]}"
 
     def write(self, start: int, end: int) -> None:
-        """Writes the batches from step `start` to before step `end`, where they are not there.
+        """Writes the batches from step `start` to before step `end` that do not exist yet.
 
-        A file counts from when all of its steps were written: a killed writer begins it anew.
+        A file counts only if all of its steps were written; after a killed writer it is written
+        anew.
         """
         tf.io.gfile.makedirs(self.folder)
         for block in self._blocks(start, end):
@@ -98,10 +99,10 @@ class BatchFiles:
     def dataset(
         self, start: int, end: int, *, replica_count: int = 1, replicas: range = range(1)
     ) -> tf.data.Dataset:
-        """The batches from step `start` to before step `end`, as `array_dataset` gives them.
+        """The batches from step `start` to before step `end`, as `array_dataset` returns them.
 
-        The pipeline is made of TensorFlow's own operations and of file names, and runs anywhere. To
-        read past the end is an error.
+        The pipeline is made of TensorFlow's own operations and of file names, and runs anywhere.
+        Reading past the end is an error.
         """
         each = self.shards // replica_count
         blocks = self._blocks(start, end)
@@ -129,7 +130,7 @@ class BatchFiles:
             shape = [-1 if size is None else size for size in self.data.row_shape(name)]
             values = tf.io.decode_raw(found[name], tf.as_dtype(self.data.arrays[name].dtype))
             values = tf.reshape(values, [replicas, shards, micro, rows, *shape])
-            # A shard holds its part of each micro-batch; a replica, one micro-batch after another.
+            # A shard holds its part of each micro-batch; a replica has the micro-batches in order.
             values = tf.transpose(values, [0, 2, 1, *range(3, 4 + len(shape))])
             columns[name] = tf.reshape(values, [replicas, micro * shards * rows, *shape])
         return columns
@@ -159,7 +160,7 @@ class BatchFiles:
 
     @staticmethod
     def _blocks(start: int, end: int) -> list[range]:
-        """The steps of each file that holds some of those from `start` to before `end`."""
+        """The steps of each file that holds some of the steps from `start` to before `end`."""
         if start >= end:
             return []
         first = start // _STEPS_A_FILE * _STEPS_A_FILE
@@ -178,11 +179,11 @@ class BatchFiles:
 def endless(batches: tf.data.Dataset) -> tf.data.Dataset:
     """The same batches, declared to have no end, in a pipeline that TensorFlow does not tune.
 
-    Where batches may end, a strategy of several machines, or one whose batches have several widths,
-    provides for a smaller last batch: it makes the number of rows unknown.
+    If batches may end, a strategy of several machines, or one whose batches have several widths,
+    prepares for a smaller last batch: it makes the number of rows unknown.
 
-    The thread that tunes a pipeline sleeps for up to a minute, and can miss that the pipeline ends:
-    a training then waited so long for each of its tasks.
+    The thread that tunes a pipeline sleeps for up to a minute, and can miss that the pipeline ends.
+    A training then waited up to a minute for each of its tasks.
     """
     options = tf.data.Options()
     options.autotune.enabled = False

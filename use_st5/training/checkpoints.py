@@ -32,13 +32,13 @@ State = TypeVar("State")
 
 _STATE = "state.json"
 _VALUES = "values.safetensors"
-# Of a run that measured a hundred thousand times.
+# Largest size of `state.json` in bytes: that of a run with a hundred thousand evaluations.
 _LIMIT = 2**26
-# What comes of the removal of a damaged checkpoint.
+# The end of an error message: what happens if a damaged checkpoint is removed.
 _WITHOUT = "the run continues from an earlier one in the folder, or starts again if there is none."
 _NAME = re.compile(r"checkpoint-(\d{9})")
-# `atomic_path` writes beside its target under a hidden name, and a removal begins with one: what
-# a killed run leaves behind.
+# Hidden names of what a killed run leaves behind: `atomic_path` writes next to its target under
+# such a name, and a removal first renames to one.
 _LEFTOVER = re.compile(r"\.checkpoint-\d{9}\.[0-9a-f]+")
 
 
@@ -46,16 +46,16 @@ class Checkpoints:
     """A folder of numbered checkpoints, each complete or not there at all.
 
     `checkpoint-STEP/` holds the variables in `values.safetensors`, as the arrays
-    "GROUP/POSITION", and `state.json`. It is written under another name and renamed when whole.
-    Every backend of Keras writes and reads the same: a run may begin under one and go on under
-    another.
+    "GROUP/POSITION", and `state.json`. It is written under another name and renamed when complete.
+    All backends of Keras write and read the same format: a run may begin under one and continue
+    under another.
 
     Args:
-        folder: Where the checkpoints are; it may be remote (gs:// and the like). A remote
+        folder: The folder of the checkpoints; it may be remote (gs:// and the like). A remote
             checkpoint is complete when its `state.json` exists.
         variables: The variables by group; restored by position in their list.
-        writes: Whether this process is the one whose checkpoint stays. Under a multi-worker
-            strategy all must call `save`, because reading the variables may be a joint operation.
+        writes: Whether this process writes the checkpoints. Under a multi-worker strategy all
+            processes must call `save`, because reading the variables may be a joint operation.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class Checkpoints:
     def steps(self) -> list[int]:
         """The steps of the checkpoints that exist, ascending."""
         matches = [match for name in names_in(self.folder) if (match := _NAME.fullmatch(name))]
-        if self._remote:  # Where what describes a checkpoint comes last.
+        if self._remote:  # Its `state.json` is written last.
             matches = [m for m in matches if exists(f"{self._remote}/{m[0]}/{_STATE}")]
         return sorted(int(match[1]) for match in matches)
 
     def save(self, step: int, state: dict[str, Any], *, also_keep: int | None = None) -> None:
-        """Writes a checkpoint with JSON values; of the others only `also_keep` (the best) stays."""
+        """Writes a checkpoint with JSON values; removes others except `also_keep` (the best)."""
         arrays = {name: _array(each) for name, each in self._named(self._variables).items()}
         if not self.writes:
             return
@@ -90,11 +90,11 @@ class Checkpoints:
         self._remove_old(also_keep)
 
     def state(self, step: int, kind: type[State]) -> State:
-        """The JSON values of the checkpoint of `step`, NaN among them, as a type.
+        """The JSON values of the checkpoint of `step`, as an object of `kind`; NaN is allowed.
 
         Raises:
-            FileNotFoundError: There are none.
-            ValueError: They are damaged.
+            FileNotFoundError: There is no such checkpoint.
+            ValueError: The values are damaged.
         """
         path = self._path(step)
         remedy = f"Remove {as_written(path)}: {_WITHOUT}"
@@ -104,7 +104,7 @@ class Checkpoints:
         """Reads the variables of the checkpoint of `step`.
 
         Args:
-            step: Its number.
+            step: The step of the checkpoint.
             groups: The groups to read; None for all.
 
         Raises:
@@ -127,7 +127,7 @@ class Checkpoints:
                     f"{as_written(path / _VALUES)}: expected finite numbers, {error} holds NaN or "
                     f"infinity. Remove {as_written(path)}: {_WITHOUT}"
                 ) from error
-            except Exception as error:  # Keras's kinds and the format's, which differ by version
+            except Exception as error:  # Keras's and safetensors' types differ by version.
                 raise ValueError(
                     f"{as_written(path)}: expected the variables of this run, found others or "
                     f"damaged files ({type(error).__name__}: {error}). Remove it: {_WITHOUT}"
@@ -177,12 +177,13 @@ def _assign(values: Path, variables: Mapping[str, keras.Variable]) -> None:
 
 
 def frozen_weights(layer: keras.layers.Layer) -> list[keras.Variable]:
-    """The weights of a layer, and of those inside, that were made to be trained and are not.
+    """The weights of a layer and its sublayers that were made trainable but are frozen now.
 
-    What a layer made not trainable, such as the statistics of a batch normalization, and the
-    states of seeds do change in training.
+    Weights that were made not trainable, such as the statistics of a batch normalization, and the
+    states of seeds are not among them, because they change in training.
     """
-    # Keras keeps the two kinds apart whatever is frozen later, and says so nowhere in public.
+    # Keras keeps a list of the variables that were made trainable, even if they are frozen later,
+    # but it is not public.
     to_train = {
         id(variable)
         for each in layer._flatten_layers(include_self=True, recursive=True)
@@ -192,7 +193,7 @@ def frozen_weights(layer: keras.layers.Layer) -> list[keras.Variable]:
 
 
 def changing_variables(layer: keras.layers.Layer) -> list[keras.Variable]:
-    """All variables of a layer but those that are frozen, in their order."""
+    """All variables of a layer except the frozen ones, in their order."""
     frozen = {id(variable) for variable in frozen_weights(layer)}
     return [variable for variable in layer.variables if id(variable) not in frozen]
 
@@ -210,7 +211,7 @@ def variables_of_run(
 
 
 def fingerprint(variables: Iterable[keras.Variable]) -> str:
-    """SHA-256 of the variables' values, one after the other: a second for a gigabyte or two."""
+    """SHA-256 of the variables' values in order; takes a second for a gigabyte or two."""
     digest = hashlib.sha256()
     for variable in variables:
         digest.update(_array(variable).reshape(-1).view(np.uint8).data)
@@ -219,14 +220,14 @@ def fingerprint(variables: Iterable[keras.Variable]) -> str:
 
 @contextlib.contextmanager
 def saving_quietly() -> Iterator[None]:
-    """Saves a Keras model within the block: NumPy 2 warns of each variable that Keras gives it."""
+    """Suppresses NumPy 2's warning of each variable while the block saves a Keras model."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "__array__ implementation", DeprecationWarning, "keras")
         yield
 
 
 def _array(variable: keras.Variable) -> np.ndarray:
-    # By a tensor: Keras cannot read a variable of several replicas as an array.
+    # Through a tensor: Keras cannot read a variable of several replicas as an array.
     tensor = ops.convert_to_tensor(variable.value)
-    # TensorFlow's own method: NumPy 2 warns of what Keras does with a variable of TensorFlow.
+    # TensorFlow's own method: NumPy 2 warns of Keras's way to read a variable of TensorFlow.
     return np.asarray(tensor.numpy() if hasattr(tensor, "numpy") else tensor, order="C")

@@ -1,4 +1,4 @@
-"""The names of a classifier's classes, in a file beside it."""
+"""The names of a classifier's classes, in a file next to it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import msgspec
 
 from use_st5._records import parse_record
 
-# Bytes of the file that are written and read: a thousand labels of 4,000 letters each. JSON of
-# more, damaged, could take hundreds of megabytes to read.
+# Largest size of the file in bytes: a thousand labels of 4,000 letters each. A larger file that is
+# damaged JSON could take hundreds of megabytes to read.
 LARGEST = 2**22
 
 
@@ -18,8 +18,8 @@ class ClassRecord(msgspec.Struct):
     """The file's content.
 
     Attributes:
-        labels: What the classes are called, in the order of the classifier's outputs.
-        accuracy: Share of each validation set's rows that are named right, by the set's name.
+        labels: The names of the classes, in the order of the classifier's outputs.
+        accuracy: Share of each evaluated set's rows that get the right label, by the set's name.
     """
 
     labels: list[str]
@@ -27,10 +27,10 @@ class ClassRecord(msgspec.Struct):
 
 
 def record_text(labels: Sequence[str], accuracy: Mapping[str, float], *, where: str) -> str:
-    """The file's text, which can be read again.
+    """Returns the file's text, and checks that it can be read again.
 
-    A ValueError, which begins with `where`, says that it would be too large, or that a label is no
-    text that JSON holds.
+    A text that is too large, or a label that JSON cannot hold, raises a ValueError, whose message
+    begins with `where`.
     """
     remedy = "Shorten the labels, or name the right column with --column."
     content = {"labels": [*labels], "accuracy": dict(accuracy)}

@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Classifier:
-    """Names the class of a text.
+    """Predicts the label of a text.
 
-    `train` writes one for each file of texts and labels: a `.keras` file in the folder `TO.run`, a
-    `keras.Sequential` from the encoder's vectors, float32 `[batch, dimension]`, to probabilities
-    `[batch, labels]`, and what its classes are called in a `.json` beside it. Keras loads the
-    former by itself; behind a `SavedModelLayer` of the encoder it takes strings. `load` brings the
-    encoder along, wherever both folders were moved, and runs no code out of the file.
+    `train` writes one for each file of texts and labels. A `.keras` file in the folder `TO.run`
+    holds a `keras.Sequential` from the encoder's vectors, float32 `[batch, dimension]`, to
+    probabilities `[batch, labels]`; a `.json` file next to it holds the labels. Keras alone can
+    load the `.keras` file; behind a `SavedModelLayer` of the encoder it takes strings. `load` also
+    finds the encoder, even if both folders were moved, and runs no code from the file.
 
     Attributes:
         path: The `.keras` file.
-        folder: That of the encoder whose vectors it reads.
-        labels: What its classes are called, in the order of its outputs.
-        accuracy: Share of the rows of each test set, or else each validation set, that it names
-            right, by the set's name.
+        folder: The folder of the encoder whose vectors it reads.
+        labels: The names of its classes, in the order of its outputs.
+        accuracy: Share of the rows of each test set that get the right label, by the set's name; of
+            each validation set if there are no test sets.
 
     Examples:
         >>> classifier = Classifier.load("tuned.run/classifier.keras")
@@ -66,11 +66,11 @@ class Classifier:
 
         Args:
             path: The `.keras` file.
-            encoder: The folder of its encoder; None: `TO`, beside the folder `TO.run` of the file.
+            encoder: The folder of its encoder; None: `TO`, next to the folder `TO.run` of the file.
 
         Raises:
-            FileNotFoundError: There is no such file, or no `.json` beside it.
-            ValueError: The latter holds something else, or the encoder is not known.
+            FileNotFoundError: There is no such file, or no `.json` next to it.
+            ValueError: The `.json` file holds something else, or the encoder is not known.
         """
         path = absolute(Path(path))
         remedy = "Name the classifier.keras of the folder TO.run that `use-st5 train` wrote."
@@ -98,11 +98,11 @@ class Classifier:
     def predict(
         self, texts: str | bytes | Iterable[str | bytes], **options: Any
     ) -> str | list[str]:
-        """The label of each text, or of one.
+        """The labels of texts, or the label of a single text.
 
         Args:
             texts: As for `SentenceEncoder.encode`.
-            **options: As for the same, such as `batch_size` and `on_truncation`.
+            **options: Further arguments of `encode`, such as `batch_size` and `on_truncation`.
         """
         places = self.probabilities(texts, **options).argmax(axis=-1)
         return [self.labels[place] for place in places] if places.ndim else self.labels[places]
@@ -110,7 +110,10 @@ class Classifier:
     def probabilities(
         self, texts: str | bytes | Iterable[str | bytes], **options: Any
     ) -> np.ndarray:
-        """Of each text, float32 `[texts, labels]`; of one `[labels]`. Arguments as above."""
+        """The probabilities of the labels, float32 `[texts, labels]`; `[labels]` for a single text.
+
+        The arguments are those of `predict`.
+        """
         vectors = self.encoder.encode(texts, **options)
         found = np.asarray(self._head(np.atleast_2d(vectors)))
         return found[0] if vectors.ndim == 1 else found
@@ -127,12 +130,12 @@ class Classifier:
 
     @cached_property
     def _head(self) -> keras.Sequential:
-        """From vectors to probabilities; a file that does not fit is a ValueError."""
+        """The model from vectors to probabilities; a file that does not fit raises a ValueError."""
         head = _new_head(self.encoder.dimension, len(self.labels))
         with open_local(self.path) as local:
             try:
                 head.load_weights(local)
-            except Exception as error:  # Of Keras, h5py, zipfile and zlib.
+            except Exception as error:  # Keras, h5py, zipfile and zlib raise their own.
                 raise ValueError(
                     f"{as_written(self.path)}: expected a classifier with "
                     f"{self.encoder.dimension} dimensions, as {self.folder} has, and "
@@ -154,9 +157,10 @@ def write_classifiers(
 ) -> list[Classifier]:
     """Fits and writes a classifier for each file of texts and labels.
 
-    The head that learnt with the encoder belongs to its last step, and what is exported is the best
-    one. So a head is fitted anew, to the vectors of the exported encoder (the folder `encoder`),
-    which stays as it is. The rows that test say how good it is, or else those that validate.
+    The head that was trained with the encoder belongs to the last step, but the exported encoder is
+    that of the best step. So a new head is fitted to the vectors of the exported encoder (the
+    folder `encoder`), which does not change. Its accuracy is measured on the test rows, or on the
+    validation rows if there are no test rows.
     """
     labelled = [found for found in stats if found.source.kind.is_a(LABELS)]
     written = []
@@ -207,7 +211,7 @@ def _new_head(dimension: int, labels: int) -> keras.Sequential:
 
 
 def _check_finite(head: keras.Sequential, path: Path, remedy: str) -> None:
-    """Refuses a head with NaN: it would call every text by its first label."""
+    """Refuses a head with NaN or infinity: with NaN every text would get the first label."""
     for variable in head.variables:
         if not np.isfinite(keras.ops.convert_to_numpy(variable.value)).all():
             raise ValueError(

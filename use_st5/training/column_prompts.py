@@ -13,7 +13,7 @@ Prompts = str | Mapping[str, str]
 
 
 def prompts_by_key(given: Prompts, kind: TaskSpec, columns: Mapping[str, str]) -> dict[str, str]:
-    """The prompt of each text of a row, by key; given by key or by the file's own column name."""
+    """The prompts of a row's texts, by key; `given` has keys or the file's own column names."""
     keys = [key for key in kind.texts if key in columns]
     if isinstance(given, str):
         found = dict.fromkeys(keys, given)
@@ -23,7 +23,7 @@ def prompts_by_key(given: Prompts, kind: TaskSpec, columns: Mapping[str, str]) -
 
 
 def check_prompts(given: Prompts, sources: Sequence[Source]) -> None:
-    """Refuses prompts of columns that no file has."""
+    """Refuses prompts for columns that no training file has."""
     known = dict.fromkeys(
         name
         for source in sources
@@ -39,15 +39,16 @@ def check_prompts(given: Prompts, sources: Sequence[Source]) -> None:
 
 
 def with_prompts(row: Mapping[str, Any], prompts: Mapping[str, str]) -> dict[str, Any]:
-    """A row whose texts have their prompts in front; it need not have all keys of the prompts."""
+    """Puts prompts before the texts of a row, which need not have all keys of the prompts."""
     return {**row, **{key: text + row[key] for key, text in prompts.items() if key in row}}
 
 
 def exported_prompts(sources: Sequence[Source]) -> tuple[dict[str, str], str | None]:
     """The prompts that the trained model keeps, by name, and the name of its default prompt.
 
-    If all texts have one prompt, it is that of queries and documents, and the default. Otherwise
-    the text that asks has the name "query", its answer "document", and another text its key.
+    If all texts have the same prompt, it is the prompt of queries and documents, and the default.
+    Otherwise the prompt of the query text has the name "query", that of its answer the name
+    "document", and that of another text the name of its key.
 
     Args:
         sources: The training files. If two have different prompts of one name, the first counts.

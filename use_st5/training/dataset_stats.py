@@ -20,7 +20,7 @@ from use_st5.training.tasks import INFERENCE, NEIGHBOURS, TEXTS
 
 # Texts whose tokens are counted at once.
 _AT_ONCE = 8192
-# Any odd number: multiplied by it, no hash becomes that of another.
+# Any odd number works: different hashes stay different when they are multiplied by it.
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _MOST_CLASSES = 1000
 _INFERENCE_LABELS = ("entailment", "neutral", "contradiction")
@@ -32,19 +32,20 @@ class DatasetStats:
     """The statistics of a source.
 
     Attributes:
-        source: What was read.
+        source: The file or data set.
         rows: Number of examples.
         lengths: Tokens of each text with its prompt, int `[texts]`.
         classes: Label → number of rows.
         lowest: The lowest score.
-        highest: The highest one.
-        repeated: Rows that stand there before, in the same words.
-        conflicting: Those of them that have another label or score than before.
+        highest: The highest score.
+        repeated: Number of rows with the same words as an earlier row.
+        conflicting: Number of repeated rows with another label or score than the earlier row.
         first: The first rows, to be shown.
-        scores: The range of the scores; None where there are none.
-        false_negatives: Hard negatives that another row has as a positive of the same text.
-        left_out: Rows that validate or test.
-        shared: Further rows that share a text with those.
+        scores: The range of the scores; None if the rows have no scores.
+        false_negatives: Number of hard negatives that are a positive of the same text in another
+            row.
+        left_out: Number of rows that are validation or test rows.
+        shared: Number of other rows that share a text with these.
     """
 
     source: Source
@@ -63,12 +64,12 @@ class DatasetStats:
 
     @property
     def kept(self) -> int:
-        """Rows that are trained on."""
+        """The number of rows that are trained on."""
         return self.rows - self.left_out
 
     @property
     def label_numbers(self) -> dict[str, int]:
-        """Label → its number: as usual for inference, else by the alphabet."""
+        """Label → its number: in the usual order for inference, else in alphabetical order."""
         names = {name.casefold(): name for name in self.classes}
         ordered = sorted(self.classes)
         if self.source.kind.is_a(INFERENCE) and {*names} == {*_INFERENCE_LABELS}:
@@ -76,7 +77,7 @@ class DatasetStats:
         return {name: number for number, name in enumerate(ordered)}
 
     def lines(self, limit: int, *, longer: bool = False) -> Iterator[str]:
-        """The log lines: the statistics, and the texts that the encoder cuts.
+        """The log lines: the statistics, and the number of texts that are cut.
 
         `limit` is the number of tokens that training reads; `longer`: the encoder could read more.
         """
@@ -138,8 +139,8 @@ def dataset_stats(
 ) -> DatasetStats:
     """Reads a source, and computes its statistics.
 
-    `scores` is the range that scores can have; None: as the rows suggest. A ValueError says that
-    there is no usable row, or that its labels or scores say nothing.
+    `scores` is the range that scores can have; None: the rows decide. A ValueError says that no row
+    can be used, or that nothing can be learned from the labels or scores.
     """
     kind, table = source.kind, source.table
     repeated, conflicting, classes, (lowest, highest) = checked_rows(source)
@@ -160,11 +161,11 @@ def dataset_stats(
 
 
 def checked_rows(source: Source) -> tuple[int, int, Counter[str], tuple[float, float]]:
-    """The counts of a source's rows, without those of its tokens, which take long.
+    """Checks and counts a source's rows, but does not count tokens, which takes long.
 
     Returns:
-        The repeated rows, those of them with another label or score, the rows of each label, and
-        the lowest and the highest score.
+        The number of repeated rows, the number of these with another label or score, the number of
+        rows of each label, and the lowest and the highest score.
     """
     kind, table = source.kind, source.table
     if not table.num_rows:
@@ -203,9 +204,9 @@ def _with_prompt(texts: pa.ChunkedArray, prompt: str) -> pa.ChunkedArray:
 
 
 def _repeated(source: Source) -> tuple[int, int]:
-    """How many rows have the texts of an earlier row, and how many of these another label or score.
+    """The number of repeated rows, and the number of these with another label or score.
 
-    If most have another one, it is a ValueError.
+    If more than half of all rows have another label or score than before, it is a ValueError.
     """
     _, first, group = np.unique(
         combined([*source.hashes.values()]), return_index=True, return_inverse=True
@@ -232,7 +233,7 @@ def _repeated(source: Source) -> tuple[int, int]:
 
 
 def false_negatives(source: Source) -> dict[str, np.ndarray]:
-    """Key of hard negatives → which of them are positives of the same text in another row, bool."""
+    """Key of hard negatives → whether each is a positive of its text in another row, bool."""
     hashes = source.hashes
     negatives = [key for key in source.kind.optional if key in hashes]
     if not negatives:
@@ -243,7 +244,7 @@ def false_negatives(source: Source) -> dict[str, np.ndarray]:
 
 
 def combined(hashes: Sequence[np.ndarray]) -> np.ndarray:
-    """One hash of several, in their order: uint64 `[rows]` each."""
+    """Combines several hashes of each row, in their order, into one; all are uint64 `[rows]`."""
     result = hashes[0]
     for each in hashes[1:]:
         result = result * _ODD + (each ^ (result >> np.uint64(32)))
@@ -256,7 +257,7 @@ def _check_labels(source: Source, classes: Counter[str]) -> None:
             f"{source.name}: expected 2 to {_MOST_CLASSES:,} different labels, found "
             f"{len(classes):,}" + (f": {next(iter(classes))!r}." if len(classes) == 1 else ".")
         )
-    record_text(sorted(classes), {}, where=source.name)  # Before the training, not after it.
+    record_text(sorted(classes), {}, where=source.name)  # Fails before the training.
 
 
 def _short(value: Any) -> str:

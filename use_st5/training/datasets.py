@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Dataset = Any
 # Tokens of a text that a decoder predicts.
 DECODED_TOKENS = 20
-# Of batches of texts of like lengths.
+# Widths of batches, which hold texts of similar lengths.
 _WIDTHS = (16, 32, 64, 128, 256)
 _AT_ONCE = 2048
 
@@ -35,11 +35,11 @@ def array_data(
         dataset: As in `Trainer`.
         loss: Its `features` say which columns are read.
         encoder: Its tokenizer makes ids of the texts.
-        max_length: Tokens of a text; the rest is cut.
-        name: Of the data set, for messages.
+        max_length: Largest number of tokens of a text; the rest is cut.
+        name: The name of the data set, for messages.
 
     Raises:
-        ValueError: It is empty, lacks a column, or a value is not of its column's kind.
+        ValueError: The data set is empty or lacks a column, or a value does not fit its column.
     """
     if isinstance(dataset, ArrayData):
         return dataset
@@ -63,7 +63,7 @@ def array_data(
 def in_buckets(
     arrays: Mapping[str, np.ndarray], columns: Mapping[str, PreparedColumn]
 ) -> ArrayData:
-    """Arrays by feature whose batches hold texts of like lengths, up to the widest of ids."""
+    """Makes `ArrayData` whose batches hold texts of similar lengths, up to the longest text."""
     if any(column.kind == "token_ids" for column in columns.values()):
         return ArrayData(arrays)  # A decoder reads rows of one width.
     widest = max(each.shape[1] for each in arrays.values() if _holds_ids(each))
@@ -73,7 +73,7 @@ def in_buckets(
 def feature_columns(
     loss: TaskLoss, names: Collection[str], max_length: int, *, name: str
 ) -> dict[str, PreparedColumn]:
-    """Feature of a loss → the column that it is made of; ValueError if one is missing."""
+    """Feature of a loss → the column that it is made from; a missing one raises a ValueError."""
     keys = _keys([feature.name for feature in loss.features], names)
     if keys is None:
         wanted = ", ".join(feature.name for feature in loss.features)
@@ -94,7 +94,7 @@ def feature_columns(
 
 
 def _keys(features: Collection[str], names: Collection[str]) -> dict[str, str] | None:
-    """Feature → name of its column: its own, or one that a task of the table knows."""
+    """Feature → name of its column: the feature's own name, or one that a task of `TASKS` knows."""
     if set(features) <= set(names):
         return {feature: feature for feature in features}
     for task in TASKS.values():
@@ -130,7 +130,7 @@ def _holds_ids(array: np.ndarray) -> bool:
 
 
 def _trimmed(array: np.ndarray) -> np.ndarray:
-    """Ids without the columns that hold padding alone; other arrays as they are."""
+    """Ids without the last columns, if these hold only padding; other arrays unchanged."""
     if not _holds_ids(array):
         return array
     return array[:, : max(1, row_lengths(array).max())]

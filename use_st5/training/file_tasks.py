@@ -29,7 +29,7 @@ from use_st5.training.tasks import DEFINITIONS, UNSCORED_PAIRS, argument_names
 from use_st5.training.teachers import VectorFile, scored_by, texts_with_vectors
 from use_st5.training.validation import ValidationSet
 
-# The start's own similarities; and a teacher, as for `use_dan_en`.
+# Loss weights for the start model's own similarities, and for a teacher, as for `use_dan_en`.
 _OWN_WEIGHTS: dict[str, Any] = {"vector_weight": 0.0, "similarity_weight": 1.0}
 _TEACHER_WEIGHTS: dict[str, Any] = {
     **{"similarity_weight": 10.0, "ranking_weight": 1.0, "temperature": 0.1}
@@ -44,10 +44,10 @@ class FileTask:
     Attributes:
         name: Short name in logs, files and checkpoints.
         make_loss: Makes the loss.
-        rows: Reads the rows that train.
-        columns: Feature of the loss → how its array is made of a row.
+        rows: Reads the training rows.
+        columns: Feature of the loss → the column from which its array is made.
         weight: Its weight in the draw of tasks; None: the number of its rows.
-        stats: The file; None: the rows are those of a teacher.
+        stats: The statistics of the file; None: the rows are those of a teacher.
     """
 
     name: str
@@ -58,7 +58,7 @@ class FileTask:
     stats: DatasetStats | None = None
 
     def prepared(self, encoder: TrainableEncoder, folder: Path) -> ArrayData:
-        """The rows as arrays, in a folder of the task inside `folder`; what is there is opened."""
+        """The rows as arrays, in the task's folder inside `folder`; existing arrays are reused."""
         rows = watched(self.rows(), f"Preparing {self.name}", None, transient=True)
         arrays = prepare(rows, self.columns, encoder.tokenizer, folder / self.name, reuse=True)
         return in_buckets(arrays, self.columns)
@@ -74,10 +74,10 @@ def file_task(
     weight: float | None,
     scorer: CrossEncoder | None = None,
 ) -> FileTask:
-    """The task of one file; `sets` are rows that do not train.
+    """The task of one file; `sets` are rows that are not trained on.
 
     `scorer` scores pairs that have no score. A ValueError says that the loss does not take an
-    argument, or the scores of the file.
+    argument, or does not take the scores of the file.
     """
     _check_scores(found, arguments)
     spec = found.source.kind
@@ -115,12 +115,13 @@ def teacher_task(
     name: str,
     weight: float,
 ) -> FileTask:
-    """The vectors that a teacher gives to the training texts, before the first step, as a task.
+    """The task to learn a teacher's vectors of the training texts, made before the first step.
 
-    If the teacher is the encoder itself, its similarities are kept. Of a file of vectors the texts
-    that have one are taken; none at all is a ValueError. `sets` are rows that do not train.
+    If the teacher is the encoder itself, its similarities are kept. If the teacher is a file of
+    vectors, only texts with a vector in it are used; if there are none, it is a ValueError. `sets`
+    are rows that are not trained on.
     """
-    # Another teacher has prompts of its own, if any.
+    # Another teacher gets no prompts of the files: it has its own, if any.
     same = teacher is encoder
     texts = (
         (prompted[key] if same else row[key], prompted[key])
@@ -162,7 +163,7 @@ def check_loss_arguments(stats: Sequence[DatasetStats], arguments: FileArguments
 def _width(
     stats: Sequence[DatasetStats], encoder: TrainableEncoder, arguments: FileArguments
 ) -> int:
-    """The tokens of the longest text, as far as training reads it."""
+    """The number of tokens of the longest text, as far as training reads it."""
     longest = max(2, *(int(found.lengths.max()) for found in stats))
     return min(arguments.text_length(encoder.max_length), longest)
 
@@ -177,7 +178,7 @@ def _made_loss(
 
 
 def _check_scores(found: DatasetStats, arguments: FileArguments) -> None:
-    """Refuses scores below 0 where a loss takes none."""
+    """Refuses scores below 0 if the loss does not take them."""
     if isinstance(arguments.loss, TaskLoss):
         return
     if found.scores is None or found.scores.target(found.lowest) >= 0:
@@ -191,7 +192,7 @@ def _check_scores(found: DatasetStats, arguments: FileArguments) -> None:
 
 
 def _number_of(found: DatasetStats, key: str) -> Callable[[Any], Any]:
-    """What makes a number of the value under a key: a label, a score, or the id of a word."""
+    """A function that makes a number of a key's value: a label, a score, or the id of a word."""
     if key == found.source.kind.label:
         return found.label_numbers.__getitem__
     if found.source.kind.is_a(DEFINITIONS):
@@ -208,7 +209,7 @@ def _usable(
     *,
     names_words: bool,
 ) -> Iterator[Row]:
-    """The rows that train; where a loss names the defined words, those whose word is one token."""
+    """The training rows; if a loss predicts the defined words, those whose word is one token."""
     rows = training_rows(found, sets)
     if names_words and found.source.kind.is_a(DEFINITIONS):
         return _single_tokens(rows, encoder.tokenizer.single_ids)  # type: ignore[attr-defined]
@@ -220,7 +221,7 @@ def _usable(
 def _single_tokens(
     rows: Iterator[Row], single_ids: Callable[[Sequence[str]], Any]
 ) -> Iterator[Row]:
-    """The rows whose word is one token, with its id."""
+    """The rows whose word is one token, with the id of the token instead of the word."""
     for chunk in batched(rows, _AT_ONCE):
         words = single_ids([row["word"] for row in chunk])
         yield from (row | {"word": int(w)} for row, w in zip(chunk, words, strict=True) if w)

@@ -9,23 +9,23 @@ from typing import Literal
 import keras
 
 ModelPart = Literal["embedding", "all_embeddings", "encoder", "head"]
-# What of a BERT is added to the table of tokens, and the norm of the sum.
+# Attributes of a BERT: embeddings that are added to those of the tokens, and the norm of the sum.
 _BESIDE_THE_TABLE = ("position_embedding", "type_embedding", "embedding_norm")
 
 
 @contextlib.contextmanager
 def frozen_parts(model: keras.Model, parts: Collection[ModelPart]) -> Iterator[None]:
-    """Freezes parts of an encoder inside the block; behind it they are as before.
+    """Freezes parts of an encoder inside the block; after it they are trainable as before.
 
-    The same names hold for every family: "embedding" is the table of its tokens, which a model has
-    as its attribute `embedding`; "head" the attribute `head`, which names masked words, where there
-    is one; "encoder" is all between them. A table that the head reads as well belongs to
-    "embedding". "all_embeddings" is the table of tokens with, in a BERT, those of positions and
-    token types and the norm of their sum: what transformers calls `bert.embeddings`.
+    The names are the same for every family. "embedding" is the token table, the attribute
+    `embedding` of a model. "head" is the attribute `head`, which predicts masked words, if there is
+    one. "encoder" is everything else. A table that the head uses too belongs to "embedding".
+    "all_embeddings" is the token table and, in a BERT, also the tables of positions and token types
+    and the norm of their sum; transformers calls these `bert.embeddings`.
 
     Args:
-        model: Built.
-        parts: Which to freeze.
+        model: A built model.
+        parts: The parts to freeze.
 
     Raises:
         ValueError: A part is unknown, or the model has no such part.

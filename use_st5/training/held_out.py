@@ -15,35 +15,36 @@ from use_st5.training.sources import Row, Source, rows_of
 from use_st5.training.tasks import NEIGHBOURS, TaskSpec
 from use_st5.training.validation import ValidationSet
 
-# Without a file of their own, a share of the rows validates and tests, and no more than so many
-# do either.
+# If no files are given for validation and test, a share of the rows is held out, and at most
+# `MOST_VALIDATION_ROWS` rows for each of the two.
 _SHARE, _SHARE_OF_FEW, _FEW = 0.1, 0.2, 1000
 MOST_VALIDATION_ROWS = 1000
-# With fewer rows than this the one part says too little of the other.
+# If one of the two parts has fewer rows than this, it says too little, and no rows test.
 _FEWEST_TESTED = 20
 # Rows that a classifier of labels is fitted to in each measurement.
 _FITTED = 2000
 
 
 def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row], list[Row]]:
-    """The rows that are held out where no file is given: by their first texts.
+    """Chooses the rows to hold out if no file is given, by their first texts.
 
     Returns:
-        Rows that validate, and rows that test; none of these where the rows are few, or not
-        `tested`. No text that begins a row of one part begins one of the other, or one that trains.
+        The validation rows and the test rows. There are no test rows if the rows are few, or if
+        `tested` is False. If possible, the first text of a row in one part is not the first text of
+        a row in the other part or of a training row.
 
     Raises:
-        ValueError: There are too few.
+        ValueError: There are too few rows.
     """
     share = _SHARE if found.rows >= _FEW else _SHARE_OF_FEW
     share = min(share, (1 + tested) * MOST_VALIDATION_ROWS / found.rows)
     kind, wanted = found.source.kind, max(2, round(share * found.rows))
-    if kind.is_a(NEIGHBOURS):  # In one piece: what is near has the same sentences.
+    if kind.is_a(NEIGHBOURS):  # In one piece: rows that are near each other share sentences.
         rows = found.source.table.slice(max(0, found.rows - wanted)).to_pylist()
         groups = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
     else:
         groups = _groups(found, wanted, found.source.hashes[kind.texts[0]])
-        # Few texts that begin many rows each cannot be kept apart.
+        # A few first texts with many rows each cannot be divided: then by all texts of a row.
         groups = groups or _groups(found, wanted, found.source.pair_keys)
     if sum(map(len, groups)) < 2:
         raise ValueError(
@@ -59,7 +60,7 @@ def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row
 
 
 def _groups(found: DatasetStats, wanted: int, groups: np.ndarray) -> list[list[Row]]:
-    """Whole groups of about so many rows, chosen by the hash of each row's group, int `[rows]`."""
+    """Whole groups with about `wanted` rows in all, chosen by each row's hash, int `[rows]`."""
     keys, counts = np.unique(groups, return_counts=True)
     chosen: list[int] = []
     count = 0
@@ -79,7 +80,7 @@ def _groups(found: DatasetStats, wanted: int, groups: np.ndarray) -> list[list[R
 
 
 def _divided(groups: Iterable[list[Row]]) -> list[list[Row]]:
-    """Two parts of about as many rows, of whole groups."""
+    """Divides whole groups into two parts with about the same number of rows."""
     parts: list[list[Row]] = [[], []]
     for rows in groups:
         min(parts, key=len).extend(rows)
@@ -89,9 +90,9 @@ def _divided(groups: Iterable[list[Row]]) -> list[list[Row]]:
 def validation_set(
     found: DatasetStats, rows: Sequence[Row], name: str, others: Iterable[Row] = ()
 ) -> ValidationSet:
-    """Rows of a source as what measures; of labels with rows that a classifier learns from.
+    """Makes a validation set of rows; if they have labels, with training rows for a classifier.
 
-    `others` are further rows that do not train.
+    `others` are further rows that are not trained on.
     """
     kind = found.source.kind
     examples: list[Row] = []
@@ -104,7 +105,7 @@ def validation_set(
 
 
 def without_rows_of(one: ValidationSet, others: Sequence[ValidationSet]) -> ValidationSet:
-    """The same without the rows of other sets, so that test rows choose nothing."""
+    """The set without the rows of other sets, so that test rows do not choose the best step."""
     held = _held(one.kind, others)
     rows = [row for row in one.rows if pair_key(row, one.kind) not in held]
     if len(rows) < 2:
@@ -116,7 +117,7 @@ def without_rows_of(one: ValidationSet, others: Sequence[ValidationSet]) -> Vali
 
 
 def without_held_out(found: DatasetStats, sets: Sequence[ValidationSet]) -> DatasetStats:
-    """The same without the held-out rows."""
+    """The statistics with the number of held-out rows, and of others that share their texts."""
     source = found.source
     texts_of = {key for each in sets for row in each.rows for key in _text_keys(row, each.kind)}
     held = _is_held(source, sets)
@@ -134,8 +135,8 @@ def without_held_out(found: DatasetStats, sets: Sequence[ValidationSet]) -> Data
 def training_table(found: DatasetStats, sets: Collection[ValidationSet]) -> pa.Table:
     """The rows of a source, without those of the sets.
 
-    In place of a hard negative that another row has as a positive of the same text stands the
-    row's own positive, which the loss does not take for a negative.
+    If a hard negative is a positive of the same text in another row, the row's own positive
+    replaces it: the loss does not use that as a negative.
     """
     source, table = found.source, found.source.table
     for key, false in false_negatives(source).items():
@@ -151,7 +152,7 @@ def training_rows(found: DatasetStats, sets: Collection[ValidationSet]) -> Itera
 
 
 def spread(table: pa.Table, count: int, most: int) -> list[Row]:
-    """At most so many of about `count` rows, evenly spread over them: a file may be sorted."""
+    """At most `most` of about `count` rows, evenly spread, because a file may be sorted."""
     every = max(1.0, count / most)
     places = np.arange(table.num_rows)
     chosen = np.trunc(places / every) != np.trunc((places - 1) / every)
@@ -159,7 +160,7 @@ def spread(table: pa.Table, count: int, most: int) -> list[Row]:
 
 
 def pair_key(row: Row, kind: TaskSpec) -> int:
-    """The same for rows of the same texts in any order, whatever label, score or negatives."""
+    """A key of a row's texts in any order; label, score and negatives do not change it."""
     if kind.is_a(NEIGHBOURS):
         return int(np.uint64(text_hash(row["text"])).astype(np.int64))
     texts = (row[key] for key in kind.texts if key not in kind.optional)
@@ -167,12 +168,12 @@ def pair_key(row: Row, kind: TaskSpec) -> int:
 
 
 def _text_keys(row: Row, kind: TaskSpec) -> set[int]:
-    """One number for each text of a row."""
+    """The hash of each text of a row."""
     return {text_hash(row[key]) for key in kind.texts if key in row}
 
 
 def _is_held(source: Source, sets: Iterable[ValidationSet]) -> np.ndarray:
-    """Whether each row of a source stands in a set, bool `[rows]`."""
+    """Whether each row of a source is in one of the sets, bool `[rows]`."""
     return np.isin(source.pair_keys, [*_held(source.kind, sets)])
 
 

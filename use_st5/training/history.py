@@ -17,9 +17,9 @@ class History:
         task_steps: Updates made per task, by name.
         evaluations: `{"step": …, metric: …}` of each evaluation.
         best_step: Step of the best evaluation, None before the first.
-        best_score: Its monitored metric.
-        records: `{"step": …, "task": …, "loss": …, metric: …}` of each call from the host, means
-            over its steps; those of this process alone, since they are not in checkpoints.
+        best_score: The monitored metric of the best evaluation.
+        records: `{"step": …, "task": …, "loss": …, metric: …}` of each call from the host, as
+            means over its steps; only of this process, because they are not in checkpoints.
     """
 
     step: int = 0
@@ -39,8 +39,8 @@ class History:
         """Takes over the current step's score if it is the best so far; says whether it is.
 
         Args:
-            metrics: Of the evaluation at the current step.
-            monitor: Which of them is the score; None: the first. NaN is never the best.
+            metrics: The metrics of the evaluation at the current step.
+            monitor: The metric that is the score; None: the first. NaN is never the best.
             mode: `"max"` or `"min"`.
 
         Raises:
@@ -72,7 +72,7 @@ class History:
         return patience is not None and len(later) >= patience
 
     def to_state(self) -> dict[str, Any]:
-        """What a checkpoint keeps, as JSON values."""
+        """The values that a checkpoint keeps, as JSON values."""
         state = dataclasses.asdict(self)
         del state["records"]
         return state
@@ -83,13 +83,13 @@ class SavedRun(History):
     """The history of a run in a checkpoint.
 
     Attributes:
-        configuration: As `run_configuration` gives it.
+        configuration: The configuration of the run, as `run_configuration` returns it.
     """
 
     configuration: dict[str, str]
 
     def history(self) -> History:
-        """The history alone."""
+        """The history without the configuration."""
         state = self.to_state()
         del state["configuration"]
         return History(**state)

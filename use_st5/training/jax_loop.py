@@ -31,10 +31,10 @@ VariableValues = list[tuple[keras.Variable, Any]]
 class JaxLoop(TrainingLoop):
     """Trains one encoder on several tasks under JAX; the arguments are those of `TrainingLoop`.
 
-    It runs on JAX's first device, or on those of the `keras.distribution` that is set, which
-    `use_st5.training.sharded` makes: then the weights lie there as that says, and each batch is cut
-    along its rows. Given the same initial weights it makes the steps of `TensorFlowLoop`, but for
-    dropout, which draws other numbers. TensorFlow need not be installed.
+    It runs on JAX's first device, or on the devices of the `keras.distribution` that is set, such
+    as `use_st5.training.sharded` makes. That distribution places the weights, and each batch is cut
+    along its rows. With the same initial weights it makes the same steps as `TensorFlowLoop`,
+    except that dropout draws other numbers. TensorFlow need not be installed.
     """
 
     def __init__(
@@ -76,12 +76,11 @@ class JaxLoop(TrainingLoop):
 
 
 class JaxStep:
-    """Gradient and update for one task, compiled: what `TrainStep` is under TensorFlow.
+    """The compiled gradient and update of one task, like `TrainStep` under TensorFlow.
 
-    The step is a function of the values of all variables. Those that change are given away to it
-    (donated), so that the device holds one copy of them; in between steps the variables hold them.
-    `trainable` are the variables that the optimizer is built on: those of the encoder and of all
-    heads.
+    The step is a function of the values of all variables. The values that change are donated to it,
+    so that the device holds one copy of them. Between calls the variables hold them. `trainable`
+    are the variables that the optimizer is built on: those of the encoder and of all heads.
     """
 
     def __init__(
@@ -114,14 +113,14 @@ class JaxStep:
         self._compiled: Any = None
 
     def __call__(self, batches: Iterable[dict[str, np.ndarray]]) -> dict[str, float]:
-        """Makes an update with each batch; the mean of the loss and of each metric over them."""
+        """Makes an update with each batch; returns the means of the loss and of each metric."""
         values = [variable.value for variable in self._changing]
         frozen = [variable.value for variable in self._frozen]
         if self._compiled is None:
             self._compiled = self._program(values)
         found = []
         try:
-            # The host goes on to the next batch while the device computes.
+            # The host prepares the next batch while the device computes.
             for batch in batches:
                 needed = placed({name: batch[name] for name in self._feature_names})
                 values, numbers = self._compiled(values, frozen, needed)
@@ -133,14 +132,14 @@ class JaxStep:
         return dict(zip(self.names, map(float, means), strict=True))
 
     def _program(self, values: Values) -> Any:
-        """The compiled step; what changes stays where it lies, or the next call compiles anew."""
+        """The compiled step; outputs keep the inputs' sharding, or the next call compiles anew."""
         if keras.distribution.distribution() is None:
             return self._jax.jit(self._step, donate_argnums=0)
         places = [value.sharding for value in values]
         return self._jax.jit(self._step, donate_argnums=0, out_shardings=(places, None))
 
     def _step(self, values: Values, frozen: Values, batch: Batch) -> tuple[Values, jax.Array]:
-        """One update: the next values of what changes, the loss and the metrics `[names]`."""
+        """Makes one update; returns the variables' next values, and loss and metrics `[names]`."""
         rest = list(zip(self._frozen, frozen, strict=True))
         total: Any = 0.0
         sums: Any = None
@@ -156,7 +155,7 @@ class JaxStep:
     def _loss_of(
         self, trained: Values, current: VariableValues, batch: Batch
     ) -> tuple[jax.Array, tuple[jax.Array, Values]]:
-        """A micro-batch's loss; beside it loss and metrics `[names]`, the values after it."""
+        """A micro-batch's loss; also loss and metrics `[names]`, and the variables' next values."""
         current = [*current, *zip(self._trained, trained, strict=True)]
         if self.pieces == 1:
             with _Reading(current, self._read) as scope:
@@ -172,13 +171,13 @@ class JaxStep:
     def _encode_in_pieces(
         self, current: VariableValues, batch: Batch
     ) -> tuple[list[jax.Array], VariableValues]:
-        """The vectors of the batch's texts, and the state that the last piece leaves behind.
+        """The vectors of the batch's texts, and the state after the last piece.
 
-        GradCache (Gao et al. 2021, section 3), as `PiecewiseEncoder`: a piece's activations are
-        forgotten, and computed once more when its gradient is.
+        GradCache (Gao et al. 2021, section 3), like `PiecewiseEncoder`: a piece's activations are
+        not kept, but computed again when its gradient is.
         """
-        # Each piece has rows of every device: cut one after the other, the rows of a device would
-        # be pieces of its own, for each of which all devices compute what that one alone need.
+        # Each piece has rows of every device. If the pieces were consecutive rows, each would have
+        # the rows of one device, and all devices would compute what only that one needs to.
         cut = [
             ids.reshape(-1, self.pieces, *ids.shape[1:]).swapaxes(0, 1)
             for ids in self.loss.texts(batch)
@@ -190,14 +189,14 @@ class JaxStep:
                 vectors = encode_together(self.encoder, texts, training=True)
             return scope.values_of(self._state), vectors
 
-        # In a loop nothing is computed once for both passes, so that nothing need prevent it.
+        # In a loop the compiler cannot merge the two computations, so it need not be prevented.
         forgetful = self._jax.checkpoint(encode, prevent_cse=False)
         state, vectors = self._jax.lax.scan(forgetful, _values_of(self._state, current), cut)
         joined = [each.swapaxes(0, 1).reshape(-1, each.shape[-1]) for each in vectors]
         return joined, list(zip(self._state, state, strict=True))
 
     def _updated(self, values: Values, gradients: Values) -> Values:
-        # What the loss does not read, the optimizer leaves alone, its weight decay too.
+        # Variables that the loss does not read get no update, and no weight decay either.
         pairs = [
             (gradient / self.gradient_accumulation_steps, variable)
             for gradient, variable in zip(gradients, self._trained, strict=True)
@@ -209,19 +208,19 @@ class JaxStep:
 
 
 class _Reading(keras.StatelessScope):
-    """A stateless scope of these values that notes the ids of the variables that are read in it."""
+    """A stateless scope with given values, which notes the ids of variables that are read in it."""
 
     def __init__(self, mapping: VariableValues, read: set[int]) -> None:
         super().__init__(mapping)
         self._read = read
 
     def get_current_value(self, variable: keras.Variable) -> Any:
-        """The value that the variable has now."""
+        """Notes the variable, and returns its current value."""
         self._read.add(id(variable))
         return super().get_current_value(variable)
 
     def values_of(self, variables: list[keras.Variable]) -> Values:
-        """The same of several, without noting it."""
+        """The current values of several variables, without noting them."""
         return [super(_Reading, self).get_current_value(variable) for variable in variables]
 
 

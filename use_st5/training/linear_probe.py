@@ -21,8 +21,8 @@ from use_st5.training.validation import ValidationSet
 
 # Rows that a head is fitted to before the training.
 PROBE_ROWS = 2000
-# One row in ten is held out: the fit stops after four rounds of a hundred steps without a better
-# accuracy on these. A tenth of a few rows says little, so that these have four rounds.
+# One row in ten is held out: the fit stops after four rounds of a hundred steps without a lower
+# loss on these rows. A tenth of few rows says little: a fit to few rows has four rounds.
 _FEW, _HELD_OUT = 500, 0.1
 _STEPS, _ROUNDS, _ROUNDS_OF_FEW, _PATIENCE = 100, 40, 4, 4
 _BATCH, _RATE = 16, 1e-2
@@ -35,11 +35,12 @@ def probe_weights(
     encoder: TrainableEncoder,
     seed: int,
 ) -> list[np.ndarray]:
-    """The weights of a loss whose heads are fitted to the vectors of the encoder as they are.
+    """The weights of a loss whose heads are fitted to the vectors of the unchanged encoder.
 
-    Heads with random weights make the encoder forget what it knows of other tasks: "linear probing
-    then fine-tuning" of Kumar et al. 2022 (arXiv 2202.10054, section 3.4). docs/own_data_results.md
-    compares both. `has_heads` says for which losses; `sets` are rows that do not train.
+    Heads with random weights make the encoder forget what it knows of other tasks. This is "linear
+    probing then fine-tuning" (Kumar et al. 2022, arXiv 2202.10054, section 3.4);
+    docs/own_data_results.md compares both. Only losses with `has_heads` have such weights; `sets`
+    are rows that are not trained on.
     """
     rows = [
         with_prompts(row, found.source.prompts)
@@ -74,7 +75,7 @@ def fit_layers(
     *,
     from_logits: bool = True,
 ) -> None:
-    """Fits layers with early stopping on held-out rows; to few rows, 400 steps long.
+    """Fits layers with early stopping on held-out rows, or to few rows for 400 steps.
 
     The features are float `[rows, width]`, the labels int `[rows]`; `from_logits`: the last layer
     gives logits, not probabilities.
@@ -89,7 +90,7 @@ def fit_layers(
     classifier.compile(
         keras.optimizers.Adam(_RATE),
         keras.losses.SparseCategoricalCrossentropy(from_logits=from_logits),
-        # Of steps this small the calls take most of the time, and XLA's compilation the rest.
+        # The steps are so small that calls would take most of the time, and compilation the rest.
         steps_per_execution=_STEPS,
         jit_compile=False,
     )
@@ -100,7 +101,7 @@ def fit_layers(
         epochs=_ROUNDS if held else _ROUNDS_OF_FEW,
         validation_data=(features[order[:held]], labels[order[:held]]) if held else None,
         callbacks=[enough] if held else [],
-        shuffle=False,  # The data is.
+        shuffle=False,  # The data is shuffled already.
         verbose=0,
     )
 
@@ -108,7 +109,7 @@ def fit_layers(
 def _heads(
     loss: TaskLoss, vectors: Sequence[np.ndarray]
 ) -> Iterator[tuple[LabelLoss, list[np.ndarray]]]:
-    """Each classifier of a loss, with the vectors that it will see."""
+    """Each classifier of a loss, with the vectors that it will read."""
     if isinstance(loss, LabelLoss):
         yield loss, [*vectors]
     elif isinstance(loss, MatryoshkaLoss):

@@ -24,7 +24,7 @@ def card(
     test: Mapping[str, Scores],
     target: Path,
 ) -> str:
-    """The model card, Markdown: data, command, scores ("before" and "after" of the training)."""
+    """The model card in Markdown: data, command, and scores "before" and "after" the training."""
     files = [
         f"| {Path(found.source.name).name} | {found.source.kind.name} | {found.kept:,} |"
         f" {found.source.mixing_weight or ''} | `{found.source.identity()[:16]}` |"
@@ -64,7 +64,7 @@ def _scores(
     validation: Mapping[str, Scores],
     test: Mapping[str, Scores],
 ) -> Iterator[str]:
-    """The tables of validation and test, and what the rows of each were used for."""
+    """The tables of the validation and the test scores, each with the use of its rows."""
     best, unit = history.best_step or 0, plan.unit
     chosen = (
         f"{unit} {best} of {history.step}, the best of {len(history.evaluations)} evaluations by "
@@ -84,7 +84,7 @@ def _scores(
 
 
 def _described(sets: Sequence[ValidationSet], files: Sequence[Source]) -> str:
-    """The rows of sets, and their metrics."""
+    """Describes the rows of sets, and their metrics."""
     where = "separate files" if files else "held-out rows of the training files"
     shown = (f"{each.name}, {len(each.rows):,} rows, {each.metric.description}" for each in sets)
     return f"{where} ({'; '.join(shown)})"
@@ -97,7 +97,7 @@ def _table(use: str, scores: Mapping[str, Scores]) -> list[str]:
 
 
 def command_line(plan: TrainingPlan, target: Path) -> str:
-    """The command that does the same, with all settings that are not the usual ones."""
+    """The command line of this training, with all settings that differ from the defaults."""
     sources = [found.source for found in plan.stats]
     words = ["use-st5", "train", plan.start]
     for source in sources:
@@ -127,14 +127,14 @@ def command_line(plan: TrainingPlan, target: Path) -> str:
 
 
 def _renamed(source: Source) -> Iterator[str]:
-    """The columns that are called otherwise than is known."""
+    """The columns whose names are not among the known ones."""
     for key, name in source.columns.items():
         if name.strip().casefold() not in source.kind.columns[key]:
             yield f"{key}={name}"
 
 
 def _option(option: str, value: Any) -> list[str]:
-    """An option with its value, or so often as it has values."""
+    """An option with its value, repeated for each part of the model and each key of a mapping."""
     if option == "--freeze":
         return [word for part in value or ["nothing"] for word in (option, part)]
     if isinstance(value, Mapping):
@@ -143,7 +143,7 @@ def _option(option: str, value: Any) -> list[str]:
 
 
 def _loss_value(value: Any) -> str:
-    """As the command reads it: what has a comma is several values, were it one or none."""
+    """A value as the command reads it: a comma marks a list, even one with no or one value."""
     if not isinstance(value, tuple | list):
         return str(value)
     return ",".join(map(str, value)) + "," * (len(value) < 2)

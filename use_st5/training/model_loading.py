@@ -18,10 +18,10 @@ from use_st5.training.sources import Source
 from use_st5.training.tasks import DEFINITIONS, TEXTS, TaskSpec
 
 FRESH = "fresh:"
-# Rows that words of no vocabulary are hashed into. With one, all such words of a later text are the
-# same word, which costs ten points of MRR on triplets (docs/own_data_results.md).
+# Rows that words outside the vocabulary are hashed into. With one row, all such words of a later
+# text would be the same word, which costs ten points of MRR on triplets (docs/own_data_results.md).
 _UNKNOWN_ROWS = 500
-# SimCSE's: without any the two views of a text are one.
+# SimCSE's dropout: without any dropout the two views of a text are identical.
 _DROPOUT_OF_TEXTS = 0.1
 
 
@@ -30,7 +30,7 @@ def open_model(
     sources: Sequence[Source],
     settings: FileArguments,
 ) -> TrainableEncoder:
-    """The encoder that is to learn; ValueError if it cannot learn this."""
+    """Opens the encoder to train; one that cannot learn the sources' tasks is a ValueError."""
     keras.utils.set_random_seed(settings.seed)
     kinds = [source.kind for source in sources]
     if not isinstance(model, TrainableEncoder) and os.fspath(model).startswith(FRESH):
@@ -47,24 +47,24 @@ def open_model(
     encoder = _with_dropout(encoder, _dropout(encoder, kinds, settings))
     encoder = _naming_words(encoder) if any(map(_names_words, kinds)) else encoder
     with frozen_parts(encoder.model, settings.frozen):
-        return encoder  # It has these parts.
+        return encoder  # The model has these parts.
 
 
 def copy_of(model: keras.Model, **config: Any) -> keras.Model:
-    """A model of the same weights; `config` has what differs from its own and has no weights."""
+    """Copies a model with its weights; `config` has changed settings that affect no weights."""
     given = model.get_config()
     if config:
         given["config"] = {**given["config"], **config}
     copied = type(model).from_config(given)
     copied.build()
     copied.set_weights(model.get_weights())
-    if hasattr(model, "pooler"):  # Of a BERT, which is no weight: a cross-encoder begins with it.
+    if hasattr(model, "pooler"):  # A BERT's, which is no weight: a cross-encoder starts with it.
         copied.pooler = model.pooler
     return copied
 
 
 def _loaded(model: str | os.PathLike[str]) -> TrainableEncoder:
-    """A checkpoint, with the settings that its family trains with."""
+    """Loads a checkpoint, with the settings that its family trains with."""
     encoder = TrainableEncoder.load(model)
     family_of(encoder.model).prepare_for_training(encoder.model)
     return encoder
@@ -89,7 +89,7 @@ def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:
 
 
 def _fresh(preset: str, sources: Sequence[Source], settings: FileArguments) -> TrainableEncoder:
-    """A named shape with initial weights, and the vocabulary of the sources where it needs one."""
+    """An encoder of a named shape with initial weights; if needed, with the sources' vocabulary."""
     family = family_with(preset)
     tokenizer = family.usual_tokenizer()
     if tokenizer is None:
@@ -100,7 +100,7 @@ def _fresh(preset: str, sources: Sequence[Source], settings: FileArguments) -> T
 
 
 def _check_vocabulary_unasked(settings: FileArguments, names: Sequence[str]) -> None:
-    """Refuses sizes of a vocabulary that would change nothing."""
+    """Refuses sizes of a vocabulary that would have no effect."""
     if asked := [name for name in names if getattr(settings, name) != getattr(FileArguments, name)]:
         raise ValueError(
             f"{asked[0]}: expected no value for this model, received "
@@ -110,7 +110,7 @@ def _check_vocabulary_unasked(settings: FileArguments, names: Sequence[str]) -> 
 
 
 def _counted(kinds: Mapping[str, Any], texts: Iterable[str], settings: FileArguments) -> Any:
-    """A tokenizer whose vocabulary is counted in texts."""
+    """A tokenizer whose vocabulary is made from the counts of words in texts."""
     from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
     from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
     from use_st5.tokenizers.vocabulary_builder import build_vocabulary
@@ -156,7 +156,7 @@ def _with_dropout(encoder: TrainableEncoder, rate: float | None) -> TrainableEnc
 
 
 def copied(encoder: TrainableEncoder) -> TrainableEncoder:
-    """An encoder of its own with the same weights, made in the scope that the caller is in."""
+    """A copy of an encoder with the same weights, made in the caller's current scope."""
     return _with_model(encoder, copy_of(encoder.model))
 
 

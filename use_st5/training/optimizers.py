@@ -14,9 +14,9 @@ _WITHOUT_DECAY = r"(^|/)(bias|gamma|beta|scale)(/replica_\d+)?(:\d+)?$"
 
 
 def clipped(optimizer: keras.optimizers.Optimizer, gradients: list[Any]) -> list[Any]:
-    """Tensors of TensorFlow, clipped as an optimizer's settings say (Keras allows one of three).
+    """Clips tensors of TensorFlow by an optimizer's setting (Keras allows one of three).
 
-    Rows of sparse gradients are not repeated where `global_clipnorm` is set.
+    Sparse gradients must not have repeated rows if `global_clipnorm` is set.
     """
     import tensorflow as tf
 
@@ -30,9 +30,9 @@ def clipped(optimizer: keras.optimizers.Optimizer, gradients: list[Any]) -> list
 
 
 class OneOperation:
-    """Adam's update of a variable as one operation of TensorFlow, where Keras has 40.
+    """Adam's update of a variable as one operation of TensorFlow, instead of Keras's 40.
 
-    Gradients are clipped by TensorFlow, too, which takes sparse ones.
+    TensorFlow also clips the gradients, because it takes sparse ones.
     """
 
     def _clip_gradients(self: Any, grads: list[Any]) -> list[Any]:
@@ -74,7 +74,7 @@ class Adam(OneOperation, keras.optimizers.Adam):
 
 @keras.saving.register_keras_serializable("use_st5")
 class AdamW(OneOperation, keras.optimizers.AdamW):
-    """Keras's `AdamW`, likewise."""
+    """Keras's `AdamW`: the same arguments, state and results."""
 
 
 def adamw(
@@ -83,14 +83,14 @@ def adamw(
     weight_decay: float,
     **options: Any,
 ) -> keras.optimizers.AdamW:
-    """AdamW that leaves biases, and the scale and shift of norms, without decay.
+    """AdamW without decay of biases, and of the scale and shift of norms.
 
     Every optimizer of the package that decays weights is made here.
 
     Args:
         learning_rate: A number or a schedule.
-        weight_decay: What a step subtracts, as a share of the weight, times the learning rate.
-        **options: Further ones of Keras's `AdamW`, such as `global_clipnorm`.
+        weight_decay: A step subtracts this share of the weight, times the learning rate.
+        **options: Further arguments of Keras's `AdamW`, such as `global_clipnorm`.
     """
     optimizer = AdamW(learning_rate, weight_decay=weight_decay, **options)
     optimizer.exclude_from_weight_decay(var_names=[_WITHOUT_DECAY])
@@ -104,10 +104,10 @@ def adam_with_cosine(
 
     Args:
         learning_rate: The peak.
-        warmup_steps: Steps of the rise, at most a tenth of the run.
+        warmup_steps: Steps of the warm-up, at most a tenth of the run.
 
     Returns:
-        Number of steps → the optimizer.
+        A function from the number of steps to the optimizer.
     """
 
     def optimizer(steps: int) -> keras.optimizers.Optimizer:

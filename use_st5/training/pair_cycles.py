@@ -47,9 +47,9 @@ def train_in_cycles(plan: TrainingPlan, work: Path, strategy: Any) -> History:
     """Trains the encoder of a plan in cycles, and gives it the weights of the best cycle.
 
     Args:
-        plan: Its pairs have no score.
-        work: For checkpoints; what was begun there continues. The best cross-encoder is exported
-            into it.
+        plan: The plan, whose pairs have no score.
+        work: The folder of checkpoints, from which an interrupted run continues. The best
+            cross-encoder is exported into it.
         strategy: As in `Trainer`.
 
     Returns:
@@ -96,7 +96,7 @@ def train_in_cycles(plan: TrainingPlan, work: Path, strategy: Any) -> History:
 
 
 def settings_of_cycles(arguments: FileArguments) -> TransEncoder:
-    """The settings of the cycles; what the arguments do not state is the paper's (Table 16).
+    """The settings of the cycles; those that no argument sets are the paper's (Table 16).
 
     Raises:
         ValueError: An argument has no meaning in cycles.
@@ -128,7 +128,7 @@ def check_cycles(plan: TrainingPlan) -> None:
 
     Raises:
         ValueError: There are other tasks, no cross-encoder can be made, there are no scored pairs
-            to choose by, or an argument has no meaning in cycles.
+            to choose the best cycle by, or an argument has no meaning in cycles.
     """
     if others := {found.source.kind.name for found in plan.stats} - {UNSCORED_PAIRS.name}:
         raise ValueError(
@@ -147,7 +147,7 @@ def check_cycles(plan: TrainingPlan) -> None:
 
 
 def _reads_pairs(plan: TrainingPlan) -> TrainableEncoder:
-    """The encoder that cross-encoders are made of: teacher or encoder, if it reads pairs."""
+    """The encoder that cross-encoders are made of: teacher or encoder, which must read pairs."""
     base = plan.encoder if plan.teacher is None else plan.teacher
     model: keras.Model | None = None
     if isinstance(base, TrainableEncoder):
@@ -174,7 +174,7 @@ def _ids(plan: TrainingPlan, below: TrainableEncoder, rows: Sequence[Row]) -> Pa
 
 
 def _load(model: keras.Model, trained: DistilledModel, start: list[np.ndarray]) -> None:
-    """Gives a model the weights of a cycle; of cycle 0 those of the start."""
+    """Gives a model the weights of a cycle; for cycle 0, those of the start."""
     if trained.weights is None:
         model.set_weights(start)
     else:

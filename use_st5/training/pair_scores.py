@@ -19,13 +19,13 @@ Kind = Literal["bi", "cross"]
 Embed = Callable[[np.ndarray], Any]
 
 _BATCH = 256
-# Of batches of like lengths; under JAX each is a program of its own.
+# Widths of batches, which hold texts of similar lengths; JAX compiles a program for each width.
 _WIDTHS = (8, 16, 24, 32, 48, 64)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairIds:
-    """Pairs of texts as ids of one tokenizer, a row a pair.
+    """Pairs of texts as ids, one row for each pair.
 
     Attributes:
         first: int32 `[pairs, length]`.
@@ -56,14 +56,14 @@ class PairIds:
         """The ids of texts.
 
         Args:
-            tokenizer: Gives those of single texts.
+            tokenizer: Makes the ids of single texts.
             first: The first texts.
             second: The second texts.
-            max_tokens: Tokens of a text, the rest is cut.
-            max_pair_tokens: Ids of both texts together.
-            pair_tokenizer: Gives those of pairs, where the cross-encoder reads through another
-                tokenizer than the bi-encoder; None: `tokenizer`. One that cannot join two texts
-                leaves `joined` and `turned` without columns, for models of single texts alone.
+            max_tokens: Largest number of tokens of a text; the rest is cut.
+            max_pair_tokens: Largest number of ids of both texts together.
+            pair_tokenizer: Makes the ids of pairs, if the cross-encoder has another tokenizer than
+                the bi-encoder; None: `tokenizer`. If it cannot join two texts, `joined` and
+                `turned` have no columns, and only models of single texts can read the pairs.
         """
         one, two = (np.asarray(tokenizer.padded(each, max_tokens)) for each in (first, second))
         join = getattr(pair_tokenizer or tokenizer, "padded_pairs", None)
@@ -80,7 +80,7 @@ def scores(embed: Embed, kind: Kind, pairs: PairIds) -> np.ndarray:
     """The scores of pairs: the cosine of a bi-encoder, `σ(logit)` of a cross-encoder.
 
     Args:
-        embed: What `inference` makes of the model.
+        embed: The model, as `inference` returns it.
         kind: "bi" or "cross".
         pairs: The pairs.
 
@@ -89,7 +89,7 @@ def scores(embed: Embed, kind: Kind, pairs: PairIds) -> np.ndarray:
     """
     if kind == "cross":
         return np.exp(-np.logaddexp(np.float32(0), -_vectors(embed, pairs.joined)[:, 0]))
-    # Many a text stands in several pairs.
+    # Many texts are in several pairs.
     texts, places = np.unique(stacked(pairs.first, pairs.second), axis=0, return_inverse=True)
     u, v = np.split(_vectors(embed, texts)[places.reshape(-1)], 2)
     lengths = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
@@ -97,19 +97,19 @@ def scores(embed: Embed, kind: Kind, pairs: PairIds) -> np.ndarray:
 
 
 def stacked(*ids: np.ndarray) -> np.ndarray:
-    """Ids of several arrays below each other, padded to the widest."""
+    """Joins the rows of several arrays of ids, padded to the widest."""
     width = max(each.shape[1] for each in ids)
     return np.concatenate([np.pad(each, [(0, 0), (0, width - each.shape[1])]) for each in ids])
 
 
 def widths(longest: int) -> tuple[int, ...]:
-    """The widths of batches of like lengths, up to one that holds the longest row."""
+    """The widths of batches of similar lengths, up to one that holds the longest row."""
     known = [width for width in _WIDTHS if width < longest]
     return (*known, next((width for width in _WIDTHS if width >= longest), longest))
 
 
 def _vectors(embed: Embed, ids: np.ndarray) -> np.ndarray:
-    """What a model gives for rows of ids, in batches of like lengths: float32 `[rows, width]`."""
+    """A model's outputs for rows of ids, in batches of similar lengths: float32 `[rows, width]`."""
     lengths = row_lengths(ids)
     order = np.argsort(lengths, kind="stable")
     parts = []

@@ -12,20 +12,22 @@ from use_st5.losses.task_loss import encode_together
 
 
 class PiecewiseEncoder:
-    """Encodes a batch in pieces, and takes the gradients of its vectors back the same way.
+    """Encodes a batch in pieces, and computes the gradients of the weights in the same pieces.
 
     GradCache (Gao et al. 2021, section 3): the vectors of all pieces are computed without keeping
-    what a gradient needs; the loss is one of the whole batch; then each piece is encoded once more,
-    with the same dropout, and its vectors' gradients go on to the weights. One forward pass more,
-    the encoder's activations of one piece alone, the same gradients.
+    what a gradient needs. The loss is that of the whole batch. Then each piece is encoded once
+    more, with the same dropout, and the gradients of its vectors are propagated to the weights.
+    This takes one more forward pass, keeps the activations of only one piece, and gives the same
+    gradients.
 
-    The pieces are turns of a loop: unrolled, XLA would see the second encoding to be the first one
-    again, and keep that. The encoder's only state must be that of its `SeedGenerator`s: both loops
-    begin with the same, and the second leaves behind what a single one would.
+    The pieces are iterations of a loop: if it were unrolled, XLA would see that the second encoding
+    repeats the first, and would keep the first. The encoder's only state must be that of its
+    `SeedGenerator`s: both loops begin with the same state, and the second ends with the state that
+    a single loop would leave.
 
     Args:
         encoder: Model `ids [batch, length] → [batch, dimension]`, built.
-        pieces: Their number; divides the rows.
+        pieces: The number of pieces, which divides the number of rows.
     """
 
     def __init__(self, encoder: keras.Model, pieces: int) -> None:
@@ -36,7 +38,7 @@ class PiecewiseEncoder:
         self._seeds = [variable for variable in encoder.variables if id(variable) not in weights]
 
     def __call__(self, texts: list[tf.Tensor]) -> list[tf.Tensor]:
-        """The vectors of ids `[rows, length]` in training, without a way back to the weights."""
+        """The vectors of ids `[rows, length]` in training, without gradients of the weights."""
         parts = [self._cut(ids) for ids in texts]
         shape = [len(texts), parts[0].shape[1], self.encoder.dimension]
 
@@ -56,12 +58,12 @@ class PiecewiseEncoder:
         """Encodes the batch once more, this time for its gradients.
 
         Args:
-            texts: As they were encoded.
-            vector_gradients: Of the loss with respect to each of the vectors.
+            texts: The texts as they were encoded.
+            vector_gradients: The gradients of the loss with respect to each of the vectors.
 
         Returns:
             The gradient with respect to each trainable variable of the encoder, dense; None for
-            one that the vectors do not depend on.
+            a variable that the vectors do not depend on.
         """
         parts = [self._cut(ids) for ids in texts]
         upstream = tf.stack([self._cut(gradient) for gradient in vector_gradients], axis=1)
@@ -91,7 +93,7 @@ class PiecewiseEncoder:
     def _encode(
         self, parts: list[tf.Tensor], piece: tf.Tensor, seeds: list[tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """One piece from given states of the seeds: `[texts, rows, dimension]`, the next states."""
+        """Encodes a piece from seed states: `[texts, rows, dimension]`, and the next states."""
         with keras.StatelessScope(list(zip(self._seeds, seeds, strict=True))) as scope:
             vectors = encode_together(self.encoder, [part[piece] for part in parts], training=True)
         return tf.stack(vectors), [scope.get_current_value(seed) for seed in self._seeds]

@@ -25,7 +25,7 @@ from use_st5.training.teachers import Teacher, VectorFile, open_teacher
 from use_st5.training.validation import ValidationSet, main_score
 from use_st5.training.validation_sets import short_names, validation_and_test_sets
 
-# Bytes of a float; and checkpoints at a time: the best, the newest, and the one that is written.
+# Bytes of a float; and checkpoints on disk: the best, the newest, and the one being written.
 _BYTES, _CHECKPOINTS = 4, 3
 _FROZEN = {
     "embedding": "the token table",
@@ -43,17 +43,17 @@ class TrainingPlan:
     Attributes:
         start: The model as it was named.
         encoder: The encoder to train.
-        arguments: How to train, with learning rate, frozen parts and precision.
-        stats: What the files hold.
+        arguments: The arguments, with learning rate, frozen parts and precision set.
+        stats: The statistics of the files.
         sets: The validation rows: the best step is chosen by them.
         tests: The test rows, which are evaluated once, at the end; may be none.
-        validation: The files of the validation rows; none: they are rows of the training files.
-        test: The files of the test rows; none: they are rows of the training files, too.
-        teacher: What teaches beside the files, if anything.
+        validation: The files of the validation rows; empty: they are rows of the training files.
+        test: The files of the test rows; empty: any test rows are rows of the training files.
+        teacher: The teacher, if there is one in addition to the files.
         in_cycles: Whether the encoder and a cross-encoder teach each other (`pair_cycles`).
         tasks: The tasks; none in cycles.
-        steps: Optimizer steps; in cycles their number.
-        learning_rate_note: How the learning rate was chosen among several.
+        steps: Number of optimizer steps, or of cycles.
+        learning_rate_note: Says how the learning rate was chosen, if there were several.
     """
 
     start: str
@@ -72,7 +72,7 @@ class TrainingPlan:
 
     @property
     def held(self) -> list[ValidationSet]:
-        """All rows that do not train."""
+        """All rows that are not trained on."""
         return [*self.sets, *self.tests]
 
     @cached_property
@@ -82,7 +82,7 @@ class TrainingPlan:
 
     @property
     def unit(self) -> str:
-        """What is counted, and what the best is chosen of: "step" or "cycle"."""
+        """The unit that is counted, and of which the best one is chosen: "step" or "cycle"."""
         return "cycle" if self.in_cycles else "step"
 
     @property
@@ -96,7 +96,7 @@ class TrainingPlan:
         return facts
 
     def lines(self) -> Iterator[str]:
-        """What is shown before the first step."""
+        """The log lines before the first step."""
         limit, most = self.arguments.text_length(self.encoder.max_length), self.encoder.max_length
         for found in self.stats:
             yield from found.lines(limit, longer=most is None or most > limit)
@@ -113,7 +113,7 @@ class TrainingPlan:
         yield self._disk_line()
 
     def evaluation_lines(self) -> Iterator[str]:
-        """What is evaluated on which rows."""
+        """The log lines that say which rows are evaluated with which metric."""
         if not self.validation:
             yield f"No --validation: {_count(self.sets)} rows are held out for validation."
         if self.tests and not self.test:
@@ -141,7 +141,7 @@ class TrainingPlan:
                 )
 
     def result_lines(self, result: Result) -> Iterator[str]:
-        """What is shown at the end: the best step, and its scores."""
+        """The log lines at the end: the best step, and its scores."""
         if result.best_step == 0:
             yield (
                 f"no {self.unit} was better than the start by {self.monitor}: the start is exported"
@@ -194,7 +194,7 @@ class TrainingPlan:
         """Disk space of the run and the model."""
         arguments = self.arguments
         sizes = [math.prod(variable.shape) for variable in self.encoder.model.variables]
-        # Adam keeps two numbers of each weight it trains; Adafactor next to none, adapters few.
+        # Adam keeps two numbers for each trained weight; Adafactor almost none, adapters few.
         adam = arguments.optimizer == "adam" and arguments.lora_rank is None
         moments = 2 * self._weights if adam else 0
         # The models of all cycles stay until the end: an encoder and a cross-encoder each.
@@ -292,7 +292,7 @@ def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
     tasks = []
     for found, name in zip(stats, short_names([s.source for s in stats]), strict=True):
         if vectors is not None and any(map(found.source.kind.is_a, (TEXTS, NEIGHBOURS))):
-            continue  # The teacher's vectors of these say more than their losses.
+            continue  # For these tasks the teacher's vectors say more than the losses.
         weight = found.source.mixing_weight or len(stats) * found.kept / total
         options: dict[str, Any] = {"weight": weight if weighed else None, "scorer": scorer}
         tasks.append(file_task(found, plan.held, plan.encoder, arguments, name=name, **options))

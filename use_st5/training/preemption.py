@@ -9,7 +9,8 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-# "Try again" (EX_TEMPFAIL of sysexits.h): the system that starts workers does, and the run goes on.
+# "Try again" (EX_TEMPFAIL of sysexits.h): the system that starts workers restarts them, and the run
+# continues.
 TRY_AGAIN = 75
 
 
@@ -17,10 +18,10 @@ _log = logging.getLogger(__name__)
 
 
 class Preempted(SystemExit):
-    """The run goes on from its last checkpoint when it is started again.
+    """Ends the process; the run continues from its last checkpoint when it is started again.
 
-    It ends the process with the exit code 75, by which a shell's loop, or a cluster's restart
-    policy, knows what to do.
+    The exit code is 75, which tells a shell's loop, or a cluster's restart policy, to start the run
+    again.
 
     Args:
         reason: A sentence for the log.
@@ -29,7 +30,7 @@ class Preempted(SystemExit):
     def __init__(self, reason: str) -> None:
         super().__init__(TRY_AGAIN)
         self.reason = reason
-        # What ends a process by its code alone is silent.
+        # Python prints nothing if a process ends with an exit code.
         _log.warning("%s", reason)
 
     def __str__(self) -> str:
@@ -38,13 +39,13 @@ class Preempted(SystemExit):
 
 
 class StopSignal:
-    """Notes a SIGTERM for a block, the signal that a host sends before it stops.
+    """Notes whether SIGTERM, which a host sends before it stops, arrives during a block.
 
-    Only the main thread receives signals; in another, nothing is noted and nothing changes.
-    A second signal ends the process as it would have without us.
+    Only the main thread receives signals; in another thread, nothing is noted and nothing changes.
+    A second signal ends the process as it would without this class.
 
     Args:
-        listens: Whether to note it: what cannot be saved need not be.
+        listens: Whether to note the signal: not needed for a run that cannot be saved.
     """
 
     def __init__(self, *, listens: bool = True) -> None:
@@ -53,11 +54,11 @@ class StopSignal:
         self._before: Any = None
 
     def __enter__(self) -> StopSignal:
-        """Begins to note it."""
+        """Begins to note the signal."""
         self.asked = False
         if self.listens and threading.current_thread() is threading.main_thread():
             before = signal.signal(signal.SIGTERM, self._note)
-            # What was not installed from Python cannot be put back.
+            # A handler that was not installed from Python cannot be restored.
             self._before = signal.SIG_DFL if before is None else before
         return self
 
@@ -67,7 +68,7 @@ class StopSignal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Puts back what received the signal before."""
+        """Restores the handler that received the signal before."""
         if self._before is not None:
             signal.signal(signal.SIGTERM, self._before)
             self._before = None

@@ -15,13 +15,13 @@ from use_st5._progress_bars import ProgressBars
 
 
 class Reporter:
-    """Shows a run on the terminal and passes its numbers on.
+    """Shows a run on the terminal and passes its numbers to a writer.
 
-    On a terminal it is a bar; into a file or a pipe it is a line at each evaluation, and one every
-    ten seconds, as of `progress_lines`.
+    On a terminal it shows a bar. Into a file or a pipe it writes a line at each evaluation, and one
+    every ten seconds, like `progress_lines`.
 
     Args:
-        writer: Keeps the numbers; None: nothing does.
+        writer: Writes the numbers to files; None: they are not written.
         progress: Whether anything is shown.
     """
 
@@ -43,7 +43,7 @@ class Reporter:
 
     @contextlib.contextmanager
     def showing(self, step: int, steps: int) -> Iterator[None]:
-        """Shows a run that stands at `step` of `steps`; at its end writes what is buffered."""
+        """Shows a run that is at `step` of `steps`; at its end, writes the buffered numbers."""
         self.bar.start()
         self.row = self.bar.add_task("training", total=steps, completed=step, losses="", speed="")
         self._began, self._first, self._steps = time.monotonic(), step, steps
@@ -55,7 +55,7 @@ class Reporter:
                 self.writer.flush()
 
     def step(self, step: int, task: str, values: dict[str, float], learning_rate: float) -> None:
-        """Shows one call from the host: means over its steps, ending at `step`."""
+        """Shows the means over the steps of one call from the host, which ends at `step`."""
         self.losses[task] = values["loss"]
         self.bar.update(
             self.row, completed=step, losses=_shown(self.losses), speed=self._speed(step)
@@ -75,12 +75,12 @@ class Reporter:
         self._write(step, {f"validation/{name}": value for name, value in metrics.items()})
 
     def _speed(self, step: int) -> str:
-        """Steps a second of this process, measurements included; "" before the first."""
+        """Steps per second of this process, evaluations included; "" before the first step."""
         per_second = (step - self._first) / max(time.monotonic() - self._began, 1e-9)
         return f"{per_second:.3g} steps/s" if step > self._first else ""
 
     def _time_left(self, step: int) -> str:
-        """The speed, and what it says of the rest of the run; "" before the first step."""
+        """The speed, and the remaining time at that speed; "" before the first step."""
         if step == self._first:
             return ""
         passed = time.monotonic() - self._began
@@ -100,11 +100,11 @@ class TensorBoardWriter:
     """Writes scalars into a folder where TensorBoard finds them."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        import tensorflow as tf  # Here alone: a run under JAX has no need of it.
+        import tensorflow as tf  # Only here: a run under JAX does not need it.
 
         self._tf = tf
         self._writer = tf.summary.create_file_writer(os.fspath(folder))
-        # What TensorBoard's own `scalar` would write; TensorFlow 2.21 comes without TensorBoard.
+        # The metadata of TensorBoard's own `scalar`; TensorFlow 2.21 comes without TensorBoard.
         kinds = tf.compat.v1.SummaryMetadata
         self._scalar = kinds(plugin_data=kinds.PluginData(plugin_name="scalars"))
 
@@ -115,5 +115,5 @@ class TensorBoardWriter:
                 self._tf.summary.write(name, self._tf.constant(value), metadata=self._scalar)
 
     def flush(self) -> None:
-        """Writes what is buffered."""
+        """Writes the buffered numbers."""
         self._writer.flush()

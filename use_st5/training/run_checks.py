@@ -32,11 +32,12 @@ def check_tasks(
     micro_batches: int,
     pieces: int,
 ) -> None:
-    """Checks the tasks of a run, and that encoder and data have what the loss of each reads.
+    """Checks the tasks of a run, and that encoder and data fit the loss of each task.
 
     Raises:
-        ValueError: There is none, two share a name, a batch cannot be shared equally, encoder or
-            data do not fit the loss, or a loss cannot be computed from vectors in pieces.
+        ValueError: There is no task, two have the same name, a batch cannot be shared equally,
+            encoder or data do not fit the loss, or a loss cannot be computed from vectors in
+            pieces.
     """
     names = [task.name for task in tasks]
     if not tasks or len(set(names)) != len(names):
@@ -57,7 +58,7 @@ def check_tasks(
 
 
 def check_turns(tasks: Sequence[Task], *, steps_per_execution: int) -> None:
-    """Refuses weights of tasks in a cycle that are not whole calls from the host."""
+    """Refuses weights of tasks in a cycle that are not multiples of `steps_per_execution`."""
     weights = {task.name: task.mixing_weight for task in tasks}
     if any(weight % steps_per_execution for weight in weights.values()):
         raise ValueError(
@@ -68,7 +69,7 @@ def check_turns(tasks: Sequence[Task], *, steps_per_execution: int) -> None:
 
 
 def check_optimizer(optimizer: keras.optimizers.Optimizer) -> None:
-    """Refuses an optimizer that accumulates gradients, as the trainer does, or scales the loss."""
+    """Refuses an optimizer that accumulates gradients (the trainer does) or scales the loss."""
     if optimizer.gradient_accumulation_steps:
         raise ValueError(
             "Expected an optimizer without gradient_accumulation_steps, which Keras cannot apply "
@@ -105,13 +106,13 @@ def check_finite(variables: Iterable[keras.Variable], *, step: int) -> None:
 
 
 def check_mode(mode: str) -> None:
-    """Refuses a comparison of scores that is neither "max" nor "min"."""
+    """Refuses a mode that is neither "max" nor "min"."""
     if mode not in ("max", "min"):
         raise ValueError(f"Expected mode 'max' or 'min'. Received: {mode!r}")
 
 
 def check_built(encoder: keras.Model) -> None:
-    """Refuses an encoder that is not built, or of which all is frozen."""
+    """Refuses an encoder that is not built, or has no trainable variables."""
     if not encoder.built or not encoder.trainable_variables:
         raise ValueError(
             "Expected a built encoder with trainable variables. Call encoder.build((None, None)), "
@@ -130,9 +131,9 @@ def run_configuration(
 ) -> dict[str, str]:
     """Describes a run by everything that its steps depend on: JSON text by dotted name.
 
-    A name is such as `tasks.nli.batch_size`. Encoder and heads are built. The number of replicas is
-    not part of it: they share a batch, whatever their number. `fingerprinted`: frozen weights are
-    described by their fingerprint.
+    One such name is `tasks.nli.batch_size`. Encoder and heads must be built. The number of replicas
+    is not part of the description, because any number of them shares a batch. `fingerprinted`: the
+    description has a fingerprint of the frozen weights.
     """
     serialized = keras.saving.serialize_keras_object(optimizer)
     serialized["config"].pop("name", None)  # numbered by process
@@ -140,12 +141,12 @@ def run_configuration(
     frozen = [variable for layer in layers for variable in frozen_weights(layer)]
     if frozen and fingerprinted:
         options["frozen"] = fingerprint(frozen)
-    if order != "drawn":  # Named where it acts alone, as below.
+    if order != "drawn":  # Only if it has an effect, as in `_task`.
         options["order"] = order
     described = {
         **options,
         "encoder": {
-            # By position: Keras numbers names by process, a name proves nothing.
+            # By position: Keras numbers names by process, so that a name proves nothing.
             str(i): f"{_dtype(variable)} {list(variable.shape)}"
             for i, variable in enumerate(encoder.variables)
         },
@@ -156,12 +157,12 @@ def run_configuration(
 
 
 def check_same(saved: Mapping[str, str], current: Mapping[str, str], folder: Path) -> None:
-    """Refuses another configuration than that of the checkpoint; each difference is listed."""
+    """Refuses a configuration that differs from the checkpoint's; lists each difference."""
     saved = {_name_now(name): value for name, value in saved.items()}
     lines = _differences(saved, current, "the checkpoint has")
     orders = [_task_order(each) for each in (saved, current)]
     if not lines and orders[0] != orders[1]:
-        # The draw of tasks and the optimizer's variables go by their positions.
+        # The draw of tasks and the optimizer's variables depend on the tasks' positions.
         lines = [f"the order of the tasks: the checkpoint has {orders[0]}, this run {orders[1]}"]
     if lines:
         raise ValueError(
@@ -171,7 +172,7 @@ def check_same(saved: Mapping[str, str], current: Mapping[str, str], folder: Pat
 
 
 def _name_now(name: str) -> str:
-    """The name of a setting, which version 0.2 may have called otherwise."""
+    """The current name of a setting, which may have another name in version 0.2."""
     renamed = {
         "steps_per_call": "steps_per_execution",
         "accumulation": "gradient_accumulation_steps",
@@ -180,7 +181,7 @@ def _name_now(name: str) -> str:
 
 
 def check_unchanged(path: Path, facts: Mapping[str, Any]) -> None:
-    """Refuses other facts than those that a run was begun with; each difference is listed."""
+    """Refuses facts that differ from those at the start of a run; lists each difference."""
     found = read_record(path, dict[str, Any], remedy="Give another folder.")
     saved, current = (dict(_flat(each, "")) for each in (found, facts))
     if differences := _differences(saved, current, "it was begun with"):
@@ -200,7 +201,7 @@ def _differences(saved: Mapping[str, str], current: Mapping[str, str], said: str
 
 
 def _dtype(variable: keras.Variable) -> str:
-    # The states of seeds, which are of other integers under each backend.
+    # Integers are the states of seeds; their type depends on the backend.
     return "integers" if "int" in variable.dtype else variable.dtype
 
 
@@ -212,7 +213,7 @@ def _task_order(configuration: Mapping[str, str]) -> list[str]:
 def _task(task: Task) -> dict[str, Any]:
     loss = task.loss.get_config()
     loss.pop("name")  # numbered by process
-    # Named where they act alone: runs from before there was such a thing continue.
+    # Only if there are buckets, so that runs of versions without buckets continue.
     buckets = {"buckets": task.data.buckets} if task.data.buckets else {}
     return {
         **buckets,

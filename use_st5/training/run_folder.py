@@ -26,12 +26,12 @@ from use_st5.training.sources import Source
 RUN = ".run"
 _REQUEST = "request.json"
 _FORMAT = 1
-# What a run writes into its folder, beside the request: what `overwrite` removes.
+# Names that a run writes into its folder, except the request; `overwrite` removes these files.
 _WRITTEN = re.compile(
     r"checkpoints|prepared|cross_encoder|encoder\.keras|run\.(html|png)"
     r"|(training|history|scores|result)\.json|classifier(_\d+)?\.(keras|json)"
 )
-# Settings of version 0.2 → their names now.
+# Names of settings in version 0.2 → their names now.
 _RENAMED = {
     "batch": "batch_size",
     "micro_batch": "micro_batch_size",
@@ -44,16 +44,17 @@ _RENAMED = {
     "storage": "precision",
 }
 _HEADS = {"fitted": "linear-probe", "drawn": "random"}
-# What came of a run.
+# The file with the result of a run.
 RESULT = "result.json"
-# What a run continues from, and nothing reads when it is done: in its folder, and in `checkpoints`.
+# Files that a run continues from, and that are not read after its end: in its folder, and in
+# `checkpoints`.
 _UNREAD = ("prepared", "encoder.keras")
 _CHECKPOINTS = re.compile(r"\.?checkpoint-\d{9}(\..*)?|cycle_\d+|batches")
 _ClassifierName = Annotated[str, msgspec.Meta(pattern=r"^classifier(_\d+)?\.keras$")]
 
 
 class _Request(msgspec.Struct):
-    """What marks a folder as that of a run; version 0.2 wrote no format and knew no test rows."""
+    """The request, which marks a run's folder; version 0.2 had no format and no test rows."""
 
     model: str
     train: list[dict[str, Any]]
@@ -83,7 +84,7 @@ def request_of(
 
 
 def _plain(settings: FileArguments) -> dict[str, Any]:
-    """The arguments as JSON has them; of a loss its class and its own arguments."""
+    """The arguments as JSON values; a loss becomes its class and its own arguments."""
     found: dict[str, Any] = json.loads(json.dumps(vars(settings), default=_as_json))
     return found
 
@@ -107,21 +108,21 @@ def _described(source: Source) -> dict[str, Any]:
 
 
 def absolute(path: Path) -> Path:
-    """A local path from the root on; a remote one as it is."""
+    """A local path made absolute; a remote path unchanged."""
     return path if remote_path(path) else path.absolute()
 
 
 @contextlib.contextmanager
 def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> Iterator[Path]:
-    """The block alone writes the model and its run, which is new or was begun in the same way.
+    """Lets only the block write the model and its run, which is new or has the same request.
 
     Args:
         target: The model's folder; the run is in `TARGET.run`.
-        request: What `request_of` gives.
-        overwrite: Whether what was begun with another request goes (`begin`).
+        request: The request, as `request_of` returns it.
+        overwrite: Whether a run with another request is replaced (see `begin`).
 
     Raises:
-        FileExistsError: What is there is no model, no run, or the run of another request.
+        FileExistsError: A folder holds no model, no run, or the run of another request.
         ValueError: An input lies in the run's folder, or the target in another run's folder.
     """
     target = absolute(target)
@@ -144,15 +145,15 @@ def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> 
                 )
             yield work
     finally:
-        # What was refused before it began leaves nothing behind.
+        # A run that was refused before it began leaves no empty folder behind.
         with contextlib.suppress(OSError):
             work.rmdir()
 
 
 def begin(work: Path, request: Mapping[str, Any], *, overwrite: bool) -> None:
-    """Notes what the run can be continued with; with `overwrite` what was begun before goes.
+    """Writes the request of the run; with `overwrite`, removes the files of an earlier run.
 
-    What no run writes stays, whoever put it there.
+    Files that no run writes stay.
     """
     if overwrite:
         for name in filter(_WRITTEN.fullmatch, names_in(work)):
@@ -162,10 +163,10 @@ def begin(work: Path, request: Mapping[str, Any], *, overwrite: bool) -> None:
 
 
 def _begun(work: Path) -> dict[str, Any] | None:
-    """What a run was begun with; None where none was.
+    """The request that the run was started with; None if there is no earlier run.
 
     Raises:
-        FileExistsError: The file of that name is no request of a run.
+        FileExistsError: The file with the name of a request is not the request of a run.
         ValueError: A later version wrote it.
     """
     path = work / _REQUEST
@@ -182,18 +183,18 @@ def _begun(work: Path) -> dict[str, Any] | None:
             f"{as_written(path)}: $.format: expected up to {_FORMAT}, received {found.format}: a "
             "newer version of use_st5 wrote it. Update use_st5."
         )
-    # A setting that an earlier version did not know was as it is by default.
+    # A setting that an earlier version did not know had its default value.
     usual = _plain(FileArguments())
     fields: dict[str, Any] = msgspec.to_builtins(found)
     fields["settings"] = usual | _with_new_names(fields["settings"])
     for source in (*fields["train"], *fields["dev"], *fields["test"]):
-        if "rate" in source:  # As version 0.2 called it.
+        if "rate" in source:  # Its name in version 0.2.
             source["mixing_weight"] = source.pop("rate")
     return {name: value for name, value in fields.items() if name != "format"}
 
 
 def _with_new_names(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run, which version 0.2 may have begun, by the names of now."""
+    """The settings of a run, perhaps of version 0.2, by their current names."""
     found = {_RENAMED.get(name, name): value for name, value in settings.items()}
     if found.get("head_init") in _HEADS:
         found["head_init"] = _HEADS[found["head_init"]]
@@ -204,7 +205,7 @@ def _with_new_names(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_inputs(work: Path, request: Mapping[str, Any]) -> None:
-    """Refuses to read what lies where a run writes."""
+    """Refuses inputs that lie in the folder of the run, because the run writes there."""
     files = [each["name"] for part in ("train", "dev", "test") for each in request[part]]
     for given in (request["model"], *files, request["settings"].get("teacher") or ""):
         if _within(given, work):
@@ -231,7 +232,7 @@ def _check_outside_runs(target: Path) -> None:
 
 
 def _within(given: str, folder: Path) -> bool:
-    """Whether a path that is there lies in a folder, or is it."""
+    """Whether an existing path lies in a folder, or is the folder."""
     remote, above = remote_path(given), remote_path(folder)
     if remote or above:
         return bool(remote and above) and f"{remote}/".startswith(f"{above}/")
@@ -258,12 +259,12 @@ class Result(msgspec.Struct):
     """The result of a run.
 
     Attributes:
-        model_hash: Of the exported encoder.
+        model_hash: The hash of the exported encoder.
         monitor: The score that the best step was chosen by.
         best_step: The step that was exported.
         steps: Steps that were made.
-        validation: "before" and "after", scores by name.
-        test: The same of the rows that chose nothing.
+        validation: "before" and "after" → the scores of the validation rows by name.
+        test: The same for the test rows, which chose nothing.
         classifiers: The names of the classifiers' files.
     """
 
@@ -278,7 +279,7 @@ class Result(msgspec.Struct):
 
 
 def write_result(work: Path, result: Result) -> None:
-    """Notes what came of a run, and removes what it would have gone on from."""
+    """Writes the result of a run, and removes the files from which it could have continued."""
     write_json(work / RESULT, msgspec.to_builtins(result))
     _remove_unread(work)
 
@@ -286,7 +287,7 @@ def write_result(work: Path, result: Result) -> None:
 def result_of(work: Path, target: Path) -> Result | None:
     """The result of a run, if it is complete and the exported encoder still exists.
 
-    Where it is not, the run begins anew: what it could go on from is no longer there.
+    If the encoder is gone, the run starts anew: the files to continue from were removed.
     """
     if not exists(work / RESULT):
         return None
@@ -303,7 +304,7 @@ def forget_result(work: Path) -> None:
 
 
 def model_hash(target: Path) -> str | None:
-    """The hash of an exported encoder; None where none is, or some of its files are missing."""
+    """The hash of an exported encoder; None if there is none, or if files are missing or cut."""
     path = target / FILE_NAME
     if not exists(path):
         return None

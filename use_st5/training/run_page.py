@@ -40,14 +40,14 @@ def write_page(
     """Writes the page of a run into its folder.
 
     Args:
-        plan: What was done.
+        plan: The plan of the run.
         history: The evaluations.
         work: The run's folder, whose TensorBoard files hold the losses of every process that was
             part of the run.
         target: The exported model.
         scores: "validation" and "test" → "before" and "after" → scores by name.
-        results: What came of the run, a sentence each.
-        seconds: How long it took.
+        results: The results of the run, one sentence each.
+        seconds: The duration of the run.
 
     Returns:
         The line of the log that names the page.
@@ -75,7 +75,7 @@ def write_page(
 
 
 def _done(plan: TrainingPlan, history: History, seconds: float) -> str:
-    """What was trained on what, in a sentence."""
+    """A sentence that says which model was trained on how many rows and steps."""
     rows, files = sum(found.kept for found in plan.stats), len(plan.stats)
     return (
         f"{plan.start} was trained on {rows:,} rows of {files} file{'s' * (files > 1)} for "
@@ -122,7 +122,7 @@ def _curves(
 
 
 def _thinned(values: Sequence[float]) -> tuple[float, ...]:
-    """The values, or the means of so many neighbours that few enough are left."""
+    """The values; if there are more than `_POINTS`, means of neighbours instead."""
     parts = np.array_split(np.asarray(values, float), min(len(values), _POINTS))
     return tuple(float(part.mean()) for part in parts)
 
@@ -148,7 +148,7 @@ def _listed(lines: Iterator[str]) -> str:
 
 
 def logged_losses(folder: Path) -> dict[str, dict[int, float]]:
-    """Task → step → loss, out of TensorBoard's files; of a step made twice the later value."""
+    """Task → step → loss, from TensorBoard's files; the later value if a step was made twice."""
     import tensorflow as tf
 
     found: dict[str, dict[int, float]] = {}

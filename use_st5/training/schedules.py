@@ -37,7 +37,7 @@ class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.constant_share = constant_share
 
     def __call__(self, step: Any) -> Any:
-        """The learning rate of the update after `step` others, float32 scalar."""
+        """The learning rate of the update that follows `step` updates, float32 scalar."""
         left = 1.0 - ops.cast(step, "float32") / self.steps
         return self.learning_rate * ops.clip(left / (1.0 - self.constant_share), 0.0, 1.0)
 
@@ -55,14 +55,14 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
     """A linear warm-up for a share of the steps, then a linear decay to 0 or a constant.
 
     "A linear learning rate warm-up over 10% of the training data" (Reimers and Gurevych 2019,
-    section 3.1), after which sentence-transformers' `WarmupLinear` falls in a line to 0 at the last
+    section 3.1), after which sentence-transformers' `WarmupLinear` falls linearly to 0 at the last
     step, and DefSent (Tsukagoshi et al. 2021) stays at the peak.
 
     Args:
         learning_rate: The peak.
         steps: Steps of the run.
         warmup_share: Share of the steps in which the learning rate rises, in `[0, 1)`.
-        decay: Whether it falls after that.
+        decay: Whether the learning rate falls after that.
 
     Raises:
         ValueError: There is no step, or the share is not in `[0, 1)`.
@@ -83,7 +83,7 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
         self.decay = decay
 
     def __call__(self, step: Any) -> Any:
-        """The learning rate of the update after `step` others, float32 scalar."""
+        """The learning rate of the update that follows `step` updates, float32 scalar."""
         rising = math.ceil(self.warmup_share * self.steps)
         step = ops.cast(step, "float32")
         share = ops.minimum(step / max(1, rising), 1.0) if rising else ops.ones_like(step)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-# Narrow ones first: the first that holds all scores of a file is taken for its own.
+# Narrow ranges first: the first range that holds all scores of a file is used.
 _USUAL = ((0.0, 1.0), (-1.0, 1.0), (1.0, 5.0), (0.0, 5.0), (0.0, 10.0), (0.0, 100.0))
 
 
 @dataclasses.dataclass(frozen=True)
 class ScoreRange:
-    """The lowest and the highest score that a file could hold, whatever its rows happen to hold.
+    """The lowest and the highest possible score of a file, which its rows need not reach.
 
     Attributes:
-        lowest: Of all possible scores.
-        highest: Of all possible scores.
-        scaled: Whether they become 0 … 1. Scores within −1 … 1 are cosines and stay as they are,
-            unless the range was asked for.
-        usual: Whether the range was asked for or is a usual one, and not that of the rows alone.
+        lowest: The lowest possible score.
+        highest: The highest possible score.
+        scaled: Whether scores are scaled to 0 … 1. Scores within −1 … 1 are cosines and stay
+            unchanged, unless the user gave the range.
+        usual: Whether the user gave the range or it is a usual one; if not, the rows have set it.
     """
 
     lowest: float
@@ -31,7 +31,7 @@ class ScoreRange:
         return (score - self.lowest) / (self.highest - self.lowest) if self.scaled else score
 
     def line(self, lowest: float, highest: float) -> str:
-        """The log line about a file's scores, of which these are the lowest and the highest."""
+        """The log line about a file's scores, whose lowest and highest score are given."""
         found = f"scores: {lowest:g} … {highest:g}"
         if not self.scaled:
             return f"{found}, not scaled"
@@ -42,10 +42,10 @@ class ScoreRange:
 def score_range(
     name: str, lowest: float, highest: float, asked: Sequence[float] | None
 ) -> ScoreRange:
-    """The range of a file's scores, of which these are the lowest and the highest.
+    """The range of possible scores of a file, whose rows have scores from `lowest` to `highest`.
 
-    `asked` is the range that is asked for; None: the narrowest usual one that holds all of them, or
-    else that of the rows. Scores outside of it are a ValueError.
+    `asked` is the range that the user gave; None: the narrowest usual range that holds all scores,
+    or else the range of the rows. Scores outside of a given range raise a ValueError.
     """
     if asked is None:
         holding = [each for each in _USUAL if each[0] <= lowest and highest <= each[1]]

@@ -13,8 +13,8 @@ BATCH, MODEL = "batch", "model"
 
 Rules = Mapping[str, tuple[str | None, ...]]
 
-# By the roles that layers have in every family: the units of a head and of a feed-forward layer
-# stay together along "model" (Megatron-LM, section 3).
+# By the roles of layers, which are the same in every family: the units of a head and of a
+# feed-forward layer stay together along "model" (Megatron-LM, section 3).
 RULES: Rules = {
     ".*/(query|key|value|inner|linear)/kernel": (BATCH, MODEL),
     ".*/(output|outer)/kernel": (MODEL, BATCH),
@@ -25,26 +25,28 @@ RULES: Rules = {
 def sharded(*, model: int = 1, rules: Rules = RULES) -> keras.distribution.Distribution:
     """A distribution of weights and batches over the devices of JAX.
 
-    With `model=1` each device holds all weights and a part of the batch (`DataParallel`). With more
-    the devices are a mesh `[devices / model, model]` (`ModelParallel`): along one axis the batch is
-    cut, and the linear layers and tables of the Transformers are cut along both (along the one as
-    in Megatron-LM, Shoeybi et al. 2019, section 3, along the other as in ZeRO-3, Rajbhandari et al.
-    2020), and so are Adam's moments. The losses are those of one device: an in-batch softmax has
-    the candidates of the whole batch.
+    With `model=1` each device holds all weights and a part of the batch (`DataParallel`). With a
+    larger `model` the devices are a mesh `[devices / model, model]` (`ModelParallel`). The batch is
+    cut along its first axis, "batch". The linear layers of the Transformers are cut along both
+    axes: along "model" as in Megatron-LM (Shoeybi et al. 2019, section 3), along "batch" as in
+    ZeRO-3 (Rajbhandari et al. 2020). Their tables are cut along "model". Adam's moments are cut
+    like the weights. The losses are those of one device: an in-batch softmax has the candidates of
+    the whole batch.
 
-    Set it before the encoder is made; a loaded checkpoint's weights go where it says:
+    Set the distribution before the encoder is made; it also places a loaded checkpoint's weights:
 
         >>> keras.distribution.set_distribution(sharded(model=4))
         >>> encoder = TrainableEncoder.load("t5-11b")
         >>> JaxLoop(encoder, [task], optimizer).run(1000)
 
     Args:
-        model: Devices along which weights are cut; divides their number.
+        model: Length of the axis "model", which divides the number of devices.
         rules: Pattern of a weight's path → for each of its axes the axis of the mesh along which it
-            is cut, "batch", "model" or None; what no pattern finds lies whole on every device.
+            is cut, "batch", "model" or None. A weight that no pattern matches lies whole on every
+            device.
 
     Raises:
-        ValueError: The numbers do not fit.
+        ValueError: `model` does not divide the number of devices.
     """
     places = [*keras.distribution.list_devices()]
     if model < 1 or len(places) % model:
@@ -63,7 +65,7 @@ def sharded(*, model: int = 1, rules: Rules = RULES) -> keras.distribution.Distr
 
 
 def placed(batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """A batch's arrays where the distribution that is set wants them; as they are without one."""
+    """Places a batch's arrays as the current distribution says; unchanged without one."""
     distribution = keras.distribution.distribution()
     if distribution is None:
         return dict(batch)
@@ -76,7 +78,7 @@ def placed(batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 
 def parts_of_batch() -> int:
-    """Into how many parts the distribution that is set cuts a batch; 1 without one."""
+    """The number of parts into which the current distribution cuts a batch; 1 without one."""
     distribution = keras.distribution.distribution()
     if distribution is None:
         return 1

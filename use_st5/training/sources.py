@@ -34,9 +34,9 @@ Row = dict[str, Any]
 
 # Rows of a table that become objects of Python at once.
 _AT_ONCE = 2048
-# Rows that are looked at for the names of the columns, and for whether text runs on.
+# Rows that are read to find the names of the columns, and whether a text is running text.
 _SAMPLE = 200
-# Sentences of a paragraph on average, from which on a text is one that runs.
+# A text with at least this many sentences in a paragraph, on average, is running text.
 _RUNNING = 2.0
 
 
@@ -45,12 +45,12 @@ class Source:
     """One file, or one TensorFlow data set, and its task.
 
     Attributes:
-        name: As it was given; it may be remote (gs:// and the like).
+        name: The name as it was given; it may be remote (gs:// and the like).
         kind: Its task.
         columns: Key of a row → name of the column.
         mixing_weight: Its weight in a mixture; None: the number of its examples.
-        task_given: Whether its task was given, and not read from its columns.
-        prompts: Key of a row → what training puts before its text. The table has no prompts.
+        task_given: Whether its task was given, and not found by its columns.
+        prompts: Key of a row → the prompt before its text in training. The table has no prompts.
     """
 
     name: str
@@ -67,14 +67,14 @@ class Source:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a plain text, and no table."""
+        """Whether it is a plain text, not a table."""
         return _is_text(self.path)
 
     @property
     def table(self) -> pa.Table:
         """The good rows: texts and labels as strings, scores as floats. The file is read once.
 
-        Of running text the columns are "previous", "text" and "next".
+        For running text the columns are "previous", "text" and "next".
 
         Raises:
             ValueError: Too many rows are malformed, none is good, or the file changed meanwhile.
@@ -87,7 +87,7 @@ class Source:
         return self._content[1]
 
     def identity(self) -> str:
-        """Changes with the content: the sha256 of a file, or the name of a data set."""
+        """Identifies the content: the sha256 of a file, or the name of a data set."""
         return self._content[2]
 
     def __iter__(self) -> Iterator[Row]:
@@ -144,7 +144,7 @@ class Source:
         return table, report, identity
 
     def _file(self) -> Table | DataSet:
-        """What reads it, if it is a table."""
+        """The reader of the source, if it is a table or a data set."""
         kind = self.kind
         if self.path.exists():
             return Table(self.path, self.columns, label=kind.label, score=kind.score)
@@ -156,7 +156,7 @@ class Source:
         return sum(len(split_sentences(text)) for text in texts) >= _RUNNING * len(texts)
 
     def __post_init__(self) -> None:
-        self._state  # noqa: B018 - The file as it is when its columns were looked at.
+        self._state  # noqa: B018 - Notes the state of the file when its columns are read.
 
     @cached_property
     def _state(self) -> tuple[int, int]:
@@ -170,7 +170,7 @@ def rows_of(table: pa.Table) -> Iterator[Row]:
 
 
 def _state_of(path: Path) -> tuple[int, int]:
-    """What tells that a file is as it was: its size, and when it was written."""
+    """The size of a file and the time of its last write, which show whether it changed."""
     if not path.exists():
         return 0, 0
     state = path.stat()
@@ -189,14 +189,14 @@ def open_source(
 
     Args:
         given: A file, or the name of a TensorFlow data set, `NAME[SPLIT]`; `=WEIGHT` may follow.
-        task: The name of its task, or such names by file; None: as its columns say.
+        task: The name of its task, or names of tasks by file; None: its columns decide.
         columns: Key, such as "anchor" → the file's own name for that column.
-        tasks: The tasks that there are, by name.
+        tasks: The known tasks by name.
         prompts: One prompt for all texts, or prompts by column.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is empty, of no known format, or no task fits its columns.
+        ValueError: The file is empty or has no known format, or no task fits its columns.
     """
     name, weight = split_weight(given)
     task = task.get(name) if isinstance(task, Mapping) else task
@@ -222,7 +222,7 @@ def open_source(
 
 
 def _renamed(names: Iterable[str], columns: Mapping[str, str]) -> dict[str, str]:
-    """What each column counts as → its name; what was asked for comes before other names."""
+    """The key or name that a column is used as → its name in the file; keys come first."""
     own = {theirs.strip().casefold(): key for key, theirs in columns.items()}
     asked: dict[str, str] = {}
     others: dict[str, str] = {}
@@ -236,7 +236,7 @@ def _renamed(names: Iterable[str], columns: Mapping[str, str]) -> dict[str, str]
 
 
 def _is_text(path: Path) -> bool:
-    """Whether a file is a plain text: published tables are called .txt as well.
+    """Whether a file is a plain text: some tables are called .txt too, but have tabs.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -249,7 +249,7 @@ def _is_text(path: Path) -> bool:
 
 
 def split_weight(given: str | os.PathLike[str]) -> tuple[str, float | None]:
-    """A name as it was given, and the weight behind `=`."""
+    """Splits `given` into the name and the weight after `=`, which is None if there is none."""
     given = os.fspath(given)
     name, equals, weight = given.rpartition("=")
     if not equals or (not remote_path(given) and Path(given).exists()):
@@ -264,11 +264,11 @@ def split_weight(given: str | os.PathLike[str]) -> tuple[str, float | None]:
 
 
 def _column_names(name: str, path: Path) -> list[str]:
-    """The names of the columns of a table or a data set, which has a name and no path.
+    """The names of the columns of a table or a data set, which has no path.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: There is nothing in it.
+        ValueError: The file has no rows with named columns.
     """
     if not path.exists():
         if path.suffix or not _TFDS.fullmatch(name):
@@ -292,7 +292,7 @@ def _column_names(name: str, path: Path) -> list[str]:
 
 
 def _sample(path: Path) -> tuple[list[Any], ReadReport]:
-    """The first good rows of a table, and what was malformed among them."""
+    """The first good rows of a table, and a report of the malformed rows among them."""
     rows: list[Any] = []
     report = ReadReport()
     for number, row in records(path, file_format=format_of(path)):
@@ -306,13 +306,13 @@ def _sample(path: Path) -> tuple[list[Any], ReadReport]:
 
 
 def _runs_on(reader: TextReader) -> bool:
-    """Whether the paragraphs of a file hold several sentences each, or a line is but a sentence."""
+    """Whether the paragraphs of a file have several sentences on average, not only one."""
     sentences = sum(1 for _ in itertools.islice(reader.sentences(), _SAMPLE * 10))
     return sentences >= _RUNNING * max(1, reader.report.rows)
 
 
 def _neighbours(row: Row) -> Iterator[Row]:
-    """The sentences of a row's text with their neighbours."""
+    """The sentences of a row's text, each with the one before and the one after it."""
     sentences = split_sentences(row["text"])
     for triple in zip(sentences, sentences[1:], sentences[2:], strict=False):
         yield dict(zip(("previous", "text", "next"), triple, strict=True))

@@ -15,31 +15,31 @@ from use_st5.losses.task_loss import Gather
 
 @functools.cache
 def shared_strategy(name: str) -> tf.distribute.Strategy:
-    """The strategy of a name as `--strategy` takes it; a process has one of each name.
+    """The strategy of a name as `--strategy` takes it; a process makes only one for each name.
 
-    A model that was made in the scope of another strategy of this name would not fit.
+    A model that was made in the scope of another strategy with this name would not fit.
 
     Args:
-        name: As in `strategy_by_name`; "tpu:NAME" is the TPU of a name or an address.
+        name: As in `strategy_by_name`; "tpu:NAME" is the TPU with a name or an address.
     """
     kind, _, tpu = name.partition(":")
     return strategy_by_name(kind, tpu=tpu or None)
 
 
 def strategy_by_name(name: str, *, tpu: str | None = None) -> tf.distribute.Strategy:
-    """Makes a strategy; the encoder and the optimizer are to be made in its `scope()`.
+    """Makes a strategy; the encoder and the optimizer must be made in its `scope()`.
 
     - `"one"`: the first GPU, or the CPU.
-    - `"mirrored"`: all GPUs of this machine, or its CPU, in as many parts as TensorFlow sees it.
+    - `"mirrored"`: all GPUs of this machine, or else all CPU devices that TensorFlow sees.
     - `"multi_worker"`: several machines, listed in the environment variable `TF_CONFIG` as
       `{"cluster": {"worker": ["host:port", …]}, "task": {"type": "worker", "index": 0}}`.
-      Every machine runs the same program with its own index. Make it before anything else touches
-      TensorFlow.
+      Every machine runs the same program with its own index. Make the strategy before anything else
+      uses TensorFlow.
     - `"tpu"`: a TPU; `tpu` is its name or address, None for the one of this virtual machine.
 
     Args:
         name: One of the names above.
-        tpu: Which TPU, for the last.
+        tpu: The name or address of the TPU, only for "tpu".
 
     Raises:
         ValueError: The name is unknown, `tpu` does not go with it, `TF_CONFIG` is missing or wrong,
@@ -77,21 +77,21 @@ def has_remote_workers(strategy: tf.distribute.Strategy) -> bool:
         return False
     try:
         devices = strategy.extended.worker_devices
-    except RuntimeError:  # TensorFlow's default, where nobody asked for a strategy, names none.
+    except RuntimeError:  # TensorFlow's default strategy names no devices.
         return False
     jobs = {tf.DeviceSpec.from_string(name).job for name in devices}
     return not jobs <= {None, "localhost"}
 
 
 def compiles_everything(strategy: tf.distribute.Strategy) -> bool:
-    """Whether XLA compiles whatever `strategy.run` is given: on a TPU, with one chip or more."""
+    """Whether XLA compiles everything that `strategy.run` runs: on a TPU with one chip or more."""
     return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
 def any_worker(strategy: tf.distribute.Strategy, says: bool) -> bool:
-    """Whether any worker of a multi-worker strategy says so; elsewhere, whether this process does.
+    """Whether `says` is true in any worker of a multi-worker strategy; else, in this process.
 
-    Every worker must call it, and returns when all have.
+    Every worker must call it; the call returns when all workers have called it.
     """
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return says
@@ -108,7 +108,7 @@ def _sum_over_workers(strategy: tf.distribute.Strategy) -> Callable[[tf.Tensor],
 
 
 def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
-    """Returns when every worker of a multi-worker strategy has come here."""
+    """Returns when every worker of a multi-worker strategy has called it."""
     any_worker(strategy, False)
 
 
@@ -152,9 +152,9 @@ def _tpu(name: str | None) -> tf.distribute.Strategy:
 
 
 def _no_tpu(name: str | None, error: Exception) -> str:
-    """What to do where a TPU was not found."""
+    """The message about what to do if no TPU was found."""
     found = "No TPU on this machine." if name is None else f"No TPU was found at {name!r}."
-    # TensorFlow without TPUs lacks the operation that starts one; its words on that are of no use.
+    # TensorFlow without TPUs lacks the operation that starts one; its message does not help.
     lacking = isinstance(error, tf.errors.NotFoundError)
     said = "" if lacking else f" TensorFlow says: {str(error).strip().splitlines()[0]}"
     return (
@@ -165,7 +165,7 @@ def _no_tpu(name: str | None, error: Exception) -> str:
 
 
 def check_xla(jit_compile: bool, strategy: tf.distribute.Strategy) -> None:
-    """Refuses `jit_compile` for what XLA cannot compile (replicas), or compiles anyhow (a TPU)."""
+    """Refuses `jit_compile` if XLA cannot compile (replicas) or compiles anyway (a TPU)."""
     if jit_compile and compiles_everything(strategy):
         raise ValueError(
             "A TPU compiles the whole step; a function that XLA compiles cannot lie in it. "
@@ -210,6 +210,6 @@ class ReplicaGather(Gather):
         return tf.ensure_shape(context.all_gather(rows, axis=0), shape)
 
     def first_row(self, rows: int | tf.Tensor) -> tf.Tensor:
-        """Where this replica's own rows begin among the gathered ones, int32 scalar."""
+        """The position of this replica's first row among the gathered rows, int32 scalar."""
         context = tf.distribute.get_replica_context()
         return tf.cast(context.replica_id_in_sync_group, tf.int32) * tf.cast(rows, tf.int32)

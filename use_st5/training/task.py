@@ -22,11 +22,11 @@ class Task:
 
     Attributes:
         name: Short name in logs, metrics and checkpoints.
-        loss: What is minimised. Tasks may share one, and so its head: the same kind of data in
-            arrays of different lengths, so that short texts are not padded to the longest.
+        loss: The loss to minimise. Tasks may share a loss, and so its head, for the same kind of
+            data in arrays of different lengths, so that short texts are not padded to the longest.
         data: Arrays that hold the loss's features (others are ignored).
         mixing_weight: Weight of the task in the draw; the trainer divides by the sum over all
-            tasks. In a cycle: how many steps it has before it is the next one's turn.
+            tasks. In a cycle: the number of its steps before the next task's turn.
         batch_size: Examples per step over all replicas.
 
     Raises:
@@ -78,11 +78,11 @@ def task_in_turn(tasks: Mapping[str, Task], *, order: Order, seed: int, step: in
     """The name of the task whose turn it is after `step` steps.
 
     Args:
-        tasks: By name.
-        order: "drawn": by chance, in the proportion of the tasks' weights; "cycle": one task after
-            the other, each for as many steps as its weight says, and again from the first.
-        seed: Of the draw.
-        step: How many steps were made.
+        tasks: The tasks by name.
+        order: "drawn": at random, in proportion to the tasks' weights; "cycle": one task after the
+            other, each for as many steps as its weight says, then again from the first.
+        seed: The seed of the draw.
+        step: The number of steps that were made.
     """
     names = list(tasks)
     if order == "cycle":
@@ -95,9 +95,9 @@ def task_in_turn(tasks: Mapping[str, Task], *, order: Order, seed: int, step: in
 def steps_of_tasks(
     tasks: Mapping[str, Task], steps: range, *, order: Order, seed: int, steps_per_turn: int
 ) -> dict[str, int]:
-    """How many of some consecutive steps each task has: `task_in_turn`, counted.
+    """Counts how many of some consecutive steps each task has, by `task_in_turn`.
 
-    `steps_per_turn`: so many steps, from a multiple of them on, belong to one task.
+    `steps_per_turn`: this many steps, from a multiple of the number on, belong to one task.
     """
     counts = dict.fromkeys(tasks, 0)
     for step in steps:
@@ -109,16 +109,16 @@ def steps_of_tasks(
 
 
 def next_multiple(step: int, *numbers: int | None) -> int:
-    """The first step after `step` that is a multiple of one of the numbers; None is none."""
+    """The first step after `step` that is a multiple of one of the numbers; skips None."""
     return min(step // number * number + number for number in numbers if number is not None)
 
 
 def shuffling_seed(name: str, *, seed: int) -> int:
-    """The seed of a task's batches: tasks over the same data shall not see it in one order."""
+    """The seed of a task's batches: tasks with the same data read it in different orders."""
     return int(np.random.SeedSequence([seed, *name.encode()]).generate_state(1)[0])
 
 
 def micro_batches(batch: Mapping[str, Any], parts: int) -> list[dict[str, Any]]:
-    """Cuts a batch of tensors `[rows, …]` into so many parts of equal size, in order."""
+    """Cuts a batch of tensors `[rows, …]` into `parts` parts of equal size, in order."""
     columns = {name: ops.split(tensor, parts) for name, tensor in batch.items()}
     return [{name: columns[name][part] for name in batch} for part in range(parts)]

@@ -20,12 +20,12 @@ class TaskStream:
     """The batches of each task, as functions of seed and step.
 
     Args:
-        tasks: By name.
-        strategy: Over whose replicas batches are shared.
-        seed: Of each task's shuffling.
-        micro_batches: Into how many micro-batches a step cuts each batch.
+        tasks: The tasks by name.
+        strategy: The strategy whose replicas share each batch.
+        seed: The seed from which each task's shuffling is derived.
+        micro_batches: The number of micro-batches into which a step cuts each batch.
         files: The folder of the batches as record files (see `BatchFiles`); None: this process
-            gives them out of the arrays.
+            makes them from the arrays.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class TaskStream:
         self._ends: Mapping[str, int] = {}
 
     def prepare(self, starts: Mapping[str, int], ends: Mapping[str, int], *, writes: bool) -> None:
-        """Makes ready for a run, where batches come from files; its streams begin anew.
+        """If batches come from files, prepares these for a run, and starts the streams anew.
 
         Args:
-            starts: Batches already made, by task.
-            ends: Batches made at the end, by task.
-            writes: Whether this process writes the files that are not there; the others wait.
+            starts: Number of batches already trained on, by task.
+            ends: Number of batches trained on at the end of the run, by task.
+            writes: Whether this process writes the files that do not exist; the others wait.
         """
         if self._files and writes:
             for name, files in self._files.items():
@@ -61,7 +61,7 @@ class TaskStream:
             wait_for_workers(self.strategy)
 
     def batches(self, name: str, start_step: int) -> Iterator[Batch]:
-        """The batches of a task; `start_step` counts where this process begins to read them."""
+        """A task's batches; `start_step` only matters when this process begins to read them."""
         if name not in self._iterators:
             distributed = self.strategy.distribute_datasets_from_function(
                 functools.partial(self._of_host, name, start_step)
@@ -70,18 +70,18 @@ class TaskStream:
         return self._iterators[name]
 
     def close(self) -> None:
-        """Ends the pipelines; what is read next begins them anew, at the step it names.
+        """Ends the pipelines; the next call of `batches` starts one anew, at its `start_step`.
 
-        The thread of a pipeline runs Python for its rows (`array_dataset`). Were it Python's
-        garbage collector that ended the pipeline, it could do so in that very thread, which would
-        then wait for itself, and garbage would never be collected again in this process.
+        The thread of a pipeline runs Python for its rows (`array_dataset`). If Python's garbage
+        collector ended the pipeline, it could do so in that same thread, which would then wait for
+        itself, and garbage would never be collected again in this process.
         """
         self._iterators.clear()
 
     def _of_host(
         self, name: str, start_step: int, context: tf.distribute.InputContext
     ) -> tf.data.Dataset:
-        """What the replicas of a host read; together all read the batch of a single device."""
+        """Data of a host's replicas; all hosts together read the batches of a single device."""
         replicas = context.num_replicas_in_sync
         local = replicas // context.num_input_pipelines
         first = context.input_pipeline_id * local
@@ -127,14 +127,14 @@ def array_dataset(
     """The batches from `start_step` on, without end.
 
     Args:
-        data: Where they come from.
+        data: The arrays of the batches.
         batch_size: Examples of a batch over all replicas.
-        seed: Of the shuffling.
-        start_step: The first batch to give.
-        replica_count: How many replicas share each batch.
-        replicas: Whose parts to give, one element after the other, in this order.
-        micro_batches: Into how many micro-batches a step cuts each batch. Each of them is
-            shared by all replicas, so that it holds the same rows whatever their number.
+        seed: The seed of the shuffling.
+        start_step: The number of the first batch.
+        replica_count: The number of replicas that share each batch.
+        replicas: The replicas whose parts are read, one element after the other, in this order.
+        micro_batches: The number of micro-batches into which a step cuts each batch. All replicas
+            share each of them, so that it holds the same rows for any number of replicas.
 
     Returns:
         Dicts of tensors `[batch_size / replica_count, …]`.

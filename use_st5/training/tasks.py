@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
     from use_st5.training.dataset_stats import DatasetStats
 
-# Further hard negatives stand in columns of these names, from 2 on.
+# Names of the columns of further hard negatives, with numbers from 2 on.
 _NEGATIVE = "negative_{}"
 _MOST_NEGATIVES = 16
-# The decoder of neighbours predicts the most frequent words alone.
+# The decoder of neighbours predicts only the most frequent words.
 _DECODER_WORDS = 8000
 # LoRA's adapters start at zero and a fresh model at random values: both need larger steps.
 _RATE_OF_ADAPTERS, _RATE_OF_FRESH = 3e-4, 1e-3
@@ -40,19 +40,19 @@ class TaskSpec:
     """One way to learn from the rows of a table.
 
     Attributes:
-        name: What `--task` takes.
+        name: The name that `--task` takes.
         description: What is learned, in words.
         columns: Key of a row → the names that its column may have in a file; or just the keys.
         loss: The class of the loss, or any function that makes one by keyword arguments.
-        metric: Measures an encoder on rows of this task; None: these rows measure nothing.
+        metric: Measures an encoder on rows of this task; None: the task has no metric.
         optional: Keys of `columns` that a file need not have.
         label: The key that holds a class, if any.
         score: The key that holds a number, if any.
-        features: Feature of the loss → key of a row, where their names differ.
+        features: Feature of the loss → key of a row, if their names differ.
         loss_arguments: Arguments of the loss that depend on the file and the encoder, and defaults
             of this task; the user's own arguments replace them.
-        learning_rate: Family → peak learning rate; "" is any other family. What is not here is as
-            the family says (`Family.learning_rates`).
+        learning_rate: Family → peak learning rate; "" is any other family. If neither is here, the
+            family's own is used (`Family.learning_rates`).
 
     Examples:
         >>> spec = TaskSpec(
@@ -86,7 +86,7 @@ class TaskSpec:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The keys without which a file is not of this task."""
+        """The keys that a file of this task must have."""
         return tuple(key for key in self.columns if key not in self.optional)
 
     @property
@@ -100,7 +100,7 @@ class TaskSpec:
         return self.label or self.score
 
     def is_a(self, other: TaskSpec) -> bool:
-        """Whether it is another task, or a user's own in its place: of its name and columns."""
+        """Whether it is the other task, or a user's task with its name, target and columns."""
         same = (self.name, self.target) == (other.name, other.target)
         return same and {*other.needed} <= {*self.columns}
 
@@ -119,8 +119,9 @@ class TaskSpec:
         """The key of a row that holds a feature of the loss.
 
         Args:
-            feature: Its name. The first optional feature is the first optional column of the file.
-            columns: Key → name of the column, as `found_in` gives them.
+            feature: The name of the feature. Optional features are read from the file's optional
+                columns in their order, the first feature from the first column.
+            columns: Key → name of the column, as `found_in` returns them.
         """
         there = (key for key in self.optional if key in columns)
         shifted = dict(zip(self.optional, there, strict=False))
@@ -134,7 +135,7 @@ class TaskSpec:
         Args:
             found: The file.
             encoder: The encoder to train.
-            given: Arguments of the loss, of which those that it takes are used; or the loss itself.
+            given: The loss itself, or arguments, of which those that the loss takes are used.
 
         Raises:
             ValueError: The loss does not take a value.
@@ -153,10 +154,10 @@ class TaskSpec:
     def usual_learning_rate(
         self, family: Family | None, *, lora: bool, fresh: bool, random_head: bool
     ) -> float:
-        """The peak learning rate where the user states none.
+        """The peak learning rate if the user states none.
 
         Args:
-            family: Of the encoder, if it is known.
+            family: The family of the encoder, if it is known.
             lora: Whether adapters are trained instead of the weights.
             fresh: Whether the encoder starts with initial weights.
             random_head: Whether a classification head starts at random values. A high learning
@@ -244,8 +245,8 @@ RESPONSES = TaskSpec(
     description="inputs and responses: find the response to an input among those of the batch",
     columns={"input": ("input", "context"), "response": ("response", "reply")},
     loss=InputResponseLoss,
-    # The response's own network is thrown away with the loss: whoever searches with the encoder
-    # alone has no use for it.
+    # No network for the response alone: it would be thrown away with the loss, and a search that
+    # uses only the encoder does not need it.
     loss_arguments=lambda found, encoder: {"hidden_dims": ()},
     metric=retrieval("input", "response"),
 )
@@ -290,7 +291,7 @@ UNSCORED_PAIRS = TaskSpec(
     name="unscored_pairs",
     description="pairs without a score: Trans-Encoder, encoder and cross-encoder train each other",
     columns={"sentence1": _FIRST, "sentence2": _SECOND},
-    # Of scores that a trained cross-encoder gives. In cycles the rates are Table 16's, for STS.
+    # For scores of a trained cross-encoder. In cycles the learning rates are Table 16's for STS.
     loss=ScoredPairLoss,
     features=SCORED_PAIRS.features,
 )
@@ -311,17 +312,17 @@ def task_of(
 ) -> TaskSpec:
     """The task of a file.
 
-    Of running text and single texts, which have the same column, it is the former; who reads the
-    text may know better.
+    Running text and single texts have the same column; if both fit, it is running text. A caller
+    that reads the text may decide otherwise.
 
     Args:
-        names: Of the file's columns.
+        names: The names of the file's columns.
         where: The file, for messages.
-        asked: The task that the file is said to have; None: as its columns say.
-        tasks: The tasks that there are, by name.
+        asked: The name of the task that the user gave; None: the columns decide.
+        tasks: The known tasks by name.
 
     Raises:
-        ValueError: No task fits the columns, or several do and none was asked for, or there is no
+        ValueError: No task fits the columns, or several do and the user gave none, or there is no
             such task.
     """
     if asked is not None:
@@ -377,5 +378,5 @@ def _asked(names: Sequence[str], where: str, asked: str, tasks: Mapping[str, Tas
 
 
 def _shown(names: Sequence[str]) -> str:
-    """Names of columns, which may be the first line of a file without any."""
+    """Shows column names, which may be the first line of a file without column names."""
     return ", ".join(repr(name if len(name) <= 40 else name[:39] + "…") for name in names[:12])

@@ -22,13 +22,13 @@ _AT_ONCE = 2048
 
 
 class VectorFile:
-    """Vectors of texts, one a line, as `use-st5 embed -o FILE.jsonl` writes them.
+    """Vectors of texts, one on each line, as `use-st5 embed -o FILE.jsonl` writes them.
 
     Args:
         path: A .jsonl or .parquet file with the columns "text" and "embedding".
 
     Raises:
-        ValueError: It holds other columns, or vectors of different lengths.
+        ValueError: The file has other columns, or vectors of different lengths.
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,11 +55,11 @@ class VectorFile:
 
     @property
     def dimension(self) -> int:
-        """Numbers in a vector."""
+        """The number of values in a vector."""
         return self._vectors.shape[1]
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """The vectors of texts that have one, float32 `[texts, dimension]`."""
+        """The vectors of texts, which must be in the file, float32 `[texts, dimension]`."""
         return self._vectors[[self._rows[text] for text in texts]]
 
     def _read(self, number: int, record: Any) -> tuple[str, np.ndarray]:
@@ -88,7 +88,7 @@ def open_teacher(given: str) -> Teacher:
         given: A bundled model, a folder, a checkpoint, or a file of vectors.
 
     Raises:
-        FileNotFoundError: There is no such thing.
+        FileNotFoundError: There is no such file, folder or model.
         ValueError: The file holds no vectors.
     """
     path = cached_path(given)
@@ -99,14 +99,14 @@ def open_teacher(given: str) -> Teacher:
 
 
 def scored_by(scorer: CrossEncoder, rows: Iterator[Row]) -> Iterator[Row]:
-    """Rows of two texts with the score that a cross-encoder gives them, in 0 … 1."""
+    """Adds to rows of two texts the score that a cross-encoder gives them, in 0 … 1."""
     for chunk in batched(rows, _AT_ONCE):
         scores = scorer.predict((row["sentence1"], row["sentence2"]) for row in chunk)
         yield from (row | {"score": float(s)} for row, s in zip(chunk, scores, strict=True))
 
 
 def texts_with_vectors(texts: Sequence[str], file: VectorFile) -> list[str]:
-    """The texts that have a vector in a file; none at all is a ValueError."""
+    """The texts that have a vector in a file; if there are none, it is a ValueError."""
     known = [text for text in texts if text in file]
     if not known:
         raise ValueError(

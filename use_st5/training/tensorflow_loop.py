@@ -31,7 +31,7 @@ from use_st5.training.training_loop import Metrics, TrainingLoop
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
 
-# What TensorFlow says of a step that it cannot end because of another process.
+# TensorFlow's errors if it cannot end a step because of another process.
 _LOST = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
@@ -44,19 +44,19 @@ class TensorFlowLoop(TrainingLoop):
     """Trains one encoder on several tasks under TensorFlow.
 
     Args:
-        encoder: Made in the strategy's scope, like the optimizer; otherwise as in `TrainingLoop`.
+        encoder: As in `TrainingLoop`, but made in the strategy's scope, like the optimizer.
         tasks: As in `TrainingLoop`.
         optimizer: As in `TrainingLoop`.
-        strategy: Where to run (see `strategy_by_name`); None: the one in scope.
-        jit_compile: Whether XLA compiles the whole step. "auto": with one replica, since XLA cannot
-            compile the collectives of several on CPUs and GPUs (`merge_call` needs Python between
-            the replicas); not on a TPU, where everything is compiled anyhow.
+        strategy: The strategy to train with (see `strategy_by_name`); None: the one in scope.
+        jit_compile: Whether XLA compiles the whole step. "auto": only with one replica, because
+            XLA cannot compile the collectives of several on CPUs and GPUs (`merge_call` needs
+            Python between the replicas); not on a TPU, where everything is compiled anyway.
         tensorboard: Whether to write TensorBoard's files to `folder/logs`.
         batch_files: A folder that all workers see, on any file system of `tf.io.gfile`; the batches
             of the whole run are written there before the first step (see `BatchFiles`), and read
-            from there. None: `folder/batches` where other processes train for this one, as on a TPU
-            pod, and elsewhere no files.
-        **options: Those of `TrainingLoop`.
+            from there. None: `folder/batches` if other processes compute the steps, as on a TPU
+            pod, and otherwise no files.
+        **options: The other arguments of `TrainingLoop`.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class TensorFlowLoop(TrainingLoop):
         )
 
     def _learning_rate(self) -> float:
-        # By a tensor: Keras cannot read a variable of several replicas as a number.
+        # Through a tensor: Keras cannot read a variable of several replicas as a number.
         return float(tf.convert_to_tensor(self.optimizer.learning_rate))
 
     @property
@@ -137,7 +137,7 @@ class TensorFlowLoop(TrainingLoop):
             self._stream.close()
 
     def _is_asked_to_stop(self) -> bool:
-        # All workers stop after the same step, or those that go on would wait for the others.
+        # All workers stop after the same step; otherwise some would wait for the stopped ones.
         return any_worker(self.strategy, self._signal.asked)
 
     def _train(self, name: str, first: int, steps: int) -> Metrics:
@@ -147,7 +147,7 @@ class TensorFlowLoop(TrainingLoop):
         saved = self._saved_step
         super()._save()
         if self._saved_step != saved:
-            wait_for_workers(self.strategy)  # One writes, all may read it next.
+            wait_for_workers(self.strategy)  # One process writes, and all may read next.
 
     def _train_step(self, task: Task) -> TrainStep:
         return TrainStep(

@@ -60,15 +60,15 @@ class Trained:
         folder: The exported encoder, a SavedModel of strings.
         run: The folder with the page of the run, TensorBoard's files and the classifiers.
         before: The scores of the start on the validation rows, by name.
-        after: Those of the exported encoder. The best step was chosen by these rows, so these
-            scores are a little too high.
+        after: The scores of the exported encoder on these rows. The best step was chosen by them,
+            so these scores are a little too high.
         monitor: The score that the best step was chosen by.
         best_step: The step that was exported; 0: the start, since no step was better.
-        steps: Steps that were made.
-        classifiers: One for each file of texts and labels.
+        steps: Number of steps that were made.
+        classifiers: The classifiers, one for each file of texts and labels.
         test_before: The scores of the start on the test rows, which choose nothing and are
-            evaluated once; empty where there are none.
-        test_after: Those of the exported encoder.
+            evaluated once; empty if there are no test rows.
+        test_after: The scores of the exported encoder on the test rows.
     """
 
     folder: Path
@@ -117,21 +117,22 @@ def train(
         files: Tables with named columns (.tsv, .csv, .jsonl, .parquet), text (.txt), or TensorFlow
             data sets, `NAME[SPLIT]`; mixed by their sizes or, with `=WEIGHT`, by weights.
         to: The folder to write, a SavedModel that takes strings.
-        validation: Files whose rows choose the step; none: rows of `files` are set aside.
-        test: Files that test the result, once; with neither, half of the rows set aside.
-        task: The name of the task of all files, or names by file; None: as their columns state.
+        validation: Files whose rows choose the best step; none: rows of `files` are held out.
+        test: Files that test the result, once. Without validation and test files, half of the
+            held-out rows.
+        task: The name of the task of all files, or names by file; None: their columns decide.
         tasks: Tasks of your own; one replaces that of `TASKS` with the same name.
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
         settings: The settings of a paper by name, such as "sentence_t5".
         callbacks: Keras callbacks, as in `Trainer`.
         overwrite: Whether to replace the model in `to`, and what another run wrote into `TO.run`.
-        strategy: Where to train: "one", "mirrored" or "tpu"; a run may change it.
-        batch_files: Where workers in other processes find the batches (`TensorFlowLoop`).
+        strategy: "one", "mirrored" or "tpu"; a continued run may use another one.
+        batch_files: Folder of the batches for workers in other processes (`TensorFlowLoop`).
         log: Called with each line about the files, the arguments and the result.
         **args: Attributes of `FileArguments`: `epochs=1`, a `loss` of your own, and so on.
 
     Returns:
-        Folder, scores before and after, and the step that was exported.
+        The folder, the scores before and after, and the step that was exported.
 
     Raises:
         FileNotFoundError: There is no such model or file.
@@ -240,7 +241,7 @@ def _train_in_steps(plan: TrainingPlan, work: Path, place: Mapping[str, Any]) ->
             adapters = apply_lora(encoder.model, rank=arguments.lora_rank, seed=arguments.seed)
         losses = {task.name: task.make_loss() for task in plan.tasks}
         for name, fitted in heads.items():
-            if not losses[name].built:  # One that the user made may be that of several files.
+            if not losses[name].built:  # A loss that the user made may serve several files.
                 losses[name].build((None, encoder.dimension))
             losses[name].set_weights(fitted)
     weights = {task.name: task.weight for task in plan.tasks if task.weight is not None}
@@ -283,8 +284,8 @@ def _place(
     """The arguments of `Trainer` that a run may change: strategy, batch_files and callbacks.
 
     Raises:
-        ValueError: Keras does not run on TensorFlow, it is no strategy of one machine, or its
-            replicas cannot share a batch.
+        ValueError: Keras does not run on TensorFlow, the strategy is not for one machine, or its
+            replicas cannot share a batch equally.
     """
     if (backend := keras.config.backend()) != "tensorflow":
         raise ValueError(
@@ -306,7 +307,7 @@ def _place(
 
 
 def _check_places_of_cycles(target: Path, place: Mapping[str, Any]) -> None:
-    """Refuses what a training in cycles, each of which is several trainings, does not have."""
+    """Refuses batch files, callbacks and a remote folder: a cycle is several trainings."""
     for name in ("batch_files", "callbacks"):
         if given := place[name]:
             raise ValueError(
@@ -323,7 +324,7 @@ def _check_places_of_cycles(target: Path, place: Mapping[str, Any]) -> None:
 def _trained_before(
     result: Result, work: Path, target: Path, log: Callable[[str], None]
 ) -> Trained:
-    """What an earlier call with the same arguments made."""
+    """The result of an earlier call with the same arguments."""
     log(
         f"{as_written(target)}: the same training is already complete. Give --overwrite to train "
         "again."
@@ -392,7 +393,7 @@ def _evaluation_source(
     task: str | Mapping[str, str] | None,
     options: dict[str, Any],
 ) -> Source:
-    """A file to evaluate on: of the task that is asked for if it has its columns, or its own."""
+    """A file to evaluate on: of the given task if its columns fit, or else of its own task."""
     source = None
     with contextlib.suppress(ValueError):
         source = open_source(given, task=task, **options)

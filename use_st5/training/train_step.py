@@ -25,13 +25,13 @@ class TrainStep:
         encoder: The model that all tasks train.
         task: The task; its head is built.
         optimizer: Built on the variables of the encoder and of all heads.
-        strategy: Where it runs.
+        strategy: The strategy that runs the step.
         gradient_accumulation_steps: Micro-batches whose mean gradient makes one update.
-        gradient_cache: Pieces in which the texts of a micro-batch are encoded; more than one asks
-            for a `VectorLoss`.
+        gradient_cache: Pieces in which the texts of a micro-batch are encoded; more than one
+            needs a `VectorLoss`.
         jit_compile: Whether XLA compiles gradient and update (one replica only).
         static_shapes: Whether the step is traced for each width of the task's batches with all
-            sizes known, as a TPU needs them. Else one trace serves all widths.
+            sizes known, as a TPU needs. Otherwise one trace serves all widths.
     """
 
     def __init__(
@@ -59,24 +59,24 @@ class TrainStep:
         )
         self._gather = ReplicaGather()
         self._pieces = PiecewiseEncoder(encoder, gradient_cache) if gradient_cache > 1 else None
-        # A dense gradient of a large table is written and read three times more. XLA and replicas
-        # need one, and so do Keras's optimizers.
+        # A dense gradient of a large table is written and read three more times, but XLA, replicas
+        # and Keras's own optimizers need a dense one.
         alone = strategy.num_replicas_in_sync == gradient_accumulation_steps == 1
         self._takes_sparse = (
             alone and not (jit_compile or static_shapes) and isinstance(optimizer, OneOperation)
         )
-        # Without XLA an inner function would keep the replicas' threads from meeting in it.
+        # Without XLA no inner function: the threads of the replicas could not synchronise in it.
         self._replica_step = (
             tf.function(self._step, jit_compile=True, autograph=False)
             if jit_compile
             else self._step
         )
-        # TensorFlow counts the traces of a method together, whatever its object, and would warn of
-        # those of many tasks; a partial of it is counted alone.
+        # TensorFlow counts the traces of a method for all objects together, and would warn if there
+        # are many tasks; the traces of a partial are counted separately.
         self._steps = tf.function(functools.partial(self._run), reduce_retracing=True)
 
     def __call__(self, batches: Iterator[Batch], steps: int) -> dict[str, float]:
-        """Runs `steps` updates, one batch each; the means of the loss and of each metric."""
+        """Makes `steps` updates, one batch each; returns the means of loss and metrics."""
         means = self._steps(batches, tf.constant(steps)).numpy()
         return dict(zip(self.names, map(float, means), strict=True))
 
@@ -90,16 +90,16 @@ class TrainStep:
                 total += self._widths(self._on_replicas, batch)
         return total / tf.cast(steps, tf.float32)
 
-    # As in Keras's `fit`. AutoGraph takes a quarter of the time of a trace, and its `super()` keeps
-    # the frames of the trace, and so the batches, until garbage is collected.
+    # Keras's `fit` does this too. AutoGraph takes a quarter of a trace's time, and its `super()`
+    # keeps the frames of the trace, and so the batches, until garbage is collected.
     @tf.autograph.experimental.do_not_convert
     def _on_replicas(self, batch: Batch) -> tf.Tensor:
-        """One update by all replicas; the means of their values, float32 `[names]`."""
+        """Makes an update on all replicas; returns the means of their values, float32 `[names]`."""
         values = self.strategy.run(self._replica_step, args=(batch,))
         return self.strategy.reduce(tf.distribute.ReduceOp.MEAN, values, axis=None)
 
     def _step(self, batch: Batch) -> tf.Tensor:
-        """One update on one replica; the loss and the metrics, float32 `[names]`."""
+        """Makes one update on one replica; returns the loss and the metrics, float32 `[names]`."""
         batch = {name: batch[name] for name in self._feature_names}
         parts = micro_batches(batch, self.gradient_accumulation_steps)
         values, gradients = self._gradients(parts[0])
@@ -111,7 +111,7 @@ class TrainStep:
         return values / self.gradient_accumulation_steps
 
     def _gradients(self, batch: Batch) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
-        """Values of one micro-batch, and its share of the gradient over all of them."""
+        """Loss and metrics of one micro-batch, and its share of the gradient of the whole batch."""
         loss, metrics, gradients = (
             self._direct_gradients(batch)
             if self._pieces is None
@@ -128,7 +128,7 @@ class TrainStep:
         return loss, metrics, tape.gradient(share, [v.value for v in self._variables])
 
     def _cached_gradients(self, batch: Batch, encode: PiecewiseEncoder) -> Found:
-        """The same by way of the vectors, which the encoder sees in pieces."""
+        """Loss, metrics and gradients through the vectors, which are encoded in pieces."""
         texts = self.loss.texts(batch)
         vectors = encode(texts)
         head = [variable.value for variable in self.loss.trainable_variables]
@@ -142,7 +142,7 @@ class TrainStep:
         return loss, metrics, [*encode.gradients(texts, of_vectors), *of_head]
 
     def _share(self, loss: tf.Tensor) -> tf.Tensor:
-        """What a micro-batch on this replica adds to the loss that is minimised."""
+        """The part of the minimised loss that comes from a micro-batch on this replica."""
         return loss / (self.gradient_accumulation_steps * self.strategy.num_replicas_in_sync)
 
     def _apply(self, gradients: list[tf.Tensor | None]) -> None:
@@ -154,7 +154,7 @@ class TrainStep:
         ]
         gradients, variables = (list(column) for column in zip(*pairs, strict=True))
         if replicas > 1 and _clips(self.optimizer):
-            # Keras clips before it sums over the replicas, which is not clipping the gradient.
+            # Keras clips before it sums over the replicas, which does not clip the whole gradient.
             # Clip the sum; each replica's share of it is then too small to be clipped again.
             context = tf.distribute.get_replica_context()
             sums = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
@@ -163,9 +163,9 @@ class TrainStep:
 
 
 def _rows_once(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor | tf.IndexedSlices:
-    """A sparse gradient, which names a row once per occurrence, with the sums of the rows.
+    """Sums the repeated rows of a sparse gradient, which has a row for each occurrence.
 
-    The norm or the square of a list with repeated rows is not that of the gradient.
+    With repeated rows, the norm or the square of the list is not that of the gradient.
     """
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
@@ -175,7 +175,7 @@ def _rows_once(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor | tf.Indexed
 
 
 def _add(a: tf.Tensor | None, b: tf.Tensor | None) -> tf.Tensor | None:
-    """Sum of two gradients; None is the gradient of what the loss does not depend on."""
+    """The sum of two gradients; None if the loss does not depend on the variable."""
     return None if a is None or b is None else a + b
 
 

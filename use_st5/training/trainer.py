@@ -23,19 +23,19 @@ from use_st5.training.training_loop import TrainingLoop
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
 
-# Of `encode`, or of a Keras model.
+# A function from `encode`, or from a Keras model, to scores by name.
 Evaluate = Callable[[Any], Mapping[str, float]]
 
 
 class Trainer:
     """Trains an encoder on one or several data sets, each with its loss.
 
-    Each step has a batch of one data set. Batches are a function of seed and step: with a `folder`
-    a training that was interrupted continues from its last checkpoint, to the same weights. It runs
-    on TensorFlow or JAX, whichever Keras runs on.
+    Each step uses a batch of one data set. Batches are a function of seed and step: with a `folder`
+    a training that was interrupted continues from its last checkpoint, to the same weights. The
+    trainer uses the backend of Keras, TensorFlow or JAX.
 
     A data set is an Arrow table, any iterable of dicts (a Hugging Face `Dataset` is one), a
-    `tf.data.Dataset` of dicts, or `ArrayData`, which needs no memory where its arrays are memory
+    `tf.data.Dataset` of dicts, or `ArrayData`, which needs no memory if its arrays are memory
     maps (`use_st5.data.prepare`). Its columns are found by the names of the loss's features, or by
     the names that `TASKS` knows, such as "question" and "answer".
 
@@ -43,28 +43,29 @@ class Trainer:
         encoder: The encoder to train; or a Keras model, if all data are arrays.
         tasks: Name → data set and loss. A name has letters, digits and underscores.
         args: How to train; None: the defaults.
-        evaluate: Gets `encode`, which maps texts to vectors, or the Keras model where there is no
-            encoder, and returns scores by name, during the training and at its end.
-            `ValidationSet.scores` is one.
+        evaluate: A function that gets `encode`, which maps texts to vectors, or the Keras model if
+            there is no encoder, and returns scores by name. It is called during the training and at
+            its end. `ValidationSet.scores` is such a function.
         monitor: The score that chooses the best weights; None: the first.
-        mode: Whether the "max" or the "min" of it is best.
-        evaluate_start: Whether it is evaluated before the first step, too, and may be the best.
+        mode: Whether the highest ("max") or the lowest ("min") score is best.
+        evaluate_start: Whether the encoder is also evaluated before the first step. The start may
+            then be the best.
         restore_best: Whether the encoder has the best weights at the end, or those of the last
             step.
-        batch_sizes: Task → its examples of a step; `args.batch_size`, if it is not named here.
-        mixing_weights: Task → its weight in the draw of tasks; the number of its examples, if the
-            task is not named here. In a cycle the number of steps that it has in a row.
+        batch_sizes: Task → its examples in a step; `args.batch_size` for a task not named here.
+        mixing_weights: Task → its weight in the draw of tasks; the number of its examples for a
+            task not named here. In a cycle, the number of steps that it has in a row.
         callbacks: Keras callbacks. For them a batch is one call from the host, and an epoch ends
             with each evaluation.
-        folder: Where checkpoints and TensorBoard's files go, which a later call continues from;
-            None: nothing is kept.
+        folder: The folder of TensorBoard's files and of checkpoints, from which a later call
+            continues; None: nothing is kept.
         strategy: A `tf.distribute` strategy, in whose scope encoder and losses were made.
-        batch_files: Where workers in other processes find the batches (`TensorFlowLoop`).
+        batch_files: Folder of the batches for workers in other processes (`TensorFlowLoop`).
         progress: Whether to show progress on the standard error output.
 
     Raises:
         ValueError: A data set does not have the columns of its loss, or arguments do not fit each
-            other; before the first step.
+            other. It is raised before the first step.
 
     Examples:
         >>> trainer = Trainer(
@@ -236,5 +237,5 @@ class Trainer:
 
 
 def strategy_scope(strategy: Any) -> contextlib.AbstractContextManager:
-    """Where models, losses and optimizers are made: a strategy's scope, if there is a strategy."""
+    """The scope to make models, losses and optimizers in: the strategy's, if there is one."""
     return contextlib.nullcontext() if strategy is None else strategy.scope()

@@ -38,43 +38,48 @@ Metrics = dict[str, float]
 class TrainingLoop(abc.ABC):
     """Trains one encoder on several tasks, each batch of one task (USE paper, "Encoders").
 
-    Every `steps_per_execution` steps belong to one task: one call from the host, or several where a
-    measurement is due in between. Whose turn it is, and each task's batches, are functions of seed
-    and step: a run that is killed and started again with the same arguments continues from its last
-    checkpoint, to the weights of one never killed. Set `keras.utils.set_random_seed` before all.
+    Every `steps_per_execution` steps belong to one task: one call from the host, or several calls
+    if an evaluation or a checkpoint is due in between. The order of the tasks and the batches of
+    each are functions of seed and step. A run that is killed and started again with the same
+    arguments continues from its last checkpoint, to the weights of a run that was never killed.
+    Call `keras.utils.set_random_seed` before anything else.
 
-    One optimizer serves all tasks; a step leaves the heads of other tasks, and their slots, alone.
+    One optimizer serves all tasks; a step does not change the heads of other tasks or their slots.
     Gradients are clipped by the optimizer's own `clipnorm`, `global_clipnorm` or `clipvalue`.
 
-    A checkpoint holds what changes. Of weights that are frozen when the loop is made it holds a
-    fingerprint, and a run with others does not continue from it.
+    A checkpoint holds all variables that change. For weights that are frozen when the loop is made,
+    it holds a fingerprint; a run with other frozen weights does not continue from it.
 
     Args:
         encoder: A `TrainableEncoder`, or a model `ids [batch, length] → [batch, dimension]` with an
             attribute `dimension`, built.
-        tasks: What to train on.
-        optimizer: A Keras optimizer, its learning rate a number or a Keras schedule.
-        folder: Where checkpoints go; a run whose folder holds one continues from it. None: nothing
-            is written.
-        seed: Of the draw of tasks and of the shuffling.
+        tasks: The tasks to train on.
+        optimizer: A Keras optimizer, whose learning rate is a number or a Keras schedule.
+        folder: The folder of checkpoints; a run continues from the last one in it. None: nothing is
+            written.
+        seed: The seed of the draw of tasks and of the shuffling.
         order: Whether tasks are "drawn", or take turns in a "cycle": see `task_in_turn`.
         steps_per_execution: Steps per call from the host, at most.
-        gradient_accumulation_steps: Micro-batches that each batch is cut into on its replica; the
-            update is made from their mean gradient. In-batch negatives then come from the
-            micro-batch alone.
-        gradient_cache: Pieces in which each replica encodes its part of a micro-batch, one after
-            the other and twice (Gao et al. 2021): the memory of a small batch, the loss and the
-            gradients of the large one. The losses must be each a `VectorLoss`.
-        evaluate: Gives validation scores of the encoder as it stands.
+        gradient_accumulation_steps: Number of micro-batches into which each batch is cut on its
+            replica; the update is made from their mean gradient. In-batch negatives then come only
+            from the same micro-batch.
+        gradient_cache: Number of pieces in which each replica encodes its part of a micro-batch,
+            one after the other and twice (Gao et al. 2021). This needs the memory of a small batch,
+            and computes the loss and the gradients of the large one. Each loss must be a
+            `VectorLoss`.
+        evaluate: Returns validation scores of the encoder with its current weights.
         evaluate_every: Steps between evaluations; there is always one at the end.
         evaluate_at: Further steps with an evaluation and a checkpoint, such as the ends of epochs.
-        evaluate_start: Whether the encoder is evaluated as it comes, too, and may be the best.
-        patience: Evaluations in a row without a better one that end the run; None: nothing does.
+        evaluate_start: Whether the encoder is also evaluated before the first step. The start may
+            then be the best.
+        patience: The run ends after this number of evaluations in a row without a better score;
+            None: all steps are made.
         monitor: The metric whose best checkpoint is kept; None: the first.
-        mode: Whether the "max" or the "min" of it is best.
-        checkpoint_every: Steps between checkpoints, beside those of better evaluations and the end.
-        callbacks: Keras callbacks; a "batch" is a call from the host, an "epoch" lies between two
-            evaluations. What they hold is not in checkpoints; the encoder has no `optimizer`.
+        mode: Whether the highest ("max") or the lowest ("min") value is best.
+        checkpoint_every: Steps between checkpoints, in addition to those of better evaluations and
+            of the end.
+        callbacks: Keras callbacks. A "batch" is a call from the host, an "epoch" lies between two
+            evaluations. Checkpoints do not hold their state; the encoder has no `optimizer`.
         progress: Whether to show progress on the standard error output.
 
     Raises:
@@ -139,7 +144,7 @@ class TrainingLoop(abc.ABC):
         """Trains up to step `steps`, from the last checkpoint if the folder holds one.
 
         Args:
-            steps: Updates in all, those of earlier calls and of the checkpoint included.
+            steps: Number of all updates, including those of earlier calls and of the checkpoint.
 
         Returns:
             The run's history; `history.best_step` is the best checkpoint's step.
@@ -178,7 +183,7 @@ class TrainingLoop(abc.ABC):
 
     @abc.abstractmethod
     def _train(self, name: str, first: int, steps: int) -> Metrics:
-        """Makes `steps` updates for a task, from batch `first` on; the means of the metrics."""
+        """Makes `steps` updates for a task, from batch `first` on; returns the means of metrics."""
 
     def _learning_rate(self) -> float:
         return float(self.optimizer.learning_rate)
@@ -189,7 +194,7 @@ class TrainingLoop(abc.ABC):
 
     @property
     def _is_chief(self) -> bool:
-        """Whether this process is the one that shows and writes."""
+        """Whether this process is the one that shows progress and writes files."""
         return True
 
     def _is_asked_to_stop(self) -> bool:
@@ -197,7 +202,7 @@ class TrainingLoop(abc.ABC):
         return self._signal.asked
 
     def _scope(self) -> contextlib.AbstractContextManager:
-        """Where variables are made."""
+        """The scope in which variables are made."""
         return contextlib.nullcontext()
 
     def _writer(self) -> TensorBoardWriter | None:
@@ -228,7 +233,7 @@ class TrainingLoop(abc.ABC):
         callbacks.on_train_end(logs)
 
     def _call(self, end: int, callbacks: keras.callbacks.CallbackList) -> Metrics:
-        """Runs the next steps of one task; its values as `task/name`, and the loss."""
+        """Runs the next steps of one task; returns its values as `task/name`, and the loss."""
         history, at, turn = self.history, self.history.step, self.steps_per_execution
         due = next_multiple(at, turn, self.evaluate_every, self.checkpoint_every)
         steps = min(end, due, *(step for step in self.evaluate_at if step > at)) - at
@@ -244,7 +249,7 @@ class TrainingLoop(abc.ABC):
         return logs
 
     def _evaluate(self) -> Metrics:
-        """Evaluates, keeps the best, and checkpoints where one is due."""
+        """Evaluates the encoder, notes the best score, and saves a checkpoint if one is due."""
         metrics, best = Metrics(), False
         if self.evaluate is not None:
             metrics = {name: float(value) for name, value in self.evaluate().items()}
@@ -260,8 +265,8 @@ class TrainingLoop(abc.ABC):
         """Writes a checkpoint, unless there is no folder or the step has one."""
         if self._checkpoints is None or self._saved_step == self.history.step:
             return
-        # The loss that was seen to be finite is that before the last update. No run goes on from a
-        # checkpoint with another number, be it of the optimizer.
+        # The loss that was checked is that before the last update. No run can continue from a
+        # checkpoint with NaN or infinity, not even in the optimizer's variables.
         check_finite(self._checkpoints.variables, step=self.history.step)
         state = {**self.history.to_state(), "configuration": self.configuration}
         self._checkpoints.save(self.history.step, state, also_keep=self.history.best_step)
@@ -285,7 +290,7 @@ class TrainingLoop(abc.ABC):
             self.optimizer.build(self._trainable_variables())
 
     def _configuration(self) -> dict[str, str]:
-        """What must be the same for a run to continue from a checkpoint."""
+        """The settings that must be the same for a run to continue from a checkpoint."""
         return run_configuration(
             self.encoder,
             list(self.tasks.values()),
@@ -308,7 +313,7 @@ class TrainingLoop(abc.ABC):
         return self._due(self.evaluate_every) or self.history.step in self.evaluate_at
 
     def _epoch(self, step: int, steps: int) -> int:
-        """The number of the epoch in which an update is made, after `step` updates."""
+        """The number of the epoch that has the update after `step` updates."""
         every = self.evaluate_every or steps
         return step // every + sum(at <= step and at % every != 0 for at in self.evaluate_at)
 

@@ -37,7 +37,7 @@ from use_st5.training.trainer import Trainer, strategy_scope
 
 # Ids of a text in training; pairs have both texts and the special tokens (Table 16).
 BI_LENGTH, CROSS_LENGTH = 32, 64
-# Of each model: what is there when it is done, and before.
+# Folders of each model: one exists when its training is done, the other before that.
 _BEST, _CHECKPOINTS = "best", "checkpoints"
 _WEIGHTS, _FACTS = "model.weights.h5", "validation.json"
 _METRIC = "spearman"
@@ -131,10 +131,10 @@ class DistilledModel:
     """One trained model, and its score.
 
     Attributes:
-        student: Its name.
+        student: The name of the student.
         kind: "bi" or "cross".
-        cycle: From 1; 0 is the bi-encoder before the training.
-        spearman: On the validation pairs, in −1 … 1.
+        cycle: The cycle, from 1; 0 is the bi-encoder before the training.
+        spearman: The rank correlation on the validation pairs, in −1 … 1.
         step: The step of the training with these weights.
         weights: Its weights, for `keras.Model.load_weights`; None in cycle 0.
     """
@@ -166,7 +166,7 @@ def train_trans_encoder(
         validation_scores: float `[validation pairs]`, the labels of the validation pairs.
         folder: The folder of weights and checkpoints.
         settings: The settings; None: the paper's.
-        seed: Of new weights, dropout and the order of the pairs.
+        seed: The seed of new weights, dropout and the order of the pairs.
         progress: Whether to show progress on the standard error output.
         strategy: As in `Trainer`; `bi` and `cross` of the students are called in its scope.
         steps_per_execution: As in `TrainingArguments`.
@@ -189,13 +189,13 @@ def train_trans_encoder(
 
 
 def best(models: Sequence[DistilledModel], student: str, kind: Kind) -> DistilledModel:
-    """The best model of one kind and student by the validation pairs; of equal ones the earlier."""
+    """The best model of one kind and student by the validation pairs; if equal, the earlier one."""
     own = [each for each in models if (each.student, each.kind) == (student, kind)]
     return max(own, key=lambda each: (each.spearman, -each.cycle))
 
 
 class _Model(NamedTuple):
-    """A model, and the same compiled, which is done once."""
+    """A model, and its compiled form, which is made only once."""
 
     keras: keras.Model
     embed: Embed
@@ -295,7 +295,7 @@ class _Cycles:
             self.args,
             optimizer=functools.partial(_optimizer, distillation, factor),
             batch_size=batch_size,
-            # What a call makes divides all numbers of steps.
+            # A multiple of the number of steps in a call.
             steps=per_call * max(1, round(wanted / per_call)),
             evaluation_steps=self.settings.evaluate_every,
             evaluate_epochs=distillation.steps is None,
@@ -312,7 +312,7 @@ class _Cycles:
                         scores(model.embed, kind, student.validation), self.validation_scores
                     )
                 },
-                # No bi-encoder is handed on that is worse than what it began with.
+                # A bi-encoder that is worse than its start is not passed on.
                 evaluate_start=kind == "bi",
                 folder=folder / _CHECKPOINTS,
                 **self.options,
@@ -360,7 +360,7 @@ def _loss_and_arrays(
 
 
 def _start_from(model: keras.Model, kind: Kind, teacher: keras.Model) -> None:
-    """Starts from the weights of the other kind: a cross-encoder from those of its encoder."""
+    """Copies a teacher's encoder weights into a model; a cross-encoder keeps its own head."""
     if kind == "cross":
         model.encoder.set_weights(teacher.get_weights())
     else:
@@ -405,7 +405,7 @@ def _check_same_settings(
     """Writes the settings of the run, or compares them with the written ones."""
     path = folder / "settings.json"
     facts = {
-        "settings": dataclasses.asdict(settings) | {"cycles": None},  # More of them may follow.
+        "settings": dataclasses.asdict(settings) | {"cycles": None},  # A later run may have more.
         "students": [student.name for student in students],
         "pairs": len(students[0].pairs),
         "seed": seed,

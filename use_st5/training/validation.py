@@ -25,10 +25,10 @@ class Metric:
     """Measures an encoder on rows of one task.
 
     Attributes:
-        name: The score that counts, a key of what `scores` gives.
-        description: It, in words.
+        name: The name of the main score, a key of the result of `scores`.
+        description: The main score in words.
         scores: `(encode, rows, examples)` → scores by name. The rows are measured; a classifier is
-            fitted to the examples, rows of training.
+            fitted to the examples, which are training rows.
         query: The key of the query. Rows with the same query count as one.
     """
 
@@ -43,12 +43,12 @@ class ValidationSet:
     """Rows that measure an encoder.
 
     Attributes:
-        name: In the scores' names, where there are several sets.
-        kind: Of the rows.
-        rows: What is measured on.
-        examples: Rows of training that a classifier of labels is fitted to.
-        labels_of: The training file that teaches the labels, if it is of any.
-        prompts: Key of a row → what is put before its text.
+        name: The name of the set, a part of the scores' names if there are several sets.
+        kind: The task of the rows.
+        rows: The rows to measure on.
+        examples: Training rows that a classifier of labels is fitted to.
+        labels_of: The training file that teaches the labels, if the rows have labels.
+        prompts: Key of a row → the prompt before its text.
     """
 
     name: str
@@ -60,7 +60,7 @@ class ValidationSet:
 
     @property
     def metric(self) -> Metric:
-        """What measures.
+        """The metric of the task.
 
         Raises:
             ValueError: The task has no metric.
@@ -70,16 +70,16 @@ class ValidationSet:
         return self.kind.metric
 
     def questions(self) -> int:
-        """What is asked: rows, or of those that begin with the same text one."""
+        """The number of questions: rows with the same query count as one."""
         if (query := self.metric.query) is None:
             return len(self.rows)
         return len({row[query] for row in self.rows})
 
     def scores(self, encode: Encode) -> Scores:
-        """The measures by name, the main one first."""
+        """The scores by name, the main one first."""
         prompts = {self.prompts.get(key, "") for key in self.kind.texts}
         if len(prompts) == 1 and (prompt := prompts.pop()):
-            # Before what the metric encodes, which may be a part of a text.
+            # The prompt goes before what the metric encodes, which may be a part of a text.
             return self.metric.scores(
                 lambda texts: encode([prompt + text for text in texts]), self.rows, self.examples
             )
@@ -96,7 +96,7 @@ def main_score(sets: Sequence[ValidationSet]) -> str:
 
 
 def scores_of(sets: Sequence[ValidationSet], encode: Encode) -> Scores:
-    """The scores of an encoder on all sets; none without sets."""
+    """The scores of an encoder on all sets; empty without sets."""
     if len(sets) <= 1:
         return sets[0].scores(encode) if sets else {}
     found = {each.name: each.scores(encode) for each in sets}
@@ -106,7 +106,7 @@ def scores_of(sets: Sequence[ValidationSet], encode: Encode) -> Scores:
 
 
 def correlation(first: str, second: str, score: str) -> Metric:
-    """The rank correlation of the cosines of two texts with their scores, and Pearson's."""
+    """The rank correlation, and Pearson's, of the cosines of two texts with their scores."""
 
     def scores(encode: Encode, rows: Sequence[Row], examples: Sequence[Row]) -> Scores:
         from scipy.stats import pearsonr, spearmanr
@@ -149,7 +149,7 @@ def halves_retrieval(text: str) -> Metric:
 def accuracy(*texts: str, label: str) -> Metric:
     """The accuracy of a ridge classifier, in `[0, 1]`, that is fitted to the examples.
 
-    It reads the vector of a text; of two texts `[u; v; |u − v|; u ⊙ v]`.
+    It reads the vector of a text, or `[u; v; |u − v|; u ⊙ v]` of two texts.
 
     Args:
         *texts: The keys of the one or two texts.
@@ -179,9 +179,9 @@ def _retrieval(
     """Ranks the answers of each query among all answers and hard negatives, by the cosine.
 
     Args:
-        encode: Gives the vectors.
+        encode: Computes the vectors.
         pairs: Queries, each with an answer; a query may have several.
-        negatives: Further candidates. A text that is an answer of a query is none of its negatives.
+        negatives: Further candidates. An answer of a query is not one of its negatives.
 
     Returns:
         "mrr", the mean reciprocal rank of a query's best answer, and "accuracy@k", the share of
@@ -198,7 +198,7 @@ def _retrieval(
     for row, found in zip(cosines, right.values(), strict=True):
         own = [places[answer] for answer in found]
         others = np.delete(row, own)
-        # Of equal ones half stand before: an encoder that gives one vector to all is no good.
+        # Half of equal candidates rank before: one vector for all texts must not score well.
         best = row[own].max()
         ranks.append(1 + (others > best).sum() + (others == best).sum() / 2)
     rank = np.array(ranks)
@@ -217,8 +217,8 @@ def _halves(text: str) -> tuple[str, str]:
 def ridge_classes(known: np.ndarray, labels: np.ndarray, asked: np.ndarray, n: int) -> np.ndarray:
     """Classes of `asked` by ridge regression on ±1, the penalty chosen by leaving one example out.
 
-    From float `[examples, width]` with labels int `[examples]` below `n`, and float
-    `[rows, width]`, to int `[rows]`.
+    `known` is float `[examples, width]`, `labels` int `[examples]` below `n`, `asked` float
+    `[rows, width]`; the result is int `[rows]`.
     """
     mean, deviation = known.mean(axis=0), known.std(axis=0) + 1e-8
     x, z = ((part - mean) / deviation / np.sqrt(known.shape[1]) for part in (known, asked))
@@ -238,7 +238,7 @@ def ridge_classes(known: np.ndarray, labels: np.ndarray, asked: np.ndarray, n: i
 
 
 def _vectors(encode: Encode, texts: list[str]) -> np.ndarray:
-    """Vectors of texts, each distinct one computed once."""
+    """The vectors of texts; each distinct text is encoded once."""
     distinct = [*dict.fromkeys(texts)]
     places = {text: place for place, text in enumerate(distinct)}
     return np.asarray(encode(distinct))[[places[text] for text in texts]]

@@ -18,10 +18,10 @@ from use_st5.training.held_out import (
 from use_st5.training.sources import Row, Source
 from use_st5.training.validation import ValidationSet
 
-# More rows of a file are not used: each evaluation would take minutes.
+# Largest number of rows that are used of a file: with more, an evaluation would take minutes.
 _MOST_ROWS = 5 * MOST_VALIDATION_ROWS
 
-# The tasks of `train` that come from no file: the start's own similarities, and the teacher.
+# Names of the tasks of `train` that come from no file: the start's similarities, and the teacher.
 _RESERVED = ("start", "teacher")
 
 Sets = list[ValidationSet]
@@ -30,13 +30,13 @@ Sets = list[ValidationSet]
 def validation_and_test_sets(
     stats: Sequence[DatasetStats], validation: Sequence[Source], test: Sequence[Source]
 ) -> tuple[Sets, Sets]:
-    """The sets that validate, by which the best step is chosen, and those that test, once.
+    """The validation sets, by which the best step is chosen, and the test sets, used once.
 
     Args:
         stats: The training files.
-        validation: The files that validate; none: rows of the training files are held out.
-        test: The files that test; none, and none that validate either: half of the held-out rows,
-            where they are enough.
+        validation: The validation files; none: rows of the training files are held out.
+        test: The test files. Without validation and test files, half of the held-out rows test, if
+            there are enough of them.
 
     Raises:
         ValueError: There are no rows to measure on, or labels that no training file has.
@@ -53,7 +53,7 @@ def validation_and_test_sets(
 
 
 def short_names(sources: Sequence[Source]) -> list[str]:
-    """Short names, each another, that may be those of tasks."""
+    """Short and different names, which are valid names of tasks."""
     names: list[str] = []
     for source in sources:
         stem = re.sub(r"\W+", "_", Path(source.name).name.split(".")[0]).strip("_") or "data"
@@ -65,7 +65,7 @@ def short_names(sources: Sequence[Source]) -> list[str]:
 
 
 def _held_out(stats: Sequence[DatasetStats], *, tested: bool) -> tuple[Sets, Sets]:
-    """Rows of the training files; all of them are tested, or none is."""
+    """Sets of rows of the training files; either all files have test rows, or none has."""
     names = short_names([found.source for found in stats])
     measured = [
         (found, name)

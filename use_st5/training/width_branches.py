@@ -14,16 +14,16 @@ Step = Callable[[Batch], tf.Tensor]
 
 
 class WidthBranches:
-    """Calls a step with a batch of known sizes, whichever of the task's widths it has.
+    """Calls a step with a batch of known sizes, for each width that the task's batches have.
 
-    A TPU compiles a program for sizes that are known. `TPUStrategy` pads a size that is unknown,
-    and computes with one that may change. The widths of a task's batches are few, so that the step
-    is traced for each of them; the batch that comes chooses the trace.
+    A TPU compiles a program for known sizes. `TPUStrategy` pads a tensor of unknown size, and
+    computes with a dynamic shape. The batches of a task have few widths, so the step is traced for
+    each of them. Each batch chooses its trace.
 
     Args:
-        task: Its data say which widths there are.
+        task: The task, whose data say which widths there are.
         names: The features that the step reads.
-        strategy: Over whose replicas a batch is shared.
+        strategy: The strategy whose replicas share a batch.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class WidthBranches:
             self._shapes.setdefault(shapes[self._widest][1], shapes)
 
     def __call__(self, step: Step, batch: Batch) -> tf.Tensor:
-        """What the step gives for a batch, whose replicas' parts are all of one width."""
+        """The step's result for a batch; all parts of its replicas have the same width."""
         if self._widest is None:
             return step(batch)
         branches = [

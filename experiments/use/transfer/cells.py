@@ -30,9 +30,9 @@ class TransferCell:
     """Tunes on development texts, then trains and tests the repeats.
 
     Args:
-        row: What is trained.
+        row: The row to train.
         task: A key of `TASKS`.
-        folder: Of the evaluation sets.
+        folder: The folder of the evaluation sets.
         ingredients: Encoders and word vectors.
         settings: "seed", "repeats", "trials" and "epochs".
     """
@@ -103,7 +103,7 @@ class TransferCell:
         )
 
     def _prepare(self, repeat: int) -> PreparedSplit:
-        """The split of a repeat as features; the last one is kept."""
+        """The split of a repeat as features; keeps the last one for the next call."""
         this = split(self._samples, repeat, seed=self.settings["seed"], examples=self._examples)
         if self._prepared is None or self._prepared.number != this.number:
             self._prepared = self._ingredients.prepare(self.row, this)
@@ -129,7 +129,7 @@ def train(
     Returns:
         The head with the weights of the best epoch, and its accuracy on dev.
     """
-    keras.backend.clear_session()  # else each training leaves 13 MB of graphs behind
+    keras.backend.clear_session()  # otherwise each training leaves 13 MB of graphs behind
     keras.utils.set_random_seed(seed)
     head = ingredients.model(row, prepared, chosen).head
     head.compile(
@@ -146,27 +146,27 @@ def train(
         validation_data=batches(prepared.dev),
         epochs=epochs,
         callbacks=[stop],
-        shuffle=False,  # the batches are
+        shuffle=False,  # the batches are already shuffled
         verbose=0,
     )
     return head, max(history.history["val_accuracy"])
 
 
 def accuracy(head: keras.Model, features: Features) -> float:
-    """Of a trained head, in 0 … 1."""
+    """The accuracy of a trained head, in 0 … 1."""
     return head.evaluate(batches(features), verbose=0, return_dict=True)["accuracy"]
 
 
 def tune(
     row: TransferRow, score: Callable[[dict[str, Any]], float], *, trials: int, seed: int
 ) -> dict[str, Any]:
-    """The hyper-parameters of first choice, or better ones that KerasTuner's Bayesian search finds.
+    """The default hyper-parameters, or better ones if KerasTuner's Bayesian search finds some.
 
     Args:
-        row: Decides on which hyper-parameters there are.
-        score: Accuracy on dev with hyper-parameters by name.
-        trials: How many others are tried; 0: the first choice is taken as it is.
-        seed: Of the search.
+        row: The row, on which the set of hyper-parameters depends.
+        score: Hyper-parameters by name → accuracy on dev.
+        trials: The number of other settings to try; 0: the defaults are returned.
+        seed: Seed of the search.
 
     Raises:
         ImportError: keras-tuner is not installed.
@@ -185,7 +185,7 @@ def tune(
             return {"accuracy": score(dict(trial.hyperparameters.values))}
 
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        # Of the model that guesses the scores; few trials leave its scales at their bounds.
+        # A warning of the model that predicts scores: few trials leave its scales at their bounds.
         warnings.filterwarnings("ignore", "The optimal value found for dimension")
         search = Search(
             objective=tuner.Objective("accuracy", "max"),
@@ -240,7 +240,7 @@ def _batches(
 
 
 def _space(space: Any, row: TransferRow) -> Any:
-    """The hyper-parameters of a row; the first choice stands as the default."""
+    """The hyper-parameters of a row, with their defaults."""
     space.Choice("learning_rate", [3e-4, 1e-3, 3e-3], default=1e-3)
     space.Choice("dropout", [0.0, 0.25, 0.5], default=0.25)
     space.Choice("hidden_units", [0, 128, 512], default=128)

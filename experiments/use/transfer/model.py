@@ -24,14 +24,14 @@ class TransferModel(keras.Model):
     representations prior to feeding the combined representation to the transfer task
     classification layers".
 
-    It is trained as any Keras model, with strings. Where the sentence encoder is frozen, its
-    vectors need not be computed in each epoch, nor for each of several models: `features` gives
-    what `head` takes, and training the head is training the model.
+    It is trained like any Keras model, with strings. If the sentence encoder is frozen, its vectors
+    need not be computed in each epoch, nor for each of several models: `features` computes the
+    inputs of `head`, and training the head trains the model.
 
     Args:
         num_classes: Width of the output.
-        sentence: The sentence encoder; `SavedModelLayer("use_dan_en")` stays as it is,
-            `SavedModelLayer("use_dan_en", trainable=True)` is trained along.
+        sentence: The sentence encoder; `SavedModelLayer("use_dan_en")` is frozen,
+            `SavedModelLayer("use_dan_en", trainable=True)` is trained with the model.
         words: A word-level model.
         hidden_units: Width of each dense layer between the representation and the output.
         dropout: Share of the representation, and of each dense layer's output, left out in
@@ -92,19 +92,19 @@ class TransferModel(keras.Model):
         return self.head(inputs, training=training)
 
     def features(self, texts: Iterable[str], *, batch_size: int = 512) -> dict[str, np.ndarray]:
-        """What `head` takes, computed once.
+        """Computes the inputs of `head`.
 
         Args:
             texts: Any number of strings.
-            batch_size: Texts that the sentence encoder gets at a time, at most.
+            batch_size: The most texts that the sentence encoder gets at a time.
 
         Returns:
-            "sentence", float32 `[texts, dimension]`, where there is a sentence encoder; "words",
-            int32 `[texts, length]`, 0 = padding, where there is a word-level model.
+            "sentence", float32 `[texts, dimension]`, if there is a sentence encoder; "words", int32
+            `[texts, length]`, 0 = padding, if there is a word-level model.
 
         Raises:
-            TypeError: `texts` is one string, or holds something else than strings.
-            ValueError: The sentence encoder is trained along: its vectors change in training.
+            TypeError: `texts` is one string, or holds something other than strings.
+            ValueError: The sentence encoder is trainable, so that its vectors change in training.
         """
         if isinstance(texts, (str, bytes)):
             raise TypeError(

@@ -22,7 +22,7 @@ from use_st5.layers import SavedModelLayer
 from use_st5.tokenizers import NGramVocabulary
 from use_st5.vector_store import VectorCache
 
-# As in the paper: pretrained by word2vec, or learned on the task.
+# As in the paper, word vectors are pretrained by word2vec, or learned on the task.
 WORD_ROWS = ("cnn_w2v", "dan_w2v", "cnn_lrn", "dan_lrn")
 NUM_WORDS = 20_000
 WORD_DIMENSION = 100
@@ -37,19 +37,19 @@ class TransferRow:
 
     @property
     def name(self) -> str:
-        """For example "use_dan_en+cnn_w2v"."""
+        """The name of the row, for example "use_dan_en+cnn_w2v"."""
         encoder = [Path(self.encoder).name] if self.encoder else []
         return "+".join([*encoder, *([self.words] if self.words else [])])
 
     @property
     def pretrained(self) -> bool:
-        """Whether it takes pretrained word vectors."""
+        """Whether the row uses pretrained word vectors."""
         return bool(self.words and self.words.endswith("w2v"))
 
 
 @dataclass(frozen=True)
 class Features:
-    """What a model's head takes, and the classes."""
+    """The inputs of a model's head, and the classes."""
 
     inputs: dict[str, np.ndarray]
     labels: np.ndarray
@@ -87,7 +87,7 @@ def transfer_rows(encoders: Sequence[str]) -> dict[str, TransferRow]:
 
 @dataclass(frozen=True)
 class _Encoder:
-    """A sentence encoder: what tells it from others, its kept vectors, and itself as a layer."""
+    """A sentence encoder: its identity, its cached vectors, and its layer."""
 
     identity: str
     embed: VectorCache
@@ -95,12 +95,12 @@ class _Encoder:
 
 
 class Ingredients:
-    """Encoders and word vectors, each made when a row first asks for it.
+    """Encoders and word vectors, each loaded when a row first needs it.
 
     Args:
-        store: Folder that keeps sentence vectors, so that each text is encoded once; those of each
-            encoder in a folder named by its identity.
-        word_vectors: Gives the pretrained vectors.
+        store: Folder that keeps sentence vectors, so that each text is encoded once; each encoder
+            has a folder named by its identity.
+        word_vectors: Returns the pretrained vectors.
     """
 
     def __init__(self, store: Path, word_vectors: Callable[[], WordVectors]) -> None:
@@ -110,7 +110,7 @@ class Ingredients:
         self._encoders: dict[str, _Encoder] = {}
 
     def settings(self, row: TransferRow) -> dict[str, str]:
-        """What a row's results depend on besides its name: the identity of its "encoder"."""
+        """The settings of a row's results besides its name: the identity of its "encoder"."""
         return {"encoder": self._encoder(row.encoder).identity} if row.encoder else {}
 
     def prepare(self, row: TransferRow, split: TransferSplit) -> PreparedSplit:
@@ -138,7 +138,7 @@ class Ingredients:
         )
 
     def model(self, row: TransferRow, prepared: PreparedSplit, chosen: dict[str, Any]) -> Any:
-        """A fresh `TransferModel` with the hyper-parameters that are chosen."""
+        """A new `TransferModel` with the chosen hyper-parameters."""
         words = None
         if row.words and prepared.vocabulary:
             embedding = WordEmbedding(
@@ -172,7 +172,7 @@ class Ingredients:
     def _encoder(self, name: str) -> _Encoder:
         if name not in self._encoders:
             encoder = use_st5.load(name)
-            # What an encoder cuts belongs to its row, and who runs a recipe cannot pass options.
+            # Cuts are part of an encoder's results, and users of the experiment can pass no option.
             encode = functools.partial(encoder.encode, on_truncation="ignore")
             embed = VectorCache(encode, store=self._store / encoder.identity)
             self._encoders[name] = _Encoder(encoder.identity, embed, SavedModelLayer(name))

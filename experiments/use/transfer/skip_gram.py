@@ -21,18 +21,18 @@ _BATCH = 8192
 
 
 def skip_gram_vectors(data: Path, folder: Path, *, seed: int) -> WordVectors:
-    """Trains gensim's Word2Vec on the running text's tokens, or reads what it gave before.
+    """Trains gensim's Word2Vec on the running text's tokens, or reads the vectors made before.
 
-    Several threads train at a time: the same seed does not give the same vectors, and so each seed
-    has a file of its own, which stays.
+    Several threads train at a time, so the same seed does not give the same vectors. Therefore each
+    seed has a file of its own, which is kept.
 
     Args:
         data: Folder of the corpora.
-        folder: Where `skip_gram.SEED.bin` stands, in word2vec's binary format.
-        seed: Of the initial vectors.
+        folder: Folder of `skip_gram.SEED.bin`, in word2vec's binary format.
+        seed: Seed of the initial vectors.
 
     Raises:
-        FileNotFoundError: The running text is not there.
+        FileNotFoundError: The running text is missing.
         ImportError: gensim is not installed.
     """
     path = folder / f"skip_gram.{seed}.bin"
@@ -55,7 +55,7 @@ def skip_gram_vectors(data: Path, folder: Path, *, seed: int) -> WordVectors:
 
 
 def _write_tokens(data: Path, path: Path) -> None:
-    """The tokens of a sentence a line, with white space between."""
+    """Writes the tokens of each sentence on a line, separated by white space."""
     spaced = tf.function(PTBTokenizer().spaced, input_signature=[tf.TensorSpec([None], tf.string)])
     sentences = (example["sentence"] for example in NOVELS.examples(data))
     with path.open("wb") as stream:

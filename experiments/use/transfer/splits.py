@@ -20,13 +20,13 @@ _TENTHS = 10
 
 @dataclass(frozen=True)
 class TransferSplit:
-    """What one training uses.
+    """The texts of one training.
 
     Attributes:
         number: Equal for two splits of a task if these are the same.
-        train: What the weights are fitted to.
-        dev: What hyper-parameters, and the epoch to stop after, are chosen by.
-        test: What is reported.
+        train: The texts to which the weights are fitted.
+        dev: The texts on which hyper-parameters, and the epoch to stop after, are chosen.
+        test: The texts of the reported accuracy.
     """
 
     number: int
@@ -40,16 +40,16 @@ def split(
 ) -> TransferSplit:
     """The split of one repeat.
 
-    Where there is no dev part, a tenth of the training texts is it, the same in all repeats. Where
-    there is no test part either, the nine other tenths are cut into ten folds; repeat i tests on
-    fold i (modulo 10) and trains on the others: ten repeats are a cross-validation in which no text
-    is tested that is in the development part. Tenths and folds have each class in its share.
+    If there is no dev part, a tenth of the training texts becomes the dev part, the same in all
+    repeats. If there is no test part, the remaining training texts are cut into ten folds; repeat i
+    tests on fold i (modulo 10) and trains on the others. Ten repeats are then a cross-validation
+    without texts of the development part. The tenth and the folds are stratified by class.
 
     Args:
-        data: The parts, of one text a row.
-        repeat: From 0.
-        seed: Of the tenth, the folds and the drawn examples.
-        examples: Draw so many training texts, others in each repeat; None: all.
+        data: The parts, with one text a row.
+        repeat: The number of the repeat, from 0.
+        seed: Seed of the tenth, the folds and the drawn examples.
+        examples: The number of training texts to draw, anew in each repeat; None: all.
 
     Raises:
         ValueError: There are fewer training texts than `examples`.
@@ -76,7 +76,7 @@ def split(
 
 
 def _folds(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A fold 0 … 9 for each text, at random within each class."""
+    """A random fold 0 … 9 for each text, balanced within each class."""
     folds = np.empty(len(labels), np.int64)
     folds[np.lexsort((rng.random(len(labels)), labels))] = np.arange(len(labels)) % _TENTHS
     return folds

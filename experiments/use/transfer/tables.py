@@ -12,10 +12,10 @@ Cells = Mapping[tuple[str, str], dict[str, Any]]
 
 
 def tables(cells: Cells, rows: Iterable[str]) -> str:
-    """Table 2 and Table 3 as far as they are filled, with the paper's figures below the first.
+    """The finished cells of Table 2 and Table 3, with the paper's figures below the first.
 
     Args:
-        cells: A cell's record by task and row.
+        cells: (task, row) → the record of the cell.
         rows: The rows in their order.
     """
     curve = [f"sst2_{size}" for size in SIZES]
@@ -53,7 +53,7 @@ def _cell(cell: dict[str, Any] | None) -> str:
 
 
 def _published() -> Iterable[str]:
-    """The paper's own figures, those that only a recollection supports with a question mark."""
+    """The paper's figures; a question mark if only a recollection of the paper supports them."""
     found: dict[str, dict[str, str]] = {}
     for table in published_tables("senteval", unconfirmed=True):
         for row in table.rows if table.table == "Table 2" else ():

@@ -14,10 +14,10 @@ from use_st5.layers import masked_max
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class WordCNN(keras.layers.Layer):
-    """Parallel convolutions over the words of a text, each filter's maximum over the text.
+    """Parallel convolutions over the words of a text, with the maximum of each filter.
 
     Kim 2014, "Convolutional Neural Networks for Sentence Classification" (EMNLP, D14-1181), section
-    2; the word-level CNN of the USE paper's baselines. A window reaches beyond the text's ends by
+    2; the word-level CNN of the USE paper's baselines. Beyond the ends of a text, a window reads
     zeros, so that the length of a batch has no influence. A text without words gives zeros.
 
     Args:
@@ -52,7 +52,7 @@ class WordCNN(keras.layers.Layer):
         ]
 
     def build(self, _input_shape: Any = None) -> None:
-        if not self.embedding.built:  # it is, where the layer comes out of a file
+        if not self.embedding.built:  # it is built already if the layer was loaded from a file
             self.embedding.build()
         for convolution in self.convolutions:
             convolution.build((None, None, self.embedding.dimension))

@@ -21,7 +21,7 @@ class WordDAN(keras.layers.Layer):
 
     Args:
         embedding: The words.
-        hidden_units: Width of each dense layer; none leaves the mean itself.
+        hidden_units: Width of each dense layer; if empty, the result is the mean.
         word_dropout: Share of the words left out of the mean in training; 0.3 in Iyyer et al.
 
     Call arguments:
@@ -51,7 +51,7 @@ class WordDAN(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator()
 
     def build(self, _input_shape: Any = None) -> None:
-        if not self.embedding.built:  # it is, where the layer comes out of a file
+        if not self.embedding.built:  # it is built already if the layer was loaded from a file
             self.embedding.build()
         width = self.embedding.dimension
         for dense in self.dense:

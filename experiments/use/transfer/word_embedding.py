@@ -14,8 +14,9 @@ from experiments.use.transfer.word_vectors import WordVectors
 from use_st5.tokenizers import NGramVocabulary, UnigramTokenizer, build_vocabulary
 from use_st5.tokenizers.ngram_vocabulary import EMPTY_TERM, FIRST_TERM_ID
 
-# Kim 2014 (EMNLP, D14-1181) draws words that are learned from U[-0.25, 0.25] (github.com/
-# yoonkim/CNN_sentence), and unknown ones with the variance of the pretrained ones (section 3.2).
+# Kim 2014 (EMNLP, D14-1181) initializes learned vectors from U[-0.25, 0.25] (github.com/
+# yoonkim/CNN_sentence), and those of unknown words with the variance of the pretrained ones
+# (section 3.2).
 _LEARNED = 0.25
 
 
@@ -23,15 +24,15 @@ _LEARNED = 0.25
 class WordEmbedding(keras.layers.Layer):
     """The tokenizer of word-level models: lower-cased PTB tokens, and a vector for each.
 
-    A saved `.keras` file holds the vocabulary and the vectors as they are: the file they came from
-    is not needed again.
+    A saved `.keras` file holds the vocabulary and the vectors, so that the file of the pretrained
+    vectors is not needed again.
 
     Args:
-        vocabulary: The words, without bi-grams. Others share the rows of its buckets.
-        vectors: Pretrained vectors; words without one start at random. None: all do.
-        dimension: Width of the table where there are no pretrained vectors.
-        trainable: Whether training changes the table. Kim 2014 calls the pretrained vectors
-            "static" where it does not.
+        vocabulary: The words, without bi-grams. Other words share the rows of its buckets.
+        vectors: Pretrained vectors; words without one start at random. None: all words do.
+        dimension: Width of the table if there are no pretrained vectors.
+        trainable: Whether training changes the table. If not, Kim 2014 calls the pretrained
+            vectors "static".
 
     Call arguments:
         ids: int32 `[batch, length]`, 0 = padding, as `ids` makes them.
@@ -56,7 +57,7 @@ class WordEmbedding(keras.layers.Layer):
         self.dimension = vectors.dimension if vectors else dimension
         self._tokenizer = UnigramTokenizer(vocabulary)
         self._vectors = vectors
-        self.supports_jit = False  # it would be compiled anew for every length of a batch
+        self.supports_jit = False  # it would be compiled again for every length of a batch
 
     @classmethod
     def from_texts(
@@ -69,12 +70,12 @@ class WordEmbedding(keras.layers.Layer):
     ) -> WordEmbedding:
         """An embedding of the most frequent words of texts.
 
-        With pretrained vectors, their words fill the places that are left, in their order: a text
-        that comes later may well use them.
+        With pretrained vectors, the places that are left are filled with their words, in their
+        order, because later texts may use them.
 
         Args:
-            texts: Those to train on.
-            num_words: Words at most.
+            texts: The training texts.
+            num_words: The largest number of words.
             vectors: Pretrained vectors.
             **options: See the class.
         """
@@ -124,6 +125,6 @@ class WordEmbedding(keras.layers.Layer):
 
 
 def _tokens(words: Iterable[str]) -> Iterable[str]:
-    """The words as tokens: in lower case, without those that hold white space."""
+    """The words as tokens: in lower case, without words that contain white space."""
     lower = (word.lower() for word in words)
     return (word for word in lower if word != EMPTY_TERM and word.split() == [word])

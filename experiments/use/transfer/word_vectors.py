@@ -17,7 +17,7 @@ import numpy as np
 _HEADER = re.compile(rb"(\d+) (\d+)\s*")
 _LONGEST_LINE = 2**20
 _LONGEST_WORD = 2**12
-# Far more than any file has; what claims more is none.
+# Far more than any real file has; a header with more is not one of word vectors.
 _MOST_WORDS = 2**32
 _MOST_NUMBERS = 2**16
 
@@ -26,16 +26,17 @@ _MOST_NUMBERS = 2**16
 class WordVectors:
     """Words and a vector for each.
 
-    The layouts that `load` knows are those of the tools that made them popular: word2vec's text
-    and binary files (Mikolov et al. 2013, code.google.com/archive/p/word2vec; fastText's `.vec` is
-    the former) and GloVe's text (Pennington et al. 2014), whose words may hold spaces.
+    `load` reads word2vec's text and binary files (Mikolov et al. 2013,
+    code.google.com/archive/p/word2vec; fastText's `.vec` files are word2vec's text) and GloVe's
+    text (Pennington et al. 2014), whose words may contain spaces.
 
     Args:
-        words: Distinct words, as a rule by falling frequency.
+        words: Distinct words, usually by falling frequency.
         vectors: float32 `[words, dimension]`.
 
     Raises:
-        ValueError: Words and vectors do not fit each other, or a number is not finite.
+        ValueError: Words and vectors do not match, words are not distinct, or a number is not
+            finite.
 
     Examples:
         >>> vectors = WordVectors.load("GoogleNews-vectors-negative300.bin.gz", limit=200_000)
@@ -63,14 +64,15 @@ class WordVectors:
 
     @property
     def dimension(self) -> int:
-        """Numbers in a vector."""
+        """The length of a vector."""
         return self.vectors.shape[1]
 
     def places(self, tokens: Iterable[str]) -> np.ndarray:
-        """The row of each token, int64 `[tokens]`; -1 where there is none.
+        """The row of each token, int64 `[tokens]`; -1 if the token has no row.
 
-        The tokens of this package are lower-cased: one that is no word itself stands for the first
-        word that is it in lower case, in most files the most frequent one ("london": "London").
+        The tokens of this package are in lower case. A token that is not among the words stands for
+        the first word that equals it in lower case ("london": "London"), which in most files is the
+        most frequent one.
         """
         lower: dict[str, int] = {}
         for row, word in enumerate(self.words):
@@ -83,16 +85,15 @@ class WordVectors:
     def load(cls, path: str | os.PathLike[str], *, limit: int | None = None) -> WordVectors:
         """Reads a file of word2vec (text or binary) or GloVe; the layout is recognized.
 
-        Of a word that is there twice, the first vector counts. Bytes that are no UTF-8 become
-        U+FFFD.
+        If a word occurs twice, its first vector is used. Bytes that are not UTF-8 become U+FFFD.
 
         Args:
-            path: The file; one that ends in `.gz` is unpacked on the way.
-            limit: How many of the file's rows to read, from the first; None: all.
+            path: The file; if its name ends in `.gz`, it is unpacked while reading.
+            limit: The number of first rows to read; None: all.
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: The file is none of these, or is damaged or cut short; the message names
+            ValueError: The file has another layout, or is damaged or cut short; the message names
                 the line or the word.
         """
         path = Path(path)
@@ -122,7 +123,7 @@ def _rows(path: Path) -> Iterator[tuple[str, np.ndarray]]:
         first = stream.readline(_LONGEST_LINE)
         header = _HEADER.fullmatch(first)
         if header is None:
-            # GloVe's first words are single tokens: what follows the first space are numbers.
+            # GloVe's first words are single tokens: all that follows the first space is numbers.
             dimension = len(first.split()) - 1
             stream.seek(0)
             yield from _text_rows(stream, path, dimension, line=1)
@@ -149,9 +150,9 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _claimed(header: re.Match[bytes], path: Path) -> tuple[int, int]:
-    """The number of words and of their numbers, of which memory is taken for a row."""
+    """The number of words and the length of a vector, checked before memory is allocated."""
     texts = header.groups()
-    # A number of so many digits is too large before Python has made one of it.
+    # A number of 20 digits or more is too large in any case, so it is not converted.
     count, dimension = (int(text) if len(text) < 20 else _MOST_WORDS + 1 for text in texts)
     if count > _MOST_WORDS or not 1 <= dimension <= _MOST_NUMBERS:
         raise ValueError(
@@ -174,7 +175,7 @@ def _text_rows(
 
 
 def _parsed(line: bytes, dimension: int) -> tuple[str, np.ndarray] | None:
-    """The word, which may hold spaces, and its numbers; None where the line is something else."""
+    """The word, which may contain spaces, and its numbers; None if the line is something else."""
     word, *numbers = line.rstrip(b" \r\n").rsplit(b" ", dimension)
     if not word or len(numbers) != dimension or not dimension:
         return None

@@ -1,4 +1,4 @@
-"""Differences between two models' scores, with intervals where a record has what they need."""
+"""Differences between two models' scores, with intervals if the records allow them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-_Z = 1.959964  # of a normal distribution: 95 % lie within
-# What a score is computed on: the first of these counts that the record has. Cross-validation
-# scores each row of its training data, and has this count alone.
+_Z = 1.959964  # 95 % of a normal distribution lie within ± this
+# The number of rows that a score is computed on is the first of these counts that the record has.
+# Cross-validation scores each row of its training data, and has only the count "train".
 _ROWS = ("test", "dev", "pairs", "items", "train")
 
 
 class Difference(NamedTuple):
-    """A difference of scores, and the ends of its 95 % interval, NaN where there is none."""
+    """A difference of scores, and the ends of its 95 % interval, NaN if there is none."""
 
     value: float
     low: float = math.nan
@@ -21,7 +21,7 @@ class Difference(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves out 0."""
+        """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
@@ -35,7 +35,7 @@ def interval(task: dict[str, Any]) -> tuple[float, float] | None:
         task: The entry of a record.
 
     Returns:
-        The ends; None for other scores, and where the record lacks the number of rows.
+        The ends; None for other scores, and if the record has no number of rows or one below 10.
     """
     value, counts = task["scores"][task["main"]], task["counts"]
     rows = next((counts[name] for name in _ROWS if counts.get(name)), 0)
@@ -69,14 +69,14 @@ def _hanley_mcneil(area: float, positive: int, negative: int) -> tuple[float, fl
 
 
 def difference(task: dict[str, Any], base: dict[str, Any]) -> Difference | None:
-    """The main score of a task less that of the baseline's, in the score's own unit.
+    """The main score of a task minus the baseline's, in the score's own unit.
 
-    The interval combines those of the two scores (Newcombe, 1998, method 10; Zou, 2007), as if each
-    model were measured on sentences of its own. Models are measured on the same sentences and are
-    right on much the same ones: the interval is wider than it need be.
+    The interval combines the intervals of the two scores (Newcombe, 1998, method 10; Zou, 2007), as
+    if each model were measured on different sentences. In fact, models are measured on the same
+    sentences and are right on much the same ones, so the interval is wider than necessary.
 
     Returns:
-        The difference; None where a score is undefined.
+        The difference; None if a score is undefined.
     """
     value, other = task["scores"][task["main"]], base["scores"][base["main"]]
     if value is None or other is None:
@@ -90,7 +90,7 @@ def difference(task: dict[str, Any], base: dict[str, Any]) -> Difference | None:
 
 
 def mean_difference(differences: Sequence[Difference]) -> Difference:
-    """The mean over tasks as if no two shared sentences: the squares of the half intervals add."""
+    """The mean over tasks; half intervals add as squares, as if tasks shared no sentences."""
     count = len(differences)
     value = sum(each.value for each in differences) / count
     low = math.hypot(*(each.value - each.low for each in differences)) / count

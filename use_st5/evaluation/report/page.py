@@ -33,15 +33,15 @@ def write_report(
     files stay.
 
     Args:
-        records: What `use-st5 evaluate` wrote, one per model, in the order to show them.
-        folder: Where to write; it is created where it does not exist.
+        records: Records that `use-st5 evaluate` wrote, one per model, in the order to show them.
+        folder: The folder for the page; it is created if it does not exist.
         baseline: The name of the model that the others are compared with; None: the first.
 
     Returns:
-        The path of what was written: `report.html` in the folder.
+        The path of the written page: `report.html` in the folder.
 
     Raises:
-        ValueError: There are no records, two of one name, or no baseline of this name.
+        ValueError: There are no records, two have the same name, or none has the baseline's name.
     """
     check_names(records)
     page = html_page(records, report_sections(records, baseline))
@@ -65,7 +65,7 @@ def html_page(records: Sequence[EvaluationRecord], sections: Sequence[Section]) 
 
 
 def _measured(records: Sequence[EvaluationRecord]) -> str:
-    """What the page shows, in sentences."""
+    """Sentences that say what the page shows."""
     names = ", ".join(map(name_of, records))
     tasks = {name for record in records for name in record.tasks}
     groups = {task["group"] for record in records for task in record.tasks.values()}
@@ -81,7 +81,7 @@ def _measured(records: Sequence[EvaluationRecord]) -> str:
 
 
 def _id(section: Section) -> str:
-    """An anchor; a group may have any name."""
+    """The anchor of a section; the name of a group may contain any characters."""
     return escape(re.sub(r"[^\w-]+", "-", section.name), quote=True)
 
 
@@ -114,7 +114,7 @@ def _html_table(table: Table, section: Section) -> Iterator[str]:
 
 
 def _not_measured(records: Sequence[EvaluationRecord]) -> str:
-    """What was left out and why, each reason once for the same models."""
+    """The tasks that were not measured, and why; each reason once for the same models."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for task in dict.fromkeys(t for each in records for t in (*each.skipped, *each.failed)):
         names: dict[str, list[str]] = {}

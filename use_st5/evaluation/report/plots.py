@@ -25,7 +25,7 @@ class Plot(NamedTuple):
 def score_of(record: EvaluationRecord, task: str, name: str | None = None) -> float | None:
     """A score, by default the task's main one, in its natural unit.
 
-    None where it was not measured, NaN where it is undefined.
+    None if it was not measured, NaN if it is undefined.
     """
     found = record.tasks.get(task)
     if found is None or (key := name or found["main"]) not in found["scores"]:
@@ -96,7 +96,7 @@ def bias_plot(records: Sequence[EvaluationRecord], tests: dict[str, dict[str, An
 
 
 def categories(task: dict[str, Any]) -> list[str]:
-    """The targets and the attributes in words; empty where the test does not name them."""
+    """The targets and the attributes in words; empty if the test does not name them."""
     # The sent-bias files write them as one word each: EuropeanAmericanNames.
     names = [_JOINED.sub(" ", name) for name in task["details"].get("categories", ())]
     return [f"{names[0]} / {names[1]}", f"{names[2]} / {names[3]}"] if names else []

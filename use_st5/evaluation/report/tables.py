@@ -24,7 +24,7 @@ from use_st5.evaluation.report.plots import (
 Records = Sequence[EvaluationRecord]
 Tasks = dict[str, dict[str, Any]]
 
-# A score that is not there and a score that has no value differ.
+# A score that was not measured and a score without a value are shown differently.
 MISSING, UNDEFINED = "–", "undefined"
 
 # The tasks of the papers' tables in their order; the papers print the mean of them.
@@ -132,13 +132,13 @@ class Table:
     """A table of a report.
 
     Attributes:
-        caption: What the numbers are, with their unit and aggregation.
+        caption: Says what the numbers are, with their unit and aggregation.
         corner: The heading of the column of `rows`' names.
         heads: The headings of the other columns.
         rows: Name and cells of each row.
         notes: Protocols, each with the tasks that have it.
         cautions: Why numbers of one column cannot be compared.
-        title: Where a section has several tables.
+        title: The table's own title, or "" if the section's title is enough.
         long: Whether the page folds it.
     """
 
@@ -164,10 +164,10 @@ class Section:
 
 
 def check_names(records: Records) -> None:
-    """Checks that there are records, and that each has a name of its own.
+    """Checks that there are records, and that each has a different name.
 
     Raises:
-        ValueError: It is not so.
+        ValueError: There are no records, or two have the same name.
     """
     if not records:
         raise ValueError("Expected the records of one model or more, received none.")
@@ -180,7 +180,7 @@ def check_names(records: Records) -> None:
 
 
 def baseline_of(records: Records, name: str | None = None) -> EvaluationRecord:
-    """The model that the others are compared with: of this name, or the first.
+    """The record that the others are compared with: that of the named model, or the first.
 
     Raises:
         ValueError: No model has the name.
@@ -219,7 +219,7 @@ def _section(records: Records, base: EvaluationRecord, group: str) -> Section:
 
 
 def _tasks_of(records: Records, group: str) -> Tasks:
-    """Name → what the first model that has it found."""
+    """Name → the task's entry in the first record that has it."""
     found: Tasks = {}
     for record in records:
         for name, task in record.tasks.items():
@@ -262,7 +262,7 @@ def describe(statistic: str) -> str:
 
 
 def mark_best(cells: Sequence[Cell], *, higher: bool = True) -> list[Cell]:
-    """Marks the best of two cells or more, all that show the same number."""
+    """Marks the best of two or more cells, and all cells that show the same number."""
     values = [cell.value for cell in cells if cell.value is not None]
     if len(values) < 2:
         return [*cells]
@@ -272,7 +272,7 @@ def mark_best(cells: Sequence[Cell], *, higher: bool = True) -> list[Cell]:
 
 
 def cautions(records: Records, names: Iterable[str]) -> tuple[str, ...]:
-    """Why the models' scores of tasks cannot be compared; empty where they all can."""
+    """The reasons why models' scores of tasks cannot be compared; empty if all can."""
     titles: dict[str, list[str]] = {}
     for name in names:
         tasks = [record.tasks[name] for record in records if name in record.tasks]
@@ -291,7 +291,7 @@ def _column(
 ) -> list[Cell]:
     """The cells of the mean over tasks, by default of their main scores; the best is marked.
 
-    Missing where a model lacks one of the tasks.
+    The mean of a model that lacks one of the tasks is missing.
     """
     cells = []
     for record in records:
@@ -338,7 +338,7 @@ def _score_table(records: Records, tasks: Tasks, average: Sequence[str]) -> Tabl
 
 
 def _task_table(records: Records, name: str, tasks: Tasks, *, higher: bool = True) -> Table:
-    """All scores of one task, a column each."""
+    """All scores of one task, one per column."""
     scores = dict.fromkeys(
         score for each in records if name in each.tasks for score in each.tasks[name]["scores"]
     )
@@ -420,7 +420,7 @@ _INTERVALS = (
 
 
 def shared_tasks(records: Records) -> dict[str, list[str]]:
-    """Title of a group with how much of it is there → its tasks that all models have."""
+    """Title of a group, with the share of its tasks that all models have → these tasks."""
     found = {}
     for group in (each for each in _GROUPS.values() if each.average):
         shared = [name for name in group.average if all(name in each.tasks for each in records)]
@@ -453,7 +453,7 @@ def _signed(value: float) -> str:
 
 
 def _differences(records: Records, base: EvaluationRecord, tasks: Tasks) -> Iterator[Plot]:
-    """The plot of the differences to the baseline by task, where they have intervals."""
+    """The plot of those differences to the baseline that have intervals, by task."""
     found: dict[str, dict[str, Difference]] = {}
     for record in records:
         for name, task in tasks.items():
@@ -467,7 +467,7 @@ def _differences(records: Records, base: EvaluationRecord, tasks: Tasks) -> Iter
 
 
 def _scores(records: Records) -> Section:
-    """All scores of all tasks, a row each."""
+    """All scores of all tasks, one per row."""
     names = dict.fromkeys(name for record in records for name in record.tasks)
     rows = []
     for name in names:

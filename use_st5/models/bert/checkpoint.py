@@ -70,18 +70,19 @@ _REMEDY = "Give the folder of a model as transformers saves it."
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelType:
-    """What tells the kinds of models apart that `config.json` names.
+    """The properties of a kind of model that `config.json` can name.
 
     Attributes:
-        label: Its name as its paper writes it.
-        names: What its weights are called.
-        padding_id: Of its vocabulary. Padding is 0 here: the two rows change places.
-        first_position: Row of the position table that the first token has.
-        tokenizers: Classes that its tokenizer may be of.
-        settings: What `config.json` calls a BERT's settings, where it has other names for them.
+        label: The model's name as in its paper.
+        names: The names of its weights.
+        padding_id: Id of the padding in its vocabulary. Padding is 0 here: the two rows are
+            swapped.
+        first_position: Row of the position table for the first token.
+        tokenizers: Allowed classes of its tokenizer.
+        settings: BERT's name of a setting → its name in `config.json`, if they differ.
         model: Class of the Keras model.
-        own_settings: Setting in `config.json` → field of the model's configuration, for the fields
-            that a BERT's lacks; they are positive whole numbers.
+        own_settings: Setting in `config.json` → field of the model's configuration, for fields that
+            a BERT's configuration lacks; the values are positive integers.
     """
 
     label: str
@@ -100,7 +101,7 @@ MODEL_TYPES = {
         names=HUGGING_FACE,
         padding_id=0,
         first_position=0,
-        # The second of what was distilled from XLM-RoBERTa: multilingual-e5-small and the like.
+        # The second is for models distilled from XLM-RoBERTa, such as multilingual-e5-small.
         tokenizers=(WordPieceTokenizer, FramedSentencePieceTokenizer),
     ),
     "distilbert": ModelType(
@@ -119,7 +120,7 @@ MODEL_TYPES = {
             "attention_probs_dropout_prob": "attention_dropout",
         },
     ),
-    # Its positions count on from the id of the padding.
+    # Its positions start at the id of the padding + 1.
     "roberta": ModelType(
         label="RoBERTa",
         names=HUGGING_FACE_ROBERTA,
@@ -138,7 +139,7 @@ MODEL_TYPES = {
 
 
 def knows(checkpoint: Checkpoint) -> bool:
-    """Whether a checkpoint holds a model of one of `MODEL_TYPES`."""
+    """Whether a checkpoint contains a model of one of `MODEL_TYPES`."""
     if checkpoint.format != "TensorFlow":
         return checkpoint.settings.get("model_type") in MODEL_TYPES
     names = checkpoint.source.shapes()
@@ -157,17 +158,17 @@ def read_sentence_bert(
 ) -> SentenceBert:
     """A Sentence-BERT with the weights of a checkpoint; other arguments and errors: `Family.read`.
 
-    It has the modules of sentence-transformers, and the head of the masked language model where the
+    It has the modules of sentence-transformers, and the masked language model's head if the
     checkpoint has it. A projection stays float32.
 
     Args:
-        checkpoint: Of a BERT or a relative of it.
+        checkpoint: The checkpoint of a BERT or a similar model.
         separator: Id of the token that ends a text.
         padding: Id of the padding in the checkpoint's vocabulary; None: the usual one.
-        kind: Which model it is; None: what `MODEL_TYPES` says.
-        pooling: See there.
-        dtype: See there.
-        on_tensor: See there.
+        kind: The kind of model; None: the checkpoint's entry in `MODEL_TYPES`.
+        pooling: See `Family.read`.
+        dtype: See `Family.read`.
+        on_tensor: See `Family.read`.
     """
     pooled, modules = pooling_of(checkpoint, pooling), checkpoint.modules
     kind = kind or MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
@@ -201,7 +202,7 @@ def read_sentence_bert(
 def _open(
     checkpoint: Checkpoint, kind: ModelType, padding: int | None
 ) -> tuple[WeightNames, BertConfig, WeightSource]:
-    """What the weights are called, the shape of the model, and the tensors by these names."""
+    """The names of the weights, the shape of the model, and the tensors by these names."""
     if checkpoint.format != "TensorFlow":
         return _of_hugging_face(checkpoint, kind, kind.padding_id if padding is None else padding)
     if ORIGINAL.tables[WORDS] in checkpoint.source.shapes():
@@ -210,10 +211,10 @@ def _open(
 
 
 def pooling_of(checkpoint: Checkpoint, asked: str | None) -> Pooling:
-    """How a BERT's outputs become one vector: what the checkpoint says, or what is asked for.
+    """The pooling of a BERT's outputs: that of the checkpoint, else the argument, else "mean".
 
     Raises:
-        ValueError: It is another way, or both say it.
+        ValueError: The checkpoint has an unknown pooling, or both state a pooling.
     """
     pooling = checkpoint.pooling(asked) or POOLINGS[0]
     modules = checkpoint.modules
@@ -243,7 +244,7 @@ def layers_of(modules: SentenceModules | None, hidden_dim: int) -> dict[str, Any
 def assign_layers(
     modules: SentenceModules | None, model: SentenceBert, *, on_tensor: Callable[[str], None]
 ) -> None:
-    """Reads the tensors of the modules behind the pooling into the layers of `layers_of`."""
+    """Reads the tensors of the modules after the pooling into the layers of `layers_of`."""
     if modules is not None:
         for module, layer in zip(modules.behind_pooling, model.behind_pooling, strict=True):
             module.assign(layer, on_tensor=on_tensor)
@@ -259,7 +260,7 @@ def _projection_of(dense: DenseModule) -> ProjectionConfig:
 
 
 class _Settings(msgspec.Struct):
-    """What a BERT says of itself in `config.json`, with the defaults of transformers."""
+    """Settings of a BERT in `config.json`, with the defaults of transformers."""
 
     model_type: str
     vocab_size: Positive
@@ -280,10 +281,11 @@ class _Settings(msgspec.Struct):
 
 
 def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig:
-    """The shape of a model by its settings.
+    """The shape of a model from its settings.
 
     Raises:
-        ValueError: They are of another kind of model, or of more layers than there are tensors.
+        ValueError: The settings are of another kind of model, or have more layers than the
+            checkpoint has tensors.
     """
     renamed = {name: checkpoint.settings.get(own) for name, own in kind.settings.items()}
     known = {name: value for name, value in renamed.items() if value is not None}
@@ -332,10 +334,11 @@ def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig
 
 # transformers and sentence-transformers
 
-# What a Sentence-BERT has not: the pooler (`read_pooler`), the next sentence's layer, buffers.
+# Tensors that a Sentence-BERT does not have (`_UNREAD`): the pooler (see `read_pooler`), the layer
+# for the next sentence, buffers.
 _PREFIX = re.compile(r"^(bert|roberta|mpnet|distilbert)\.")
 _UNREAD = re.compile(r"pooler\..*|cls\.seq_relationship\..*|embeddings\.position_ids")
-# Copies of the table and of the words' bias, where they are written twice.
+# Copies of the token table and of the words' bias, if a file contains them twice.
 _COPIES = {
     "cls.predictions.decoder": "cls.predictions",
     "lm_head.decoder": "lm_head",
@@ -346,10 +349,10 @@ _COPIES = {
 def _of_hugging_face(
     checkpoint: Checkpoint, kind: ModelType, padding: int
 ) -> tuple[WeightNames, BertConfig, WeightSource]:
-    """Names may have "bert." or its like before them, and those of old files "gamma", "beta".
+    """Names may have a prefix such as "bert."; old files name norms' weights "gamma" and "beta".
 
     Raises:
-        ValueError: Its settings are of another kind of model, or its head has a table of its own.
+        ValueError: The settings are of another kind of model, or the head has its own table.
     """
     config = _config(checkpoint, kind, padding)
     source = checkpoint.source
@@ -377,10 +380,10 @@ def _of_hugging_face(
 
 
 def _drop_copies(names: dict[str, str], source: WeightSource, table: str) -> None:
-    """Leaves the head's second table and second bias out, which must be the first.
+    """Drops the head's second table and second bias, which must equal the first ones.
 
     Raises:
-        ValueError: They are others.
+        ValueError: They differ.
     """
     for copy, head in _COPIES.items():
         for second, first in ((f"{copy}.weight", table), (f"{copy}.bias", f"{head}.bias")):
@@ -406,17 +409,17 @@ def _equal(source: WeightSource, first: str, second: str) -> bool:
 
 # TensorFlow: google-research/bert and the Model Garden
 
-# Not the pooler (`read_pooler`), nor what a classifier adds.
+# The tensors that are read: without the pooler (see `read_pooler`) and a classifier's layers.
 _ORIGINAL_PARTS = re.compile(r"bert/(?!pooler/).*|cls/predictions/.*")
 
-# Where the masked language model shares the table, it holds it.
+# The name of the token table, if the masked language model shares it.
 _GARDEN_SHARED = "masked_lm/embedding_table"
 # The layers of a functional model, `BertEncoder`, have numbers: three tables, a norm, the blocks.
 _FIRST_BLOCK = 4
 
 
 def _of_google_research(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig, WeightSource]:
-    """Its "gelu" is read as the exact one, as transformers does.
+    """Reads "gelu" in the settings as the exact gelu, as transformers does.
 
     Raises:
         ValueError: There is no `bert_config.json`, or it is of another kind of model.
@@ -435,9 +438,9 @@ def _of_google_research(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig
 def _of_model_garden(source: WeightSource) -> tuple[WeightNames, BertConfig, WeightSource]:
     """`BertEncoder` or `BertEncoderV2`, alone, or with a `BertPretrainerV2` around it.
 
-    Written by `tf.train.Checkpoint(model=encoder)` or `(encoder=encoder)`. The shapes say what it
-    is like; the activation is the Model Garden's, the approximate gelu. Tensors do not tell whether
-    `norm_first` was set; it must be False.
+    The checkpoint was written by `tf.train.Checkpoint(model=encoder)` or `(encoder=encoder)`. The
+    tensors' shapes determine the shape of the model; the activation is the Model Garden's, the
+    approximate gelu. The tensors do not show whether `norm_first` was set; it must be False.
 
     Raises:
         ValueError: The tensors are not those of one BERT.
@@ -465,7 +468,7 @@ def _of_model_garden(source: WeightSource) -> tuple[WeightNames, BertConfig, Wei
 
 
 def _garden_roots(names: Iterable[str]) -> list[str]:
-    """Of each encoder of the Model Garden what stands before the names of its tables."""
+    """The prefix of the tensors' names of each Model Garden encoder among these names."""
     query = f"{MODEL_GARDEN.layers['query']}/kernel"
     found = {*names}
     ends = (
@@ -481,7 +484,7 @@ def _garden_roots(names: Iterable[str]) -> list[str]:
 
 
 def _below(root: str, source: WeightSource) -> dict[str, str]:
-    """Name in a `BertEncoderV2` → stored name, of an encoder and the head beside it."""
+    """Name in a `BertEncoderV2` → stored name, for an encoder and the head next to it."""
     names: dict[str, str] = {}
     beside = "/".join(root.split("/")[:-2])
     beside = f"{beside}/" if beside else ""
@@ -490,7 +493,8 @@ def _below(root: str, source: WeightSource) -> dict[str, str]:
             names[stored.removeprefix(beside)] = stored
         elif stored.startswith(root):
             name = _unnumbered(stored.removeprefix(root))
-            # What a model around the encoder has in its place is not private; the pooler is unread.
+            # Names of the encoder itself start with "_", those of a model around it do not. The
+            # pooler is not read here.
             if name.startswith("_") and not name.startswith("_pooler_layer"):
                 names[name] = stored
     shared = names.pop(_GARDEN_SHARED, None)
@@ -500,7 +504,7 @@ def _below(root: str, source: WeightSource) -> dict[str, str]:
 
 
 def _unnumbered(name: str) -> str:
-    """The name in a `BertEncoderV2` of what a functional `BertEncoder` has by number."""
+    """The name in a `BertEncoderV2` of a tensor that a functional `BertEncoder` numbers."""
     found = re.fullmatch(r"layer_with_weights-(\d+)/(.*)", name)
     if not found:
         return name
@@ -508,7 +512,7 @@ def _unnumbered(name: str) -> str:
     if number < _FIRST_BLOCK:
         tables = [MODEL_GARDEN.tables[path] for path in (WORDS, POSITIONS, TYPES)]
         return [*tables, f"{MODEL_GARDEN.layers['norm']}/{rest}"][number]
-    # The last one pools: it has no parts.
+    # The last layer is the pooler: it has no sublayers.
     return f"_transformer_layers/{number - _FIRST_BLOCK}/{rest}" if "/" in rest else "_pooler_layer"
 
 
@@ -544,16 +548,16 @@ def _garden_config(shapes: Mapping[str, tuple[int, ...]], *, where: str) -> Bert
     )
 
 
-# In folders of transformers, with and without a task's model around the BERT, and in
-# google-research/bert. RoBERTa's own classifiers do without the pooler of their checkpoint.
+# The pooler's kernel in folders of transformers, with and without a task's model around the BERT,
+# and in google-research/bert. RoBERTa's own classifiers do not use the pooler of their checkpoint.
 _POOLERS = ("bert.pooler.dense.weight", "pooler.dense.weight", "bert/pooler/dense/kernel")
 
 
 def read_pooler(checkpoint: Checkpoint, hidden_dim: int) -> Pooler | None:
-    """The pooler of a BERT's checkpoint; None where it has none, and of a RoBERTa.
+    """The pooler of a BERT's checkpoint; None if it has none, or for a RoBERTa.
 
     Raises:
-        ValueError: It is of another width than the model.
+        ValueError: The pooler has another width than the model.
     """
     source, shapes = checkpoint.source, checkpoint.source.shapes()
     kernel = next((name for name in _POOLERS if name in shapes), None)

@@ -28,12 +28,12 @@ from use_st5.tokenizers.tokenizer import Tokenizer
 from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer, read_words
 
 _LINEAR = ("query", "key", "value", "output", "inner", "outer")
-# Of the configuration, what has no bearing on the vectors.
+# Fields of the configuration that do not affect the vectors.
 _IRRELEVANT = ("dropout", "attention_dropout")
 
 
 class BertFamily(Family):
-    """Sentence-BERT (`SentenceBert`), of a BERT or a RoBERTa."""
+    """Sentence-BERT (`SentenceBert`), built from a BERT or a RoBERTa."""
 
     name = "bert"
     model_types: ClassVar[tuple[type[SentenceBert], ...]] = (SentenceBert,)
@@ -62,9 +62,10 @@ class BertFamily(Family):
     def graph(
         self, model: SentenceBert, tokenizer: Tokenizer, *, precision: str, max_length: int | None
     ) -> EncoderGraph:
-        """The graph over padded ids, without the head; one of bfloat16 is written whole.
+        """The graph over padded ids, without the head.
 
-        In int8 all matrices are rounded but the token types, of a few rows.
+        In float32, the table of a bfloat16 model stays inside the model. In int8, all matrices are
+        rounded except the token types, which have few rows.
         """
         embeddings, table, kernels = model.embedding.embeddings, None, []
         if precision != "float32" or embeddings.dtype == "float32":
@@ -86,11 +87,11 @@ class BertFamily(Family):
         )
 
     def longest(self, model: SentenceBert) -> int:
-        """The rows of the position table."""
+        """The number of rows of the position table."""
         return model.config.max_positions
 
     def config(self, model: SentenceBert) -> dict[str, Any]:
-        """What `restore` needs; a SavedModel has no head."""
+        """The configuration that `restore` needs; without a head, as in a SavedModel."""
         return {**super().config(model), "head": False}
 
     def word_model(self, model: SentenceBert, *, pooling: str | None = None) -> SentenceBert | None:
@@ -102,11 +103,11 @@ class BertFamily(Family):
         return model.pooled("cls")
 
     def knows(self, checkpoint: Checkpoint) -> bool:
-        """Whether a checkpoint is of a BERT or one of its like."""
+        """Whether a checkpoint contains a BERT or a similar model."""
         return knows(checkpoint)
 
     def model_type(self, checkpoint: Checkpoint) -> ModelType:
-        """Which of the models that it knows a checkpoint holds."""
+        """The type of the model in a checkpoint that the family `knows`."""
         return MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
 
     def read(
@@ -118,7 +119,7 @@ class BertFamily(Family):
         dtype: Any = None,
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> tuple[SentenceBert, Tokenizer]:
-        """A Sentence-BERT; of a plain BERT its pooled outputs."""
+        """A Sentence-BERT; for a plain BERT, its outputs are pooled."""
         kind = self.model_type(checkpoint)
         tokenizer = read_framed_tokenizer(checkpoint, kind.label, kind.tokenizers, vocabulary)
         model = read_sentence_bert(
@@ -141,7 +142,7 @@ class BertFamily(Family):
         }
 
     def lora_base(self, model: SentenceBert) -> dict[str, Any]:
-        """The shape of the BERT, but for what has no bearing on its vectors."""
+        """The shape of the BERT, without fields that do not affect its vectors."""
         fields = dataclasses.asdict(model.config)
         return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
 
@@ -152,17 +153,17 @@ def read_framed_tokenizer(
     kinds: tuple[type[FramedTokenizer], ...],
     vocabulary: Path | None,
 ) -> FramedTokenizer:
-    """The tokenizer of the folder, or of the one in which a vocabulary lies.
+    """The tokenizer in the checkpoint's folder, or in the folder of the given vocabulary.
 
     Args:
-        checkpoint: Of a BERT or one of its like.
-        label: Its name, for messages.
-        kinds: Classes that the tokenizer may be of.
-        vocabulary: A file of it; None: it lies in the checkpoint's folder.
+        checkpoint: The checkpoint of a BERT or a similar model.
+        label: Name of the model, for messages.
+        kinds: Allowed classes of the tokenizer.
+        vocabulary: A file of the tokenizer; None: it is in the checkpoint's folder.
 
     Raises:
-        ValueError: It is of another class, larger than the table, or does not read as
-            sentence-transformers' settings say.
+        ValueError: The tokenizer has another class, has more pieces than the table has rows, or
+            does not lowercase texts, although the settings of sentence-transformers require it.
     """
     folder = vocabulary.parent if vocabulary else checkpoint.beside
     tokenizer: FramedTokenizer
@@ -190,7 +191,7 @@ def read_framed_tokenizer(
 
 
 def _of_words(path: Path) -> WordPieceTokenizer:
-    """Of the original BERT nothing but the words tells the cased models from the uncased ones."""
+    """The original BERT's tokenizer; only its words show whether the model is cased."""
     words = read_words(path)
     cased = any(word != word.lower() for word in words if not word.startswith("["))
     return WordPieceTokenizer(words, lower_case=not cased)

@@ -50,18 +50,18 @@ class BertConfig:
         intermediate_dim: Width of the feed-forward layers.
         num_heads: Attention heads, which divide `hidden_dim`.
         max_positions: Rows of the position table: tokens beyond this number are not read.
-        num_token_types: Rows of the table of token types: 2 where the model tells the second text
-            of a pair from the first, 1 for RoBERTa, 0 for no such table.
-        separator_id: Id of the token that ends a text. Tokens behind the first one are of type 1;
-            None: all are of type 0.
-        activation: Of the feed-forward layers: "gelu", or "gelu_tanh", its approximation.
+        num_token_types: Rows of the table of token types: 2 if the model distinguishes the second
+            text of a pair from the first, 1 for RoBERTa, 0 for no such table.
+        separator_id: Id of the token that ends a text. Tokens after the first separator have type
+            1; None: all tokens have type 0.
+        activation: Activation of the feed-forward layers: "gelu", or "gelu_tanh", its
+            approximation.
         layer_norm_epsilon: Added to the variance in each layer norm.
-        dropout: Rate on embeddings and on what the blocks add, in training.
+        dropout: Rate on embeddings, and on each output that a block adds to its input, in training.
         attention_dropout: Rate on the attention weights, in training.
 
     Raises:
-        ValueError: The heads do not divide the width, the activation is unknown, or two types of
-            tokens have no separator.
+        ValueError: The heads do not divide the width, or the activation is unknown.
     """
 
     vocabulary_size: int
@@ -96,9 +96,10 @@ class BertConfig:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pooler:
-    """`tanh(x·kernel + bias)` of the first token's output, as pre-training left it.
+    """`tanh(x·kernel + bias)` of the first token's output, with the weights from pre-training.
 
-    Not used for sentence vectors, neither trained nor exported. A cross-encoder begins with it.
+    Sentence vectors do not use it; it is neither trained nor exported. A cross-encoder starts with
+    its weights.
 
     Attributes:
         kernel: float32 `[hidden_dim, hidden_dim]`.
@@ -136,14 +137,15 @@ BERT_PRESETS: dict[str, BertConfig] = {
 }
 
 
-# Of all initial weights (Devlin et al. 2019, `initializer_range` of the published settings).
+# Standard deviation of all initial weights (Devlin et al. 2019, `initializer_range` in the
+# published settings).
 STDDEV = 0.02
 
 
 class BertBlock(keras.layers.Layer):
     """Self-attention and a feed-forward layer, each added to its input before a layer norm.
 
-    What is added and the norms are computed in float32.
+    The additions and the norms are computed in float32.
 
     Args:
         config: The shape of the model.
@@ -152,7 +154,7 @@ class BertBlock(keras.layers.Layer):
         x: float32 `[batch, length, hidden_dim]`.
         bias: float32, added to the scores of the attention; broadcasts to
             `[batch, heads, length, length]`.
-        packing: Where `x` is `[tokens, hidden_dim]`, packed so.
+        packing: The packing of `x`, if `x` is packed as `[tokens, hidden_dim]`.
         training: Whether dropout acts.
 
     Returns:
@@ -211,7 +213,7 @@ def activation_of(config: BertConfig) -> Callable[[Any], Any]:
 
 
 def _exact_gelu(x: Any) -> Any:
-    """`x·Φ(x)` by `erf`: Keras's own is `erfc` under TensorFlow, which tf2onnx does not know."""
+    """`x·Φ(x)` with `erf`: Keras uses `erfc` in TensorFlow, which tf2onnx does not support."""
     half = ops.cast(0.5, x.dtype)
     return half * x * (1 + ops.erf(x * ops.cast(0.5**0.5, x.dtype)))
 
@@ -304,22 +306,22 @@ class SentenceBert(EncoderModel):
 
     Args:
         config: The shape of the BERT; `SentenceBert.from_preset` knows the published ones.
-        pooling: "mean" of the outputs over all tokens, [CLS] and [SEP] included; "cls", the output
-            of the first token; "max" of each dimension over all tokens; and sentence-transformers'
-            "mean_sqrt_len", the sum divided by √length, "weightedmean", by the positions, and
-            "lasttoken".
-        dense: A dense layer behind the pooling, computed in float32; None for none.
-        after: Further layers behind this one, the first one first.
+        pooling: "mean": the mean of the outputs over all tokens, including [CLS] and [SEP]; "cls":
+            the output of the first token; "max": the maximum of each dimension over all tokens. As
+            in sentence-transformers, "mean_sqrt_len": the sum divided by √length; "weightedmean":
+            the mean weighted by position; "lasttoken": the output of the last token.
+        dense: A dense layer after the pooling, computed in float32; None: no such layer.
+        after: Further layers after the dense layer, in order.
         normalize: Whether vectors are scaled to length 1.
-        head: Whether there is the masked language model's head, for `word_logits`.
+        head: Whether the model has the masked language model's head, for `word_logits`.
 
     Attributes:
-        pooler: The checkpoint's layer over the first token, which a cross-encoder begins with; None
-            where there is none. It does not change the vectors.
+        pooler: The checkpoint's layer over the first token, with which a cross-encoder starts; None
+            if there is none. It does not change the vectors.
 
     Call arguments:
-        ids: int32 `[batch, length]`, 0 = padding, the special tokens included. A pair is one row,
-            `[CLS] A [SEP] B [SEP]`. What is longer than the position table is cut.
+        ids: int32 `[batch, length]`, 0 = padding, including the special tokens. A pair is one row,
+            `[CLS] A [SEP] B [SEP]`. Rows longer than the position table are cut.
         training: Whether dropout acts.
 
     Returns:
@@ -332,7 +334,7 @@ class SentenceBert(EncoderModel):
     config_type: ClassVar[type[BertConfig]] = BertConfig
     presets: ClassVar[Mapping[str, BertConfig]] = BERT_PRESETS
     own_arguments: ClassVar = ("pooling", "dense", "after", "normalize", "head")
-    # Layers beside the common ones whose weights a copy of another pooling gets.
+    # Further layers, besides the common ones, whose weights `pooled` copies.
     own_layers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
@@ -369,7 +371,7 @@ class SentenceBert(EncoderModel):
         self.pooler: Pooler | None = None
 
     def _make_network(self) -> list[Any]:
-        """Makes the layers behind the token table, and gives the blocks."""
+        """Makes the layers after the token table, and returns the blocks."""
         config, policy = self.config, self.dtype_policy
         self.position_embedding = _table(config.max_positions, config, "position_embedding", policy)
         if config.num_token_types:
@@ -392,7 +394,7 @@ class SentenceBert(EncoderModel):
 
     @property
     def behind_pooling(self) -> list[keras.layers.Layer]:
-        """The layers behind the pooling, the first one first."""
+        """The layers after the pooling, in order."""
         return [*([] if self.projection is None else [self.projection]), *self.further]
 
     def build(self, _input_shape: Any = None) -> None:
@@ -413,9 +415,9 @@ class SentenceBert(EncoderModel):
     def encode_embedded(
         self, embedded: Any, ids: Any, *, packed: bool = False, training: bool = False
     ) -> Any:
-        """The layers after the token table, whose rows of `ids` are given: the sentence vectors.
+        """Computes the sentence vectors from `embedded`, the token table's rows for `ids`.
 
-        With `packed` the tokens alone are computed, which no compiled program can.
+        With `packed`, padding is not computed. Compiled programs do not allow this.
         """
         outputs, tokens = self._outputs(embedded, ids, training, packed)
         vector = self._pool(outputs, tokens)
@@ -424,14 +426,14 @@ class SentenceBert(EncoderModel):
         return l2_normalize(vector) if self.normalize else vector
 
     def pooled(self, pooling: Pooling, *, head: bool = False) -> Self:
-        """A model of the same weights, pooled otherwise and neither projected nor scaled.
+        """A model with the same weights and another pooling, without projection and scaling.
 
-        A cross-encoder is begun with it, and DefSent.
+        Cross-encoders and DefSent start from it.
 
         Args:
             pooling: As in the constructor.
             head: Whether it has the masked language model's head: this model's, or a fresh one
-                whose transform gives what it is given.
+                with the identity matrix as the kernel of its transform.
 
         Raises:
             ValueError: The pooling is unknown.
@@ -448,15 +450,15 @@ class SentenceBert(EncoderModel):
         if model.head is not None and self.head is not None:
             model.head.set_weights(self.head.get_weights())
         elif model.head is not None:
-            # Chosen on definitions that do not train: experiments/sbert_defsent has the figures.
+            # Chosen on held-out definitions: experiments/sbert_defsent has the figures.
             model.head.transform.kernel.assign(keras.ops.eye(self.config.hidden_dim))
         return model
 
     def word_logits(self, vectors: Any) -> Any:
-        """The logit of each word of the vocabulary for vectors.
+        """The logits of all words of the vocabulary for each vector.
 
         Args:
-            vectors: `[..., hidden_dim]`: of texts, or of tokens.
+            vectors: `[..., hidden_dim]`, the vectors of texts or of tokens.
 
         Returns:
             float32 `[..., vocabulary_size]`.
@@ -481,7 +483,7 @@ class SentenceBert(EncoderModel):
         fields["dense"] = dataclasses.asdict(self.dense) if self.dense else None
         fields["after"] = [dataclasses.asdict(each) for each in self.after]
         fields["head"] = self.head is not None
-        # Only where there are some: versions before read no such field.
+        # Written only if there are some: earlier versions do not know this field.
         if not self.after:
             del fields["after"]
         return fields
@@ -495,7 +497,7 @@ class SentenceBert(EncoderModel):
     def _outputs(
         self, embedded: Any, ids: Any, training: bool, packed: bool = False
     ) -> tuple[Any, Any]:
-        """The last block's outputs, and which of them are of tokens."""
+        """The last block's outputs, and a mask, True for tokens."""
         limit = self.config.max_positions
         embedded, ids = embedded[:, :limit], ids[:, :limit]
         tokens = ops.not_equal(ids, PADDING_ID)
@@ -510,19 +512,19 @@ class SentenceBert(EncoderModel):
         return x if packing is None else packing.unpack(x), tokens
 
     def _with_positions(self, x: Any, ids: Any) -> Any:
-        """The rows of the tokens, and those of their types and positions added."""
+        """Adds the rows of the types and positions to the rows of the tokens."""
         if self.type_embedding is not None:
             x = x + ops.cast(self._of_types(ids), "float32")
         positions = self.position_embedding.embeddings[: ops.shape(ids)[1]]
         return x + ops.cast(positions, "float32")
 
     def _block_inputs(self, tokens: Any) -> list[dict[str, Any]]:
-        """The further arguments of each block: bool `[batch, length]` → by name."""
+        """The further arguments of each block by name, from the mask bool `[batch, length]`."""
         return [{"bias": self._score_bias(tokens)}] * len(self.blocks)
 
     def _score_bias(self, tokens: Any) -> Any:
-        """What all blocks add to the scores: bool `[batch, length]` → float32, as `BertBlock`'s."""
-        # Added once to each score, which costs less than to choose among them in every block.
+        """The `bias` of all blocks, which hides padding: bool `[batch, length]` → float32."""
+        # Adding a bias to each score costs less than a selection (`where`) in every block.
         return ops.expand_dims(ops.where(tokens, 0.0, EXCLUDED), (1, 2))
 
     def _of_types(self, ids: Any) -> Any:

@@ -36,7 +36,7 @@ def weight_variables(model: SentenceBert) -> dict[str, Any]:
 
 
 def weight_shapes(config: BertConfig, *, head: bool) -> dict[str, tuple[int, ...]]:
-    """Path → shape of every weight but a projection's, known before a model is built.
+    """Path → shape of every weight except a projection's, known before a model is built.
 
     The paths: "words", "positions", "types"; "norm/scale" and "norm/shift" of the embeddings;
     "block_{n}/…" with "kernel" and "bias" of "query", "key", "value", "output", "inner" and
@@ -77,11 +77,11 @@ class WeightNames:
     """The names of the weights in one library.
 
     Attributes:
-        tables: Path → name, of weights that are in no layer.
-        layers: Layer, or its role in a block → name.
-        block: Stands before the names in block `{n}`.
-        parts: "kernel", "bias", "scale", "shift" → what follows the name of a layer.
-        transposed: Whether kernels are stored as their transposes, as torch's are.
+        tables: Path → name of the weights that belong to no layer.
+        layers: Layer, or role of a layer in a block → name.
+        block: Prefix of the names in block `{n}`.
+        parts: "kernel", "bias", "scale", "shift" → suffix after the name of a layer.
+        transposed: Whether kernels are stored transposed, as in torch.
     """
 
     tables: Mapping[str, str]
@@ -177,7 +177,7 @@ ORIGINAL = WeightNames(
     block="bert/encoder/layer_{n}/",
     parts=_TENSORFLOW_PARTS,
 )
-# Below the encoder. In a checkpoint ".S" stands for the slash of a variable's own name.
+# Names below the encoder. In a checkpoint, ".S" replaces a slash in a variable's own name.
 MODEL_GARDEN = WeightNames(
     tables={
         WORDS: "_embedding_layer/embeddings",

@@ -1,4 +1,4 @@
-"""The layers behind the pooling: dense layers and layer norms, as in sentence-transformers."""
+"""The layers after the pooling: dense layers and layer norms, as in sentence-transformers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DenseActivation = Literal["linear", "tanh", "relu", "gelu", "sigmoid"]
 
 @dataclasses.dataclass(frozen=True)
 class ProjectionConfig:
-    """A dense layer behind the pooling, as sentence-transformers' `Dense`.
+    """A dense layer after the pooling, like sentence-transformers' `Dense`.
 
     Attributes:
-        units: Width of what it gives.
-        use_bias: Whether it adds one.
-        activation: Keras name.
+        units: Width of the output.
+        use_bias: Whether the layer has a bias.
+        activation: Keras name of the activation.
 
     Raises:
         ValueError: The activation is unknown.
@@ -38,7 +38,7 @@ class ProjectionConfig:
 
 @dataclasses.dataclass(frozen=True)
 class NormConfig:
-    """A layer norm behind the pooling, as sentence-transformers' `LayerNorm`.
+    """A layer norm after the pooling, like sentence-transformers' `LayerNorm`.
 
     Attributes:
         epsilon: Added to the variance.
@@ -66,7 +66,7 @@ def behind_pooling(config: ProjectionConfig | NormConfig, name: str) -> keras.la
 
 
 def built_behind_pooling(layers: Sequence[keras.layers.Layer], width: int) -> None:
-    """Builds layers, one after the other, for vectors of a width."""
+    """Builds successive layers for input vectors of `width`."""
     for layer in layers:
         layer.build((None, width))
         width = layer.compute_output_shape((None, width))[-1]

@@ -23,14 +23,14 @@ from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_that_knows
 from use_st5.tokenizers.tokenizer import Tokenizer
 
-# Both of transformers' heads begin at the first token.
+# Both heads of transformers read the output of the first token.
 POOLING = "cls"
 _CLASS = "ForSequenceClassification"
 _REMEDY = "Give the folder of a classifier of pairs as transformers saves it."
 
 
 class _Head(NamedTuple):
-    """The layers of the head: that of tanh, and the last."""
+    """The names of the head's layers: the tanh layer, and the last layer."""
 
     hidden: str
     logit: str
@@ -46,7 +46,7 @@ _HEADS = {
 
 
 class _Settings(msgspec.Struct):
-    """What a classifier says of its head in `config.json`, with the defaults of transformers."""
+    """Settings of a classifier's head in `config.json`, with the defaults of transformers."""
 
     hidden_size: Positive
     hidden_dropout_prob: float = 0.1
@@ -55,7 +55,7 @@ class _Settings(msgspec.Struct):
 
     @property
     def dropout(self) -> float:
-        """Before the last layer."""
+        """Dropout rate before the last layer."""
         given = self.classifier_dropout
         return self.hidden_dropout_prob if given is None else given
 
@@ -78,8 +78,9 @@ def read(
 ) -> tuple[CrossEncoderModel, Tokenizer]:
     """A cross-encoder with the weights of a checkpoint, and its tokenizer.
 
-    `BertForSequenceClassification` with one label: the pooler, a layer of tanh over the first
-    token, and the classifier behind it; `RobertaForSequenceClassification`, whose head has both.
+    It reads `BertForSequenceClassification`, whose head is the pooler (a tanh layer over the first
+    token) and the classifier after it, and `RobertaForSequenceClassification`, whose head contains
+    both layers.
 
     Arguments and errors are those of `Family.read`. The head stays float32, and has one label.
     """

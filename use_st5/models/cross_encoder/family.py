@@ -19,7 +19,7 @@ from use_st5.tokenizers.tokenizer import PairTokenizer, Tokenizer
 
 
 class CrossEncoderFamily(Family):
-    """An encoder of any family that reads a pair of texts as one row of ids, and gives a number."""
+    """An encoder of any family that reads two texts as one row of ids and returns a number."""
 
     name = "cross_encoder"
     model_types = (CrossEncoderModel,)
@@ -34,7 +34,7 @@ class CrossEncoderFamily(Family):
     }
 
     def tokenizer_class(self, kind: str) -> type[Tokenizer]:
-        """The tokenizer of a kind, which may be that of any family."""
+        """The tokenizer class of a kind, from any family."""
         return any_tokenizer_class(kind)
 
     def graph(
@@ -45,7 +45,7 @@ class CrossEncoderFamily(Family):
         precision: str,
         max_length: int | None,
     ) -> EncoderGraph:
-        """The encoder's graph, the head behind it, and pairs of texts before it."""
+        """The encoder's graph with the head after it; it takes pairs of texts."""
         if not isinstance(tokenizer, PairTokenizer):
             raise ValueError(
                 "Expected a tokenizer that puts two texts into one row of ids (padded_pairs), as "
@@ -99,7 +99,7 @@ class CrossEncoderFamily(Family):
         return {"encoder": encoder, "dropout": model.dropout}
 
     def restore(self, config: Mapping[str, Any], *, dtype: Any = None) -> CrossEncoderModel:
-        """The encoder by its family, and the head on it."""
+        """Restores the encoder through its family, and adds the head."""
         try:
             below = config["encoder"]
             encoder = family_named(below["family"]).restore(below["config"], dtype=dtype)
@@ -117,15 +117,15 @@ class CrossEncoderFamily(Family):
         return family_of(model.encoder).longest(model.encoder)
 
     def lora_layers(self, model: CrossEncoderModel) -> dict[str, LoRADense]:
-        """The layers of the encoder; the head is trained whole."""
+        """The layers of the encoder; the head gets no adapters."""
         return family_of(model.encoder).lora_layers(model.encoder)
 
     def lora_base(self, model: CrossEncoderModel) -> dict[str, Any]:
-        """As the encoder's family."""
+        """The result of the encoder's family."""
         return family_of(model.encoder).lora_base(model.encoder)
 
     def knows(self, checkpoint: Checkpoint) -> bool:
-        """Whether a checkpoint is of a BERT or RoBERTa that classifies texts."""
+        """Whether a checkpoint contains a BERT or RoBERTa that classifies texts."""
         return checkpoints.knows(checkpoint)
 
     def read(
@@ -137,7 +137,7 @@ class CrossEncoderFamily(Family):
         dtype: Any = None,
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> tuple[CrossEncoderModel, Tokenizer]:
-        """A cross-encoder, which has one pooling."""
+        """A cross-encoder; it has only one pooling."""
         return checkpoints.read(checkpoint, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor)
 
 

@@ -8,7 +8,7 @@ import keras
 
 from use_st5.layers.random_normal import RandomNormal
 
-# As transformers draws the layers that a checkpoint lacks.
+# The value that transformers uses for layers that a checkpoint lacks.
 _STDDEV = 0.02
 
 
@@ -20,13 +20,14 @@ class CrossEncoderModel(keras.Model):
     4.1, and the pooler of its code), with one output, as in Trans-Encoder (Liu et al. 2022,
     arXiv 2109.13059, section 2.2). `σ` of the number is the pair's score.
 
-    As in transformers `W₁` and `b₁` begin as the pooler of the BERT's checkpoint, where that has
-    one (`encoder.pooler`). Of a RoBERTa, and of what was made here, they begin at random, as `W₂`
-    does always: a normal distribution with the standard deviation 0.02, and biases of 0.
+    As in transformers, `W₁` and `b₁` start with the weights of the pooler in the BERT's checkpoint,
+    if it has one (`encoder.pooler`). For a RoBERTa, and for encoders that were created here, they
+    start at random, and `W₂` always does: a normal distribution with the standard deviation 0.02,
+    and biases of 0.
 
     Args:
-        encoder: Of any family whose tokenizer has `padded_pairs`, built; its vector is the first
-            token's output as a rule.
+        encoder: A built encoder of any family whose tokenizer has `padded_pairs`; its vector is
+            usually the first token's output.
         dropout: Rate on the input of the last layer, in training.
 
     Call arguments:
@@ -74,7 +75,7 @@ class CrossEncoderModel(keras.Model):
 
     @property
     def head_variables(self) -> list[keras.Variable]:
-        """The variables behind the encoder, in the order of `variables`."""
+        """The variables of the head, in the order of `variables`."""
         return [
             variable
             for layer in (self.hidden, self.dropout_layer, self.logit)

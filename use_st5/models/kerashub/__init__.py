@@ -1,1 +1,1 @@
-"""Text embedders of KerasHub, whose networks and tokenizers are not written again here."""
+"""Text embedders of KerasHub, with KerasHub's own networks and tokenizers."""

@@ -49,7 +49,7 @@ class KerasHubFamily(Family):
         return padded_graph(model, tokenizer, max_length=max_length)
 
     def longest(self, model: KerasHubEncoder) -> int | None:
-        """The positions that the backbone has vectors for."""
+        """The number of positions for which the backbone has vectors."""
         return getattr(model.embedder.backbone, "max_sequence_length", None)
 
     def lora_layers(self, model: KerasHubEncoder) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class KerasHubFamily(Family):
 
 
 class _Adaptable:
-    """A linear layer of Keras whose adapter can be merged, as that of `LoRADense` can."""
+    """A linear layer of Keras whose adapter can be merged, like that of `LoRADense`."""
 
     def __init__(self, layer: Any) -> None:
         self._layer = layer
@@ -82,11 +82,11 @@ class _Adaptable:
 
 
 def read_text_embedder(embedder: Any) -> tuple[KerasHubEncoder, KerasHubTokenizer, int]:
-    """The model, the tokenizer and the longest text of a text embedder of KerasHub.
+    """The model, the tokenizer and the maximum length of a text embedder of KerasHub.
 
     Raises:
         ImportError: keras-hub is missing.
-        TypeError: It is another object, or has no preprocessor.
+        TypeError: The object is not a text embedder of KerasHub, or has no preprocessor.
     """
     hub = require("keras_hub", "kerashub")
     preprocessor = getattr(embedder, "preprocessor", None)

@@ -10,7 +10,7 @@ from keras import ops
 
 from use_st5.tokenizers.kerashub_tokenizer import kerashub_class
 
-# Settings of a backbone that a copy has for itself.
+# Settings of a backbone that are not saved, because a copy has its own.
 _NOT_KEPT = ("name", "trainable", "dtype")
 
 
@@ -19,8 +19,8 @@ class KerasHubEncoder(keras.Model):
     """A `keras_hub.models.TextEmbedder` without its preprocessor.
 
     Args:
-        embedder: The text embedder, or what `get_config` says about it, of which one is made with
-            initial weights.
+        embedder: The text embedder, or its entry in `get_config`, from which one with initial
+            weights is built.
         padding: KerasHub's id of padding.
 
     Call arguments:
@@ -32,7 +32,7 @@ class KerasHubEncoder(keras.Model):
 
     Raises:
         ImportError: keras-hub is missing.
-        ValueError: The configuration names classes that it does not have.
+        ValueError: The configuration names classes that keras-hub does not have.
     """
 
     def __init__(self, embedder: Any, padding: int, **kwargs: Any) -> None:

@@ -1,1 +1,1 @@
-"""ModernBERT, and sentence encoders made of it."""
+"""ModernBERT, and sentence encoders made from it."""

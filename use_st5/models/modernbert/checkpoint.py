@@ -1,4 +1,4 @@
-"""ModernBERT out of folders of transformers and sentence-transformers."""
+"""Reads ModernBERT from folders of transformers and sentence-transformers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Rotary(msgspec.Struct):
 
 
 class _Settings(msgspec.Struct):
-    """What a ModernBERT says of itself in `config.json`, with the defaults of transformers."""
+    """Settings of a ModernBERT in `config.json`, with the defaults of transformers."""
 
     vocab_size: Positive
     hidden_size: Positive
@@ -56,7 +56,7 @@ class _Settings(msgspec.Struct):
     mlp_bias: Literal[False] = False
     global_attn_every_n_layers: Positive = 3
     local_attention: Positive = 128
-    # Before version 5 of transformers two numbers, since then a record; and types, by the layer.
+    # Before version 5, transformers writes two numbers; since then a record, and layer types.
     global_rope_theta: float = 160_000.0
     local_rope_theta: float | None = 10_000.0
     rope_parameters: _Rotary | None = None
@@ -73,10 +73,10 @@ def read_modernbert(
     dtype: Any = None,
     on_tensor: Callable[[str], None] = lambda name: None,
 ) -> SentenceModernBert:
-    """A ModernBERT, whose vocabulary has this id of padding; the rest is as of `Family.read`.
+    """A ModernBERT with the weights of a checkpoint; other arguments and errors: `Family.read`.
 
-    It has the modules of sentence-transformers. The masked language model's head is left out. A
-    projection stays float32.
+    `padding` is the id of the padding in the checkpoint's vocabulary. The model has the modules of
+    sentence-transformers, but not the masked language model's head. A projection stays float32.
     """
     config, modules = _config(checkpoint), checkpoint.modules
     names = {
@@ -102,10 +102,11 @@ def read_modernbert(
 
 
 def _config(checkpoint: Checkpoint) -> ModernBertConfig:
-    """The shape of a ModernBERT by its settings.
+    """The shape of a ModernBERT from its settings.
 
     Raises:
-        ValueError: They are of another kind of model, or of more layers than there are tensors.
+        ValueError: The settings are of another kind of model, or have more layers than the
+            checkpoint has tensors.
     """
     settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
     where = checkpoint.settings_file
@@ -143,12 +144,12 @@ def _config(checkpoint: Checkpoint) -> ModernBertConfig:
 
 
 def _interval(types: list[Any]) -> int:
-    """After how many layers the second one attends to all tokens."""
+    """The index of the second layer that attends to all tokens; if none, the number of layers."""
     again = [number for number, each in enumerate(types) if each == "full_attention" and number]
     return again[0] if again else max(1, len(types))
 
 
-# Fused matrix → the roles of its parts, from the first row on.
+# Fused matrix → the roles of its parts, in the order of its rows.
 _FUSED = {"attn.Wqkv": ("query", "key", "value"), "mlp.Wi": ("inner", "linear")}
 _SINGLE = {"attn.Wo": "output", "mlp.Wo": "outer"}
 
@@ -176,11 +177,11 @@ def _stored_shapes(config: ModernBertConfig) -> dict[str, tuple[int, ...]]:
 
 
 class _Unfused(WeightSource):
-    """The tensors of a checkpoint, matrices that hold several as one tensor for each.
+    """The tensors of a checkpoint; each fused matrix is split into one tensor for each role.
 
     Args:
         source: The checkpoint, whose shapes were checked.
-        config: Of its model.
+        config: The shape of its model.
     """
 
     def __init__(self, source: WeightSource, config: ModernBertConfig) -> None:
@@ -217,7 +218,7 @@ class _Unfused(WeightSource):
 
 
 def _targets(model: SentenceModernBert) -> Mapping[str, Target]:
-    """Name in a checkpoint, unfused → where it goes."""
+    """Name in `_Unfused` → the variable to assign."""
     targets = {
         _WORDS: Target(model.embedding.embeddings),
         "embeddings.norm.weight": Target(model.embedding_norm.gamma),

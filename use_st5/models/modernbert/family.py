@@ -1,4 +1,4 @@
-"""ModernBERT among the families: that of BERT, with its own model and checkpoints."""
+"""The family of ModernBERT: that of BERT, with its own model and checkpoints."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class ModernBertFamily(BertFamily):
     lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
 
     def word_model(self, model: SentenceBert, *, pooling: str | None = None) -> None:
-        """Its masked language model's head is not read."""
+        """Returns None, because the masked language model's head is not read."""
         return
 
     def knows(self, checkpoint: Checkpoint) -> bool:
-        """Whether a checkpoint is of a ModernBERT."""
+        """Whether a checkpoint contains a ModernBERT."""
         return checkpoint.settings.get("model_type") == MODEL_TYPE
 
     def read(

@@ -27,13 +27,15 @@ from use_st5.models.bert.model import (
 class ModernBertConfig(BertConfig):
     """Shape of a ModernBERT (Warner et al. 2024, arXiv 2412.13663).
 
-    The sizes that are given here are those of answerdotai/ModernBERT-base (`config.json`).
+    The default sizes are those of answerdotai/ModernBERT-base (`config.json`).
 
     Attributes:
-        global_every: One block of so many attends to all tokens, the first one among them.
-        local_window: The others attend to half of so many tokens on either side.
+        global_every: The first block and every `global_every`-th block after it attend to all
+            tokens.
+        local_window: Size of the window in tokens. The other blocks attend to half of it on each
+            side.
         global_theta: Base of the rotary positions in blocks that attend to all tokens.
-        local_theta: The same in the others.
+        local_theta: The same in the other blocks.
     """
 
     vocabulary_size: int = 50_368
@@ -62,19 +64,19 @@ MODERNBERT_PRESETS = {
 
 
 class ModernBertBlock(keras.layers.Layer):
-    """Self-attention and a gated feed-forward layer, each behind a layer norm and added; no biases.
+    """Self-attention and a gated feed-forward layer, with pre-norms, residuals and no biases.
 
     The feed-forward layer is GeGLU (Shazeer 2020): `outer(gelu(inner(x)) · linear(x))`.
 
     Args:
         config: The shape of the model.
-        first: Whether it is the first block, whose input is normalised already.
+        first: Whether it is the first block, whose input is already normalised.
 
     Call arguments:
         x: float32 `[batch, length, hidden_dim]`.
         bias: float32, added to the scores; broadcasts to `[batch, heads, length, length]`.
         angles: Rotary angles of the positions.
-        packing: Where `x` is `[tokens, hidden_dim]`, packed so.
+        packing: The packing of `x`, if `x` is packed as `[tokens, hidden_dim]`.
         training: Whether dropout acts.
 
     Returns:
@@ -146,18 +148,18 @@ class SentenceModernBert(SentenceBert):
 
     Args:
         config: The shape of the ModernBERT.
-        **kwargs: As for `SentenceBert`, but for the masked language model's head.
+        **kwargs: Arguments of `SentenceBert`, except the masked language model's head.
 
     Call arguments:
-        ids: int32 `[batch, length]`, 0 = padding, `[CLS]` and `[SEP]` included. What is longer than
-            `max_positions` is cut.
+        ids: int32 `[batch, length]`, 0 = padding, with `[CLS]` and `[SEP]`. Longer rows are cut to
+            `max_positions`.
         training: Whether dropout acts.
 
     Returns:
         float32 `[batch, dimension]`.
 
     Raises:
-        ValueError: The pooling is unknown, or the head is asked for.
+        ValueError: The pooling is unknown, or `head` is True.
     """
 
     config_type = ModernBertConfig
@@ -186,7 +188,7 @@ class SentenceModernBert(SentenceBert):
         super().build()
 
     def _with_positions(self, x: Any, ids: Any) -> Any:
-        """The rows alone: positions turn the queries and keys of each block."""
+        """Returns `x` as it is: positions rotate the queries and keys of each block."""
         return x
 
     def _block_inputs(self, tokens: Any) -> list[dict[str, Any]]:
@@ -205,7 +207,7 @@ class SentenceModernBert(SentenceBert):
         return [of_window if number % config.global_every else of_all for number in numbers]
 
     def _window_bias(self, length: Any) -> Any:
-        """What hides the tokens outside of the window, float32 `[length, length]`."""
+        """The bias that hides tokens outside of the window, float32 `[length, length]`."""
         places = ops.arange(length, dtype="int32")
         distance = ops.abs(places[None, :] - places[:, None])
         return ops.where(distance <= self.config.local_window // 2, 0.0, EXCLUDED)

@@ -1,1 +1,1 @@
-"""MPNet, and sentence encoders made of it."""
+"""MPNet, and sentence encoders made from it."""

@@ -22,11 +22,11 @@ class MPNetFamily(BertFamily):
     reads = (MPNET.label,)
 
     def knows(self, checkpoint: Checkpoint) -> bool:
-        """Whether a checkpoint is of an MPNet."""
+        """Whether a checkpoint contains an MPNet."""
         return checkpoint.settings.get("model_type") == "mpnet"
 
     def model_type(self, checkpoint: Checkpoint) -> ModelType:
-        """The one there is."""
+        """Returns `MPNET`, the only type of this family."""
         return MPNET
 
 

@@ -18,11 +18,11 @@ RELATIVE_BIAS = "relative_bias"
 class MPNetConfig(BertConfig):
     """Shape of an MPNet (Song et al. 2020, arXiv 2004.09297).
 
-    The sizes that are given here are those of microsoft/mpnet-base (`config.json`), whose 514
+    The default sizes are those of microsoft/mpnet-base (`config.json`), whose 514
     positions begin at padding_idx + 1 = 2.
 
     Attributes:
-        relative_buckets: Buckets of distances, in both directions together.
+        relative_buckets: Number of buckets of distances, for both directions together.
     """
 
     vocabulary_size: int = 30_527
@@ -47,16 +47,16 @@ MPNET_PRESETS = {"mpnet_base": MPNetConfig()}
 class SentenceMPNet(SentenceBert):
     """An MPNet whose outputs are pooled to one vector, such as all-mpnet-base-v2.
 
-    It has the blocks of BERT. To every score of the attention it adds a number for the distance of
-    the two positions, as T5 does; all blocks share its table.
+    It has the blocks of BERT. Like T5, it adds a number to every attention score, which depends on
+    the distance between the two positions. All blocks share the table of these numbers.
 
     Args:
         config: The shape of the MPNet.
-        **kwargs: As for `SentenceBert`.
+        **kwargs: Arguments of `SentenceBert`.
 
     Call arguments:
-        ids: int32 `[batch, length]`, 0 = padding, `<s>` and `</s>` included. What is longer than
-            the position table is cut.
+        ids: int32 `[batch, length]`, 0 = padding, with `<s>` and `</s>`. Rows longer than the
+            position table are cut.
         training: Whether dropout acts.
 
     Returns:

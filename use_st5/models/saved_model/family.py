@@ -14,14 +14,14 @@ from use_st5.tokenizers.tokenizer import Tokenizer
 
 
 class SavedModelFamily(Family):
-    """Text embeddings whose layers nobody knows: they are trained as they are."""
+    """Text embeddings with unknown layers; they are trained as they are."""
 
     name = "saved_model"
     model_types = (TextSavedModel,)
     presets: ClassVar = {}
     tokenizers: ClassVar = {ByteTokenizer.kind: ByteTokenizer}
     learning_rates: ClassVar = {"": 1e-4}
-    compiles = False  # XLA knows no strings.
+    compiles = False  # XLA does not support strings.
     rebuilt = False
 
     def graph(
@@ -32,7 +32,7 @@ class SavedModelFamily(Family):
         precision: str,
         max_length: int | None,
     ) -> EncoderGraph:
-        """The SavedModel itself, which reads strings."""
+        """The graph of the SavedModel itself, which reads strings."""
         if max_length is not None:
             raise ValueError(
                 "A SavedModel of another origin reads texts in its own way: leave max_length out. "
@@ -48,7 +48,7 @@ class SavedModelFamily(Family):
             ),
             preprocess=graph_of(tokenizer.padded, TEXTS[1]),
         )
-        # Its tables and assets.
+        # Tracks the tables and assets of the SavedModel too.
         return dataclasses.replace(
             graph, tracked={**graph.tracked, "saved_model": model.encoder.model}
         )
@@ -58,7 +58,8 @@ def read_saved_model(folder: str | os.PathLike[str]) -> tuple[TextSavedModel, By
     """A SavedModel of another origin as a model and its tokenizer.
 
     Raises:
-        ValueError: It does not turn strings into vectors, or has no trainable variables.
+        ValueError: The SavedModel does not turn strings into vectors, or has no trainable
+            variables.
     """
     model = TextSavedModel(folder)
     model.build()

@@ -10,7 +10,7 @@ import keras
 from use_st5.layers.saved_model_layer import SavedModelLayer
 from use_st5.tokenizers.byte_tokenizer import ByteTokenizer
 
-# What the text embeddings of TensorFlow Hub call their vector in a dict of outputs.
+# Keys of the vector in the dict of outputs, in text embeddings of TensorFlow Hub.
 _OUTPUTS = ("default", "outputs", "pooled_output")
 
 
@@ -20,18 +20,19 @@ class TextSavedModel(keras.Model):
 
     Args:
         folder: The folder of the SavedModel.
-        output_key: Which output is the vector, if it returns a dict; None: "default", "outputs" or
-            "pooled_output".
+        output_key: The output that is the vector, if the SavedModel returns a dict; None:
+            "default", "outputs" or "pooled_output".
 
     Call arguments:
         ids: int32 `[batch, length]` of a `ByteTokenizer`, 0 = padding.
-        training: Is passed to the SavedModel if it takes it.
+        training: Passed to the SavedModel if it has this argument.
 
     Returns:
         float32 `[batch, dimension]`.
 
     Raises:
-        ValueError: It does not turn strings into vectors, or has no trainable variables.
+        ValueError: The SavedModel does not turn strings into vectors, or has no trainable
+            variables.
     """
 
     def __init__(

@@ -25,13 +25,13 @@ from use_st5.tokenizers.tokenizer import Tokenizer
 from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
 
 _LABEL = "StaticEmbedding"
-# What sentence-transformers calls the table, and model2vec.
+# Names of the table in sentence-transformers and in model2vec.
 _NAMES = ("embedding.weight", "embeddings")
 _TOKENIZERS = (WordPieceTokenizer, BytePairTokenizer, FramedSentencePieceTokenizer)
 
 
 class StaticEmbeddingFamily(Family):
-    """The mean of a text's rows in a table (`StaticEmbedding`), of texts of any length."""
+    """The mean of the table rows of a text's tokens (`StaticEmbedding`), for any length."""
 
     name = "static_embedding"
     model_types = (StaticEmbedding,)
@@ -40,7 +40,7 @@ class StaticEmbeddingFamily(Family):
     precisions = ("float32", "int8")
     poolings = ("mean",)
     reads = (_LABEL,)
-    # Those of a USE-DAN, whose table is averaged, too.
+    # The rates of USE-DAN, which averages the rows of a table too.
     learning_rates: ClassVar = {
         **{"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
         **{"labels": 1e-3, "inference": 1e-3},
@@ -54,7 +54,7 @@ class StaticEmbeddingFamily(Family):
         precision: str,
         max_length: int | None,
     ) -> EncoderGraph:
-        """The graph whose texts are never padded; the special tokens are not looked up."""
+        """The graph; it does not pad texts, and does not look up the special tokens."""
         if not isinstance(tokenizer, FramedTokenizer):
             raise ValueError(
                 "A StaticEmbedding reads through a FramedTokenizer, such as WordPieceTokenizer. "
@@ -71,7 +71,7 @@ class StaticEmbeddingFamily(Family):
         ids_of = graph_of(flat, TEXTS[1])
 
         def sums(text: tf.Tensor) -> tf.Tensor:
-            """Of each text the sum of its rows, and how many they are."""
+            """The sum of each text's table rows, followed by their number."""
             ids, rows = ids_of(text)
             parts = (table.lookup(ids), tf.ones([tf.size(ids), 1]))
             found = [tf.math.unsorted_segment_sum(each, rows, tf.size(text)) for each in parts]
@@ -80,7 +80,7 @@ class StaticEmbeddingFamily(Family):
         def embed_text(text: tf.Tensor, training: bool) -> tf.Tensor:
             if training or room is not None:
                 total = sums(text)
-            else:  # Of a long text all rows would be in memory at once; there may be millions.
+            else:  # In parts: a long text may have millions of rows, too many for the memory.
                 zeros = tf.zeros([tf.size(text), model.dimension + 1], tf.float64)
                 total = summed(text, sums, zeros, keep_spaces=tokenizer.keeps_spaces)
             mean = total[:, :-1] / tf.maximum(total[:, -1:], 1)
@@ -109,8 +109,8 @@ class StaticEmbeddingFamily(Family):
         dtype: Any = None,
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> tuple[StaticEmbedding, FramedTokenizer]:
-        """The table and its tokenizer."""
-        checkpoint.pooling(pooling)  # which it refuses
+        """A model with the table of the checkpoint, and its tokenizer."""
+        checkpoint.pooling(pooling)  # refuses a pooling
         name, (rows, width) = _table(checkpoint)
         tokenizer = read_framed_tokenizer(
             dataclasses.replace(checkpoint, settings={"vocab_size": rows}),
@@ -118,7 +118,7 @@ class StaticEmbeddingFamily(Family):
             _TOKENIZERS,
             vocabulary,
         )
-        # Padding and the first token change places.
+        # Swaps the rows of the padding and of id 0, because padding is 0 here.
         padding = tokenizer.padding_id
         rest = {name: (padding + 1, [padding, *range(1, padding), 0])} if padding else {}
         source = RenamedSource(checkpoint.source, {name: name}, first_rows=rest)
@@ -135,7 +135,7 @@ def _table(checkpoint: Checkpoint) -> tuple[str, tuple[int, ...]]:
     """Name and shape of the table.
 
     Raises:
-        ValueError: The file holds something else than one table.
+        ValueError: The file does not contain exactly one table.
     """
     shapes = checkpoint.source.shapes()
     if len(shapes) != 1 or not {*shapes} <= {*_NAMES} or len(*shapes.values()) != 2:

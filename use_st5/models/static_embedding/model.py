@@ -12,16 +12,16 @@ from use_st5.layers.pooling import masked_mean
 from use_st5.layers.random_normal import RandomNormal
 
 PADDING_ID = 0
-# The two ids of a text that are no tokens of it: `start` and `separator`.
+# Number of ids in a row that are not tokens of the text: `start` and `separator`.
 FRAME = 2
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class StaticEmbedding(keras.Model):
-    """The mean of a text's rows in a table of tokens, such as static-retrieval-mrl-en-v1.
+    """The mean of the table rows of a text's tokens, as in static-retrieval-mrl-en-v1.
 
-    It is the module `StaticEmbedding` of sentence-transformers. The special tokens around a text
-    are not in the mean.
+    It is the module `StaticEmbedding` of sentence-transformers. The mean does not include the
+    special tokens around a text.
 
     Args:
         num_embeddings: Rows of the table.
@@ -29,7 +29,7 @@ class StaticEmbedding(keras.Model):
         normalize: Whether vectors are scaled to length 1.
 
     Call arguments:
-        ids: int32 `[batch, length]`, 0 = padding, the special tokens included.
+        ids: int32 `[batch, length]`, 0 = padding, including the special tokens.
 
     Returns:
         float32 `[batch, dimension]`; zeros for a text without tokens.
@@ -58,13 +58,13 @@ class StaticEmbedding(keras.Model):
         return self.encode_embedded(self.embedding(ids), ids)
 
     def encode_embedded(self, embedded: Any, ids: Any) -> Any:
-        """What follows the table, whose rows of `ids` are given: the sentence vectors."""
-        # Behind the first id, those that another one follows are tokens: the last one is special.
+        """Computes the sentence vectors from `embedded`, the table's rows for `ids`."""
+        # After the first id, each id with another one after it is a token; the last is special.
         tokens = ops.not_equal(ids[:, FRAME:], PADDING_ID)
         return self.scaled(masked_mean(embedded[:, 1:-1], tokens))
 
     def scaled(self, mean: Any) -> Any:
-        """The sentence vectors of means, float32 `[batch, dimension]`."""
+        """Turns means into sentence vectors, float32 `[batch, dimension]`."""
         return l2_normalize(mean) if self.normalize else mean
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:

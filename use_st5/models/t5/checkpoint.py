@@ -22,8 +22,8 @@ from use_st5.models.t5.model import Activation, T5Config
 from use_st5.models.t5.names import HUGGING_FACE, MESH_TENSORFLOW, MODEL_GARDEN, T5X, T5Names
 from use_st5.models.t5.sentence_t5 import Pooling, SentenceT5
 
-# Of Hugging Face: copies of the table, the first of them in some folders the only one, and a bias
-# that the original model never used.
+# Tensors of Hugging Face that are not read: copies of the table, and a bias that the original model
+# never used. Some folders contain the table only as `_COPY`.
 _COPY = "encoder.embed_tokens.weight"
 _DUPLICATES = {
     _COPY,
@@ -31,22 +31,22 @@ _DUPLICATES = {
     "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",
 }
 
-# Layers of t5x's `scalable_t5` are one array each kind, of which the layer is an axis: below
-# "encoder/layers", in older versions "encoder/encoder". It is another model: every layer has a
-# relative position bias of its own (UMT5), while those of T5 and mT5 share that of the first.
+# t5x's `scalable_t5` stores one array for each kind of weight, with an axis for the layers: below
+# "encoder/layers", in older versions below "encoder/encoder". It is another model: every layer has
+# its own relative position bias (UMT5). All layers of T5 and mT5 share the bias of the first one.
 _SCANNED = tuple(
     f"{stack}/{name}/" for stack in ("encoder", "decoder") for name in ("layers", stack)
 )
 
-# Of the Model Garden: what belongs to the model, and the names of a table that both stacks share.
+# Model Garden: prefixes of the model's tensors, and names of the table if both stacks share it.
 _PARTS = ("encoder/", "decoder/", "shared_embedding/")
 _SHARED = ("shared_embedding/embeddings", "decoder/target_embed/embeddings")
 
 
 def table_of(checkpoint: Checkpoint) -> T5Names | None:
-    """The table by whose names a T5 is to be read; None: the tensors are not those of one.
+    """The mapping table for reading a T5; None: the tensors are not those of a T5.
 
-    Of a folder its settings say whether it is a T5; T5X's files hold nothing else.
+    The settings of a folder say whether it contains a T5. T5X's files contain nothing else.
     """
     if checkpoint.folder is not None:
         return HUGGING_FACE
@@ -58,16 +58,16 @@ def table_of(checkpoint: Checkpoint) -> T5Names | None:
 
 
 def t5_tensors(checkpoint: Checkpoint) -> tuple[WeightSource, T5Names]:
-    """The tensors of a T5 in a checkpoint, and the table by which they are called.
+    """The tensors of a T5 in a checkpoint, and the mapping table of their names.
 
     A checkpoint of the Model Garden is one of `official.nlp.modeling.models.t5.T5Transformer`,
     written by `tf.train.Checkpoint(model=model)`, with the `checkpoint_items` of the model, or by
-    the Model Garden's trainer. Tables that encoder and decoder do not share, and position biases of
-    each layer, do not fit our T5 and are reported. Tensors do not tell whether `rescale_query` or
-    `layer_sharing` was set; both must be False.
+    the Model Garden's trainer. Separate tables of encoder and decoder, or a position bias for
+    each layer, do not fit our T5 and are reported. The tensors do not show whether `rescale_query`
+    or `layer_sharing` was set; both must be False.
 
     Raises:
-        ValueError: They are not those of a T5, or its layers are stacked.
+        ValueError: The tensors are not those of a T5, or its layers are stacked.
     """
     source, names = checkpoint.source, table_of(checkpoint)
     if names is None:
@@ -87,7 +87,7 @@ def t5_tensors(checkpoint: Checkpoint) -> tuple[WeightSource, T5Names]:
 
 
 def _without_copies(source: WeightSource) -> WeightSource:
-    """The table goes by one name; its copies, and what no model has, are not seen."""
+    """Gives the table its usual name, and hides its copies and the unused bias."""
     names = {name: name for name in source.shapes() if name not in _DUPLICATES}
     if HUGGING_FACE.table not in names and _COPY in source.shapes():
         names[HUGGING_FACE.table] = _COPY
@@ -105,20 +105,20 @@ def _check_unstacked(source: WeightSource) -> None:
 
 
 def _as_in_1_0(name: str) -> str:
-    """Since T5 1.1 the norms of Mesh TensorFlow are called otherwise."""
+    """The name in T5 1.0: since T5 1.1, Mesh TensorFlow gives norms other names."""
     if name.count("/") == 2:
         return name.replace("/rms_norm/", "/final_layer_norm/")
     return name.replace("/rms_norm/", "/layer_norm/")
 
 
 def _gardens(source: WeightSource) -> list[str]:
-    """Of each model of the Model Garden what stands before the names of the table."""
+    """The prefix of the tensors' names of each Model Garden model in a checkpoint."""
     norm = MODEL_GARDEN.encoder["norm"]
     return [name.removesuffix(norm) for name in source.shapes() if name.endswith(norm)]
 
 
 def _of_garden(source: WeightSource) -> WeightSource:
-    """What belongs to the model, and the table by one name."""
+    """Only the tensors of the model; the token table gets its usual name."""
     root, *others = _gardens(source)
     if others:
         raise ValueError(
@@ -152,16 +152,16 @@ def read_sentence_t5(
     dtype: Any = None,
     on_tensor: Callable[[str], None] = lambda name: None,
 ) -> SentenceT5:
-    """A Sentence-T5 with the weights of a checkpoint; arguments and errors as of `Family.read`.
+    """A Sentence-T5 with the weights of a checkpoint; arguments and errors: see `Family.read`.
 
-    Of sentence-transformers it has the modules. Of a dual encoder of T5X it has the projection, and
-    normalises. Of a T5 it is the raw encoder of the paper's section 6.1, which does neither. A
-    projection stays float32.
+    From sentence-transformers, it has the modules of the folder. From a dual encoder of T5X, it has
+    the projection, and scales vectors to length 1. From a T5, it is the raw encoder of the paper's
+    section 6.1, which does neither. A projection stays float32.
     """
     (names, config, source), modules = open_t5(checkpoint), checkpoint.modules
     pooled = _pooling(checkpoint, pooling)
     dense = _dense(modules, config.hidden_dim) if modules else None
-    # A dual encoder's; `check_shapes` refuses what is no matrix.
+    # Width of a dual encoder's projection; `check_shapes` refuses a tensor that is not a matrix.
     own = (*source.shapes().get(names.projection, ()), 0, 0)[1] or None
     expected = names.shapes(config, source, decoder=pooled == "decoder")
     if own:
@@ -186,10 +186,10 @@ def read_sentence_t5(
 
 
 def open_t5(checkpoint: Checkpoint) -> tuple[T5Names, T5Config, WeightSource]:
-    """Names, shape and tensors; without settings the tensors' shapes say what the T5 is like.
+    """The names, shape and tensors of a T5; without settings, the tensors determine the shape.
 
     Raises:
-        ValueError: Settings or tensors are not those of a T5.
+        ValueError: The settings or tensors are not those of a T5.
     """
     config = None if checkpoint.folder is None else _config(checkpoint)
     source, names = t5_tensors(checkpoint)
@@ -197,17 +197,17 @@ def open_t5(checkpoint: Checkpoint) -> tuple[T5Names, T5Config, WeightSource]:
 
 
 def _left_out(names: T5Names, *, decoder: bool) -> Callable[[str], bool]:
-    """Tells the tensors that a model with or without a decoder has no use for."""
+    """Returns a test for the tensors that a model with or without a decoder does not use."""
 
     def left_out(name: str) -> bool:
-        # The output layer is asked for only where the model has one beside the table.
+        # A Sentence-T5 never uses the decoder's output layer.
         return name == names.logits or (not decoder and name.startswith(("decoder.", "decoder/")))
 
     return left_out
 
 
 class _Settings(msgspec.Struct):
-    """What a T5 says of itself in `config.json`, with the defaults of transformers."""
+    """Settings of a T5 in `config.json`, with the defaults of transformers."""
 
     model_type: str
     vocab_size: Positive
@@ -257,7 +257,7 @@ def _config(checkpoint: Checkpoint) -> T5Config:
         key_value_dim=settings.d_kv,
         activation=_ACTIVATIONS[settings.feed_forward_proj],
         tied_softmax=tied,
-        # transformers 5 ties what it saves, and says separately that 1.1 does not scale.
+        # transformers 5 ties all that it saves; a separate setting says that 1.1 does not scale.
         scaled_softmax=tied if scaled is None else scaled,
         num_decoder_layers=settings.num_decoder_layers,
         num_buckets=buckets,
@@ -276,7 +276,7 @@ def _pooling(checkpoint: Checkpoint, asked: str | None) -> Pooling:
 
 
 def _dense(modules: SentenceModules, hidden_dim: int) -> DenseModule | None:
-    """The projection of a folder of sentence-transformers, where it has one."""
+    """The projection of a folder of sentence-transformers; None if it has none."""
     if not modules.behind_pooling:
         return None
     dense, *others = modules.behind_pooling

@@ -20,12 +20,12 @@ from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 from use_st5.tokenizers.tokenizer import Tokenizer
 
 _LINEAR = ("query", "key", "value", "output", "inner", "linear", "outer")
-# Of the configuration, what has no bearing on the encoder's vectors.
+# Fields of the configuration that do not affect the encoder's vectors.
 _IRRELEVANT = ("dropout", "tied_softmax", "scaled_softmax")
 
 
 class T5Family(Family):
-    """Sentence-T5 (`SentenceT5`), and the plain T5 that it is made of."""
+    """Sentence-T5 (`SentenceT5`), and the plain T5 that it is built from."""
 
     name = "t5"
     model_types = (SentenceT5, T5)
@@ -41,7 +41,7 @@ class T5Family(Family):
     def fresh(
         self, preset: str, tokenizer: Tokenizer, *, dtype: Any = None, **changes: Any
     ) -> SentenceT5:
-        """A model of a named shape; its table has the preset's rows, which the ids must fit."""
+        """Builds a model of a named shape; the ids must fit the number of rows in the preset."""
         model = SentenceT5.from_preset(preset, dtype=dtype, **changes)
         if tokenizer.vocabulary.size > model.config.vocabulary_size:
             raise ValueError(
@@ -60,8 +60,8 @@ class T5Family(Family):
     ) -> EncoderGraph:
         """The graph over padded ids.
 
-        In float32 the model is written whole: it may be of billions of parameters, or of bfloat16,
-        and a decoder reads the table, too. In int8 all matrices are rounded.
+        In float32, the table stays inside the model: the model may have billions of parameters or
+        be bfloat16, and a decoder reads the table too. In int8, all matrices are rounded.
         """
         if precision == "float32":
             return padded_graph(model, tokenizer, max_length=max_length)
@@ -84,7 +84,7 @@ class T5Family(Family):
             model.normalize = True
 
     def knows(self, checkpoint: Checkpoint) -> bool:
-        """Whether a checkpoint is of a T5, T5 1.1, mT5, or a dual encoder of these."""
+        """Whether a checkpoint contains a T5, T5 1.1, mT5, or a dual encoder of these."""
         return knows(checkpoint)
 
     def read(
@@ -96,7 +96,7 @@ class T5Family(Family):
         dtype: Any = None,
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> tuple[SentenceT5, SentencePieceTokenizer]:
-        """A Sentence-T5; of a plain T5 the raw encoder of the paper's section 6.1."""
+        """A Sentence-T5; for a plain T5, the raw encoder of the paper's section 6.1."""
         _, config, _ = open_t5(checkpoint)
         tokenizer = _tokenizer(checkpoint, vocabulary, config.vocabulary_size)
         model = read_sentence_t5(checkpoint, pooling=pooling, dtype=dtype, on_tensor=on_tensor)
@@ -115,7 +115,7 @@ class T5Family(Family):
         }
 
     def lora_base(self, model: SentenceT5 | T5) -> dict[str, Any]:
-        """The shape of the T5, but for what has no bearing on its encoder."""
+        """The shape of the T5, without fields that do not affect its encoder."""
         fields = dataclasses.asdict(model.config)
         return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
 
@@ -123,7 +123,7 @@ class T5Family(Family):
 def _tokenizer(
     checkpoint: Checkpoint, vocabulary: Path | None, rows: int
 ) -> SentencePieceTokenizer:
-    """The vocabulary that is named, else the folder's, else T5's where its size fits."""
+    """The given vocabulary, else the folder's, else T5's vocabulary if its size fits."""
     if vocabulary is not None:
         tokenizer = SentencePieceTokenizer(vocabulary)
     elif checkpoint.folder is not None:

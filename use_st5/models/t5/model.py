@@ -19,7 +19,7 @@ _MT5_ROWS = 250_112
 
 Activation = Literal["relu", "gated_gelu"]
 
-PADDING_ID = 0  # also what the decoder starts from
+PADDING_ID = 0  # also the start token of the decoder
 _EPSILON = 1e-6
 
 
@@ -38,9 +38,9 @@ class T5Config:
         tied_softmax: Whether the token table is the decoder's output layer too (T5 1.0).
         scaled_softmax: Whether the decoder's output is divided by √hidden_dim before the output
             layer (T5 1.0).
-        num_decoder_layers: Blocks of the decoder; None: as many as the encoder's.
+        num_decoder_layers: Blocks of the decoder; None: as many as in the encoder.
         num_buckets: Buckets of the relative position bias.
-        max_distance: Distance, in tokens, from which on all share a bucket.
+        max_distance: Distance in tokens; all distances from here on share a bucket.
         dropout: Rate in training. 0 as in Sentence-T5's dual encoder; T5's pre-training had 0.1
             for 1.0 and 0 for 1.1.
 
@@ -107,7 +107,7 @@ T5_PRESETS: dict[str, T5Config] = {
     # Ours, T5 1.0's layout for two cores (`experiments/sentence_t5/pretrain.py`): the encoder takes
     # 32 MB in float32, and three quarters of that are the token table.
     "t5_mini_en": T5Config(T5_ROWS, 4, 192, 768, 3, num_decoder_layers=2),
-    # Of `experiments/bundled_models/st5_mini_en.py`, T5 1.1's layout: 35 MB in int8.
+    # Model of `experiments/bundled_models/st5_mini_en.py`, with T5 1.1's layout: 35 MB in int8.
     "st5_mini_en": _gated(T5_ROWS, 6, 512, 1024, 8),
 }
 
@@ -168,9 +168,9 @@ class T5FeedForward(keras.layers.Layer):
 
 
 class T5Block(keras.layers.Layer):
-    """Self-attention, in a decoder attention to the encoder's output, and a feed-forward layer.
+    """Self-attention, attention to the encoder's output (only in a decoder), a feed-forward layer.
 
-    Each is preceded by an RMS norm (in float32) and added to its input.
+    Each part is preceded by an RMS norm (in float32) and added to its input.
 
     Args:
         config: The shape of the model.
@@ -178,10 +178,10 @@ class T5Block(keras.layers.Layer):
 
     Call arguments:
         x: `[batch, length, hidden_dim]`.
-        visible: bool, True for what `x` may attend to in itself; broadcasts to
+        visible: bool, True for visible keys of the self-attention; broadcasts to
             `[batch, heads, length, length]`.
-        bias: float32, added to the scores of the self-attention; broadcasts likewise.
-        context: The encoder's output, `[batch, context_length, hidden_dim]`; a decoder's alone.
+        bias: float32, added to the scores of the self-attention; broadcasts to the same shape.
+        context: The encoder's output, `[batch, context_length, hidden_dim]`; only for a decoder.
         context_visible: bool, broadcasts to `[batch, heads, length, context_length]`.
         training: Whether dropout acts.
 
@@ -239,7 +239,7 @@ class T5Block(keras.layers.Layer):
     def of_one_token(
         self, x: Any, context: Any, context_visible: Any, training: bool = False
     ) -> Any:
-        """`call` for a length of 1, exactly, without scores: a lone token attends to itself.
+        """Equals `call` for a length of 1, without scores: a single token attends to itself.
 
         Args:
             x: `[batch, 1, hidden_dim]`.
@@ -276,18 +276,18 @@ class T5Stack(keras.layers.Layer):
 
     Args:
         config: The shape of the model.
-        decoder: Whether it is the decoder. Its positions see only those before them, and the
-            encoder's output.
+        decoder: Whether it is the decoder. Its positions see only themselves, earlier positions and
+            the encoder's output.
 
     Call arguments:
         x: Embeddings, `[batch, length, hidden_dim]`; they are not scaled.
         tokens: bool `[batch, length]`, True for tokens, False for padding; None: no padding.
-        context: The encoder's output, `[batch, context_length, hidden_dim]`; a decoder's alone.
+        context: The encoder's output, `[batch, context_length, hidden_dim]`; only for a decoder.
         context_tokens: bool `[batch, context_length]`.
         training: Whether dropout acts.
 
     Returns:
-        `[batch, length, hidden_dim]`. Rows at padding hold numbers without meaning.
+        `[batch, length, hidden_dim]`. The values at padding have no meaning.
     """
 
     def __init__(self, config: T5Config, *, decoder: bool = False, **kwargs: Any) -> None:
@@ -348,7 +348,7 @@ class T5Stack(keras.layers.Layer):
     def of_one_token(
         self, x: Any, context: Any, context_tokens: Any = None, training: bool = False
     ) -> Any:
-        """A decoder's output for one token, without its self-attention's scores.
+        """A decoder's output for one token, computed without the scores of its self-attention.
 
         Args:
             x: `[batch, 1, dim]`.
@@ -357,7 +357,7 @@ class T5Stack(keras.layers.Layer):
             training: Whether dropout acts.
 
         Returns:
-            `[batch, 1, dim]`, what `call` gives.
+            `[batch, 1, dim]`, equal to the result of `call`.
         """
         x = self.dropout_layer(x, training=training)
         for block in self.blocks:
@@ -375,14 +375,14 @@ class T5(keras.Model):
     """The text-to-text Transformer (Raffel et al. 2020), versions 1.0 and 1.1, and mT5.
 
     The layout is that of `t5x/examples/t5/network.py`: RMS norms before each part, no biases, one
-    relative position bias in a stack, embeddings not scaled.
+    relative position bias in each stack, embeddings not scaled.
 
     Args:
         config: The model's shape; `T5_PRESETS` has the published ones.
 
     Call arguments:
         inputs: {"encoder_ids", "decoder_ids"}: int32 `[batch, length]`, 0 = padding; the decoder's
-            begin with 0.
+            ids begin with 0.
         training: Whether dropout acts.
 
     Returns:
@@ -445,7 +445,7 @@ class T5(keras.Model):
 
 
 def make_embedding(config: T5Config, *, dtype: Any) -> keras.layers.Embedding:
-    """The table of tokens of a shape; what it gives is not scaled."""
+    """The token table of a T5; its outputs are not scaled."""
     return keras.layers.Embedding(
         config.vocabulary_size,
         config.hidden_dim,

@@ -16,9 +16,8 @@ Shapes = Mapping[str, tuple[int, ...]]
 def weight_shapes(config: T5Config, *, decoder: bool) -> dict[str, tuple[int, ...]]:
     """Path → shape of the weights of table, encoder and decoder, known before a model is built.
 
-    The paths: "table"; of each stack, such as "encoder/norm", "position_bias" and "norm";
-    of each block, such as "encoder/0/query", the roles of `T5Names`. Kernels are
-    `[inputs, outputs]`.
+    The paths are "table"; "position_bias" and "norm" of each stack, such as "encoder/norm"; and the
+    roles of `T5Names` of each block, such as "encoder/0/query". Kernels are `[inputs, outputs]`.
 
     Args:
         config: The shape of the T5.
@@ -76,19 +75,19 @@ def _block_variables(block: T5Block) -> dict[str, Any]:
 class T5Names:
     """The mapping table of a checkpoint format.
 
-    A stack's names are by role; `{n}` stands for the number of the block. The roles:
-    "position_bias" and "norm" of the stack; of each block "attention_norm", "query", "key",
-    "value", "output", "feed_forward_norm", "inner" (or "gate" and "linear" where the feed-forward
-    layer is gated) and "outer"; of a decoder's also "cross_norm", "cross_query", "cross_key",
-    "cross_value" and "cross_output".
+    Each stack maps roles to names; `{n}` stands for the number of the block. The roles of a stack
+    are "position_bias" and "norm". The roles of a block are "attention_norm", "query", "key",
+    "value", "output", "feed_forward_norm", "inner" (or "gate" and "linear" if the feed-forward
+    layer is gated) and "outer". A decoder's block also has "cross_norm", "cross_query",
+    "cross_key", "cross_value" and "cross_output".
 
     Attributes:
         table: The table of tokens.
         encoder: Role → name.
         decoder: Role → name.
-        logits: The decoder's output layer, where it is not the table.
+        logits: The decoder's output layer, if it is not the table.
         projection: A dual encoder's projection; "": the format has none.
-        transposed: The roles whose tensors are stored as their transposes, "logits" among them.
+        transposed: The roles whose tensors are stored transposed; "logits" may be one of them.
     """
 
     table: str
@@ -108,13 +107,13 @@ class T5Names:
     def shapes(
         self, config: T5Config, source: WeightSource, *, decoder: bool
     ) -> dict[str, tuple[int, ...]]:
-        """Name → shape in the checkpoint for all that `targets` gives, without a model.
+        """Name → shape in the checkpoint for all tensors of `targets`, without a model.
 
-        So a configuration is compared with a checkpoint before memory is taken for it.
+        A configuration can thus be compared with a checkpoint before a model needs memory.
 
         Args:
             config: The shape of the T5.
-            source: The checkpoint, which bounds the number of layers.
+            source: The checkpoint; it limits the number of layers.
             decoder: Whether the model has a decoder.
 
         Raises:
@@ -141,15 +140,16 @@ class T5Names:
     def config(self, shapes: Shapes, *, where: str) -> T5Config:
         """The shape of the T5 with these tensors.
 
-        What shapes cannot tell is that of the published models: a gated feed-forward layer is T5
-        1.1's (tanh-gelu), another T5 1.0's (relu); distances from 128 on share a bucket.
+        Settings that the shapes do not show are those of the published models: a gated feed-forward
+        layer is that of T5 1.1 (tanh-gelu), any other is that of T5 1.0 (relu); distances from 128
+        on share a bucket.
 
         Args:
             shapes: Name → shape of every tensor.
             where: The checkpoint, for messages.
 
         Raises:
-            ValueError: They are not those of a T5.
+            ValueError: The shapes are not those of a T5.
         """
         gated = self.encoder["linear"].format(n=0) in shapes
         roles = ("position_bias", "query", "gate" if gated else "inner")
@@ -192,7 +192,7 @@ def _is_matrix(shape: tuple[int, ...]) -> bool:
 
 
 def _count(template: str, shapes: Shapes) -> int:
-    """How many blocks there are."""
+    """The number of blocks."""
     number = 0
     while template.format(n=number) in shapes:
         number += 1
@@ -229,7 +229,7 @@ HUGGING_FACE = T5Names(
     encoder=_HF_ENCODER,
     decoder=_HF_DECODER,
     logits="lm_head.weight",
-    # torch's dense kernels are.
+    # torch stores dense kernels transposed.
     transposed=frozenset(
         {"query", "key", "value", "output", "inner", "gate", "linear", "outer", "logits"}
         | {"cross_query", "cross_key", "cross_value", "cross_output"}
@@ -272,7 +272,7 @@ T5X = T5Names(
     transposed=frozenset({"position_bias"}),
 )
 
-# As in T5 1.0; see `_as_in_1_0`.
+# The names of T5 1.0; see `_as_in_1_0`.
 _MESH_ENCODER = {
     "position_bias": "encoder/block_000/layer_000/SelfAttention/relative_attention_bias",
     "norm": "encoder/final_layer_norm/scale",

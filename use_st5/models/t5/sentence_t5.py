@@ -22,22 +22,22 @@ from use_st5.models.t5.model import (
 Pooling = Literal["mean", "first", "decoder"]
 POOLINGS: tuple[Pooling, ...] = ("mean", "first", "decoder")
 
-# Of the published models, whatever their size.
+# The same in published models of all sizes.
 PROJECTION_DIM = 768
 _EPSILON = 1e-6
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class SentenceT5(EncoderModel):
-    """Sentence-T5 (Ni et al. 2021, arXiv 2108.08877), section 3.1, in its three poolings.
+    """Sentence-T5 (Ni et al. 2021, arXiv 2108.08877), section 3.1, with its three poolings.
 
     Args:
         config: The shape of the T5; `SentenceT5.from_preset` knows the published ones.
-        pooling: "mean": of the encoder's outputs over all tokens, the end-of-sentence token
-            included. "first": the encoder's first output. "decoder": the decoder's output for its
-            start token; the only pooling that has a decoder.
-        projection_dim: Width of the projection, which has no bias and is computed in float32; None
-            for none, as in the raw models of the paper's section 6.1 and in m-ST5.
+        pooling: "mean": the mean of the encoder's outputs over all tokens, including the
+            end-of-sentence token. "first": the encoder's first output. "decoder": the decoder's
+            output for its start token; only this pooling has a decoder.
+        projection_dim: Width of the projection, which has no bias and is computed in float32. None:
+            no projection, as in the raw models of the paper's section 6.1 and in m-ST5.
         normalize: Whether vectors are scaled to length 1.
 
     Call arguments:
@@ -105,7 +105,7 @@ class SentenceT5(EncoderModel):
         return self.encode_embedded(self.embedding(ids), ids, training=training)
 
     def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
-        """The layers after the token table, whose rows of `ids` are given: the sentence vectors."""
+        """Computes the sentence vectors from `embedded`, the token table's rows for `ids`."""
         tokens = ops.not_equal(ids, PADDING_ID)
         encoded = self.encoder(embedded, tokens=tokens, training=training)
         vector = ops.cast(self._pool(encoded, tokens, training), "float32")

@@ -18,7 +18,7 @@ from use_st5.tokenizers.tokenizer import Tokenizer
 
 
 class USEDANFamily(Family):
-    """Averaged word and bi-gram embeddings (`USEDAN`), of texts of any length."""
+    """Averaged word and bi-gram embeddings (`USEDAN`), for texts of any length."""
 
     name = "use_dan"
     model_types = (USEDAN,)
@@ -29,14 +29,14 @@ class USEDANFamily(Family):
         **{"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
         **{"labels": 1e-3, "inference": 1e-3},
     }
-    # A few thousand pairs undo what fresh dense layers keep apart before they teach anything
-    # better (docs/own_data_results.md).
+    # Random dense layers preserve the similarity of their inputs. Training on a few thousand pairs
+    # destroys this before it teaches anything better (docs/own_data_results.md).
     train_only_when_fresh = "embedding"
 
     def graph(
         self, model: USEDAN, tokenizer: Tokenizer, *, precision: str, max_length: int | None
     ) -> EncoderGraph:
-        """The lean graph, whose texts are never padded."""
+        """The lean graph, which does not pad texts."""
         if max_length is not None:
             raise ValueError(
                 "A USE-DAN reads texts of any length: leave max_length out. "
@@ -68,8 +68,8 @@ class MeanOfTerms:
 
     Args:
         model: The USE-DAN.
-        tokenizer: Gives its terms.
-        table: What its table is stored as.
+        tokenizer: Makes the ids of the terms.
+        table: The stored form of the model's table.
     """
 
     def __init__(self, model: USEDAN, tokenizer: NGramTokenizer, table: EmbeddingTable) -> None:
@@ -85,8 +85,9 @@ class MeanOfTerms:
     def of_text(self, text: tf.Tensor, training: bool) -> tf.Tensor:
         """Strings `[batch]` → float32 `[batch, embedding_dim]`.
 
-        All texts are read end to end, so that a long one costs the short ones nothing. Long texts
-        are read a block at a time, but for training, which keeps every term's vector.
+        The terms of all texts form one flat list, so that a long text causes no padding of short
+        ones. Long texts are read block by block, except in training, which keeps the vector of
+        every term.
         """
         if not training:
             return tf.cond(are_long(text), lambda: self._of_long(text), lambda: self._of_all(text))
@@ -97,19 +98,19 @@ class MeanOfTerms:
         return total / tf.maximum(count, 1.0)
 
     def of_ids(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
-        """The mean over each row of int32 `[batch, length]`, padding left out."""
+        """The mean over each row of int32 `[batch, length]`, without padding."""
         weights = tf.reshape(self._weights(tf.reshape(ids, [-1]), training), tf.shape(ids))
         total = tf.einsum("bl,bld->bd", weights, self._table.lookup(ids))
         count = tf.reduce_sum(weights, axis=1, keepdims=True)
         return total / tf.maximum(count, 1.0)
 
     def _of_all(self, text: tf.Tensor) -> tf.Tensor:
-        """No padding is among flat ids, and at least one id in every row."""
+        """The mean of each text: flat ids contain no padding, and at least one id per text."""
         ids, rows = self._flat(text)
         return tf.math.segment_mean(self._table.lookup(ids), rows)
 
     def _of_long(self, text: tf.Tensor) -> tf.Tensor:
-        """The same in bounded memory, summed up in float64: there may be millions of terms."""
+        """The same mean in bounded memory, summed in float64: there may be millions of terms."""
         pieces, rows = self._pieces(text)
         batch = tf.size(text)
 
@@ -128,7 +129,7 @@ class MeanOfTerms:
 
 
 def _term_weights(model: USEDAN) -> Callable[[tf.Tensor, bool], tf.Tensor]:
-    """The mask of `NGramEmbedding`, padding and term dropout, over flat ids."""
+    """The mask of `NGramEmbedding` (padding and term dropout) for flat ids."""
     embedding = model.embedding
 
     def term_weights(ids: tf.Tensor, training: bool) -> tf.Tensor:

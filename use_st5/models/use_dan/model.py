@@ -50,7 +50,7 @@ USE_DAN_PRESETS: dict[str, USEDANConfig] = {
     # (tensorflow/hub#894), layers from the variable names and shapes in tensorflow/hub#446 and
     # #489. The activation is not visible in any dump; an older graph has tanh.
     "use_dan_v4": USEDANConfig(num_embeddings=30 * 26_667),
-    # Ours, compact enough to ship: the published network behind a tenth of the rows, wider ones.
+    # Our shape, small enough to ship: the published network on a tenth of the rows, but wider.
     "use_dan_en": USEDANConfig(
         num_embeddings=86_002, embedding_dim=384, hidden_dims=(384, 384, 512, 512)
     ),
@@ -59,7 +59,7 @@ USE_DAN_PRESETS: dict[str, USEDANConfig] = {
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class USEDAN(EncoderModel):
-    """Averaged word and bi-gram embeddings through a feed-forward network to a unit vector.
+    """Averages word and bi-gram embeddings; a network turns the mean into a unit vector.
 
     USE paper (arXiv 1803.11175), section "Deep Averaging Network"; the layout of the layers is that
     of the published graph (see `use_st5.models.use_dan.model`). Compute time is linear in the

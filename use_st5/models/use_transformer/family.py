@@ -47,7 +47,7 @@ class USETransformerFamily(Family):
         return padded_graph(model, tokenizer, table=table, kernels=kernels, max_length=max_length)
 
     def longest(self, model: USETransformer) -> int:
-        """The tokens that it was made for."""
+        """The limit in the model's configuration."""
         return model.config.max_length
 
     def lora_layers(self, model: USETransformer) -> dict[str, LoRADense]:

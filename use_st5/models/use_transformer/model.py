@@ -27,15 +27,16 @@ class USETransformerConfig:
         hidden_dim: Width of the Transformer.
         intermediate_dim: Width of its feed-forward layers.
         num_heads: Attention heads.
-        dimension: Dimension of the sentence vector. Where it is not the sum's, `hidden_dim` or
-            twice that with `early_output`, a linear layer without bias follows.
+        dimension: Dimension of the sentence vector. If it differs from that of the sum
+            (`hidden_dim`, or twice that with `early_output`), a linear layer without bias follows.
         max_length: Tokens of a text beyond this number are not read.
         dropout: Rate in training.
-        early_output: A block, from 1, whose outputs are summed beside the last one's: they hold
-            what the last lets go, and the vectors then fill more than `hidden_dim` dimensions.
+        early_output: Number of a block, from 1. Its outputs are summed too, and this sum is
+            concatenated with that of the last block: it contains information that the last block
+            drops, and the vectors then fill more than `hidden_dim` dimensions.
 
     Raises:
-        ValueError: `early_output` is no block below the last.
+        ValueError: `early_output` is not the number of a block below the last.
     """
 
     num_embeddings: int
@@ -157,7 +158,7 @@ class USETransformer(EncoderModel):
         return self.encode_embedded(self.embedding(ids), ids, training=training)
 
     def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
-        """The layers after the token table, whose rows of `ids` are given: the sentence vectors."""
+        """Computes the sentence vectors from `embedded`, the token table's rows for `ids`."""
         tokens = ids > 0
         x = self.widen(embedded)
         positions = sinusoidal_positions(ops.shape(tokens)[1], self.config.hidden_dim)
