@@ -35,7 +35,7 @@ HELP = manual(
     r"""Predict the label of each text with a classifier that use-st5 train made.
 
     CLASSIFIER is the file classifier.keras in the folder TO.run of a training on texts with labels.
-    Its encoder is in the folder TO beside it, or in --encoder. The texts are the lines of files,
+    Its encoder is in the folder TO next to it, or in --encoder. The texts are the lines of files,
     or of standard input (-, or no file).
 
     In a pipe the result is lines with tabs: label, probability, text. --json prints an object for
@@ -54,7 +54,7 @@ def classify(
         typer.Argument(metavar="[FILE]...", help="Files of texts, one a line; - for stdin."),
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="The folder of its encoder. Default: TO beside TO.run.")
+        str | None, typer.Option(help="The folder of its encoder. Default: TO next to TO.run.")
     ] = None,
     batch_size: Annotated[
         int, typer.Option("--batch-size", min=1, help="Texts in a batch at most.")

@@ -26,7 +26,7 @@ HELP = manual(
     (config.json and safetensors); a T5X checkpoint of a T5 or a dual encoder (a folder checkpoint_N
     or one file); a TensorFlow checkpoint (model.ckpt-N) of a T5 of Mesh TensorFlow or the Model
     Garden; the folder of the original BERT (bert_config.json, vocab.txt, bert_model.ckpt); a BERT
-    of the Model Garden, with vocab.txt beside it.
+    of the Model Garden, with vocab.txt next to it.
 
     SOURCE may also be a name: hf://ORG/NAME or hf://ORG/NAME@REVISION for Hugging Face's hub,
     kaggle://… for Kaggle Models, or the URL of an archive. It is downloaded once. From a checkpoint

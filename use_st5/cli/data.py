@@ -22,7 +22,7 @@ HELP = manual(
 
     The command searches --data, or else the folder of the environment variable {DATA_VARIABLE}, and
     up to two folders deeper, for the published file names. It reads each set that it finds. If this
-    fails, the reason is beside the place. use_st5 contains none of the sets, because each has its
+    fails, the reason is next to the place. use_st5 contains none of the sets, because each has its
     own licence.
 
     For some sets `use-st5 data prepare NAME` makes the files from a download. The last column has

@@ -459,7 +459,7 @@ class EmbeddingJob:
     def _read_state(self) -> _State | None:
         # If the state cannot be read, the work starts again.
         with contextlib.suppress(OSError, ValueError):
-            return read_record(self._state, _State, remedy="It is begun anew.")
+            return read_record(self._state, _State, remedy="The work starts again.")
         return None
 
     def _holds(self, state: _State) -> bool:

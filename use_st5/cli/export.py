@@ -155,7 +155,7 @@ def _check_options(
             "expected small or int8 for --web, received float32.", param_hint="--precision"
         )
     if length is not None and not runtimes:
-        raise typer.BadParameter("expected --onnx or --litert beside it.", param_hint="--length")
+        raise typer.BadParameter("expected --onnx or --litert, too.", param_hint="--length")
 
 
 @contextmanager

@@ -84,7 +84,7 @@ class Classifier:
         record = read_record(path.with_suffix(".json"), ClassRecord, remedy=remedy, limit=LARGEST)
         if encoder is None and path.parent.suffix != RUN:
             raise ValueError(
-                f"{as_written(path)}: expected a file in a folder TO{RUN} beside the encoder TO. "
+                f"{as_written(path)}: expected a file in a folder TO{RUN} next to the encoder TO. "
                 "Give the encoder's folder: encoder=FOLDER."
             )
         folder = as_written(encoder or path.parent.with_suffix(""))

@@ -426,7 +426,7 @@ def _of_google_research(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig
     """
     if not checkpoint.settings:
         raise ValueError(
-            f"{checkpoint.where}: expected the settings of a BERT, {BERT_CONFIG}, beside the "
+            f"{checkpoint.where}: expected the settings of a BERT, {BERT_CONFIG}, next to the "
             "checkpoint, found none. Copy it there from the model's archive."
         )
     source = checkpoint.source
