@@ -26,10 +26,10 @@ help: ## List the commands
 demo: $(VENV)/.demo ## Install into .venv, compare sentences with the bundled model, draw heatmap.png
 	$(BIN)/use-st5 similarity --file examples/sentences.txt --heatmap heatmap.png
 
-# A process for each core, and no more than two: each takes up to 2 GB (with --end-to-end and all extras
-# 4 GB), and imports TensorFlow for itself. PYTEST_ARGS='--maxprocesses 8' allows more, PYTEST_ARGS='-n 0'
-# runs all in one. Files stay whole, since tests of a file share what they export; tests/conftest.py says
-# which come first.
+# One process for each core, but at most two: each takes up to 2 GB (with --end-to-end and all extras
+# 4 GB), and imports TensorFlow itself. PYTEST_ARGS='--maxprocesses 8' allows more, PYTEST_ARGS='-n 0'
+# uses only one. One process runs all tests of a file, because they share the models that they export;
+# tests/conftest.py says which files come first.
 PROCESSES := -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test

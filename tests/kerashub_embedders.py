@@ -12,7 +12,7 @@ from use_st5.tokenizers.byte_level_words import byte_letters
 
 
 def bert() -> Any:
-    """With word pieces, segments and a limit of positions."""
+    """Makes a BERT with word pieces, segments and a limit of positions."""
     models = _models()
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "##s"]
     backbone = models.BertBackbone(
@@ -29,7 +29,7 @@ def bert() -> Any:
 
 
 def qwen() -> Any:
-    """With byte pairs, another id of padding than 0, and the last token's output as vector."""
+    """Makes a Qwen3 with byte pairs, a padding id other than 0, and last-token pooling."""
     models = _models()
     names = [*byte_letters(), "Ġt", "he", "<|im_end|>", "<|endoftext|>"]
     pieces = {name: number for number, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""Machines with empty disks: what they have in common lies elsewhere."""
+"""Simulated machines with empty disks; they share only files that are stored elsewhere."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 @pytest.fixture
 def new_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Path]]:
-    """`new_machine()` removes what this process has on its disk, and gives an empty folder.
+    """`new_machine()` removes the local files of this process, and returns an empty folder.
 
-    At the end nothing may have been written into a folder that is called like a scheme.
+    At the end there must be no folder that is named like a URL scheme, such as `gs:`.
     """
     numbers, machines = itertools.count(), tmp_path / "machines"
 

@@ -20,7 +20,7 @@ from use_st5 import _archives
 from use_st5._archives import unpacked
 from use_st5.export.archive import write_archive
 
-# Path → content and what is sent of it.
+# Path → content, and how many bytes of it are sent (None: all).
 FILES: dict[str, tuple[bytes, int | None]] = {}
 
 
@@ -120,7 +120,7 @@ def linked_zip() -> bytes:
         (tar({"a": b"1" * 5_000})[:40], "of another format"),
         (tar({"zeros": bytes(3_000_000)}), "expected at most"),
     ],
-    # With gzip's time in a name two processes would not collect the same tests.
+    # If test names contained gzip's timestamp, two processes would not collect the same tests.
     ids=("above", "root", "above_by_zip", "link", "link_by_zip", "text", "cut", "too_large"),
 )
 def test_archives_that_are_refused(

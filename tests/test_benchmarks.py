@@ -1,4 +1,4 @@
-"""Benchmarks that train on real data: what they read is written as a user's files and measured."""
+"""Benchmarks that train on real data: their data is written as a user's files and measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where bundled models are found: in a wheel, in a checkout, and when there is none."""
+"""The folders of bundled models: in a wheel, in a checkout, and when there is no model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from use_st5 import _bundled
 
 
 def make_model(folder: Path) -> None:
-    """Makes what looks like a SavedModel."""
+    """Makes a folder that looks like a SavedModel."""
     folder.mkdir(parents=True)
     (folder / "saved_model.pb").write_bytes(b"")
 

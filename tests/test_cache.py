@@ -1,4 +1,4 @@
-"""The cache folder: complete entries alone, bounded, the last used ones kept."""
+"""The cache folder: only complete entries, a size limit, and the longest unused go first."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_longest_unused_entries_go(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cached_content(MODELS, "a") is not None  # used now, after b
     add("c", 4_000, 3)
     assert {each.origin for each in entries()} == {"hf://org/a@1", "hf://org/c@1", "copy"}
-    add("d", 50_000, 4)  # larger than the limit: it stays alone
+    add("d", 50_000, 4)  # larger than the limit: only this one stays
     assert [each.folder.name for each in entries() if each.kind == MODELS] == ["d"]
 
 

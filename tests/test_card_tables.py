@@ -1,4 +1,4 @@
-"""The tables of the cards out of a record."""
+"""The tables of the model cards, written from a record."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_association_tests(card_tables: ModuleType) -> None:
 def test_the_shipped_records_fill_the_shipped_cards(
     card_tables: ModuleType, repository: Path
 ) -> None:
-    """Every figure of the tables in a card is that of its record."""
+    """Checks that a card has every number of the tables that its record gives."""
     for card in sorted(repository.glob("saved_models/*/README.md")):
         record = repository / "results" / f"{card.parent.name}.json"
         tasks = json.loads(record.read_text(encoding="utf-8"))["tasks"]

@@ -1,4 +1,4 @@
-"""The notebooks: kept with what they show, and run from top to bottom."""
+"""The notebooks: they are stored with their outputs, and run from top to bottom."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def outputs(content: Any) -> list[Any]:
 
 
 def text_of(content: Any) -> str:
-    """What the cells printed on standard output."""
+    """The text that the cells printed on standard output."""
     shown = (each for each in outputs(content) if each.output_type == "stream")
     return "".join(each.text for each in shown if each.name == "stdout")
 
@@ -29,7 +29,7 @@ def pictures(content: Any) -> list[Any]:
 
 
 def losses(printed: str) -> list[float]:
-    """The first and the last loss, of the line that names them."""
+    """Returns the first and the last loss, from the line that begins with `loss: `."""
     loss = next(line for line in printed.splitlines() if line.startswith("loss: "))
     return [float(word) for word in loss.replace(",", "").split() if word[0].isdigit()]
 
@@ -64,12 +64,12 @@ def check_quickstart(content: Any) -> None:
     assert len(pictures(content)) == 1
     first, last = losses(printed)
     assert last < first / 2
-    # Three topics: a guess would reach a third.
+    # There are three topics, so guessing would score a third.
     assert float(outputs(content)[-1].data["text/plain"]) >= 0.75
 
 
 def check_own_pairs(content: Any) -> None:
-    """A user's file to an encoder, and on to hub.load and hub.KerasLayer."""
+    """From a user's file to an encoder, and from there to hub.load and hub.KerasLayer."""
     printed = text_of(content)
     assert "question as anchor, answer as positive → pairs" in printed
     before, after = row(printed, "mrr ")

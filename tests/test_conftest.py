@@ -1,4 +1,4 @@
-"""What the summary of a test run says and keeps."""
+"""The hooks of conftest.py: the summary of a test run, the order of its files, and its memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Reporter:
 
 
 class Item:
-    """A test that was collected, and the marks that it is given."""
+    """A collected test, and the marks that were added to it."""
 
     def __init__(self, nodeid: str) -> None:
         self.nodeid = nodeid
@@ -62,7 +62,7 @@ def test_a_run_without_a_cache_has_a_summary() -> None:
 
 
 def collected(*arguments: str, option: bool = False, **given: object) -> list[Item]:
-    """Four tests, the second from end to end, as a run with these arguments has them."""
+    """Four tests, the second end-to-end, as a run with these arguments orders and marks them."""
     files = ["cli/test_a.py", "training/test_b.py", "test_c.py", "test_documents.py"]
     items = [Item(f"tests/{file}::test") for file in files]
     items[1].keywords = {"end_to_end"}
@@ -99,7 +99,7 @@ def test_a_graph_with_a_gradient_of_its_own_is_given_back() -> None:
 
     kept = graph()
     gc.collect()
-    assert kept() is not None  # by TensorFlow, for good
+    assert kept() is not None  # TensorFlow never frees it
     _forget()
     gc.collect()
     assert kept() is None

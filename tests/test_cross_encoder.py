@@ -11,7 +11,7 @@ TEXTS = ["a cat", "a dog barks", "cats", ""]
 
 
 def lengths(first: list[str], second: list[str]) -> np.ndarray:
-    """A score that can be computed by hand: the more letters of the pair, the higher."""
+    """Logits that can be computed by hand: length of the first text minus length of the second."""
     return np.array([len(a) - len(b) for a, b in zip(first, second, strict=True)], np.float32)
 
 
@@ -48,7 +48,7 @@ def test_ranking_is_by_score_and_then_by_place() -> None:
 
 
 def test_what_logits_tell_apart_is_ranked_where_the_scores_are_one() -> None:
-    # Beyond 17 the sigmoid is 1 in float32.
+    # For a logit above 17 the sigmoid is 1 in float32.
     texts = ["b" * 5, "", "b" * 2]
     assert [each.place for each in JUDGE.rank("a" * 100, texts)] == [1, 2, 0]
 

@@ -51,7 +51,7 @@ def commands() -> Iterator[tuple[str, str]]:
 
 
 def _as_of_now(line: str) -> str:
-    """A command of a card, whose bytes stay as the model's manifest has them, by its name today."""
+    """Returns a card's command under its new name; the manifest fixes the bytes of the card."""
     text = (ROOT / "experiments/README.md").read_text(encoding="utf-8")
     moved = dict(re.findall(r"\| `use-st5 reproduce (\w+)` \| `([^`]+)` \|", text))
     return re.sub(r"^use-st5 (?:train|reproduce) (\w+)", lambda found: moved[found[1]], line)
@@ -85,7 +85,8 @@ def user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# Their blocks take a gigabyte or more: they train or serve bundled models. It goes with a process.
+# Blocks of these pages take a gigabyte or more: they train or serve bundled models. The memory is
+# free again when their process ends.
 LARGE = ("README.md", "docs/on_a_tpu.md", "docs/serving.md", "docs/training.md")
 _RUN = """
 import runpy, sys, tomllib, warnings
@@ -106,7 +107,7 @@ except ModuleNotFoundError as error:
 @pytest.mark.parametrize(
     "page",
     [
-        # It trains seven models.
+        # This page trains seven models.
         pytest.param(page, marks=[pytest.mark.end_to_end] * (page == "docs/training.md"))
         for page in LARGE
     ],
@@ -133,7 +134,7 @@ def test_python_blocks_run(page: Path, user_folder: Path) -> None:
         try:
             exec(compile(block, f"{name_of(page)}, block {number}", "exec"), names)
         except ModuleNotFoundError as error:
-            # What extras bring that the pages name beside the block.
+            # The module comes with an extra, which the page names next to the block.
             pytest.importorskip(error.name, reason=f"could not import '{error.name}'")
             raise
 
@@ -191,7 +192,7 @@ def test_every_group_of_tasks_stands_in_the_table() -> None:
 
 
 def check_command(words: list[str], repository: Path) -> None:
-    """Fails where a program, or one of this checkout's commands, would not understand its words."""
+    """Fails if a program, or one of this checkout's commands, would not understand its words."""
     program, *rest = words
     if program == "use-st5":
         check_use_st5(rest)

@@ -47,7 +47,7 @@ def encoder(folder: Path) -> SentenceEncoder:
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Path:
-    """A SavedModel of somebody else, whose dimension its graph does not tell."""
+    """A SavedModel of another origin; its graph does not say the dimension of its vectors."""
     root = tf.train.Checkpoint()
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
@@ -116,7 +116,7 @@ def test_keywords_of_sentence_transformers(
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
     assert vectors.dtype == np.float32
     prompted = encoder.encode(TEXTS, prompt="the ", on_empty="zero")
-    assert not prompted[[1, 3]].any()  # what is empty is empty before the prompt
+    assert not prompted[[1, 3]].any()  # a text is empty if it was before the prompt
     np.testing.assert_allclose(prompted[2], encoder.encode("the " + TEXTS[2]), atol=1e-6)
     assert encoder("the cat", prompt="the ").shape == (10,)
     capfd.readouterr()
@@ -276,8 +276,8 @@ def test_save_writes_the_model_as_it_is_now(folder: Path, tmp_path: Path) -> Non
 def test_save_replaces_a_model_and_nothing_else(encoder: SentenceEncoder, tmp_path: Path) -> None:
     documents = tmp_path / "mydocs"
     documents.mkdir()
-    encoder.save(documents)  # an empty folder
-    encoder.save(documents)  # a model
+    encoder.save(documents)  # into an empty folder
+    encoder.save(documents)  # over a model
     (documents / "thesis.txt").write_text("years")
     with pytest.raises(FileExistsError, match=r"Found thesis.txt\. Move this away"):
         encoder.save(documents)

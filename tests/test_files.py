@@ -1,4 +1,4 @@
-"""`atomic_path`: whole or not at all; `sole_writer`: one process at a time."""
+"""`atomic_path` writes all or nothing; `sole_writer` admits one process at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from use_st5._files import atomic_path, remove_stale_lock, sole_writer
 
 
 class BrokenError(Exception):
-    """What the tests raise inside a block."""
+    """The error that the tests raise inside a block."""
 
 
 def names(folder: Path) -> list[str]:
@@ -202,14 +202,14 @@ def test_content_is_flushed_before_it_is_renamed(
     with atomic_path(target) as temporary:
         (temporary / "deep").mkdir(parents=True)
         (temporary / "deep" / "weights").write_text("new")
-    # The file, its folder and the folder above it; then the name of the whole.
+    # Flushed before the rename: the file, its folder and the folder above it. After: the new name.
     assert flushed_too_late == [False, False, False, True]
 
 
 @pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to one process")
 def test_interrupt_leaves_no_half_written_file(tmp_path: Path) -> None:
-    # A shell's job in the background begins with SIGINT ignored, and hands that on.
+    # A background job of a shell starts with SIGINT ignored, and its child processes inherit this.
     code = """
         import signal, sys, time
         from use_st5._files import atomic_path
@@ -311,7 +311,7 @@ def test_sole_writers_of_one_process_lie_within_each_other(tmp_path: Path) -> No
         with sole_writer(run / "model"), sole_writer(run / "model"):
             pass
         (run / ".notes.0123456789ab.txt").write_text("half")
-        # Not the temporary of another block that is at work.
+        # The temporary file of another open block is not removed.
         with atomic_path(run / "notes.txt") as first, atomic_path(run / "notes.txt") as second:
             second.write_text("second")
             first.write_text("first")

@@ -72,7 +72,7 @@ def test_the_token_is_sent(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
 def test_a_file_with_another_hash_is_removed(hub: FakeHub, name: str) -> None:
-    """Of the same size, so that the download itself ends well."""
+    """The other content has the same size, so that the download itself succeeds."""
     content = FILES[name]
     hub.changed[name] = content[:-1] + b"~"
     with pytest.raises(ValueError, match=f"expected {name} with the .*The damaged file was rem"):
@@ -82,7 +82,7 @@ def test_a_file_with_another_hash_is_removed(hub: FakeHub, name: str) -> None:
 
 
 def test_an_interrupted_download(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the connection ends again and again the error says so; the next run goes on."""
+    """If the connection breaks repeatedly, the error says so; the next run fetches the rest."""
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     hub.broken["model.safetensors"] = 100
     with pytest.raises(OSError, match="hf://org/model: the transfer failed"):
@@ -110,7 +110,7 @@ def test_models_that_are_not_there(hub: FakeHub) -> None:
 def test_without_a_connection_the_cache_of_the_hub_is_used(
     hub: FakeHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For example what `hf download` brought to a machine without a network."""
+    """For example, `hf download` filled the cache of a machine that has no network."""
     found = from_hugging_face("hf://org/model")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     hub.asked.clear()
@@ -134,7 +134,7 @@ def test_which_files_are_wanted() -> None:
 
 
 def test_kaggle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder that kagglehub gives is taken."""
+    """The model is read from the folder that kagglehub returns."""
     folder = tmp_path / "2"
     folder.mkdir()
     (folder / "saved_model.pb").write_bytes(b"1")

@@ -1,4 +1,4 @@
-"""What importing the package costs, what it offers, and what it says when something is missing."""
+"""Importing the package: its cost, what it offers, and its messages if something is missing."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ OPTIONAL = (
     "torch",
     "transformers",
 )
-# Modules that are made of an optional package: importing them says which line installs it.
+# Modules that need an optional package: if it is missing, their import says which line installs it.
 MADE_OF_OPTIONAL = {
     "use_st5.beam.pipeline": "beam",
     "use_st5.serve.app": "serve",
     "use_st5.serve.metrics": "serve",
     "use_st5.sklearn": "evaluation",
 }
-# What `without_tensorflow.py` runs under JAX, and the modules that it imports in functions.
+# Scripts that `without_tensorflow.py` runs under JAX, and modules that they import in functions.
 UNDER_JAX = (
     "tests/experiments/bundled_models/jax_run.py",
     "tests/experiments/sentence_t5/jax_run.py",
@@ -69,7 +69,7 @@ def test_command_line_starts_without_tensorflow(fresh_python: Callable[..., str]
 
 @pytest.mark.parametrize("start", UNDER_JAX)
 def test_training_under_jax_imports_no_tensorflow(start: str, repository: Path) -> None:
-    """Read from the sources; `make test` leaves out the tests that train under JAX."""
+    """Follows the imports in the sources; `make test` leaves out the tests that train under JAX."""
     chains = {start: (start,)}
     waiting = [start]
     while waiting:
@@ -85,7 +85,7 @@ def test_training_under_jax_imports_no_tensorflow(start: str, repository: Path) 
 
 
 def _imported_at_once(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The names that a module imports while it is imported itself: not in functions."""
+    """The names that a module imports when it is imported itself, so none inside functions."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)

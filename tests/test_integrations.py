@@ -1,4 +1,4 @@
-"""The encoder under mteb, BERTopic, KeyBERT and LangChain themselves."""
+"""The encoder, as the real mteb, BERTopic, KeyBERT and LangChain call it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def spearman(similarities: np.ndarray) -> float:
 
 
 def toy_sts() -> Any:
-    """A task of five pairs, built here, nothing downloaded."""
+    """A task of five pairs that is built here, without a download."""
     from datasets import Dataset
     from mteb.abstasks.sts import AbsTaskSTS
     from mteb.abstasks.task_metadata import TaskMetadata

@@ -60,7 +60,7 @@ def test_a_line_without_end_is_refused_before_it_is_read(tmp_path: Path) -> None
     path = tmp_path / "a.txt"
     with path.open("wb") as stream:
         stream.write(b"a\n")
-        stream.truncate(10_000_000_000)  # ten gigabytes, all of it a hole
+        stream.truncate(10_000_000_000)  # sparse: ten gigabytes without data
     with pytest.raises(ValueError, match=r"a\.txt:2: .* a line of more than 67,108,864 bytes"):
         list(read_lines(path))
 

@@ -1,4 +1,4 @@
-"""Loading SavedModels, those of others among them."""
+"""Loading SavedModels, including those that use_st5 did not write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
 def save(folder: Path, call: Any) -> Path:
-    """A SavedModel of somebody else, whose call is `call`."""
+    """Writes a SavedModel of another origin, which computes `call` when it is called."""
     root = tf.train.Checkpoint()
     root.__call__ = tf.function(call)
     root.__call__.get_concrete_function(TEXT)
@@ -47,7 +47,7 @@ def test_a_call_without_training(tmp_path: Path) -> None:
 
 
 def test_a_signature_where_the_model_cannot_be_called(tmp_path: Path) -> None:
-    """`serving_default` before others, and only one of strings alone."""
+    """`serving_default` comes first; otherwise a signature whose only input is strings."""
     root = tf.train.Checkpoint()
     ids = tf.TensorSpec([None, None], tf.int32, name="ids")
     signatures = {
@@ -75,7 +75,7 @@ def test_weights_that_are_not_finite_are_named(value: float, dtype: str) -> None
 def test_a_model_with_nan_is_refused_wherever_it_is_loaded(
     toy_use_dan: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It gave NaN for every text."""
+    """Such a model would give NaN for every text."""
     from use_st5.encoder import SentenceEncoder
     from use_st5.trainable_encoder import TrainableEncoder
 
@@ -189,7 +189,7 @@ def test_an_op_that_tensorflow_text_lacks_too(
 @pytest.mark.end_to_end
 @pytest.mark.process
 def test_loading_and_encoding_write_no_line(repository: Path, tmp_path: Path) -> None:
-    """In a user's process, with TensorFlow silenced as the README says."""
+    """Runs a user's process, in which TensorFlow is silenced as the README says."""
     code = (
         "import os\n"
         "heard = os.dup(2)\n"

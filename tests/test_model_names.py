@@ -50,7 +50,7 @@ def test_a_checkpoint_of_the_hub_is_loaded_by_its_name(hub: FakeHub, tmp_path: P
     assert encoder.name == "tiny"
     assert encoder.manifest.metadata["source"] == f"hf://org/tiny@{COMMIT}"
     assert [(each.kind, each.origin) for each in entries()] == [(MODELS, f"hf://org/tiny@{COMMIT}")]
-    # The second time nothing is asked and nothing is converted.
+    # The second time nothing is requested from the hub, and nothing is converted.
     hub.asked.clear()
     assert use_st5.load(Path("hf://org/tiny")) is encoder
     trainable = use_st5.TrainableEncoder.load("hf://org/tiny")

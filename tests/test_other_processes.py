@@ -1,4 +1,4 @@
-"""A forked child says what to do in place of hanging."""
+"""A forked child raises an error that says what to do; it would hang otherwise."""
 
 from __future__ import annotations
 

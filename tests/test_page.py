@@ -1,4 +1,4 @@
-"""A page of one file: whole, without requests, with texts escaped."""
+"""A page in one file: it is complete, makes no requests, and escapes its texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VOID = {"meta", "img", "source", "link", "br", "input", "hr", "line", "path", "r
 
 
 class Page(HTMLParser):
-    """Tags in balance, their attributes, and the text of table cells by row."""
+    """Checks that the tags are balanced; holds their attributes and the text of table cells."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Page(HTMLParser):
 
 
 def check_alone(page: Page) -> None:
-    """Checks that the page is whole and asks for nothing."""
+    """Checks that the page is complete and requests no other file."""
     assert page.open == []
     names = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
     assert len(names) == len({*names})

@@ -11,7 +11,7 @@ from use_st5._progress import progress_lines, waiting, watched
 def until_said(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], str]:
-    """Waits until standard error has got something, where a line is due every hundredth second."""
+    """Waits for output on standard error, while a progress line is due every hundredth second."""
     monkeypatch.setattr(_progress, "_LINE_EVERY", 0.01)
 
     def said() -> str:
@@ -58,7 +58,7 @@ def test_a_transient_bar_is_drawn_on_a_terminal_alone(
 ) -> None:
     assert [*watched("abc", "Reading letters", transient=True)] == [*"abc"]
     assert capsys.readouterr().err == ""
-    monkeypatch.setenv("FORCE_COLOR", "1")  # What rich takes for a terminal.
+    monkeypatch.setenv("FORCE_COLOR", "1")  # Makes rich write as to a terminal.
     assert [*watched("abc", "Reading letters", transient=True)] == [*"abc"]
     written = capsys.readouterr()
     assert "Reading letters" in written.err

@@ -1,4 +1,4 @@
-"""The names that packages offer: found, lazy, and each with a docstring."""
+"""The names that packages offer: they exist, are imported lazily, and have docstrings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_name_is_there_and_says_what_it_is(package: ModuleType, name: str) -> No
     assert name in dir(package)
     if inspect.isclass(value) or inspect.isroutine(value):
         assert value.__doc__
-    # Importing the module would put it in the place of what has its name.
+    # If a module had the same name, importing it would replace the value.
     assert importlib.util.find_spec(f"{package.__name__}.{name}") is None
 
 
@@ -62,7 +62,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
 def test_a_package_imports_nothing_before_a_name_is_used(
     fresh_python: Callable[..., str],
 ) -> None:
-    # Keras finds the layers of a `.keras` file by their having been imported.
+    # `use_st5.layers` imports its layers at once: Keras finds those of a `.keras` file only then.
     names = [package.__name__ for package in PACKAGES if package.__name__ != "use_st5.layers"]
     code = f"""
 import importlib, sys

@@ -1,4 +1,4 @@
-"""Rows of quoted fields, and quotes that nobody closes."""
+"""Rows of quoted fields, and quotes that are never closed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_quote_over_many_lines_is_refused(
 
 
 def test_a_list_of_places_is_no_table() -> None:
-    """A comma a line, as in a table of two columns, but too few lines to be sure of it."""
+    """Each line has one comma, as in a table of two columns, but too few lines prove it."""
     places = "\n".join(["Berlin, Germany", "Paris, France"] * 6)
     assert rows("a,b", *f'"{places}",c'.split("\n"))[1] == (2, [places, "c"])
 

@@ -1,4 +1,4 @@
-"""Files on TensorFlow's file system in memory, `ram://`, which stands for gs:// and the like."""
+"""Remote files: TensorFlow's in-memory file system, `ram://`, replaces gs:// and the like."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def base(request: pytest.FixtureRequest) -> str:
-    """A folder in memory of the test's own."""
+    """An in-memory folder that only this test uses."""
     return f"ram://{request.node.name.replace('[', '_').replace(']', '')}"
 
 
 def written(path: str, text: str) -> str:
     tf.io.gfile.makedirs(path.rpartition("/")[0])
-    if tf.io.gfile.exists(path):  # The one in memory would append.
+    if tf.io.gfile.exists(path):  # Otherwise `ram://` would append.
         tf.io.gfile.remove(path)
     with tf.io.gfile.GFile(path, "w") as file:
         file.write(text)
@@ -116,7 +116,7 @@ MODEL = ("inner/z.json", "use_st5.json", "saved_model.pb", "inner/weights")
 
 
 def folder(base: Path, content: str, names: tuple[str, ...] = MODEL) -> Path:
-    """A folder here whose files all hold `content`."""
+    """Writes a local folder whose files all hold `content`."""
     for name in names:
         (base / name).parent.mkdir(parents=True, exist_ok=True)
         (base / name).write_text(content)
@@ -124,7 +124,7 @@ def folder(base: Path, content: str, names: tuple[str, ...] = MODEL) -> Path:
 
 
 def contents(path: str) -> dict[str, str]:
-    """What we read of a folder."""
+    """Returns the files of a folder as use_st5 reads them: name → text."""
     with open_local(path) as local:
         return {
             each.relative_to(local).as_posix(): each.read_text()
@@ -134,7 +134,7 @@ def contents(path: str) -> dict[str, str]:
 
 
 def stored(path: str) -> dict[str, str]:
-    """What is stored below a path."""
+    """Returns the files that are stored below a path: name → text."""
     found = {}
     for place, _, names in tf.io.gfile.walk(path):
         for name in names:
@@ -144,11 +144,11 @@ def stored(path: str) -> dict[str, str]:
 
 
 class Killed(BaseException):
-    """What ends a process, as it looks from within."""
+    """Simulates, inside a process, that the process is killed."""
 
 
 def watched(monkeypatch: pytest.MonkeyPatch, see: Callable[[str, tuple[Any, ...]], None]) -> None:
-    """Calls `see` before whatever changes something elsewhere."""
+    """Calls `see` before each operation that changes a remote file."""
     files = tf.io.gfile
     for name in ("rename", "remove"):
         whole = getattr(files, name)
@@ -216,7 +216,7 @@ def test_a_reader_finds_the_old_or_the_new_folder_whenever_a_writer_is_killed(
             states.append(contents(path))
             assert states[-1] in both, f"after {number} changes"
             plain = {name: text for name, text in stored(path).items() if ".use_st5" not in name}
-            if "saved_model.pb" in plain:  # What TensorFlow reads is of one kind then.
+            if "saved_model.pb" in plain:  # Then TensorFlow reads files of one model.
                 assert {plain[n] for n in ("saved_model.pb", "inner/weights")} in (
                     *({each} for each in ("old", "new")),
                 )
@@ -319,7 +319,7 @@ def test_a_name_that_leads_elsewhere_is_refused_and_nothing_is_written(
     before = {*tmp_path.rglob("*")}
     for read in (cached_path, use_st5.load, names_in, contents, remove):
         if read is names_in and "/" in name and not name.startswith(".."):
-            continue  # It lists the first part alone.
+            continue  # It lists only the first part of a name.
         with pytest.raises(
             ValueError, match="expected files inside this folder, received the name"
         ):
@@ -449,7 +449,7 @@ def test_a_run_s_checkpoints_lie_elsewhere_and_continue_exactly(base: str, tmp_p
     whole = trained(tmp_path / "whole", 12)
     trained(f"{base}/run", 8)
     assert {"checkpoint-000000004", "checkpoint-000000008"} <= {*names_in(f"{base}/run")}
-    # A checkpoint that was not carried to its end does not count.
+    # A checkpoint that was not uploaded completely does not count.
     written(f"{base}/run/checkpoint-000000010/values.safetensors", "half")
     again = trained(Path(f"{base}/run"), 12)
     assert [record["step"] for record in again.history.records] == [10, 12]

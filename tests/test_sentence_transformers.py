@@ -19,7 +19,7 @@ from use_st5._sentence_transformers import SentenceTransformersNames, Wishes
 
 
 class Lengths(SentenceTransformersNames):
-    """A text's vector is its length, twice."""
+    """The vector of a text holds the text's length twice."""
 
     name, identity, dimension, max_length = "lengths", "0123", 2, 7
 
@@ -156,7 +156,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("precision", ["float32", "int8", "uint8", "binary", "ubinary"])
 def test_it_is_sentence_transformers_line_for_line(folder: Path, precision: str) -> None:
-    """Prompts by name, default and text, queries, documents, cut and scaled vectors, and codes."""
+    """Compares prompts (by name, default, text), queries, documents, cut or unit vectors, codes."""
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     peers = pytest.importorskip(
         "sentence_transformers", reason="the extra `peers` is not installed"
@@ -181,7 +181,7 @@ def test_it_is_sentence_transformers_line_for_line(folder: Path, precision: str)
             assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
             if precision == "float32":
                 np.testing.assert_allclose(found, expected, atol=1e-5)
-            else:  # A number beside the edge of a step may round to either side.
+            else:  # A number near a rounding boundary may round to either side.
                 close = np.abs(found.astype(int) - expected) <= 1
                 assert (found == expected).mean() > 0.99
                 assert close.all() or "binary" in precision

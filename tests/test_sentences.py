@@ -1,4 +1,4 @@
-"""What counts as sentences, and how they are cut into batches."""
+"""The values that count as sentences, and how they are cut into batches."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_batches_by_hand() -> None:
 
 
 def test_batches_of_long_texts_are_smaller() -> None:
-    """200 characters for each sentence of a batch, where nothing else is said."""
+    """By default a batch has at most 200 characters for each of its `sentences`."""
     texts = ["x" * length for length in (401, 10, 400, 400, 10, 10)]
     batches = length_sorted_batches(texts, sentences=4)
     assert [batch.tolist() for batch in batches] == [[0], [2, 3], [1, 4, 5]]

@@ -1,4 +1,4 @@
-"""The models that ship: what their cards promise."""
+"""The models that ship keep the promises of their cards."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_development_score_of_the_card(encoder: SentenceEncoder, data_dir: Path)
 
 @pytest.mark.skipif("use_transformer_en" not in bundled_names(), reason="not bundled")
 def test_the_transformer_reads_word_order_more_than_the_average_of_words() -> None:
-    """By how much exchanging subject and object moves a vector, against another sentence."""
+    """Compares by how much a vector moves when subject and object are exchanged."""
     pairs = [
         ("The dog bit the man.", "The man bit the dog."),
         ("The teacher praised the student.", "The student praised the teacher."),
@@ -105,7 +105,7 @@ def test_the_transformer_reads_word_order_more_than_the_average_of_words() -> No
 @pytest.mark.skipif(sys.platform == "win32", reason="needs the module resource")
 @pytest.mark.parametrize("name", ["use_dan_en", "use_transformer_en"])
 def test_a_long_text_takes_little_memory(name: str, fresh_python: Callable[..., str]) -> None:
-    """Four megabytes of short tokens: held all at once they take 400 MB, with vectors 6 GB."""
+    """The text is 4 MB of short tokens: all at once they take 400 MB, and with vectors 6 GB."""
     code = (
         "import resource, sys, tensorflow as tf\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"

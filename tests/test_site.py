@@ -19,7 +19,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site. `--strict` makes an error of every link that leads nowhere."""
+    """The built site. With `--strict` every broken link is an error."""
     pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
     folder = tmp_path_factory.mktemp("site")
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
@@ -29,7 +29,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def html(site: Path, page: str) -> str:
-    """The HTML of a page that is named as `mkdocs.yml` names it."""
+    """Returns the HTML of a page; `page` is its name in `mkdocs.yml`."""
     name = page.removesuffix(".md").replace("README", "index")
     return (site / f"{name}.html").read_text(encoding="utf-8")
 

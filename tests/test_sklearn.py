@@ -30,8 +30,8 @@ TEXTS = ["very good", "quite bad", "good indeed", "bad again", "so good", "too b
 LABELS = [1, 0] * 6
 
 
-# `check_estimator` stops after the first of them where the tags say that the input is text; all its
-# others feed the estimator arrays of numbers.
+# If the tags say that the input is text, `check_estimator` stops after the first of these checks.
+# All its other checks pass arrays of numbers to the estimator.
 WITHOUT_NUMBERS = (
     "check_estimator_cloneable",
     "check_estimator_repr",

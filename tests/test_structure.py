@@ -22,11 +22,11 @@ LONGEST_FUNCTION = 60
 LARGEST_FILE = 40 * 2**20
 
 FOUNDATION = "foundation"
-# The rules of BUILD without the network: what rules_python's are to `bazel query`.
+# Stands in for rules_python without the network: to `bazel query` its rules are the native ones.
 STUB = "py_binary = native.py_binary\npy_library = native.py_library\npy_test = native.py_test\n"
 
 
-# Sources whose behaviour the test of their users holds: source → that test.
+# Sources without a test of their own: source → the test of code that uses it.
 HELD_ELSEWHERE = {
     "use_st5/cli/models.py": "tests/cli/test_cli.py",
     "use_st5/__main__.py": "tests/cli/test_terminal.py",
@@ -85,7 +85,7 @@ def python_files(*folders: str) -> set[str]:
 def glob(
     include: Iterable[str], exclude: Iterable[str] = (), *, allow_empty: bool = False
 ) -> list[str]:
-    """Bazel's `glob`: the files that a pattern of `include` gives and none of `exclude`."""
+    """Bazel's `glob`: the files that match a pattern of `include` and none of `exclude`."""
     found = set[Path]().union(*map(_files_of, include)).difference(*map(_files_of, exclude))
     names = sorted(file.relative_to(ROOT).as_posix() for file in found if file.is_file())
     assert names or allow_empty, f"BUILD: nothing fits {include}"
@@ -94,8 +94,8 @@ def glob(
 
 @functools.cache
 def _files_of(pattern: str) -> frozenset[Path]:
-    """The files of one pattern, looked for once: `**` goes through the virtual environment, too."""
-    # A pattern that ends in `**` means files to Bazel, folders alone to Python before 3.13.
+    """The files of a pattern; kept, because `**` searches the virtual environment, too."""
+    # To Bazel a pattern that ends in `**` means files, to Python before 3.13 only folders.
     return frozenset(ROOT.glob(f"{pattern}/*" if pattern.endswith("**") else pattern))
 
 
@@ -111,7 +111,7 @@ def read_build() -> dict[str, dict]:
         found[name] = {"rule": kind, "srcs": [], "deps": [], **attributes}
 
     def ignored(*_: object, **__: object) -> None:
-        """What says nothing about Python sources."""
+        """Stands for the rules that say nothing about Python sources."""
 
     names = dict.fromkeys(("load", "package", "licenses", "exports_files", "filegroup"), ignored)
     for kind in ("py_library", "py_binary", "py_test"):
@@ -143,7 +143,7 @@ def part_of(file: str) -> str:
 
 
 def run_time_tree(file: str) -> ast.Module:
-    """The syntax of a file, without what it imports for type checkers alone."""
+    """The syntax tree of a file, without the imports that are only for type checkers."""
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -225,7 +225,7 @@ def sources_with_code() -> set[str]:
 
 
 def own_test(source: str) -> str:
-    """Where the test of a source stands: its path, without the underscores of private names."""
+    """Returns the path of a source's test, which lacks the underscores of private names."""
     parts = Path(source).parts
     path = [name.removeprefix("_") for name in parts[parts[0] == "use_st5" :]]
     return Path("tests", *path[:-1], f"test_{path[-1]}").as_posix()
@@ -251,7 +251,7 @@ def named_modules(file: str) -> frozenset[str]:
 
 
 def reached_from(test: str) -> set[str]:
-    """The files that a test imports, or its folder's conftest.py, and what they import."""
+    """The test, its folder's conftest.py, and the files they import, directly or indirectly."""
     fixtures = Path(test).with_name("conftest.py").as_posix()
     waiting = {test, fixtures} if (ROOT / fixtures).is_file() else {test}
     found: set[str] = set()
@@ -300,7 +300,7 @@ def test_bazel_reads_build_as_we_do(targets: dict[str, dict], tmp_path: Path) ->
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    # Python's reader knows XML 1.0 alone.
+    # Python's parser reads only XML 1.0.
     query = ElementTree.fromstring(done.stdout.replace('version="1.1"', 'version="1.0"', 1))
     seen = {
         rule.get("name").removeprefix("//:"): (
@@ -339,8 +339,8 @@ def test_functions_stay_short(source: str) -> None:
             assert lines <= LONGEST_FUNCTION, f"{node.name} has {lines} lines"
 
 
-# What experiments import beside public names: files and records, and what reads the papers' corpora
-# and sets.
+# Modules whose private names experiments import: for files and records, and to read the corpora and
+# data sets of the papers.
 NOT_PUBLIC = {
     f"use_st5.{name}"
     for name in [
@@ -406,7 +406,7 @@ def test_experiments_import_public_names() -> None:
 
 
 def module_and_name(module: str, name: str) -> tuple[str, str]:
-    """Where a name comes from; of a module that is imported from its package, the module."""
+    """Returns the module and the name of an import; if the name is itself a module, it and ''."""
     file = ROOT / f"{module.replace('.', '/')}/{name}.py"
     return (f"{module}.{name}", "") if file.is_file() else (module, name)
 

@@ -18,7 +18,7 @@ def parsed(plot: str) -> ElementTree.Element:
 
 
 def marks(plot: str, kind: str = "path") -> list[ElementTree.Element]:
-    """The marks of the data; those of the legend say nothing."""
+    """The marks of the data, which have titles; the marks of the legend have none."""
     return [each for each in parsed(plot).iter(kind) if each.find("title") is not None]
 
 

@@ -1,4 +1,4 @@
-"""Texts that are longer than a model reads: found, said, refused."""
+"""Texts that are longer than a model reads: they are found, reported or refused."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
 
-# With four tokens as the limit: the third and the last two are cut.
+# With a limit of four tokens, the third text and the last two are cut.
 TEXTS = ["a b c d", "", "a b c d e f g", "don't a", "abcdefgh", "ü a b c d", "a, b, c"]
 LONGER = [2, 5, 6]
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A model that reads four tokens, as it is written now, and as it was without counts."""
+    """A model that reads four tokens: as exported now, and as before, without token counts."""
     vocabulary = NGramVocabulary(tuple("abcdefg"), unigram_buckets=3)
     config = USETransformerConfig(vocabulary.size, 6, 1, 8, 12, 2, dimension=8, max_length=4)
     model = USETransformer(config)
@@ -108,7 +108,7 @@ def test_texts_too_short_to_be_cut_are_not_tokenized_again(folders: dict[str, Pa
 
 def test_no_text_has_more_tokens_than_its_normalized_bytes() -> None:
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
-    # A ligature, a syllable, a square, a word in one character, an emoji, one without a place.
+    # A ligature, a syllable, a square, a phrase in one character, an emoji, an unassigned one.
     strange = "ﬃ각㌫ﷺ😀\U0002ebef"
     texts = [f"a{c * count} {c}" for c in strange for count in range(1, 40)]
     counts = np.asarray(SentencePieceTokenizer().token_counts(texts))

@@ -1,4 +1,4 @@
-"""The arithmetic of a slice of chips, by hand, and in the page that shows it."""
+"""The arithmetic for a slice of chips, against values by hand and the page that shows it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks import tpu_arithmetic as arithmetic
 from use_st5.models.t5.model import T5_PRESETS, T5Config
 
 BASE = T5_PRESETS["t5_base"]
-# One layer, two wide, one head of four: matrices 4 · 2 · 4 + 2 · 2 · 8.
+# One layer of width 2, one head of width 4: its matrices have 4 · 2 · 4 + 2 · 2 · 8 weights.
 TINY = T5Config(10, 1, 2, 8, 1, 4)
 ROUND = arithmetic.Chip(peak=1e6, utilization=0.5, memory=1e9, link=1e6, storage=1e6)
 
@@ -32,7 +32,7 @@ def test_operations_of_a_text() -> None:
 
 
 def test_activations_of_a_text() -> None:
-    # 3 tokens: 4 · (2 + 4) + 2 · 8 + 2 · 3 · 1 numbers in float32, and a quarter.
+    # 3 tokens, each with 4 · (2 + 4) + 2 · 8 + 2 · 3 · 1 numbers in float32, plus a quarter.
     assert arithmetic.activation_bytes(TINY, 3) == 1.25 * 4 * 3 * 46
 
 
@@ -48,7 +48,7 @@ def test_a_step_where_all_fits() -> None:
     assert (found.rows, found.pieces, found.state) == (2, 1, 12 * count)
     assert found.activations == 4 * 1.25 * 4 * 3 * 46
     assert found.compute == pytest.approx(4 * 3 * 3600 / 5e5)
-    # Every gradient twice, and of 16 texts the vectors three times and the ids; 3 of 4 parts.
+    # 3/4 of this: each gradient twice, and for each of 16 texts its vector three times and its ids.
     sent = 0.75 * (8 * count + 16 * 4 * (3 * 768 + 3))
     assert found.exchange == pytest.approx(sent / 1e6)
     assert found.checkpoint == pytest.approx(8 * count / 1e6 / 500)
@@ -58,7 +58,7 @@ def test_a_step_where_all_fits() -> None:
 def test_pieces_make_it_fit() -> None:
     count = arithmetic.weights(TINY)
     text = 1.25 * 4 * 3 * 46
-    # Room for the gradients of pieces and for four texts.
+    # The memory has room for GradCache's gradients and for the activations of four texts.
     chip = arithmetic.Chip(memory=(16 * count + 4 * text + 1) / 0.9)
     found = arithmetic.step_on(chip, TINY, training(16), chips=2, length=3)
     assert (found.pieces, found.state, found.activations) == (4, 16 * count, 4 * text)

@@ -1,4 +1,4 @@
-"""One object that is loaded, trained and exported: there and back, whatever lies between."""
+"""One object that is loaded, trained, exported and loaded again."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_codes_stay_bit_for_bit(toy: Any, tmp_path: Path) -> None:
 
 
 def test_rounding_a_loaded_model_is_rounding_the_model(toy_bert: Any, tmp_path: Path) -> None:
-    """A BERT has kernels that are rounded, beside its table."""
+    """In a BERT the kernels are rounded as well as the table."""
     toy = toy_bert
     TrainableEncoder.load(toy.folders["float32"]).export(tmp_path / "model", precision="int8")
     loaded, exported = (

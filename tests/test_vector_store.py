@@ -1,4 +1,4 @@
-"""Vectors in memory and on disk: each text once, also after the process died."""
+"""Vectors in memory and on disk: each text is encoded once, even if the process died."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from use_st5.vector_store import VectorCache, VectorStore, as_cache
 
 
 def toy(sentences: list[str]) -> np.ndarray:
-    """Three numbers that depend on the sentence alone."""
+    """Three numbers that depend only on the sentence."""
     digests = [hashlib.md5(each.encode("utf-8", "surrogatepass")).digest() for each in sentences]
     return np.array([list(digest[:3]) for digest in digests], np.float32) / 255
 
 
 class Counting:
-    """The toy encoder; it remembers what it was asked."""
+    """The toy encoder; it records the sentences of each call."""
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []
@@ -179,7 +179,7 @@ def test_vectors_without_keys_do_not_count(tmp_path: Path, monkeypatch: pytest.M
             VectorCache(toy, store=tmp_path)(["a", "b"])
     assert [path.name.split("-")[0] for path in tmp_path.iterdir()] == ["vectors"]
     encode = Counting()
-    # What was left behind is never taken for the vectors of what the next process writes.
+    # The vectors that were left behind are never used for the keys that the next process writes.
     np.testing.assert_array_equal(VectorCache(encode, store=tmp_path)(["c", "d"]), toy(["c", "d"]))
     np.testing.assert_array_equal(VectorCache(encode, store=tmp_path)(["d", "a"]), toy(["d", "a"]))
     assert encode.calls == [["c", "d"], ["a"]]
@@ -332,13 +332,13 @@ def test_two_processes_do_not_ask_a_teacher_the_same(
 ) -> None:
     first, second = VectorStore.of_teacher(tmp_path), VectorStore.of_teacher(tmp_path)
     assert first.extend(lengths, ["a", "b"]) == 2
-    assert second.extend(lengths, ["b", "c"]) == 1  # what the first wrote meanwhile is seen
+    assert second.extend(lengths, ["b", "c"]) == 1  # it sees what the first has written
     assert len(VectorStore.of_teacher(tmp_path)) == 3
     written_elsewhere(tmp_path, inside=True)
     with pytest.raises(BlockingIOError):
         first.extend(lengths, ["d"])
     assert first.extend(lengths, ["a"]) == 0
-    assert VectorStore(tmp_path).extend(lengths, ["d"]) == 1  # a cache may be shared
+    assert VectorStore(tmp_path).extend(lengths, ["d"]) == 1  # processes may share a cache
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_what_a_kill_leaves_behind_is_no_block(tmp_path: Path) -> None:
 
 
 def older_shard(folder: Path, number: int, sentences: list[str]) -> None:
-    """What version 0.1 wrote of a teacher."""
+    """Writes a teacher's vectors in the format of version 0.1."""
     np.save(folder / f"{number:06d}.npy", lengths(sentences).astype(np.float16))
     text = "".join(f"{each}\n" for each in sentences)
     (folder / f"{number:06d}.txt").write_text(text, encoding="utf-8", newline="\n")
@@ -458,7 +458,7 @@ def test_no_damaged_byte_gives_another_vector(tmp_path: Path) -> None:
 def test_a_store_of_an_older_version_is_read_and_has_no_nan(tmp_path: Path) -> None:
     VectorStore(tmp_path).extend(toy, ["a", "b"])
     (of_keys,), (of_vectors,) = tmp_path.glob("keys-*"), tmp_path.glob("vectors-*")
-    np.save(of_keys, np.load(of_keys))  # without the hash behind it
+    np.save(of_keys, np.load(of_keys))  # without the hash after the array
     assert VectorStore(tmp_path).rows(["a"]).tolist() == toy(["a"]).tolist()
     vectors = np.load(of_vectors)
     vectors[1, 2] = np.nan

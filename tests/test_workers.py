@@ -51,7 +51,7 @@ def test_the_order_stays_where_a_batch_is_slow() -> None:
 
 
 class Counting:
-    """Encodes to the threads of NumPy's products in this process."""
+    """Encodes to the number of threads that NumPy's matrix products use in this process."""
 
     def _run(self, texts: list[str]) -> np.ndarray:
         (blas,) = {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
@@ -81,7 +81,7 @@ def test_an_error_of_a_process_is_one_here(text: str, said: str) -> None:
         list(encode_in_workers(Failing(), iter([["a"], [text], ["b"]]), 2))
 
 
-# Under a script that runs in the background, SIGINT is ignored.
+# A script that runs in the background ignores SIGINT, so this one restores the default handler.
 SCRIPT = """
 import os, signal, time
 import numpy as np

@@ -1,4 +1,4 @@
-"""A folder of Hugging Face's form with a tiny BERT of random weights."""
+"""A folder in Hugging Face's format that holds a tiny BERT with random weights."""
 
 from __future__ import annotations
 

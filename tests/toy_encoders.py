@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from use_st5.tokenizers.tokenizer import Tokenizer
 
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat", "how", "old", "are", "you", "what", "is")
-# Of a USETransformerConfig, but for the rows of its table.
+# The arguments of a USETransformerConfig, except the number of rows of its table.
 USE_TRANSFORMER: dict[str, Any] = {
     "embedding_dim": 8,
     "num_layers": 1,
@@ -42,7 +42,7 @@ class Toy(NamedTuple):
         return self.tokenizer.vocabulary.size
 
     def ids(self, texts: list[str | bytes]) -> Any:
-        """What the model is given for these texts."""
+        """The input of the model for these texts: their padded ids."""
         return self.tokenizer.padded(texts, self.max_length)
 
 
@@ -129,7 +129,7 @@ def _exported(
     *,
     max_length: int | None,
 ) -> Toy:
-    """A model in both precisions; its limit is its own, the writer is not told."""
+    """Exports a model in both precisions, with the length limit that the model has itself."""
     from use_st5.trainable_encoder import TrainableEncoder
 
     if not model.built:

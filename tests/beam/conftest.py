@@ -1,4 +1,4 @@
-"""A model that costs nothing in place of the one that a pipeline loads."""
+"""A fake model in place of the one that a pipeline loads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from use_st5.beam.model import ModelSource
 
 
 class FakeModel:
-    """Vectors out of a hash of the text; some calls fail, and some texts give no numbers."""
+    """Makes vectors from a hash of the text; calls can fail, and texts can give NaN or infinity."""
 
     def __init__(self) -> None:
         self.identity = ModelSource.of("use_dan_en").model_hash
@@ -44,7 +44,7 @@ class FakeModel:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeModel:
-    """What `use_st5.load` gives in this process."""
+    """The model that `use_st5.load` returns in this process."""
     model = FakeModel()
     monkeypatch.setattr(use_st5, "load", lambda _: model, raising=False)
     return model

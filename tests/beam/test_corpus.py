@@ -1,4 +1,4 @@
-"""A whole corpus: every text once, with its id, from every format; though workers are killed."""
+"""A whole corpus: each text once, with its id, from each format, even if workers are killed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WORKER = "apache_beam.runners.worker.sdk_worker_main"
 
 
 def read(folder: Path) -> dict[str, dict[str, Any]]:
-    """The rows of a folder by id, of which none may come twice."""
+    """The rows of a folder by id; no id may occur twice."""
     rows = pq.read_table(sorted(folder.glob("vectors-*.parquet"))).to_pylist()
     found = {row["id"]: row for row in rows}
     assert len(found) == len(rows), "an id stands there twice"
@@ -305,11 +305,11 @@ def test_a_worker_that_is_killed_costs_no_row_and_adds_none(tmp_path: Path) -> N
 
 
 def _worker_at_work(parent: int, folder: Path, *, patience: float = 300.0) -> int:
-    """The number of a worker's process, as soon as one has begun to write vectors."""
+    """The process id of a worker, as soon as a worker has begun to write vectors."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
         begun = [path for path in folder.rglob("beam-temp-vectors-*/*") if path.stat().st_size]
-        # A shell starts each of them, and has the words of its command as one.
+        # A shell starts each worker, and has the worker's command line as one argument.
         workers = [number for number, words in _below(parent) if _WORKER in words]
         if begun and workers:
             return workers[-1]
@@ -318,7 +318,7 @@ def _worker_at_work(parent: int, folder: Path, *, patience: float = 300.0) -> in
 
 
 def _below(parent: int) -> Iterator[tuple[int, list[str]]]:
-    """The processes that a process has started, and those that they have, with their words."""
+    """The ids and arguments of all processes that a process has started, directly or not."""
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             above = int(status.read_text().rpartition(")")[2].split()[1])

@@ -1,4 +1,4 @@
-"""A model for workers: found, fetched from elsewhere, and no other than the one that was meant."""
+"""A model for workers: it is found or fetched from elsewhere, and any other model is refused."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_name_that_leads_elsewhere_is_refused(
 
 @pytest.fixture
 def toy_elsewhere(toy_use_dan: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The URL of a toy on a file system that is none of this machine's."""
+    """The URL of a toy model on a file system that is not the local one."""
     pytest.importorskip("apache_beam", reason="the extra `beam` is not installed")
     from tests.beam.toy_file_system import ToyFileSystem
 

@@ -1,4 +1,4 @@
-"""The transforms: what `embed` gives, each text once though bundles fail, bad rows set aside."""
+"""The transforms: the vectors of `embed`, once per text even if bundles fail, and bad rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from use_st5.beam import pipeline as steps
 from use_st5.beam.model import ModelSource
 from use_st5.beam.rows import BadRow, RowReader
 
-# Retries a bundle that fails, up to four times, in this process.
+# A runner in this process that retries a failed bundle up to four times.
 RETRYING = "BundleBasedDirectRunner"
 
 
@@ -67,7 +67,7 @@ def test_what_is_no_pair_of_texts_is_set_aside(fake: Any, tmp_path: Path) -> Non
 def test_a_bundle_that_fails_and_is_retried_gives_each_row_once(
     fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: set[int]
 ) -> None:
-    # Ten rows in a block: a bundle has several, and the first are done when a later one fails.
+    # A block has ten rows: a bundle has several blocks, and a later one fails after the first ones.
     monkeypatch.setattr(steps, "_BLOCK_CHARACTERS", 10 * (steps._ROW + 3))
     fake.failing_calls = failing
     pairs = [(f"row {number}", f"{number:03}") for number in range(95)]

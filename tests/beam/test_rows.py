@@ -27,7 +27,7 @@ def parquet_bytes(columns: dict[str, list[Any]]) -> bytes:
 
 
 def tfrecord_bytes(folder: Path, rows: list[dict[str, Any]]) -> bytes:
-    """A file of records as TensorFlow writes them; a row of bytes is written as it is."""
+    """A file of records as TensorFlow writes them; the bytes of a `raw` row are written as such."""
     import tensorflow as tf
 
     path = folder / "written.tfrecord"
@@ -45,7 +45,7 @@ def tfrecord_bytes(folder: Path, rows: list[dict[str, Any]]) -> bytes:
 
 @pytest.fixture
 def content(tmp_path: Path) -> Callable[[FileFormat, list[dict[str, Any]]], bytes]:
-    """Rows as a file of a format."""
+    """Returns the bytes of a file with these rows, in a format."""
 
     def made(file_format: FileFormat, rows: list[dict[str, Any]]) -> bytes:
         if file_format == "parquet":

@@ -1,4 +1,4 @@
-"""Options of runners: Beam reads those of our pages, and what it does not know is refused."""
+"""Options of runners: Beam reads those on our page, and unknown options are refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "beam.md"
 
 
 def documented() -> dict[str, tuple[str, list[str]]]:
-    """The commands of the page with options of a runner: the command → runner, options."""
+    """The page's commands with options of a runner: command → runner, options."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
     found = {}
     for line in "\n".join(blocks).replace("\\\n", " ").splitlines():
@@ -44,7 +44,7 @@ COMMANDS = documented()
 def test_beam_reads_the_options_of_our_page(command: str) -> None:
     runner, words = COMMANDS[command]
     options = parsed_options(runner, words)
-    # Dataflow's own class needs Google's packages; the validator asks for its name alone.
+    # Dataflow's own class needs Google's packages; the validator only needs its name.
     assert PipelineOptionsValidator(options, type(runner, (), {})()).validate() == []
     known = options.get_all_options(drop_default=True)
     names = {word[2:].partition("=")[0] for word in words if word.startswith("--")}

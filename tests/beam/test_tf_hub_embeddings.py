@@ -20,7 +20,7 @@ from apache_beam.ml.transforms.embeddings.tensorflow_hub import TensorflowHubTex
 import use_st5
 from use_st5._bundled import bundled_folder
 
-# Of jsonpickle, which Beam uses.
+# The warning comes from jsonpickle, which Beam uses.
 pytestmark = pytest.mark.filterwarnings("ignore:keys will default:DeprecationWarning")
 
 TEXTS = ["How old are you?", "What is your age?", "The train is late."]

@@ -1,4 +1,4 @@
-"""The vectors of a corpus in a vector store: those of their texts, found by the nearest."""
+"""The vectors of a corpus in a vector store: they belong to their texts, and searches find them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file system of Apache Beam that is none of the machine's: `toy://` names files below a root.
+"""A file system of Apache Beam other than the local one: `toy://` names files below a root.
 
 Beam finds it among the subclasses of `FileSystem`, as it finds those of S3 or Google's storage.
 """
@@ -13,7 +13,7 @@ from apache_beam.io.localfilesystem import LocalFileSystem
 
 
 class ToyFileSystem(LocalFileSystem):
-    """Hands every call on to the local one."""
+    """Passes every call on to the local file system."""
 
     root = Path()
 

@@ -66,9 +66,9 @@ def test_interval_is_that_of_scipy(size: int, apart: float, ddof: int) -> None:
 
 
 def test_interval_by_hand() -> None:
-    # Of x = (0, 1) the resamples (0, 0), (0, 1), (1, 0) and (1, 1) are equally likely, y stays: d
-    # is 0 / 0, so left out, in a quarter of the cases; 0.5 / std(0, 1, 0, 0) = 0.5 / 0.5 = 1 in two
-    # quarters; and 1 / std(1, 1, 0, 0) = 1 / √(1 / 3) = √3 in one, the upper third of those left.
+    # The resamples (0, 0), (0, 1), (1, 0) and (1, 1) of x are equally likely; y does not change.
+    # d is 0 / 0, and so left out, in a quarter of the cases; 0.5 / std(0, 1, 0, 0) = 0.5 / 0.5 = 1
+    # in two quarters; and 1 / std(1, 1, 0, 0) = √3 in one, the upper third of those left.
     low, high = interval(np.array([0.0, 1]), np.zeros(2))
     assert (low, high) == pytest.approx((1, math.sqrt(3)))
 
@@ -107,10 +107,10 @@ GENERATOR = np.random.default_rng(0)
 
 
 def test_by_hand() -> None:
-    # The six sums of two of 1, -0.2, 0.2, -1: 0.8 (observed), 1.2, 0, 0, -1.2 and -0.8.
+    # The sums of the six pairs from 1, -0.2, 0.2, -1: 0.8 (observed), 1.2, 0, 0, -1.2 and -0.8.
     scores = np.array([1, -0.2, 0.2, -1])
     assert count_partitions(scores, 6, GENERATOR) == (2, 6, True)
-    # 1 - 1 is tied with 0.2 - 0.2; above are 0.8 and 1.2.
+    # 1 - 1 is tied with 0.2 - 0.2; 0.8 and 1.2 are above.
     assert count_partitions(scores[[0, 3, 1, 2]], 6, GENERATOR) == (4, 6, True)
 
 
@@ -144,7 +144,7 @@ def test_sampled_p_is_near_the_exact_one() -> None:
     count, partitions, exact = count_partitions(scores, 12_870, GENERATOR)
     assert (partitions, exact) == (math.comb(16, 8), True)
     p = count / partitions
-    assert 0.02 < p < 0.98  # else the comparison would say little
+    assert 0.02 < p < 0.98  # otherwise the comparison would show little
     drawn, samples, exact = count_partitions(scores, 12_869, np.random.default_rng(0))
     assert (samples, exact) == (12_869, False)
     assert abs(drawn / samples - p) < 4 * math.sqrt(p * (1 - p) / samples)

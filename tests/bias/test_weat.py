@@ -52,7 +52,7 @@ def test_by_hand() -> None:
     # The six halves sum to 0.8 (observed), 1 + 0.2 = 1.2, 1 - 1 = 0, -0.2 + 0.2 = 0,
     # -0.2 - 1 = -1.2 and 0.2 - 1 = -0.8: two are at least 0.8.
     assert (result.p_value, result.exact, result.partitions) == (2 / 6, True, 6)
-    # A resample without spread inside its groups has d = √3 or -√3, the most there is: in 3 of 16
+    # A resample without spread inside its groups has the extreme d = √3 or -√3: in 3 of 16 cases
     # the text of x is the greater one, in 1 (-0.2 twice against 0.2 twice) the smaller one.
     interval = (result.effect_size_low, result.effect_size_high)
     assert interval == pytest.approx((-math.sqrt(3), math.sqrt(3)))
@@ -77,12 +77,12 @@ def test_the_definitions_written_out_give_the_same() -> None:
         assert result.effect_size == pytest.approx(
             (means[0] - means[1]) / statistics.stdev(s.values())
         )
-        # The first half that combinations gives is x.
+        # The first half that `combinations` yields is x.
         assert result.p_value == sum(half >= halves[0] - 1e-9 for half in halves) / 70
 
 
 def test_ties_count_in_spite_of_rounding() -> None:
-    # 1 - 1 = 0 is tied with 0.2 - 0.2; above are 0.8 and 1.2.
+    # 1 - 1 = 0 is tied with 0.2 - 0.2; 0.8 and 1.2 are above.
     tied = replace(TOY, x=("one", "minus one"), y=("fifth", "minus fifth"))
     for seed in range(5):
         turn, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(64, 64)))
@@ -121,7 +121,7 @@ def test_same_seed_same_result() -> None:
     assert run_weat(embed, test, samples=1000) == sampled
     assert run_weat(embed, test, samples=1000, seed=1).p_value != sampled.p_value
     assert run_weat(embed, test, seed=1).effect_size_low != exact.effect_size_low
-    # The way to p does not touch the rest.
+    # Exact and sampled partitions differ only in these fields.
     same = {"exact": True, "partitions": math.comb(16, 8), "p_value": exact.p_value}
     assert replace(sampled, **same) == exact
 
@@ -222,8 +222,8 @@ def test_read(tmp_path: Path) -> None:
             read_weat(absent)
 
 
-# Texts in x (as many as in y), a and b: Caliskan et al. 2017, Table 1; for the variants with terms
-# of May et al. 2019 the sizes of their files.
+# Numbers of texts in x (and in y), a and b, from Caliskan et al. 2017, Table 1; for the variants
+# with terms of May et al. 2019, from the sizes of their files.
 SIZES = {
     "weat1": (25, 25, 25),
     "weat2": (25, 25, 25),

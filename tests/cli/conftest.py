@@ -1,4 +1,4 @@
-"""A model that costs nothing, and the command line in this process."""
+"""A fake model, and the command line in this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from use_st5.cli.main import app
 
 
 class FakeEncoder:
-    """Vectors out of a hash of the text: every text has its own, and the same one each time."""
+    """Makes vectors from a hash of the text: a text has the same vector each time."""
 
     name = "fake"
     dimension = 8
@@ -32,7 +32,7 @@ class FakeEncoder:
         self.prompts = {"query": "", "document": ""}
 
     def truncated(self, sentences: list[str]) -> np.ndarray:
-        """Indices; a token is a character."""
+        """The indices of the texts that are too long; a token is a character."""
         longest = self.max_length or np.inf
         return np.array([i for i, text in enumerate(sentences) if len(text) > longest], np.int64)
 
@@ -65,7 +65,7 @@ class FakeEncoder:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeEncoder:
-    """The encoder that `use_st5.load` gives for every name but "absent"."""
+    """The encoder that `use_st5.load` returns for every name but "absent"."""
     encoder = FakeEncoder()
 
     def load(name: str, *, backend: str = "tensorflow") -> FakeEncoder:

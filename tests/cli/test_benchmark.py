@@ -14,7 +14,7 @@ from use_st5.cli import benchmark
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
-    """What the processes are asked for; they give made-up figures."""
+    """The arguments of the measuring processes, which return made-up figures."""
     asked: list[tuple] = []
 
     def measured(folder: str, lengths: list[int], *arguments: Any) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def test_without_tensorflow_text_a_sentence_t5_is_left_out(
 
 
 def test_a_model_is_measured_at_each_length(fake: FakeEncoder) -> None:
-    """The fake encoder counts; it is called on whole batches of sentences of that many words."""
+    """The encoder is called on full batches of sentences with that number of words."""
     found = benchmark.measure("fake", [3, 30], 4, None, 0.01)
     assert set(found["sentences_per_second"]) == {3, 30}
     assert {len(text.split()) for text in fake.encoded} == {3, 30}

@@ -1,4 +1,4 @@
-"""`use-st5 cache`: what is listed and removed."""
+"""`use-st5 cache`: listing and removing."""
 
 from __future__ import annotations
 

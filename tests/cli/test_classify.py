@@ -27,7 +27,7 @@ class ByLength(Classifier):
 
 @pytest.fixture(autouse=True)
 def by_length(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
-    """A classifier that costs nothing; gives the encoders that were asked for."""
+    """A fake classifier; returns the list of encoders that were requested."""
     asked: list[str | None] = []
 
     def load(path: str, *, encoder: str | None = None) -> Classifier:

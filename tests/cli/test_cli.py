@@ -1,4 +1,4 @@
-"""The command line as a whole: help, errors, exit codes, what it imports."""
+"""The command line as a whole: help, errors, exit codes and imports."""
 
 from __future__ import annotations
 

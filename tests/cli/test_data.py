@@ -1,4 +1,4 @@
-"""`use-st5 data`: what is there, and preparing it."""
+"""`use-st5 data`: listing data sets and preparing them."""
 
 from __future__ import annotations
 

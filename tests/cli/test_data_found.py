@@ -1,4 +1,4 @@
-"""What `use-st5 data` calls found is read by its tasks; what cannot be read is not called found."""
+"""`use-st5 data` reports a data set as found only if its tasks can read it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SICK = (
 _GROUP = {"category": "c", "examples": ["a", "b"]}
 _WEAT = json.dumps({key: _GROUP for key in ("targ1", "targ2", "attr1", "attr2")})
 _JSTS = json.dumps({"sentence_pair_id": 1, "sentence1": "a", "sentence2": "b", "label": 2.5})
-# The end of a place, as published → what a small file of it holds; the first that fits.
+# Pattern of a published path → content of a small file at it; the first pattern that fits counts.
 CONTENTS = {
     "*sts-*.csv": "main-news\tMSRpar\t2012\t1\t5.000\ta\tb\n",
     "*/SICK_*.txt": _SICK,
@@ -110,7 +110,7 @@ def test_no_set_of_another_content_is_found(
             path.mkdir()
         else:
             path.write_bytes(content)
-    # Any text is one of their sentences; SentEval's are read as ISO-8859-1.
+    # These sets accept any text as a sentence; SentEval's are read as ISO-8859-1.
     takes_all = ("MR/", "CR/", "SUBJ/", "MPQA/") if content in (OTHER_TEXT, NO_UTF8) else ()
     takes_all += ("Tatoeba",) if content == OTHER_TEXT else ()
     for name, state in states(use).items():

@@ -1,4 +1,4 @@
-"""`use-st5 doctor`: what it finds wrong, and the line that helps."""
+"""`use-st5 doctor`: the problems that it finds, and the command that helps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from use_st5._imports import install_line
 from use_st5.cli import doctor as doctor_module
 from use_st5.cli.doctor import Finding, Status
 
-# Two alike vectors and another one, and the same where the wrong two are alike.
+# Two similar vectors and a different one; in NONSENSE the wrong two are similar.
 SOUND = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
 NONSENSE = SOUND[[0, 2, 1]]
 GOOD = {
@@ -44,7 +44,7 @@ GOOD = {
 
 @functools.cache
 def setup_arguments() -> dict[str, Any]:
-    """What setup.py hands to setuptools."""
+    """The arguments that setup.py passes to setuptools."""
     given: dict[str, Any] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(setuptools, "setup", lambda **arguments: given.update(arguments))
@@ -53,7 +53,7 @@ def setup_arguments() -> dict[str, Any]:
 
 
 def requirements() -> list[str]:
-    """As an installation's metadata have them."""
+    """The requirements, as in the metadata of an installation."""
     setup = setup_arguments()
     found = [*setup["install_requires"]]
     for extra, texts in setup["extras_require"].items():
@@ -70,7 +70,7 @@ def findings(changes: dict[str, str | None]) -> dict[str, Finding]:
 
 
 def wrong(changes: dict[str, str | None]) -> dict[str, str]:
-    """The remedies of what is wrong, by subject."""
+    """The remedies for the problems, by subject."""
     found = findings(changes)
     return {name: each.remedy for name, each in found.items() if each.status is Status.WRONG}
 
@@ -96,7 +96,7 @@ def test_a_good_environment_has_nothing_wrong() -> None:
         (
             {"tf-models-official": "2.20.0"},
             "tf-models-official",
-            'pip install "tensorflow==2.20.*"',  # there is none for 2.21
+            'pip install "tensorflow==2.20.*"',  # no version for 2.21 exists
         ),
     ],
 )
@@ -123,7 +123,7 @@ def test_a_triton_that_bears_tensorflow_is_not_mentioned(version: str | None) ->
 @pytest.mark.parametrize("version", ["3.7.0", "3.9.0", "4.0.0"])
 def test_a_triton_that_ends_a_process_with_tensorflow_is_noted(version: str) -> None:
     found = findings({"triton": version})["triton"]
-    assert found.status is Status.NOTE  # alone, each of them works
+    assert found.status is Status.NOTE  # each of the two works alone
     assert version in found.found
     assert "import triton" in found.remedy
 
@@ -143,7 +143,7 @@ def test_a_triton_that_ends_a_process_with_tensorflow_is_noted(version: str) -> 
 def test_all_extras_together_leave_pip_nothing_to_try(
     name: str, fits: str, others: list[str]
 ) -> None:
-    """TensorFlow Models wants TensorFlow 2.20, and Beam an older protobuf, NumPy and Arrow."""
+    """TensorFlow Models needs TensorFlow 2.20, Beam needs an older protobuf, NumPy and Arrow."""
     stated = map(Requirement, setup_arguments()["extras_require"]["all"])
     taken = SpecifierSet(",".join(str(each.specifier) for each in stated if each.name == name))
     assert fits in taken
@@ -151,7 +151,7 @@ def test_all_extras_together_leave_pip_nothing_to_try(
 
 
 def test_every_requirement_is_looked_at() -> None:
-    """Those of setup.py, but for the extras of developers and of other libraries."""
+    """All in setup.py, except the extras for developers and for other libraries."""
     setup = setup_arguments()
     extras = setup["extras_require"].keys() - {"all", "dev", "docs", "peers", "integrations"}
     assert extras == doctor_module.USES.keys()

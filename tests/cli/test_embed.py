@@ -1,4 +1,4 @@
-"""`use-st5 embed`: rows, formats, errors, and work that is continued."""
+"""`use-st5 embed`: rows, formats, errors, and interrupted work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXTS = ["Ein Satz.", "", "tab\there", "emoji 🙂 and 日本語", 'a "quote" an
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two rows in a chunk, so that a few lines make several."""
+    """Sets two rows per chunk, so that a few lines make several chunks."""
     monkeypatch.setattr(embed_module, "_CHUNK_ROWS", 2)
 
 
@@ -137,7 +137,7 @@ def test_lines_end_at_line_feeds_alone_and_a_mark_is_no_text() -> None:
 def test_a_pipe_is_copied_to_a_file_that_has_no_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two passes over standard input, and nothing left behind even by SIGKILL."""
+    """Standard input can be read twice, and not even SIGKILL would leave a file behind."""
     reader, writer = os.pipe()
     os.write(writer, b"one\ntwo\n")
     os.close(writer)
@@ -151,7 +151,7 @@ def test_a_pipe_is_copied_to_a_file_that_has_no_name(
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes with a path")
 def test_a_pipe_is_read_by_its_path(use: Callable, fake: Any, tmp_path: Path) -> None:
-    """As `<(…)` of a shell, /dev/stdin, and a named one."""
+    """Such pipes are `<(…)` of a shell, /dev/stdin, and a named pipe."""
     reader, writer = os.pipe()
     os.write(writer, b"one\ntwo\n")
     os.close(writer)
@@ -176,7 +176,7 @@ def test_interrupted_work_is_continued(
     assert first.exit_code == 130
     assert "interrupted: 4 of 9 rows" in first.stderr
     assert not (tmp_path / name).exists()
-    # What a process leaves that is killed between its two writes.
+    # The remains of a process that was killed between its two writes.
     with (tmp_path / f"{name}.partial" / "data").open("ab") as data:
         data.write(b"half a row")
 
@@ -292,7 +292,7 @@ def test_unfinished_work_of_version_0_2_is_continued(
     write(tmp_path / "texts.txt", texts)
     fake.fails_after = 2
     assert use("embed", "texts.txt", "-o", "v.npy").exit_code == 130
-    (tmp_path / "v.npy.partial" / "use_st5.partial").unlink()  # Which that version did not write.
+    (tmp_path / "v.npy.partial" / "use_st5.partial").unlink()  # Version 0.2 did not write it.
     fake.fails_after, fake.encoded = None, []
     assert use("embed", "texts.txt", "-o", "v.npy").exit_code == 0
     assert fake.encoded == texts[2:]

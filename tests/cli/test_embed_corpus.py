@@ -1,4 +1,4 @@
-"""`use-st5 embed --runner`: what is refused, what is said, and the whole way."""
+"""`use-st5 embed --runner`: refusals, messages, and a whole run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from use_st5.beam.corpus import CorpusReport
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What `embed_corpus` is asked for; its answer stands under "answer"."""
+    """The arguments of `embed_corpus`; its return value is under "answer"."""
     found: dict[str, Any] = {"answer": CorpusReport("m", "0", files=2, rows=1200)}
 
     def embed_corpus(pattern: str, folder: str, **options: Any) -> CorpusReport:

@@ -69,7 +69,7 @@ class Nameless:
 
 
 def own_task(runs: list[int]) -> EvaluationTask:
-    """Needs no data; counts how often it ran."""
+    """A task that needs no data, and adds an entry to `runs` at each run."""
 
     def score(context: TaskContext, data: None) -> TaskResult:
         runs.append(context.seed)
@@ -79,7 +79,7 @@ def own_task(runs: list[int]) -> EvaluationTask:
 
 
 def stopped_task() -> EvaluationTask:
-    """Ctrl-C is pressed while it runs, the first time."""
+    """A task that is interrupted, as by Ctrl-C, when it runs for the first time."""
     presses: list[int] = []
 
     def score(context: TaskContext, lines: list[str]) -> TaskResult:
@@ -132,7 +132,7 @@ def test_scores_go_to_the_pipe_and_the_record_to_a_file(
     assert result.exit_code == 0, result.stderr
     lines = [line.split("\t") for line in result.stdout.splitlines()]
     assert lines[0] == ["task", "title", "score", "value", "n", "seconds"]
-    # Lengths 3 and 1, each with a 1 beside it.
+    # The vectors are (3, 1) and (1, 1): a length and a 1.
     assert lines[1][:5] == ["words", "Words", "mean", "1.5000", "2 lines"]
     assert lines[2][:5] == ["own", "Own", "first", "4.0000", "1 texts"]
     record = EvaluationRecord.read(tmp_path / "evaluation" / "lengths.json")
@@ -234,7 +234,7 @@ def test_without_data_only_what_needs_none_runs(use: Callable) -> None:
 def test_missing_data_of_a_named_task_is_an_error_before_any_work(
     use: Callable, own_runs: list[int], tasks: tuple[str, ...], message: str
 ) -> None:
-    # The model would be another error: it is not even looked at.
+    # The missing model would be another error, but it is not even looked at.
     result = use("evaluate", "absent.py:Model", *tasks)
     assert result.exit_code == 1
     assert message in result.stderr

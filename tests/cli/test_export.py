@@ -1,4 +1,4 @@
-"""`use-st5 export`: copies, other precisions, what is not overwritten; on a tiny real USE-DAN."""
+"""`use-st5 export`: copies, other precisions, refusals to overwrite; on a tiny real USE-DAN."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from use_st5._model_manifest import ModelManifest
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves a folder without a line for each request."""
+    """Serves a folder without logging each request."""
 
     def log_message(self, *_arguments: object) -> None:
         pass
@@ -91,7 +91,7 @@ def test_only_the_files_of_the_model_are_copied(use: Callable, model: Path, tmp_
     (source / "assets" / "secret.txt").symlink_to(tmp_path / "secret.txt")
     (source / "notes").mkdir()
     (source / "notes" / "more.txt").write_text("more")
-    # As Hugging Face's cache stores a folder: the user's own links, whose content fits.
+    # Hugging Face's cache stores a folder as such links: the user's own, whose content fits.
     (source / "saved_model.pb").rename(tmp_path / "blob")
     (source / "saved_model.pb").symlink_to(tmp_path / "blob")
     result = use("export", "tiny", "--to", "copy")
@@ -114,7 +114,7 @@ def test_nothing_is_overwritten_unasked(use: Callable, model: Path, tmp_path: Pa
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "thesis.txt").write_text("years")
-    for options in ((), ("--overwrite",)):  # a folder without a model never is
+    for options in ((), ("--overwrite",)):  # a folder without a model is never overwritten
         result = use("export", str(model), "--to", "precious", *options)
         assert result.exit_code == 1
         assert "Found thesis.txt" in result.stderr
@@ -125,7 +125,7 @@ def test_nothing_is_overwritten_unasked(use: Callable, model: Path, tmp_path: Pa
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """As a user does: Python 3.12 wants a filter of `shutil`, which 3.11.2 does not know."""
+    """Unpacks as a user does: `shutil` needs a filter in Python 3.12, but 3.11.2 has none."""
     folder.mkdir()
     subprocess.run(["tar", "-xzf", archive, "-C", folder], check=True)
 

@@ -1,4 +1,4 @@
-"""Where commands write: what is refused before any work, in one line."""
+"""Targets that commands refuse to write to, before any work and in one line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WRITERS = [
 
 @pytest.fixture
 def no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with texts and a record, where the test fails once a command begins to work."""
+    """A folder with texts and a record, where the test fails if a command begins to work."""
     (tmp_path / "texts.txt").write_text("one\n", encoding="utf-8")
     (tmp_path / "words.txt").write_text("a b\nc\n", encoding="utf-8")
     evaluate(BagOfWords(), [words_task()], tmp_path).write(tmp_path / "record.json")
@@ -102,7 +102,7 @@ def test_a_heat_map_is_refused_before_any_work(
 
 
 def test_rows_of_two_processes_do_not_mix(use: Callable, fake: Any, tmp_path: Path) -> None:
-    """Were there no lock: another process appends to the unfinished work of this one."""
+    """Without a lock, another process could append to the unfinished work of this one."""
     texts = [f"text {number}" for number in range(5)]
     (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
     encode = fake.encode

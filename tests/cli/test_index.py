@@ -61,7 +61,7 @@ def test_an_interrupted_call_goes_on(
     fake.fails_after, fake.encoded = None, []
     second = use("index", "texts.txt", "--to", "texts.index")
     assert second.exit_code == 0, second.stderr
-    assert fake.encoded[:3] == TEXTS[2:]  # then those that are held against their vectors
+    assert fake.encoded[:3] == TEXTS[2:]  # then the texts that are compared with their vectors
     assert len(VectorIndex(tmp_path / "texts.index")) == 5
     assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "texts.index"}
 
@@ -96,7 +96,7 @@ def test_vectors_of_embed_spare_the_embedding(use: Callable, fake: Any, tmp_path
     fake.encoded = []
     made = use("index", "texts.txt", "--vectors", "v.npy", "--to", "texts.index")
     assert made.exit_code == 0, made.stderr
-    assert fake.encoded == TEXTS  # all of five are probed
+    assert fake.encoded == TEXTS  # all five are compared with their vectors
     assert (tmp_path / "v.npy").exists()
     np.save(tmp_path / "v.npy", np.load(tmp_path / "v.npy")[::-1])
     again = use("index", "texts.txt", "--vectors", "v.npy", "--to", "texts.index", "--overwrite")

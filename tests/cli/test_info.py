@@ -1,4 +1,4 @@
-"""`use-st5 info`: facts, signatures, card, and damage found; on a real, tiny SavedModel."""
+"""`use-st5 info`: facts, signatures, card, and damage; on a real, tiny SavedModel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Many.
 
 @pytest.fixture(scope="module")
 def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model whose vector is the text's length, four times, divided by two."""
+    """A model whose vector is half the text's length, four times."""
     import tensorflow as tf
 
     from use_st5._model_writer import write_folder
@@ -115,7 +115,7 @@ def test_no_model_there(use: Callable, tmp_path: Path) -> None:
 
 
 def test_embed_with_a_real_model(use: Callable, letters: Path, tmp_path: Path) -> None:
-    """No fake between the command and TensorFlow."""
+    """The command calls TensorFlow, without a fake model."""
     (tmp_path / "texts.txt").write_text("abcd\n\nab\n")
     for _ in range(2):
         arguments = ("embed", "texts.txt", "-o", "v.npy", "--model", str(letters), "--overwrite")

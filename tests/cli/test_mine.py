@@ -10,7 +10,7 @@ import pytest
 
 from use_st5.training.sources import open_source
 
-# By their directions: "old" is near to "age" and to "years", "shop" is far from both.
+# Angles in radians: "old" is near to "age" and to "years", "shop" is far from both.
 DIRECTIONS = {"age?": 0.0, "years": 0.1, "old": 0.4, "shop?": 1.6, "store, nine": 1.7}
 
 
@@ -40,7 +40,7 @@ def test_the_nearest_that_is_no_positive(suffix: str, use: Callable, tmp_path: P
     assert result.exit_code == 0, result.stderr
     source = open_source(tmp_path / f"t.{suffix}")
     assert source.kind.name == "pairs"
-    # Of "shop?" both others are positives, and "years" alone is none.
+    # "shop?" has two positives, so that only "years" can be its negative.
     rows = [tuple(row.values()) for row in source]
     assert rows == [
         *(("age?", "years", "old"), ("shop?", "store, nine", "years")),

@@ -1,4 +1,4 @@
-"""`use-st5 push`: what is shown and what is uploaded."""
+"""`use-st5 push`: its output and its uploads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 
 @pytest.fixture
 def folder(toy_use_dan: Toy, tmp_path: Path) -> Path:
-    """A model without a licence, beside a file that is not the model's."""
+    """A model without a licence."""
     shutil.copytree(toy_use_dan.folders["float32"], tmp_path / "toy")
     return tmp_path / "toy"
 

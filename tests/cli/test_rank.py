@@ -17,7 +17,7 @@ from use_st5.cross_encoder import CrossEncoder
 
 @pytest.fixture(autouse=True)
 def shared_letters(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A cross_encoder by the letters that two texts share; gives the sizes of its batches."""
+    """A cross-encoder that counts shared letters; returns the list of its batch sizes."""
     sizes: list[int] = []
 
     def cross_encoder(first: list[str], second: list[str]) -> np.ndarray:
@@ -28,7 +28,7 @@ def shared_letters(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def load(folder: str) -> CrossEncoder:
         if folder == "absent":
             raise FileNotFoundError("Expected a model, found none.")
-        # It reads six letters of a pair.
+        # The model reads at most six letters of a pair.
         limit = TokenLimit(6, lambda first, second: tf.strings.length(first + second))
         return CrossEncoder(cross_encoder, name=folder, limit=limit)
 

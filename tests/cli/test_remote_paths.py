@@ -1,7 +1,7 @@
-"""Commands whose files lie elsewhere, on machines whose disks are empty.
+"""Commands with remote files, on machines whose disks are empty.
 
-`file://HOST/PATH` is the local PATH to TensorFlow, and no path to anything else: to us it is as
-gs://BUCKET/PATH. (The `ram://` of other tests takes NAME for a folder wherever there is NAME.run.)
+TensorFlow reads `file://HOST/PATH` as the local PATH; for anything else it is no path, just like
+gs://BUCKET/PATH. (The `ram://` of other tests takes NAME for a folder if there is a NAME.run.)
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]
 
 @pytest.fixture
 def base(tmp_path: Path, new_machine: Callable[[], Path]) -> str:  # noqa: F811
-    """A folder elsewhere of the test's own, and a machine with an empty disk."""
+    """The test's own remote folder, and a machine with an empty disk."""
     del new_machine
     return f"file://bucket{tmp_path}/bucket"
 
 
 @pytest.fixture
 def start(base: str, toy_use_dan: Toy) -> str:
-    """A model elsewhere."""
+    """A model in the remote folder."""
     upload(toy_use_dan.folders["float32"], f"{base}/start")
     return f"{base}/start"
 
 
 @pytest.fixture
 def given(base: str, start: str) -> tuple[str, ...]:
-    """What a training is told that does not depend on the machine."""
+    """The arguments of a training that do not depend on the machine."""
     pairs = "".join(f"{a}\t{b}\n" for a, b in itertools.pairwise(SENTENCES))
     topics = "".join(f"{text}\t{text.split()[0]}\n" for text in SENTENCES)
     files = {"pairs": f"anchor\tpositive\n{pairs}", "topics": f"text\tlabel\n{topics}"}
@@ -110,7 +110,7 @@ def test_a_training_goes_on_from_a_new_machine(
     assert f"written: {base}/tuned" in result.stderr
     assert f"{base}/tuned.run/checkpoints/logs" in result.stderr
     assert {each.name for each in home.iterdir()} == {"cache"}, "all else lies elsewhere"
-    # The batches were files for one of the two, and arrays for the other.
+    # The batches of one training were files, those of the other were arrays.
     np.testing.assert_array_equal(vectors(f"{base}/tuned"), vectors(str(tmp_path / "whole")))
     batches = names_in(f"{base}/batches")
     assert sorted(name.rpartition("-")[0] for name in batches) == ["pairs", "topics"]
@@ -167,7 +167,7 @@ def test_cycles_are_refused_what_they_do_not_have(
 
 @pytest.fixture
 def toy_bert_pairs(tmp_path: Path) -> tuple[str, ...]:
-    """A training by pairs without a score."""
+    """The arguments of a training on pairs without scores."""
     from tests.tiny_bert import write_tiny_bert
 
     rows = [f"{a}\t{b}" for a, b in itertools.pairwise(SENTENCES)]

@@ -14,7 +14,7 @@ from use_st5.evaluation.runner import evaluate
 
 @pytest.fixture(autouse=True)
 def records(tmp_path: Path) -> None:
-    """Records `a.json`, `b.json` and `a=b.json` of one model, and files that are none."""
+    """Records `a.json`, `b.json` and `a=b.json` of one model, and two files that are no records."""
     data = tmp_path / "data"
     data.mkdir()
     (data / "words.txt").write_text("a b\nc\n", encoding="utf-8")
@@ -26,7 +26,7 @@ def records(tmp_path: Path) -> None:
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
-    """What the writer of the report is given."""
+    """The arguments of the calls of `write_report`."""
     given: list[tuple] = []
 
     def write_report(

@@ -1,4 +1,4 @@
-"""`--strategy` and `--tpu`: what reaches the library, and a training on two devices."""
+"""`--strategy` and `--tpu`: the values for the library, and a training on two devices."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_tpu_goes_with_no_other_strategy() -> None:
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
-    """Pairs of sentences, no two of the same words."""
+    """Pairs of sentences; no two sentences have the same words."""
     sentences = [" ".join(words) for words in itertools.combinations(WORDS[:8], 3)]
     rows = [f"{a}\t{b}" for a, b in itertools.pairwise(sentences)]
     file = tmp_path / "pairs.tsv"
@@ -72,19 +72,19 @@ def test_two_devices_train_as_one(
     pairs.write_text("\n".join(["anchor\tpositive", *rows, *long]) + "\n")
     start = str(toy_use_transformer.folders["float32"])
     options = "--steps 6 --batch-size 16 --learning-rate 0.001 --evaluations 6"
-    # Dropout is each replica's own.
+    # No dropout, since each replica would draw its own.
     command = ["train", start, "--train", str(pairs), *options.split(), "--dropout", "0"]
     shown = fresh_python("-c", TWO_CPUS, *command)
     alone, shared = (losses(each) for each in shown.split("written: one"))
     assert "written: mirrored" in shown
     assert len(alone) == 6
-    # Adam makes much of what is noise: the losses are alike, not the same to the last digit.
+    # Adam amplifies noise: the losses are close, but not equal to the last digit.
     np.testing.assert_allclose(shared, alone, rtol=2e-4)
     assert np.ptp(alone) > 0.05
 
 
 def losses(shown: str) -> list[float]:
-    """Those of the steps, as the progress shows them."""
+    """The losses of the steps, as the progress shows them."""
     return [float(found) for found in re.findall(r"losses: pairs ([\d.]+)", shown)]
 
 

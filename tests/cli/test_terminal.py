@@ -25,7 +25,7 @@ FULL = "No space left on device; free some space, or write to another place\n"
 
 @pytest.fixture
 def failing() -> Callable:
-    """A command line whose one command raises what its argument names."""
+    """A command line with one command, which raises the error that its argument names."""
     errors = {
         "value": ValueError("expected a,\nreceived b"),
         "key": KeyError("text"),
@@ -94,7 +94,7 @@ def test_ctrl_c_while_the_commands_are_imported_is_one_line(
 
 
 def test_it_is_said_while_the_line_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before a command begins typer notices it alone, and says nothing."""
+    """Before a command begins, only typer notices Ctrl-C, and prints nothing."""
 
     def make_context(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
@@ -133,7 +133,7 @@ def test_closed_and_full_descriptors_end_in_one_line(line: str, code: int, said:
 @pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 def test_no_file_gets_the_number_of_a_closed_descriptor(tmp_path: Path) -> None:
-    """What libraries write to standard error would end up in it."""
+    """Otherwise messages of libraries on standard error would end up in that file."""
     code = (
         "from use_st5.cli.terminal import open_standard_streams\n"
         "open_standard_streams()\n"
@@ -151,7 +151,7 @@ def test_no_file_gets_the_number_of_a_closed_descriptor(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_a_closed_pipe_is_no_error(fresh_python: Callable) -> None:
-    """`use-st5 … | head -1`: the reader leaves, nothing is complained about."""
+    """`use-st5 … | head -1`: the reader closes the pipe, and no error is printed."""
     code = (
         "import subprocess, sys\n"
         "command = [sys.executable, '-c', '''\n"
@@ -176,7 +176,7 @@ def test_a_closed_pipe_is_no_error(fresh_python: Callable) -> None:
     assert fresh_python("-c", code) == " 1\n"
 
 
-# The command line with a model that does, while it encodes, what the first argument names.
+# The command line with a model that, while it encodes, calls the function in the first argument.
 WHILE_ENCODING = """
 import atexit, os, signal, sys, time, numpy, typer.main, use_st5
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -213,7 +213,7 @@ main()
 
 
 def while_encoding(repository: Path, case: str, *arguments: str) -> tuple[int, str]:
-    """Runs `use-st5 similarity` so, and gives the exit code and standard error."""
+    """Runs `use-st5 similarity` with this model; returns the exit code and standard error."""
     done = subprocess.run(
         [sys.executable, "-c", WHILE_ENCODING, case, "similarity", *arguments],
         capture_output=True,
@@ -239,7 +239,7 @@ def while_encoding(repository: Path, case: str, *arguments: str) -> tuple[int, s
 def test_ctrl_c_ends_the_command_wherever_it_lands(
     case: str, code: int, said: str, repository: Path
 ) -> None:
-    """Libraries swallow what is raised for it, or make another error of it."""
+    """Libraries may swallow the exception of Ctrl-C, or raise another error instead."""
     assert while_encoding(repository, case, "a", "b") == (code, said)
 
 
@@ -270,7 +270,7 @@ OURS = (
     "1 of 1: weat7: effect_size ",
     "written: e.json",
 )
-# A slow machine is told every ten seconds that a command is at work.
+# On a slow machine a command prints every ten seconds that it is at work.
 SOMETIMES = re.compile(r", \d+ s$")
 
 
@@ -282,7 +282,7 @@ SOMETIMES = re.compile(r", \d+ s$")
 def test_standard_error_holds_our_lines_alone(
     gpus: str, commands: Sequence, ours: Sequence[str], repository: Path, tmp_path: Path
 ) -> None:
-    """At TensorFlow's own level of logging, from its import to the end of the process."""
+    """This holds at TensorFlow's default log level, from its import to the end of the process."""
     environment = {**os.environ, "PYTHONPATH": str(repository)}
     del environment["TF_CPP_MIN_LOG_LEVEL"]
     if gpus == "seen":

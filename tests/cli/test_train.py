@@ -1,4 +1,4 @@
-"""`use-st5 train`: what the command line hands to the library, and what it shows."""
+"""`use-st5 train`: the arguments that the command line passes on, and its output."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from use_st5.cli.main import app
 from use_st5.training.arguments import PYTHON_ONLY, FileArguments
 from use_st5.training.train import Trained
 
-# The package offers the function under the name of its module's room.
+# The package exports the function under the name of its module, and so hides the module.
 training = importlib.import_module("use_st5.training.train")
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """What the library was asked for; it trains nothing."""
+    """The calls of the library's `train`, which trains nothing here."""
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
     def noted(*arguments: Any, **options: Any) -> Trained:
@@ -173,7 +173,7 @@ def test_a_file_that_teaches_nothing_is_one_line(
 
 
 def test_every_setting_is_an_option_of_its_name() -> None:
-    """The command on a model's card names settings so."""
+    """The command on a model's card uses such options."""
     options = {name for each in get_command(app).commands["train"].params for name in each.opts}
     names = {field.name for field in dataclasses.fields(FileArguments)} - {*PYTHON_ONLY}
     assert {f"--{name.replace('_', '-')}" for name in names} <= options

@@ -13,7 +13,7 @@ import numpy as np
 
 
 def pack(value: Any) -> bytes:
-    """MessagePack of what Flax writes; lengths in four bytes, which readers take as any other."""
+    """Packs a value as MessagePack, as Flax does; lengths take four bytes, which is valid."""
     if isinstance(value, dict):
         return b"\xdf" + struct.pack(">I", len(value)) + pairs(value)
     if isinstance(value, str):
@@ -36,7 +36,7 @@ def pairs(value: dict[str, Any]) -> bytes:
 
 
 def nested(tensors: dict[str, Any]) -> dict[str, Any]:
-    """Names with "/" → a tree."""
+    """Turns names with "/" into a tree."""
     tree: dict[str, Any] = {}
     for name, tensor in tensors.items():
         *branches, leaf = name.split("/")
@@ -48,14 +48,14 @@ def nested(tensors: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_file(path: Path, tensors: dict[str, Any]) -> None:
-    """The older form: one file."""
+    """Writes the older form: one file."""
     state = {"step": np.array(3, np.int32), "param_states": {"m": np.ones(2, np.float32)}}
     tree = {"version": 3, "optimizer": {"target": nested(tensors), "state": state}}
     path.write_bytes(pack(tree))
 
 
 def write_folder(folder: Path, tensors: dict[str, np.ndarray], *, chunk: int = 3) -> None:
-    """The form with a folder of chunks for each matrix; vectors stand in the index."""
+    """Writes the form with a folder of chunks for each matrix; vectors are in the index."""
     folder.mkdir()
     leaves: dict[str, Any] = {}
     for name, tensor in tensors.items():
@@ -72,7 +72,7 @@ def write_folder(folder: Path, tensors: dict[str, np.ndarray], *, chunk: int = 3
 def write_zarr(
     folder: Path, array: np.ndarray, *, chunks: tuple[int, ...], compressed: bool = True
 ) -> None:
-    """One array; chunks at its borders are as large as the others."""
+    """Writes one array; chunks at its borders are as large as the others."""
     folder.mkdir()
     metadata = {
         "zarr_format": 2, "shape": array.shape, "chunks": chunks, "order": "C", "filters": None,

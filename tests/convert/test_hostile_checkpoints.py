@@ -40,12 +40,12 @@ SHAPES = {
     f"{BLOCK}.1.DenseReluDense.wi.weight": (12, 8),
     f"{BLOCK}.1.DenseReluDense.wo.weight": (8, 12),
 }
-SPARSE = 2**40  # bytes that no disk has to have
+SPARSE = 2**40  # bytes of a sparse file, which need no space on the disk
 
 
 @pytest.fixture
 def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fails where a model is made."""
+    """Makes the test fail if a model is made."""
 
     def made(*_: Any, **__: Any) -> None:
         raise AssertionError("a model is made")
@@ -178,7 +178,7 @@ def sentence_transformers(folder: Path, **dense: Any) -> None:
 
 
 def test_links_of_the_user_are_followed(folder: Path, tmp_path: Path) -> None:
-    """So does Hugging Face's own cache store a folder."""
+    """Hugging Face's own cache stores a folder as such links."""
     sentence_transformers(folder)
     snapshot = tmp_path / "snapshot"
     for file in [path for path in folder.rglob("*") if path.is_file()]:

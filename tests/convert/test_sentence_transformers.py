@@ -37,7 +37,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def write(folder: Path, *kinds: str, pooling: Any = "cls", **dense: Any) -> None:
-    """`modules.json` and the settings, each module in a folder of its name."""
+    """Writes `modules.json` and the settings, with a folder for each module."""
     modules = [{"type": f"a.b.{kind}", "path": kind} for kind in kinds]
     write_json(folder / "modules.json", modules)
     settings = pooling if isinstance(pooling, dict) else {"pooling_mode": pooling}
@@ -114,7 +114,7 @@ def test_dense_layers_and_norms_in_any_number_and_order(tmp_path: Path) -> None:
     layer = keras.layers.LayerNormalization(epsilon=1e-5)
     layer.build((None, 3))
     norm.assign(layer)
-    root = np.sqrt(1.5)  # of 1, 2, 3: the mean is 2, the variance 2/3
+    root = np.sqrt(1.5)  # 1, 2, 3 have the mean 2 and the variance 2/3
     found = layer(np.array([[1, 2, 3]], np.float32))
     np.testing.assert_allclose(found, [[-2 * root, 0, 5 + root]], rtol=1e-4, atol=1e-6)
 

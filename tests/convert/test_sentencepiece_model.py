@@ -29,7 +29,7 @@ def test_mt5_rebuilt_from_what_transformers_5_writes(tmp_path: Path, data_dir: P
         text = (data_dir / f"xnli/dev-{language}.tsv").read_text(encoding="utf-8")
         texts += text.split("\n")[:500]
     assert rebuilt.encode(texts) == original.encode(texts)
-    # Bytes: transformers' own tokenizer has an unknown token there.
+    # These are bytes; transformers' own tokenizer has an unknown token there.
     assert original.encode("Ж") == [259, 211, 153]
 
 
@@ -46,7 +46,7 @@ def test_a_tokenizer_of_another_kind_is_refused(tmp_path: Path) -> None:
 def test_t5_rebuilt_without_generated_code(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where protobuf is older than the code that the package sentencepiece generates."""
+    """As if protobuf were older than the generated code in the package sentencepiece."""
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     monkeypatch.setitem(sys.modules, "sentencepiece.sentencepiece_model_pb2", None)
     original = (repository / "use_st5/tokenizers/vocabularies/t5.model").read_bytes()
@@ -73,7 +73,7 @@ def test_t5_rebuilt_without_generated_code(
 def test_the_message_is_that_of_the_package() -> None:
     try:
         from sentencepiece import sentencepiece_model_pb2
-    except Exception as error:  # its generated code wants a newer protobuf
+    except Exception as error:  # its generated code needs a newer protobuf
         pytest.skip(f"sentencepiece's generated code does not load: {error}")
     for name in ("pieces", "trainer_spec", "normalizer_spec"):
         mine = model_proto().DESCRIPTOR.fields_by_name[name].message_type

@@ -44,7 +44,7 @@ def test_what_is_none(folder: Path) -> None:
 
 
 def test_an_index_that_lacks_a_part(folder: Path) -> None:
-    """TensorFlow reports it as an error of one kind or another, by what is missing."""
+    """TensorFlow raises different kinds of errors, depending on the missing part."""
     index = folder / "model.ckpt-1.index"
     whole = index.read_bytes()
     for place, missing in ((0, 3), (0, 60), (120, 60), (len(whole) - 3, 3)):

@@ -48,7 +48,7 @@ def test_word_pieces_from_either_file(settings: dict[str, Any], tmp_path: Path) 
     whole = write(tmp_path / "whole", "tokenizer.json", wordpiece(**normalizer))
     np.testing.assert_array_equal(ids(whole), ids(plain))
     assert read_tokenizer(whole).vocabulary == read_tokenizer(plain).vocabulary
-    # What tokenizer_config.json says comes first, as in transformers.
+    # The settings of tokenizer_config.json come first, as in transformers.
     both = write(tmp_path / "both", "tokenizer.json", wordpiece())
     write(both, "tokenizer_config.json", settings)
     np.testing.assert_array_equal(ids(both), ids(plain))
@@ -93,7 +93,7 @@ def test_the_tokenizer_of_mini_lm(tmp_path: Path) -> None:
     plain = write(tmp_path / "plain", "vocab.txt", (folder / "vocab.txt").read_text("utf-8"))
     assert read_tokenizer(folder).vocabulary == read_tokenizer(plain).vocabulary
     assert read_tokenizer(folder).vocabulary.size == 30_522
-    # As transformers' documentation of BERT has it.
+    # These ids are in transformers' documentation of BERT.
     assert ids(folder)[0].tolist()[:4] == [101, 1996, 8870, 102]
 
 

@@ -1,4 +1,4 @@
-"""Tensors that fit, that do not, and that are written in pieces."""
+"""Tensors that fit, tensors that do not fit, and tensors that are written in pieces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from use_st5.convert.weights import (
 
 
 class Arrays(WeightSource):
-    """Arrays, in pieces of a row where `rows` is set."""
+    """A source of arrays; if `rows` is set, each row is a piece."""
 
     where = "the checkpoint"
     rows = False
@@ -52,7 +52,7 @@ def target(*shape: int, transposed: bool = False) -> Target:
 def test_tensors_and_transposed_tensors(
     monkeypatch: pytest.MonkeyPatch, rows: bool, backend: str
 ) -> None:
-    """Where Keras does not run on TensorFlow, tensors are put together and assigned whole."""
+    """If Keras does not run on TensorFlow, tensors are put together and assigned whole."""
     monkeypatch.setattr(keras.backend, "backend", lambda: backend)
     mapping = {"a": target(2, 3), "b": target(3, 2, transposed=True)}
     values = np.arange(6.0).reshape(2, 3)
@@ -92,7 +92,7 @@ def test_precision_in_other_dtypes(dtype: str) -> None:
 
 
 def test_a_copy_of_a_variable_is_not_what_is_written() -> None:
-    """Writing in place leaves alone what others read before."""
+    """Writing in place does not change a value that was read before."""
     variable = keras.Variable(np.zeros(2, np.float32))
     before = variable.value.read_value()
     assign_weights({"a": Target(variable)}, Arrays(a=np.ones(2)))

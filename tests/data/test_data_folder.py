@@ -49,7 +49,7 @@ def test_shallowest_copy_then_the_first_by_name(tmp_path: Path) -> None:
         file = write(tmp_path / above / "toy.tsv", above)
         if above != "b/b":
             assert folder.find(source("toy.tsv")) == file
-    # Only what is read is hashed.
+    # Only files that are read are hashed.
     assert folder.hashes([source("toy.tsv")]) == {"b/toy.tsv": sha256("b")}
 
 

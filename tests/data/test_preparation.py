@@ -1,4 +1,4 @@
-"""GLUE out of TFDS: its real builders, over a few rows in place of a download."""
+"""GLUE from TFDS: its real builders, with a few rows in place of a download."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_only_files_come_out_of_a_tar(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["zip", "tar"])
 def test_a_member_that_promises_too_much_is_refused(tmp_path: Path, kind: str) -> None:
-    """Before a byte of it is unpacked: a few kilobytes may stand for gigabytes."""
+    """It is refused before a byte of it is unpacked: a few kilobytes may expand to gigabytes."""
     promised = 200_000_000
     path = tmp_path / f"bomb.{kind}"
     if kind == "zip":
@@ -140,7 +140,7 @@ def test_a_member_that_promises_too_much_is_refused(tmp_path: Path, kind: str) -
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tar.bz2", "a.tar.xz"])
 def test_any_damage_is_one_error(tmp_path: Path, name: str) -> None:
-    """Each byte of a small archive flipped, in turn: it is read as it was, or named."""
+    """Flips each byte of a small archive in turn: the archive is read, or the error names it."""
     mode = name.removeprefix("a.tar.")
     content = b"content of the member"
     whole = tmp_path / "whole"
@@ -171,7 +171,7 @@ SUBSETS_16 = ("answer-answer", "headlines", "plagiarism", "postediting", "questi
 
 
 def year_16(folder: Path, *, without: str = "") -> None:
-    """The archive of 2016, whose files are called otherwise than those of the other years."""
+    """Writes the archive of 2016, whose file names differ from those of the other years."""
     with zipfile.ZipFile(folder / "STS2016-en-test.zip", "w") as archive:
         root = "sts2016-english-with-gs-v1.0"
         archive.writestr(f"{root}/LICENSE.txt", "who may use it")
@@ -265,7 +265,7 @@ def test_sentiment_gets_sentevals_names(tmp_path: Path) -> None:
 
 
 def test_what_is_prepared_already_comes_through_as_it_is(data_dir: Path) -> None:
-    """Tokens of tokens are the same for TREC, which is only rid of quotes that it has no more."""
+    """TREC's preparation only removes quotes, and the prepared TREC has none left."""
     trec = data_dir / "senteval" / "downstream" / "TREC"
     sets = prepared(trec)
     for name, content in sets["TREC"].items():
@@ -325,7 +325,7 @@ def test_every_byte_is_shown_as_cat_does() -> None:
 
 
 def test_real_sentences_become_sentevals(data_dir: Path) -> None:
-    """SNLI's sentences raw (in a set made of them) and as SentEval's script left them."""
+    """Compares SNLI's raw sentences (from a set made of them) with those of SentEval's script."""
     raw = data_dir / "nli" / "cad_snli" / "NLI" / "original" / "test.tsv"
     tokenised = data_dir / "senteval" / "downstream" / "SNLI"
     if not raw.is_file() or not tokenised.is_dir():
@@ -338,7 +338,7 @@ def test_real_sentences_become_sentevals(data_dir: Path) -> None:
     letters = {line.translate(None, b" \"'`") for line in known}
     lines = raw.read_bytes().split(b"\n")[1:]
     sentences = {field for line in lines for field in line.split(b"\t")[:2]}
-    # The set quotes what holds quotes, as CSV does.
+    # The set quotes fields that contain quotes, as CSV does.
     shared = {
         sentence
         for sentence in sentences
@@ -496,7 +496,7 @@ def test_a_set_that_fails_leaves_nothing_half(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", PREPARATIONS)
 def test_every_file_is_one_that_a_task_reads(name: str) -> None:
-    """A renamed source would leave its preparation writing what nobody looks for."""
+    """If a source were renamed, its preparation would write files that no task reads."""
     tasks = [*sts.TASKS, *classification.TASKS, *pairs.TASKS]
     places = {
         place

@@ -112,7 +112,7 @@ def test_examples_are_a_stream(tmp_path: Path, few_at_once: Callable[[int], None
     def examples() -> Iterator[dict[str, Any]]:
         nonlocal taken
         for i in range(1000):
-            # No more is taken ahead than one chunk for each processor.
+            # At most one chunk for each processor is taken ahead.
             assert sum(tokenizer.batches) >= (taken // 64 - ahead) * 64
             taken += 1
             yield {"sentence": "the " * (i % 3)}
@@ -154,7 +154,7 @@ def test_another_vocabulary_is_refused_and_both_are_listed(tmp_path: Path) -> No
     assert "received another one (they differ in vocabulary, sizes, ids)" in message
     assert '"unigrams": 3' in message
     assert '"unigrams": 4' in message
-    # As many words, others.
+    # The same number of words, but other words.
     with pytest.raises(ValueError, match="differ in vocabulary"):
         open_prepared(tmp_path / "a", tokenizer=ToyTokenizer("the", "cat", "mat"))
 

@@ -101,13 +101,13 @@ ROWS = [f"question {n},answer {n}\n" for n in range(2, 3002)]
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        # Nothing closes it: it would reach to the field limit, or the file's end.
+        # Nothing closes the quote: its text would reach to the field limit, or the file's end.
         (
             {10: '"question 10,answer 10\n'},
             r"a\.csv:10: .* no line until the last one .3001. closes",
         ),
         ({2990: '"question,answer\n'}, r"a\.csv:2990: .* error in line 3001"),
-        # Much later a quote closes it, and what lies between would be one text.
+        # A quote closes it much later, and all lines between would be one text.
         (
             {10: '"question 10,answer 10\n', 2900: 'question 2900",answer 2900\n'},
             r"a\.csv:10: .*look like rows, and line 2900 closes it",

@@ -1,4 +1,4 @@
-"""Tables that Arrow reads whole are those that are read row by row, with the same report."""
+"""Arrow gives the same rows and the same report for a table as reading it row by row."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def test_case_blanks_and_punctuation_do_not_count() -> None:
     st.lists(st.text(st.sampled_from(" aB_.1-\tÉß\u0130\u3000日\u0301\u00b2"), max_size=6))
 )
 def test_a_column_has_the_hashes_of_its_texts(texts: list[str]) -> None:
-    """Those of 0.2: which rows are held out hangs on their order."""
+    """The hashes are those of use_st5 0.2: their order decides which rows are held out."""
     column = pa.chunked_array([pa.array(["x", *texts], pa.large_string())]).slice(1)
     digests = [hashlib.blake2b(normalized(t).encode(), digest_size=8).digest() for t in texts]
     expected = [int.from_bytes(digest, "big") for digest in digests]

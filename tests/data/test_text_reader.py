@@ -138,8 +138,8 @@ def test_triples_are_consecutive_sentences_of_real_prose(data_dir: Path) -> None
     reader = TextReader(novel)
     assert triples(reader) == list(zip(sentences, sentences[1:], sentences[2:], strict=False))
     assert 8_000 < len(sentences) < 12_000
-    # Every novel of the corpus that is wrapped starts most lines in mid-sentence; joined
-    # paragraphs must not.
+    # Most lines of a wrapped novel start in mid-sentence, but most sentences of joined paragraphs
+    # must not.
     small = sum(sentence[0].islower() for sentence in sentences)
     assert small < 0.01 * len(sentences)
 

@@ -22,7 +22,7 @@ BROKEN = [*ROWS[:3], {"premise": b"\xff\xfe", "hypothesis": "broken", "label": 1
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data set "toy_nli" of two splits, built as TFDS builds any."""
+    """A data set "toy_nli" of two splits, built like any data set of TFDS."""
 
     class ToyNli(tfds.core.GeneratorBasedBuilder):
         VERSION = tfds.core.Version("1.0.0")

@@ -1,6 +1,6 @@
-"""Texts that no one writes, for comparisons of tokenizers.
+"""Random texts for comparisons of tokenizers.
 
-`python -m tests.engines.fuzzed NUMBER [SEED]` compares so many of them with the graph's ids.
+`python -m tests.engines.fuzzed NUMBER [SEED]` compares the ids of NUMBER texts with the graph's.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _WORDS = [
 
 
 def fuzzed_texts(number: int, seed: int = 0) -> list[str]:
-    """Texts of letters, of words that rules of the Treebank name, and of any code points."""
+    """Random texts of letters, of words in the Treebank's rules, and of any code points."""
     draw = random.Random(seed)
     kinds = (_of_letters, _of_words, _of_words, _mixed, _of_code_points)
     return [draw.choice(kinds)(draw) for _ in range(number)]
 
 
 def every_code_point(pattern: str) -> list[str]:
-    """A text for each code point, `{}` in the pattern."""
+    """A text for each code point, which takes the place of `{}` in the pattern."""
     points = [*range(1, 0xD800), *range(0xE000, 0x110000)]
     return [pattern.format(chr(point)) for point in points]
 
@@ -42,8 +42,8 @@ def check_same_ids(ours: Any, flat: Any, texts: list[str], raw: list[Any] | None
     Args:
         ours: Texts → ids and starts.
         flat: The graph: string `[batch]` → ids and rows.
-        texts: What to compare.
-        raw: The same as bytes, for the graph.
+        texts: The texts to compare.
+        raw: The same texts as bytes, for the graph.
     """
     ids, rows = (each.numpy() for each in flat(texts if raw is None else raw))
     starts = np.searchsorted(rows, np.arange(len(texts) + 1))

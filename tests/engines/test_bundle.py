@@ -1,4 +1,4 @@
-"""Variables read without TensorFlow, beside what TensorFlow reads; damaged files."""
+"""Variables read without TensorFlow, compared with TensorFlow's; damaged files."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _read_all(folder: Path) -> list[np.ndarray]:
 
 
 def test_a_damaged_index_is_refused(copied: Path) -> None:
-    """Whatever byte changes: a checksum finds it, but for one of the footer's, or it is unused."""
+    """A checksum detects any changed byte outside the footer, unless the byte is unused."""
     index = copied / "variables" / "variables.index"
     content, before = index.read_bytes(), _read_all(copied)
     draw = random.Random(0)
@@ -84,7 +84,7 @@ def test_an_object_graph_with_a_number_in_place_of_a_message_is_refused(copied: 
     entry = bundle._entries["_CHECKPOINTABLE_OBJECT_GRAPH"]
     data = copied / "variables" / "variables.data-00000-of-00001"
     content = bytearray(data.read_bytes())
-    # Behind a length of two or three bytes and a checksum: a node whose attribute is the number 1.
+    # After a length of two or three bytes and a checksum: a node whose attribute is the number 1.
     begin = entry.offset + (2 if entry.size < 2**14 else 3) + 4
     graph = b"\x0a\x02\x10\x01"
     free = entry.offset + entry.size - begin - len(graph)

@@ -1,4 +1,4 @@
-"""Classifiers without Keras, beside Keras."""
+"""Classifiers without Keras, compared with Keras."""
 
 from __future__ import annotations
 

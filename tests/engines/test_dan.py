@@ -1,4 +1,4 @@
-"""A USE-DAN in NumPy, beside its SavedModel."""
+"""A USE-DAN in NumPy, compared with its SavedModel."""
 
 from __future__ import annotations
 

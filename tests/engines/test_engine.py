@@ -1,4 +1,4 @@
-"""Which engine runs a model, and what an encoder with another backend does."""
+"""The choice of the engine for a model, and encoders with another backend."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_other_models_are_refused(toy_use_dan: Toy, tmp_path: Path) -> None:
 def test_damaged_configurations_are_refused(
     family: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever is missing from `config`, or of another type."""
+    """Values of `config` are missing, or have another type."""
     if family != "use_dan":
         for module in ("onnx", "onnxruntime", "tokenizers"):
             pytest.importorskip(module, reason="the extra `onnx` is not installed")

@@ -1,4 +1,4 @@
-"""The fingerprint, beside TensorFlow's."""
+"""The fingerprint, compared with TensorFlow's."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_calibration_texts_are_of_many_kinds() -> None:
 def test_block_codes_by_hand() -> None:
     matrix = np.zeros((20, 2), np.float32)
     matrix[:3, 0] = 12.7, -12.7, 1.26  # a block with steps of 0.1
-    matrix[16, 0] = -254.0  # a block with steps of 2, of which 12 inputs are missing
+    matrix[16, 0] = -254.0  # a block with steps of 2, which lacks 12 inputs
     codes, scales = int8.block_codes(matrix)
     assert codes.shape == (2, 2, 16)
     np.testing.assert_allclose(scales, [[0.1, 2.0], [1.0, 1.0]], rtol=1e-6)
@@ -88,7 +88,7 @@ def test_block_codes_by_hand() -> None:
 def test_other_ways_serve_a_model_that_changes_too_much_otherwise(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The lowest cosine of `round_products` is 0.9996, those of the others are 0.9998 and more.
+    # The lowest cosine of `round_products` is 0.9996, that of the other ways is 0.9998 or more.
     monkeypatch.setattr(int8, "LEAST_COSINE", 0.9998)
     monkeypatch.setattr(int8, "_LEAST_OF_ROWS", 0.9997 if way == "rows" else 1.1)
     texts = sentences()[::9]

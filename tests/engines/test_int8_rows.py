@@ -1,4 +1,4 @@
-"""Products in int8 with a scale for each row: by hand, and beside float32."""
+"""Products in int8 with a scale for each row: by hand, and compared with float32."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MATRIX = RANDOM.normal(size=(40, 6)).astype(np.float32)
 
 
 def write(path: Path, *kinds: str) -> Path:
-    """A graph that multiplies what operators make of `x`."""
+    """Writes a graph that applies operators to `x`, and multiplies the result by `MATRIX`."""
     helper = onnx.helper
     names = ["x", *kinds]
     nodes = [
@@ -57,7 +57,7 @@ def test_near_float32_and_alike_in_every_batch(
     x = inputs(50)
     found, expected = run(path, x), run(source, x)
     errors = np.linalg.norm(found - expected, axis=1)
-    # Without the two inputs, which stay in float32.
+    # The sizes without the two large inputs, which stay in float32.
     sizes = np.linalg.norm(np.delete(x, [3, 30], axis=1), axis=1)
     assert (errors < 0.1 * sizes).all()
     assert errors.max() > 0
@@ -80,7 +80,7 @@ def test_rows_of_zeros_and_larger_numbers_than_were_seen(tmp_path: Path) -> None
 
 
 def test_small_inputs_beside_large_ones_keep_their_digits(tmp_path: Path) -> None:
-    """The error is below that of one scale for a row, even with exact weights there."""
+    """The error is below that of one scale for a row, even if that has exact weights."""
     source, path = write(tmp_path / "source.onnx"), tmp_path / "int8.onnx"
     x = RANDOM.uniform(-1, 1, size=(400, 40)).astype(np.float32)
     x *= np.geomspace(1, 1e4, 40, dtype=np.float32)
@@ -99,7 +99,7 @@ def test_codes_of_independent_inputs_are_rounded_one_by_one() -> None:
 
 
 def test_rows_take_up_the_errors_of_those_before_them() -> None:
-    """Of two equal inputs only the sum of the weights counts: 0.3 + 0.3 steps are a step, not 0."""
+    """For equal inputs only the sum of the weights counts: 0.3 + 0.3 steps round to 1, not 0."""
     matrix = np.array([[0.3, 10.0], [0.3, 10.0], [1.0, 127.0]], np.float32)
     matrix[2, 0] = 127.0  # one step is 1
     x = np.repeat(np.random.default_rng(0).normal(size=(100, 1)), 3, axis=1)

@@ -1,4 +1,4 @@
-"""Ids without TensorFlow, beside those of the graph."""
+"""Ids without TensorFlow, compared with those of the graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
 @pytest.fixture(scope="module", params=["bundled", "buckets"])
 def both(request: pytest.FixtureRequest) -> Any:
-    """The graph and ours: of the bundled vocabulary, and of a small one with buckets for pairs."""
+    """Our ids and the graph, for the bundled vocabulary or a small one with buckets for pairs."""
     vocabulary = NGramVocabulary.load(bundled_folder("use_dan_en") / "assets" / "vocabulary.txt")
     if request.param == "buckets":
         vocabulary = NGramVocabulary(vocabulary.unigrams[:200], vocabulary.bigrams[:3000], 7, 11)

@@ -1,4 +1,4 @@
-"""Where the ONNX file of a model is."""
+"""The place of a model's ONNX file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens without TensorFlow, beside those of the graph."""
+"""Tokens without TensorFlow, compared with those of the graph."""
 
 from __future__ import annotations
 

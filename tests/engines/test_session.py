@@ -1,4 +1,4 @@
-"""A graph in ONNX Runtime, also behind a fork."""
+"""A graph in ONNX Runtime, also after a fork."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_it_runs_a_graph(graph_file: Path) -> None:
 def test_a_forked_process_opens_it_again(
     graph_file: Path, fresh_python: Callable[..., str]
 ) -> None:
-    """The threads of a session do not exist in a fork: the end of the session waits for them."""
+    """A fork does not have the threads of a session, and the session's end would wait for them."""
     script = f"""if True:
         import os
         from pathlib import Path

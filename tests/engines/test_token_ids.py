@@ -1,4 +1,4 @@
-"""Ids of a Transformer's tokens without TensorFlow, beside those of the graph."""
+"""Ids of a Transformer's tokens without TensorFlow, compared with those of the graph."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def check(made: Any, kind: str, folder: Path, texts: list[str]) -> None:
 def by_tokenizers(
     ours: FramedIds, file: Path, texts: list[str], limit: int | None
 ) -> list[list[int]]:
-    """The ids of the file that is written for the package tokenizers."""
+    """The ids from the file that we write for the package tokenizers."""
     from tokenizers import Tokenizer
 
     ours.write(file, limit)
@@ -157,7 +157,7 @@ def test_other_special_tokens_are_known_and_added_ones_are_refused() -> None:
 def test_damaged_assets_are_refused(
     kind: str, file: str, content: bytes, message: str, tmp_path: Path
 ) -> None:
-    """In one line that names the file, as with TensorFlow."""
+    """The error is one line that names the file, as with TensorFlow."""
     made = tokenizer(kind, None)
     for asset in made._assets:
         shutil.copy(asset.asset_path.numpy().decode(), tmp_path)

@@ -1,4 +1,4 @@
-"""Transformers on ONNX Runtime, beside their SavedModels."""
+"""Transformers on ONNX Runtime, compared with their SavedModels."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_toys_of_both_precisions(toy: Toy) -> None:
 def test_int8_matrices_without_names(
     toy_bert: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So use_st5 0.2 stored them."""
+    """use_st5 0.2 stored them in this way."""
     encoder = TrainableEncoder(toy_bert.model, toy_bert.tokenizer, max_length=toy_bert.max_length)
     monkeypatch.setattr(
         encoder_graph, "rounded_kernel", lambda kernel: Int8Weights.of_kernel(kernel.numpy())
@@ -72,7 +72,7 @@ def test_the_bundled_model() -> None:
 
 
 def test_threads_share_the_bias_of_distances() -> None:
-    """Each gets that of its length, whatever another one asks for between two lines."""
+    """Each gets the bias of its length, even if another thread runs between two lines of code."""
     bias = object.__new__(transformer._PositionBias)
     bias._table = np.arange(64, dtype=np.float32).reshape(32, 2)
     bias._distance, bias._last = 128, (0, np.zeros(0))

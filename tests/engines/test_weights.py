@@ -1,4 +1,4 @@
-"""Weights by their names: what is missing, of another shape or not finite is refused."""
+"""Weights by name: missing weights, other shapes, NaN and infinity are refused."""
 
 from __future__ import annotations
 

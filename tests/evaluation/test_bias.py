@@ -26,7 +26,7 @@ def context(folder: Path, *, seed: int = 7, encode: Encode = BAG) -> TaskContext
 
 
 def scattered(texts: list[str]) -> np.ndarray:
-    """A direction of its own for each text: no two targets are associated alike."""
+    """Gives each text its own direction, so that no two targets have the same association."""
     seeds = [[*text.encode()] for text in texts]
     return np.array([np.random.default_rng(seed).standard_normal(16) for seed in seeds])
 
@@ -36,7 +36,7 @@ QUICK = {"ddof": 1, "samples": 1000, "resamples": 100}
 
 @pytest.fixture
 def settings(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """What the statistics of a test take, in place of those of the tasks."""
+    """The settings of the statistics in a test, in place of those of the tasks."""
     monkeypatch.setattr(bias, "_SETTINGS", found := {**QUICK})
     return found
 
@@ -107,7 +107,7 @@ def test_every_setting_reaches_the_outcome(tmp_path: Path, settings: dict[str, i
         return {"scores": found.scores, "counts": found.counts}
 
     base = run()
-    # Of 12 targets the two standard deviations differ by the factor √(12 / 11).
+    # For 12 targets, the two standard deviations differ by the factor √(12 / 11).
     ratio = run(ddof=0)["scores"]["effect_size"] / base["scores"]["effect_size"]
     assert ratio == pytest.approx((12 / 11) ** 0.5)
     assert base["counts"]["partitions"] == 924

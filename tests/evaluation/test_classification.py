@@ -47,7 +47,7 @@ def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
 
 
 def content(texts: LabelledTexts) -> tuple[list[object], ...]:
-    """The columns, then the classes."""
+    """Returns the columns, then the classes."""
     return *texts.columns, texts.labels.tolist()
 
 
@@ -170,7 +170,7 @@ QUICK = SentEvalClassifier(folds=3, max_epoch=8)
 
 
 def samples(count: int, *, sentences: int, classes: int, seed: int) -> LabelledTexts:
-    """Random words, and the word "class" as often as the number of the class, at most half."""
+    """Random words; in 80 % of the rows also the word "class", as often as the class number."""
     draw = random.Random(seed)
     rows, labels = [], []
     for _ in range(count):
@@ -183,7 +183,7 @@ def samples(count: int, *, sentences: int, classes: int, seed: int) -> LabelledT
 
 
 def arranged(found: LabelledTexts) -> LabelledFeatures:
-    """What SentEval makes of them: sorted, embedded, pairs as (|a − b|, a·b)."""
+    """The features that SentEval makes: rows sorted and embedded, pairs as (|a − b|, a·b)."""
     rows = sorted(
         zip(*found.columns, found.labels.tolist(), strict=True),
         key=lambda row: ([text.count(" ") for text in row[:-1]], row[-1]),
@@ -273,7 +273,7 @@ MRPC_TASKS = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
 
 @pytest.fixture
 def context(tmp_path: Path) -> TaskContext:
-    """Small MRPC_TASKS files: a pair is a paraphrase where both sentences are the same."""
+    """Small MRPC_TASKS files: a pair is a paraphrase if both sentences are the same."""
     folder = tmp_path / "MRPC"
     folder.mkdir()
     for part, rows in (("train", 60), ("test", 24)):

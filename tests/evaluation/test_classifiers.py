@@ -55,7 +55,7 @@ def test_features_of_pairs_by_hand() -> None:
 
 
 def test_only_the_rows_asked_for_are_made() -> None:
-    # Of all rows they would take 400 GB: u and v are views of one row.
+    # The features of all rows would take 400 GB. (u and v are views of one row.)
     vectors = np.broadcast_to(np.float32(0.5), (25_000_000, 1024))
     features = PairFeatures(vectors, vectors)
     assert features.shape == (25_000_000, 4096)
@@ -136,9 +136,9 @@ GRID = (0.1, 0.2, 0.3)
 
 @dataclass(frozen=True)
 class Scripted(Classifier):
-    """Notes what it is asked to train; says of regularisation r the dev accuracy `accuracies[r]`.
+    """Records the calls of `fit`; for regularisation r, its dev accuracy is `accuracies[r]`.
 
-    It predicts class 1 where the feature is positive.
+    It predicts class 1 if the feature is positive.
     """
 
     accuracies: dict[float, float]
@@ -171,7 +171,7 @@ class Scripted(Classifier):
 
 
 def positive(rows: int, *, wrong: int) -> LabelledFeatures:
-    """Features ±1 with their sign as class, but for the first rows, which have the other."""
+    """Features ±1 with their sign as class; the first `wrong` rows have the other class."""
     features = np.where(np.arange(rows) % 3, 1.0, -1.0)[:, None]
     labels = (features[:, 0] > 0).astype(int)
     labels[:wrong] = 1 - labels[:wrong]

@@ -19,7 +19,7 @@ from use_st5.evaluation.sts import STSPair, STSSet
 from use_st5.evaluation.task import TaskContext, TaskResult
 from use_st5.vector_store import Encode, VectorCache
 
-# Of any length: what counts is the direction. East, north, west and 60 degrees from east.
+# Lengths do not count, only directions: east, north, west and 60 degrees from east.
 VECTORS = {"e": [2.0, 0.0], "n": [0.0, 3.0], "w": [-1.0, 0.0], "s": [0.5, math.sqrt(0.75)]}
 PAIRS = [
     STSPair("e", "n", 4.5),  # squared distance 2

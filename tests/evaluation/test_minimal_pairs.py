@@ -37,7 +37,7 @@ def words(text: str) -> list[str]:
 
 
 def counts_of_words(sentences: list[str]) -> np.ndarray:
-    """Exact counts of the words of the probe, in which cosine is word overlap."""
+    """Exact counts of the probe's words, so that the cosine measures the overlap of words."""
     places = {word: place for place, word in enumerate(sorted(set(words(str(ITEMS)))))}
     vectors = np.zeros((len(sentences), len(places)))
     for row, sentence in enumerate(sentences):

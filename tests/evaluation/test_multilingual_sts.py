@@ -145,7 +145,7 @@ def test_a_file_is_missing(tmp_path: Path, read: Read) -> None:
         read(tmp_path / "none.txt")
 
 
-# Cosines 1, 1/√2, 1/2 and 0, but for the thousandths of the encoder.
+# Cosines 1, 1/√2, 1/2 and 0, apart from the thousandths of the encoder.
 INPUTS = ["hola\thola", "hola\thola hello", "a b\tb c", "uno\tone"]
 
 
@@ -191,7 +191,7 @@ BY_NAME = {task.name: task for task in TASKS}
 SIZES = {"jsts": 1457, "korsts": 1379, "sts_zh": 1361}
 
 
-# Letters that tell a language from the others that it stands beside.
+# Letters that distinguish a language from the other language of its pairs.
 LETTERS = {
     "ar": set(map(chr, range(0x620, 0x64B))),
     "es": set("áéíóúñ¿¡"),
@@ -214,7 +214,7 @@ def read(data_dir: Path, name: str) -> list[STSPair]:
 
 
 def share(sentences: list[str], letters: set[str]) -> float:
-    """Of the sentences those that hold one of the letters."""
+    """The share of the sentences that contain one of the letters."""
     return sum(not letters.isdisjoint(sentence.lower()) for sentence in sentences) / len(sentences)
 
 

@@ -74,7 +74,7 @@ def test_missing_data_says_how_to_get_it(tmp_path: Path) -> None:
         read_files(DataFolder(tmp_path), DATASET.dev)
 
 
-# A header as published and two rows; what must be read of them.
+# A published header and two rows; the columns and labels that must be read from them.
 NLI_HEAD = (
     "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\t"
     "sentence1_parse\tsentence2_parse\tsentence1\tsentence2\tlabel1\t"
@@ -201,7 +201,7 @@ FAST = SentEvalClassifier(epoch_size=8, max_epoch=40)
 
 
 def numbers(sentences: list[str]) -> np.ndarray:
-    """Sentences are written numbers: their embeddings."""
+    """Embeds sentences that are written numbers: the embedding consists of these numbers."""
     return np.array([[float(word) for word in sentence.split()] for sentence in sentences])
 
 
@@ -222,7 +222,7 @@ def single(seed: int, count: int) -> LabelledTexts:
 
 
 def pairs(seed: int, count: int) -> LabelledTexts:
-    """Class 1 where both embeddings are the same: only |u − v| and u·v can tell."""
+    """The class is 1 if both embeddings are equal, which only |u − v| and u·v show."""
     generator = np.random.default_rng(seed)
     u = generator.choice([-1.0, 1.0], (count, 3))
     labels = generator.integers(2, size=count)
@@ -240,7 +240,7 @@ def test_what_embeddings_tell_is_learnt(make: object) -> None:
 
 def test_what_they_do_not_tell_is_not() -> None:
     train, dev = pairs(0, 400), pairs(1, 1000)
-    # Each sentence another one, so that none is known from the training.
+    # All sentences are different, so that none is known from the training.
     for texts in (train, dev):
         for side, column in enumerate(texts.columns):
             column[:] = [f"{len(texts)} {side} {row}" for row in range(len(texts))]
@@ -330,7 +330,7 @@ def test_correlations_by_hand() -> None:
 
 
 def test_classifier_comes_near_scikit_learn_s_own() -> None:
-    """Noisy classes: an own training with scikit-learn, from the features up, says the same."""
+    """With noisy classes, a separate training with scikit-learn gives nearly the same."""
     generator = np.random.default_rng(5)
 
     def noisy(count: int) -> tuple[LabelledTexts, np.ndarray]:
@@ -351,13 +351,13 @@ GENERATOR = np.random.default_rng(0)
 
 
 def angles(sentences: list[str]) -> np.ndarray:
-    """Sentences are written angles in degrees."""
+    """Embeds sentences that are written angles in degrees."""
     radians = np.radians([float(sentence) for sentence in sentences])
     return np.stack([np.cos(radians), np.sin(radians)], axis=1)
 
 
 def turned(degrees: list[float], labels: list[int]) -> LabelledTexts:
-    """Pairs that so many degrees lie between."""
+    """Pairs with these numbers of degrees between their sentences."""
     return LabelledTexts((["0"] * len(labels), [str(each) for each in degrees]), np.array(labels))
 
 
@@ -367,11 +367,11 @@ def pair_auc(encode: Encode, pairs: LabelledTexts) -> float:
 
 
 def test_by_hand() -> None:
-    # Positive pairs: 10 and 50 degrees apart, the others 30, 50 and 80. Of six comparisons the
-    # positive pair is nearer in 3 (10) + 1 (50 to 80), and as near in one (50 to 50).
+    # Positive pairs are 10 and 50 degrees apart, the others 30, 50 and 80. In six comparisons the
+    # positive pair is nearer in 3 (10) + 1 (50 to 80), and equally near in one (50 to 50).
     pairs = turned([10, 30, 50, 50, 80], [1, 0, 1, 0, 0])
     assert pair_auc(angles, pairs) == pytest.approx(4.5 / 6)
-    # Class 0 as the positive one turns the order round.
+    # With class 0 as the positive one, the order is reversed.
     turned_round = dataclasses.replace(pairs, labels=1 - pairs.labels)
     assert pair_auc(angles, turned_round) == pytest.approx(1.5 / 6)
 
@@ -500,7 +500,7 @@ def test_result(tmp_path: Path) -> None:
     (tmp_path / "Toy" / "dev.tsv").write_text("\n".join(lines), encoding="utf-8")
     embed = VectorCache(lambda texts: np.eye(3)[["abc".index(text) for text in texts]])
     result = TASK.run(TaskContext(embed, DataFolder(tmp_path)))
-    # Two positive pairs of cosine 1 against one of 0 and one of 1: two wins, two ties.
+    # Two positive pairs of cosine 1 against other pairs of cosines 0 and 1: two wins, two ties.
     assert result.scores == {"auc": pytest.approx(3 / 4)}
     assert result.counts == {"pairs": 4, "positive": 2, "broken_lines": 0}
 

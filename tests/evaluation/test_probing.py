@@ -63,7 +63,7 @@ SIZES = {"train": 400, "dev": 100, "test": 200}
 
 
 def encode(sentences: list[str]) -> np.ndarray:
-    """Counts of the first letters of the alphabet, many times over."""
+    """Counts of the letters a to d, repeated 16 times."""
     return np.array([[sentence.count(x) for x in "abcd" * 16] for sentence in sentences])
 
 

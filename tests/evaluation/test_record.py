@@ -1,4 +1,4 @@
-"""Records of evaluations that hold what they should not."""
+"""Records of evaluations with contents that are not valid."""
 
 from __future__ import annotations
 

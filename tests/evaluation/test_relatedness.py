@@ -43,7 +43,7 @@ def test_gradient_is_that_of_the_mean_squared_error() -> None:
 
 
 def toy(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Scores, and features that a linear layer can tell them by: how near each whole score is."""
+    """Scores, and features that show how near each whole score is, for a linear layer to learn."""
     generator = np.random.default_rng(seed)
     scores = generator.uniform(0, 5, count)
     noise = generator.normal(size=(count, 8), scale=0.3)
@@ -57,7 +57,7 @@ def test_scores_are_learnt_down_to_zero() -> None:
     assert found.shape == (200,)
     assert ((found >= 0) & (found <= 5)).all()
     assert stats.pearsonr(found, scores).statistic > 0.98
-    # With SentEval's classes 1 … 5 it could not be below 1.
+    # With SentEval's classes 1 … 5 a prediction could not be below 1.
     assert found[scores < 0.5].mean() < 0.7
     assert np.array_equal(found, predict_relatedness(train, held_out, features, seed=3))
 
@@ -87,7 +87,7 @@ def test_learning_ends_at_the_fourth_time_without_improvement(
 
 
 def test_an_undefined_correlation_is_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights that predict the same for all count only where there are no others."""
+    """Weights that predict the same for all count as −1: they are kept if no others are better."""
     same, falling = np.zeros((2, 6)), np.zeros((2, 6))
     falling[0, 5] = -1.0
     features = np.array([[-1.0], [1.0]])

@@ -59,7 +59,7 @@ def test_two_tasks_share_the_embeddings_and_the_record_tells_all(data: Path) -> 
     assert log.events == [("words", 1, 2), (2,), ("double", 2, 2)]
     words, double = record.tasks["words"], record.tasks["double"]
     assert double["scores"]["mean"] == pytest.approx(2 * words["scores"]["mean"])
-    # Five words in three lines of 64 numbers, each of which is 0.001 without words.
+    # Three lines of 64 numbers, which are 0.001 each, plus 1 for each of the five words.
     assert words["scores"]["mean"] == pytest.approx(5 / (3 * 64) + 1e-3)
     assert words["scores"]["undefined"] is None
     digest = hashlib.sha256(b"a b\na b\nc\n").hexdigest()

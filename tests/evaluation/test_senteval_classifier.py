@@ -20,7 +20,7 @@ from use_st5.evaluation.senteval_classifier import (
 
 
 def loss(networks: Networks, row: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
-    """The sum over the networks of one group of their mean cross-entropies, network by network."""
+    """The sum of the mean cross-entropies of the networks of one group, computed one by one."""
     total = 0.0
     for weights, biases in zip(*(array[0] for array in networks.unpack(row[None])), strict=True):
         outputs = x @ weights.T + biases
@@ -153,7 +153,7 @@ def test_fifty_steps_are_torchs(name: str) -> None:
 
 
 def evaluations(series: list[float], tenacity: int) -> int:
-    """How many evaluations a training with these dev accuracies has."""
+    """The number of evaluations in a training with these dev accuracies."""
     stopping = EarlyStopping((1,), tenacity)
     for number, accuracy in enumerate(series, start=1):
         stopping.update(np.array([accuracy]))
@@ -165,7 +165,7 @@ def evaluations(series: list[float], tenacity: int) -> int:
 @pytest.mark.parametrize(
     ("series", "tenacity", "expected"),
     [
-        # Misses (equal counts as one) at 2, 4, 5, 7: improvements between do not reset the count.
+        # Misses are at 2, 4, 5, 7 (4 is a tie): improvements in between do not reset the count.
         ([0.5, 0.4, 0.6, 0.6, 0.5, 0.7, 0.6, 0.8], 3, 7),
         ([0.5, 0.4, 0.6, 0.6, 0.5, 0.7, 0.6, 0.8], 2, 5),
         ([0.5, 0.4, 0.6], 0, 2),
@@ -190,7 +190,7 @@ GRID = [1e-5, 1e-2]
 
 
 def noisy(rows: int = 230, dim: int = 6, classes: int = 3, *, seed: int = 0) -> LabelledFeatures:
-    """Classes that a linear classifier finds mostly."""
+    """Noisy classes, most of which a linear classifier can predict."""
     random = np.random.default_rng(seed)
     features = random.normal(size=(rows, dim)).astype(np.float32)
     scores = features @ random.normal(size=(dim, classes)) + 2 * random.normal(size=(rows, classes))
@@ -268,7 +268,7 @@ def test_it_is_the_classifier_that_torch_trains(settings: dict[str, Any], held_o
 
 
 def test_golden_values_of_torch() -> None:
-    # What `torch_classifier` gives with torch 2.13, for those who have no torch.
+    # The results of `torch_classifier` with torch 2.13, for machines without torch.
     data = noisy()
     fold = Fold(np.arange(180), np.arange(180, 230))
     (trained,) = SentEvalClassifier().fit(data, [fold], [[1e-2]], classes=3)[0]
@@ -285,7 +285,7 @@ def equal(first: TrainedClassifier, second: TrainedClassifier) -> None:
 def test_folds_and_regularisations_do_not_know_of_each_other() -> None:
     data, classifier = noisy(), SentEvalClassifier(tenacity=2)
     rows = np.random.default_rng(2).permutation(len(data))
-    sizes = (200, 190, 200, 150, 200)  # those of 200 are trained side by side
+    sizes = (200, 190, 200, 150, 200)  # folds of 200 rows are trained side by side
     folds = [Fold(np.roll(rows, 31 * n)[:size], rows[-40:]) for n, size in enumerate(sizes)]
     folds.append(Fold(rows[:200]))
     grid = [GRID, GRID[::-1], [1e-3, 0.1], GRID, [0.1, 0.0]]
@@ -329,13 +329,13 @@ def test_the_dev_accuracy_is_that_of_the_weights_that_are_kept() -> None:
 def test_converged_it_is_scikit_learns_logistic_regression() -> None:
     data, factor = noisy(), 0.02
     rows = np.arange(len(data))
-    # One evaluation after 10,000 full batches. SentEval's L2 is on biases too: for the peer they
-    # are weights of a constant feature, and C = 1 / (factor · rows).
+    # One evaluation after 10,000 full batches. SentEval's L2 includes the biases: so the peer
+    # has them as weights of a constant feature, and C = 1 / (factor · rows).
     classifier = SentEvalClassifier(batch_size=len(data), epoch_size=10000, max_epoch=0)
     ((trained,),) = classifier.fit(data, [Fold(rows, rows)], [[factor]], classes=3)
     peer = LogisticRegression(C=1 / (factor * len(data)), fit_intercept=False, tol=1e-8)
     peer.fit(np.column_stack([data.features, np.ones(len(data))]), data.labels)
-    # Adam is slow in what all classes have in common, which no prediction depends on.
+    # Adam is slow in the part that all classes have in common; no prediction depends on it.
     ours = np.column_stack([trained.weights, trained.biases])
     np.testing.assert_allclose(ours - ours.mean(axis=0), peer.coef_, atol=1e-3)
 
@@ -343,7 +343,7 @@ def test_converged_it_is_scikit_learns_logistic_regression() -> None:
 def test_strong_regularisation_shrinks_the_weights() -> None:
     data = noisy()
     classifier = SentEvalClassifier(tenacity=50)
-    # Scored on what they learn from, so that the last state is among the best.
+    # The dev rows are the training rows, so that the last state is among the best.
     fold = Fold(np.arange(180), np.arange(180))
     (trained,) = classifier.fit(data, [fold], [[0.0, 0.1, 1.0]], classes=3)
     sizes = [float(np.abs(one.weights).sum()) for one in trained]

@@ -163,7 +163,7 @@ def test_suite_finds_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
     }
 
 
-ARCHIVED = {  # What SemEval's archives call their folders.
+ARCHIVED = {  # The names of the folders in SemEval's archives.
     12: "test-gold",
     13: "test-gs",
     14: "sts-en-test-gs-2014",
@@ -190,7 +190,7 @@ def test_years_in_the_layouts_that_archives_and_scripts_leave(tmp_path: Path, la
         write(folder / f"{prefix}.input.news.txt", f"a {year}\tb\n")
         write(folder / f"{prefix}.gs.news.txt", "1\n")
         write(folder / "correlation.pl", "no data")
-    (tmp_path / "STS13-en-test").mkdir(exist_ok=True)  # found by name, and nothing in it
+    (tmp_path / "STS13-en-test").mkdir(exist_ok=True)  # its name is found, but it has no files
     sets = suite(tmp_path)
     assert {name: data.pairs[0].first for name, data in sets.items()} == {
         f"STS{year}": f"a {year}" for year in ARCHIVED
@@ -211,7 +211,7 @@ def test_a_folder_of_the_right_name_alone_is_missing(tmp_path: Path) -> None:
         folder.find(STS14)
 
 
-# As published, without the years that the data folder lacks.
+# The published numbers of pairs, without the years that the data folder lacks.
 COUNTS = {
     "STS12": {
         "MSRpar": 750,
@@ -254,7 +254,7 @@ def test_published_counts(data_dir: Path) -> None:
             assert pair.second
 
 
-# On the unit circle: the angle between two sentences is the difference of these, in degrees.
+# Places on the unit circle in degrees: the angle between two sentences is their difference.
 ANGLES = {"a": 0.0, "b": 30.0, "c": 90.0, "d": 180.0, "e": 45.0}
 
 
@@ -404,7 +404,7 @@ def test_permuting_pairs_or_swapping_their_sentences_changes_nothing(seed: int) 
 
 
 def test_the_same_vector_at_different_lengths_has_no_order() -> None:
-    # All cosines are 1 but for rounding errors, which must not be correlated.
+    # All cosines are 1 except for rounding errors, which must not be correlated.
     direction = np.random.default_rng(0).normal(size=300)
     lengths = dict(zip("abcde", (1, 0.1, 3, 7, 1 / 3), strict=True))
 
@@ -417,7 +417,7 @@ def test_the_same_vector_at_different_lengths_has_no_order() -> None:
 
 
 def test_a_zero_vector_is_similar_to_nothing() -> None:
-    # As in SentEval, which takes the undefined cosine for 0: between 1 (a, a) and −1 (a, d).
+    # As in SentEval, an undefined cosine counts as 0: between 1 (a, a) and −1 (a, d).
     def zero_for_c(sentences: list[str]) -> np.ndarray:
         return encode(sentences) * np.array([[sentence != "c"] for sentence in sentences])
 
@@ -518,7 +518,7 @@ def test_wrong_embeddings(sts12: Path) -> None:
 
 
 def test_real_file_against_scipy(data_dir: Path) -> None:
-    """The development split, with counts of words: read, embedded and correlated once more here."""
+    """The test itself reads, embeds (with counts of words) and correlates the development split."""
     result = sts_task("stsb_dev", STSB_DEV).run(
         TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
     )
@@ -527,7 +527,7 @@ def test_real_file_against_scipy(data_dir: Path) -> None:
     encode, genres = BagOfWords().encode, [row[0] for row in rows]
     first, second = (encode([row[column] for row in rows]).astype(np.float64) for column in (5, 6))
     cosines = np.array([1 - distance.cosine(u, v) for u, v in zip(first, second, strict=True)])
-    cosines = cosines.round(12)  # ties of SciPy's that are off by a rounding error
+    cosines = cosines.round(12)  # restores ties that SciPy's rounding errors break
     gold = np.array([float(row[4]) for row in rows])
     expected = stats.spearmanr(cosines, gold).statistic
     assert result.scores["spearman_all"] == pytest.approx(expected, abs=2e-5)

@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
         (b"a\r\nb", ["a", "b"]),
         (b"a\n\n\n", ["a", "", ""]),
         (b"\xef\xbb\xbfa\n", ["a"]),
-        # Separators to str.splitlines, parts of a sentence here.
+        # str.splitlines splits at these characters; here they are parts of a sentence.
         ("a\u2028b\x85c\x0bd\x1ce\n".encode(), ["a\u2028b\x85c\x0bd\x1ce"]),
         (b" a\t \n", [" a\t "]),
     ],

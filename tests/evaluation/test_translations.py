@@ -100,7 +100,8 @@ def encode(sentences: list[str]) -> np.ndarray:
 def test_by_hand() -> None:
     """deux, at 45 degrees, is nearest to three; trois, at 90, to two; un to one.
 
-    The other way round one finds un, two and three find trois: two thirds and one third are right.
+    In the other direction one finds un, and two and three find trois: two thirds are right. To
+    English one third is right.
     """
     score = _accuracies(VectorCache(encode), ["un", "deux", "trois"], ["one", "two", "three"])
     assert score == {"pairs": 3, "to_english": 1 / 3, "from_english": 2 / 3}
@@ -132,7 +133,7 @@ def test_no_sentences() -> None:
 
 
 def test_groups_are_means_over_their_languages(tmp_path: Path) -> None:
-    """English finds all, none and half of its sentences in languages of 14, of 36 and others."""
+    """All sentences are right in the 14 languages, none in the rest of the 36, half in others."""
     folder = tmp_path / "LASER" / "data" / "tatoeba" / "v1"
     folder.mkdir(parents=True)
     for code in LANGUAGES:
@@ -152,7 +153,8 @@ def test_groups_are_means_over_their_languages(tmp_path: Path) -> None:
     scores = result.scores
     assert scores["accuracy_14"] == scores["accuracy_14_to_english"] == 1.0
     assert scores["accuracy_36"] == scores[result.main] == pytest.approx(14 / 36)
-    # To English one of two is right, from English the first and, by what both lack, one of two.
+    # To English one of two is right. From English the first is right; the second shares no word
+    # with either sentence, and finds one of them by the numbers of absent words.
     for direction in ("to_english", "from_english"):
         others = result.details["languages"]["zsm"][direction]
         assert scores[f"accuracy_112_{direction}"] == pytest.approx((14 + 76 * others) / 112)
@@ -250,7 +252,7 @@ def test_the_best_threshold_lies_between_two_margins() -> None:
 
 
 def test_a_threshold_that_is_given_is_used() -> None:
-    """Both pairs are extracted, one is gold; so is another pair, which is not mined."""
+    """Both mined pairs are extracted, and one is gold; two other gold pairs are not mined."""
     data = texts(("zh-1", "en-2"), ("zh-0", "en-0"), ("zh-1", "en-0"))
     score = _mining_scores(VectorCache(mined), data, threshold=1.0, k=2)
     assert (score["threshold"], score["precision"], score["recall"]) == (1.0, 1 / 2, 1 / 3)
@@ -263,7 +265,7 @@ def test_nothing_is_extracted() -> None:
 
 
 def test_a_sentence_with_two_ids_is_mined_once_and_dropped() -> None:
-    """The pair (y, c) is mined, but c is en-2 and en-3: (x, b) is left, the gold remains."""
+    """(y, c) is mined, but c is en-2 and en-3: only (x, b) is left. Both gold pairs still count."""
     data = texts(("zh-1", "en-2"), ("zh-0", "en-1"), english="abcc")
     score = _mining_scores(VectorCache(mined), data, k=2)
     assert score["threshold"] == pytest.approx(6 / 5)
@@ -271,12 +273,12 @@ def test_a_sentence_with_two_ids_is_mined_once_and_dropped() -> None:
 
 
 def test_thresholds_by_hand() -> None:
-    # F1 after each pair with two gold ones: 2/3, 2/4, 4/5, 4/6.
+    # F1 after each mined pair, with two gold pairs: 2/3, 2/4, 4/5, 4/6.
     right = np.array([True, False, True, False])
     assert best_threshold(np.array([5.0, 4, 3, 2]), right, 2) == 2.5
-    # With four gold ones: 2/5, 2/6, 4/7, 4/8; without the last pair the third is the end.
+    # With four gold pairs: 2/5, 2/6, 4/7, 4/8; the last pair is left out, so that the third ends.
     assert best_threshold(np.array([5.0, 4, 3]), right[:3], 4) == 3.0
-    # The first two cannot be told apart: 2/4 with both, 4/5 with three.
+    # Equal margins of the first two do not separate them: 2/4 with both, 4/5 with three.
     assert best_threshold(np.array([5.0, 5, 3, 2]), right, 2) == 2.5
     # F1 is 2/2 after the first, but only 2/3 is reachable.
     assert best_threshold(np.array([5.0, 5, 3, 2]), np.array([True, False, False, False]), 1) == 4.0
@@ -286,7 +288,7 @@ def test_thresholds_by_hand() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_threshold_has_a_larger_f1(seed: int) -> None:
-    """Against scikit-learn's curve; gold pairs that were not mined stand below all margins."""
+    """Compares with scikit-learn's curve, where gold pairs that are not mined come last."""
     generator = np.random.default_rng(seed)
     margins = np.sort(generator.integers(1, 30, size=60) / 8)[::-1]
     right = generator.random(60) < margins / margins.max()
@@ -369,7 +371,7 @@ def test_the_threshold_of_development_is_used_on_test(
     write_tasks(tmp_path / "bucc2018", test, [(0, 0), (3, 3)])
     result = run(tmp_path)
     assert result.main == "f1"
-    # The same three pairs are mined; one of them is gold here, of two.
+    # The same three pairs are mined; here one of them is gold, out of two gold pairs.
     assert (result.scores["precision"], result.scores["recall"]) == (1 / 3, 1 / 2)
     assert result.scores["f1"] == pytest.approx(2 / 5)
     assert (result.scores["f1_dev"], result.counts["gold"], result.counts["gold_dev"]) == (1, 2, 3)

@@ -34,11 +34,11 @@ class BagOfWords:
 
 
 def letter_context(folder: Path, *, seed: int = 1111) -> TaskContext:
-    """Embeddings are the numbers of the letters x and y, 64 times each.
+    """A context whose embeddings are the counts of the letters x and y, 64 times each.
 
     Args:
         folder: The data folder.
-        seed: The run's.
+        seed: The seed of the run.
     """
 
     def encode(texts: list[str]) -> np.ndarray:
@@ -48,12 +48,12 @@ def letter_context(folder: Path, *, seed: int = 1111) -> TaskContext:
 
 
 def words_task(name: str = "words", *, factor: float = 1.0, **fields: Any) -> EvaluationTask:
-    """The mean of all embeddings of the lines of words.txt; `factor` shows through.
+    """A task with the mean of all numbers in the embeddings of words.txt, times `factor`.
 
     Args:
-        name: The task's.
-        factor: What the mean is multiplied by.
-        fields: Of `EvaluationTask`, in place of the toy's own.
+        name: The name of the task.
+        factor: The factor of the mean.
+        fields: Fields of `EvaluationTask`, in place of the toy's own.
     """
 
     def read(data: DataFolder) -> list[str]:

@@ -38,7 +38,7 @@ def run(
     given_vectors: Path | None = None,
     factors: dict[str, float] | None = None,
 ) -> dict[str, float]:
-    """Gives its seed."""
+    """Returns its seed as the score."""
     if seed == 99:
         raise KeyboardInterrupt
     return {"seed": float(seed)}
@@ -49,7 +49,7 @@ VARIANTS = {"other": SimpleNamespace(run=lambda data, output: {"other": 1.0})}
 
 
 def started(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
-    """Starts the experiment as a script is started."""
+    """Starts the experiment as a script, with these words as its arguments."""
     monkeypatch.setattr(sys, "argv", ["experiment", *words])
     main(EXPERIMENT, VARIANTS)
 
@@ -163,7 +163,7 @@ def test_the_readme_names_every_script() -> None:
 def test_none_runs_where_another_process_writes(
     tmp_path: Path, written_elsewhere: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Whether MiniLM is installed is looked at before.
+    # The scripts check first whether MiniLM is installed.
     monkeypatch.setattr(minilm, "minilm_folder", lambda: tmp_path)
     written_elsewhere(tmp_path / "run", inside=True)
     for script in SCRIPTS:

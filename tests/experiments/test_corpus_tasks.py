@@ -34,7 +34,7 @@ TASK = CorpusTask(
 
 
 def of_size(rows: int) -> ArrayData:
-    """Examples without content."""
+    """Data with this number of rows, without content."""
     return ArrayData({"ids": np.zeros((rows, 2), np.int32)})
 
 

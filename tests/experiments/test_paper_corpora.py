@@ -36,7 +36,7 @@ def test_the_txt_is_read_where_there_is_no_jsonl(tmp_path: Path) -> None:
 
 
 def test_definitions_are_joined_as_defsent_joins_them(tmp_path: Path) -> None:
-    """Words without the number of the sense; of the three files, but not of the examples."""
+    """Words lose the number of their sense; the three parts are read, but not the example files."""
     write_paper_corpora(tmp_path)
     assert {(each["word"], each["definition"]) for each in paper_definitions(tmp_path)} == {
         ("guitar", "music that one plays (a Fine kind); music."),

@@ -60,7 +60,7 @@ def all_rows() -> Iterator[tuple[PublishedTable, PublishedRow]]:
 
 
 def find(citation: str, number: str, benchmark: str, model: str, settings: str = "") -> dict:
-    """The scores of the one row whose model is this and whose settings hold these words."""
+    """The scores of the one row with this model whose settings contain these words."""
     found = [
         row.scores
         for table, row in all_rows()
@@ -73,12 +73,12 @@ def find(citation: str, number: str, benchmark: str, model: str, settings: str =
 
 
 def decimals(scores: dict[str, float]) -> int:
-    """With how many decimals the scores of a row are printed, at most two."""
+    """The number of decimals with which the scores of a row are printed, at most two."""
     return 1 if all(round(score, 1) == score for score in scores.values()) else 2
 
 
 def line_of(cells: Iterable[float], lines: list[list[float]], first: int = 0) -> int | None:
-    """The line, from `first` on, that has these numbers one after the other; without signs."""
+    """The first line, from `first` on, with these numbers in a row; signs are ignored."""
     wanted = [abs(cell) for cell in cells]
     for number in range(first, len(lines)):
         line = lines[number]
@@ -123,7 +123,7 @@ def test_averages_are_the_means_of_the_cells() -> None:
         average = scores.pop("average", None)
         full = row.model.startswith(("InferSent", "T5 "))
         if average is None or not scores or (table.benchmark == "sentglue" and not full):
-            continue  # how SentGLUE's Score comes about is not known, but for these two rows
+            continue  # how SentGLUE's Score is computed is known only for those two kinds of rows
         if own.get(key := (table.paper.citation, table.table, row.model)) == average:
             assert str(average) in table.notes
             del own[key]
@@ -157,14 +157,14 @@ def test_same_row_in_two_tables_has_the_same_scores() -> None:
 def test_numbers_stand_in_the_papers(paper_lines: dict[str, list[list[float]]]) -> None:
     for table, row in all_rows():
         if row.source:
-            continue  # not read in the text
+            continue  # not read from the paper's text
         numbers = {number for line in paper_lines[table.paper.citation] for number in line}
         missing = [task for task, score in row.scores.items() if abs(score) not in numbers]
         assert not missing, (table.table, row.model, missing)
 
 
 def test_rows_stand_in_the_papers_line_by_line(paper_lines: dict[str, list[list[float]]]) -> None:
-    """Catches what the test above cannot: cells or rows in each other's place."""
+    """Catches an error that the test above cannot: swapped cells or rows."""
     torn = Counter()
     for table in published_tables():
         lines = paper_lines[table.paper.citation]
@@ -175,7 +175,7 @@ def test_rows_stand_in_the_papers_line_by_line(paper_lines: dict[str, list[list[
                 torn[table.paper.citation, table.table, table.benchmark] += 1
             else:
                 line = found
-    # Rows that the extraction of the text tore apart: for the next test.
+    # The extraction of the text tore these rows apart; the next test checks them.
     expected = {
         ("Ni et al. (2022)", "Table 5", "sts"): 10,
         ("Liu et al. (2022)", "Table 4", "sts"): 3,
@@ -189,7 +189,7 @@ def test_torn_rows_stand_in_the_papers_piece_by_piece(
 ) -> None:
     (sts,) = (table for table in published_tables("sts") if table.title == "STS, larger sizes")
     rows = [row for row in sts.rows if not row.source]
-    for task in rows[0].scores:  # the text has whole columns in its cells
+    for task in rows[0].scores:  # a cell of the text holds a whole column
         column = [row.scores[task] for row in rows]
         assert line_of(column, paper_lines["Ni et al. (2022)"]) is not None, task
     lines = paper_lines["Liu et al. (2022)"]

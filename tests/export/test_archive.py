@@ -1,4 +1,4 @@
-"""A folder as one file: what stands in it, in which order."""
+"""A folder as one file: its contents and their order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What others do with exported folders, each in a fresh process, from a moved folder.
+"""Other libraries use exported folders, in fresh processes and from moved folders.
 
-The processes see no use_st5 (except where the layer under test is ours), and those of USE models no
-tensorflow-text either. What has the same tokenizer shares a process.
+The processes see no use_st5 (except if the layer under test is ours), and those of USE models no
+tensorflow-text either. Models that need tensorflow-text share a process, the
+others too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import tensorflow as tf
 
 TEXTS = ["the cat sat", "how old are you", "", "what is a dog"]
 
-# Both begin with a preamble, and call `consumed` of each folder that they are given.
+# Both scripts begin with a preamble, and call `consumed` for each folder.
 HUB = """
 import json, sys
 import numpy as np, tensorflow as tf, tensorflow_hub as hub, tf_keras
@@ -94,7 +95,7 @@ print(json.dumps({name: consumed(folder) for name, folder in folders.items()}))
 """
 
 
-# What a process begins with, and the models that it may read: both USEs and a BERT in
+# The first line of a process, and the models that it may read: both USEs and a BERT in
 # int8, and a Sentence-T5.
 GROUPS = {
     "without tensorflow-text": (
@@ -106,7 +107,7 @@ GROUPS = {
 
 
 class Consumed(NamedTuple):
-    """Models at a place where they were not written, the only copies there."""
+    """Copies of models that were moved to another place, and what they must give there."""
 
     preamble: str
     folders: dict[str, str]
@@ -182,7 +183,7 @@ def test_saved_model_cli_run(name: str, request: pytest.FixtureRequest, tmp_path
     expected = tf.saved_model.load(str(source))(TEXTS).numpy()
     command = [Path(sys.executable).with_name("saved_model_cli")]
     if name == "bert":
-        # The command alone lacks the ops of tensorflow-text.
+        # The plain command lacks the ops of tensorflow-text.
         tool = "from tensorflow.python.tools.saved_model_cli import main"
         command = [sys.executable, "-c", f"import tensorflow_text; {tool}; main()"]
     arguments = ["--dir", moved, "--tag_set", "serve", "--signature_def", "serving_default"]

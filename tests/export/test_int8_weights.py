@@ -1,4 +1,4 @@
-"""Rounding of tables and kernels, and what a SavedModel with rounded kernels does."""
+"""Rounding of tables and kernels, and a SavedModel with rounded kernels."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_no_entry_moves_by_more_than_half_a_scale(axis: int) -> None:
 
 
 def test_what_is_rounded_twice_is_rounded_once() -> None:
-    """Whatever the scales are, to the last bit."""
+    """Rounding a second time changes no bit, for any scales."""
     largest = np.random.default_rng(0).uniform(1, 2, 200_000).astype(np.float32)
     once = Int8Weights.of_table(np.stack([largest, largest * -0.3], axis=1))
     twice = Int8Weights.of_table(once.whole().numpy())
@@ -129,7 +129,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rounded_by_hand(model: Dropping) -> Dropping:
-    """The model with what a SavedModel of it is to compute with."""
+    """Rounds the weights of a model as its SavedModel must have them."""
     for kernel in (model.inner.kernel, model.outer.kernel):
         scales = np.abs(kernel.numpy()).max(axis=0) / 127
         kernel.assign(np.rint(kernel.numpy() / scales) * scales)
@@ -147,7 +147,7 @@ def test_a_saved_model_computes_with_what_was_rounded(folder: Path) -> None:
     assert np.abs(loaded(TEXTS) - dropping()(ids)).max() > 1e-5
     kinds = [variable.dtype.name for variable in loaded.variables]
     assert kinds.count("int8") == 3
-    # The table's and the kernels' scales, two biases; the state of the dropout's seed is no weight.
+    # Scales of the table and the kernels, and two biases; the dropout's seed state is no weight.
     shapes = [tuple(variable.shape) for variable in loaded.trainable_variables]
     assert shapes == [(64,), (1, 6), (6,), (1, 5), (5,)]
 
@@ -184,7 +184,7 @@ def test_a_second_round_trip_keeps_each_bit(folder: Path, tmp_path: Path) -> Non
 
 
 def test_no_float32_copy_of_a_kernel_is_stored(folder: Path) -> None:
-    """Neither among the variables nor as a constant of the graph."""
+    """There is none among the variables, and none among the constants of the graph."""
     reader = tf.train.load_checkpoint(str(folder / "variables" / "variables"))
     dtypes = reader.get_variable_to_dtype_map()
     matrices = [

@@ -56,7 +56,7 @@ UNKNOWN = [
     *("a\U0002ebf0b q\u1c89z", "un\u0301fu\u20e3nny 𝔘𝔫𝔦code", "<empty> ## [UNK]"),
     "pre-👍🏽fix👩\u200d👧es",
 ]
-# Encodes what a file has, bytes as hexadecimal, with nothing of ours but the folder.
+# Encodes the texts in a file (bytes as hexadecimal) with the folder alone, without our package.
 DRIVER = """
 import json, sys
 for name in ("use_st5", "tensorflow", "keras", "msgspec", "filelock", "onnx", "tf2onnx"):
@@ -69,7 +69,7 @@ texts = [bytes.fromhex(each["hex"]) if isinstance(each, dict) else each
 import numpy as np
 np.save(answer, Encoder().encode(texts))
 """
-# Encodes with the module onnxruntime-node, or with stand-ins that give the ids back.
+# Encodes with the module onnxruntime-node, or with stand-ins that return the ids.
 JAVASCRIPT = """
 const [folder, given, answer, runtime] = process.argv.slice(1);
 const fs = require("fs"), url = require("url"), path = require("path");
@@ -109,7 +109,7 @@ def texts_for(family: str) -> list[str | bytes]:
 
 
 def needs(runtime: str) -> None:
-    """Skips where a runtime, or what converts to it, is not installed."""
+    """Skips the test if a runtime, or the converter to it, is not installed."""
     modules = ("tf2onnx", "onnxruntime") if runtime == "onnx" else (RUNTIMES[runtime],)
     for module in modules:
         pytest.importorskip(module, reason=f"the extra `{runtime}` is not installed")
@@ -139,7 +139,7 @@ def run(command: list[Any], **options: Any) -> str:
 
 
 def by_reader(folder: Path, texts: list[str | bytes], tmp_path: Path) -> np.ndarray:
-    """The vectors of a fresh process."""
+    """The vectors of the reader in a fresh process."""
     given = [{"hex": text.hex()} if isinstance(text, bytes) else text for text in texts]
     (tmp_path / "given.json").write_text(json.dumps(given), encoding="utf-8")
     driver = [sys.executable, "-c", DRIVER]
@@ -189,7 +189,7 @@ def test_a_fixed_length_cuts_and_pads(
 
 
 def input_shape(runtime: str, network: Path) -> list[int]:
-    """The shape of the ids that a network states."""
+    """The shape that a network declares for its ids."""
     if runtime == "onnx":
         import onnxruntime
 

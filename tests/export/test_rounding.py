@@ -19,8 +19,8 @@ def test_int8_codes_of_rows_and_columns() -> None:
 
 
 def test_codes_by_frequency_have_finer_steps_for_frequent_rows() -> None:
-    # The root mean square of each row is 2, and of the median row too: at rank 4,950 a step is
-    # 0.35 times 2. At rank 575 (with 50: an eighth of 5,000) it is half as large.
+    # Each row, and so the median row, has the root mean square 2: at rank 4,950 a step is 0.35
+    # times 2. At rank 575 it is half as large, since 575 + 50 is an eighth of 5,000.
     row = np.zeros(12, np.float32)
     row[:3] = 4.0, -4.0, 4.0
     codes, scales = codes_by_frequency(np.stack([row, row]), np.array([4950, 575]))
@@ -31,7 +31,7 @@ def test_codes_by_frequency_have_finer_steps_for_frequent_rows() -> None:
 def test_codes_by_frequency_of_larger_rows_have_larger_steps() -> None:
     table = np.float32([[1.0, -1.0], [2.0, -2.0], [4.0, 4.0], [0.0, 0.0]])
     codes, scales = codes_by_frequency(table, np.full(4, 4950))
-    # The median of the sizes is 1.5; the sizes 1 and 4 are two steps of size two apart.
+    # The median of the sizes is 1.5. A step grows with the root of size times median.
     np.testing.assert_allclose(scales[2] / scales[0], 2.0, rtol=1e-6)
     np.testing.assert_allclose(scales[1, 0], 0.35 * 3**0.5, rtol=1e-6)
     assert (scales[3, 0], codes[3].any()) == (1.0, False)

@@ -32,7 +32,7 @@ MODELS = (
 
 @pytest.fixture(scope="module", params=MODELS)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Each family, pooling and precision, exported."""
+    """An exported folder of each family, pooling and precision."""
     family, precision = request.param.split()
     if not family.startswith("t5"):
         return request.getfixturevalue(f"toy_{family}").folders[precision]

@@ -1,4 +1,4 @@
-"""What an exported folder promises, held in this process."""
+"""The promises of an exported folder, checked in this process."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_float32_equals_the_keras_model(toy: Any) -> None:
 
 
 def written(toy: Any) -> keras.Model:
-    """A model of the shape of the one that is in the folders, without a head."""
+    """A new model with the configuration of the exported one, without a head."""
     family = family_of(toy.model)
     return family.restore(family.config(toy.model))
 
@@ -79,7 +79,7 @@ def test_int8_equals_the_keras_model_with_what_is_rounded(toy: Any) -> None:
     weights, remaining = [], iter(variable.numpy() for variable in loaded.variables)
     for array in remaining:
         scales = next(remaining) if array.dtype == np.int8 else np.float32(1)
-        # Of a table one for each row, of a kernel for each column.
+        # A table has a scale for each row, a kernel for each column.
         weights.append(array * (scales[:, None] if scales.ndim == 1 else scales))
     rounded = written(toy)
     for variable, array in zip(rounded.variables, weights, strict=True):
@@ -92,7 +92,7 @@ def test_int8_is_near_the_keras_model(toy: Any) -> None:
     expected = toy.model(toy.ids(TEXTS))
     cosines = np.sum(loaded(TEXTS) * expected, axis=1)
     assert cosines.min() > 0.999
-    assert cosines.min() < 1 - 1e-9  # it is rounded, or this test compares a thing with itself
+    assert cosines.min() < 1 - 1e-9  # otherwise nothing was rounded
 
 
 def test_padding_changes_nothing(loaded: Any) -> None:
@@ -123,14 +123,14 @@ def test_a_long_text(loaded: Any, toy: Any) -> None:
         cut = " ".join(words[:read])
         np.testing.assert_allclose(loaded([text]), loaded([cut]), atol=1e-5)
         assert np.abs(loaded([text]) - loaded([" ".join(words[: read - 1])])).max() > 1e-3
-    # The mean of so many random rows is small, and scaling it to length 1 enlarges the rounding.
+    # The mean of 10,000 random rows is small, and scaling it to length 1 enlarges the rounding.
     np.testing.assert_allclose(
         loaded([text, "a cat"]), loaded.encode_ids(loaded.preprocess([text, "a cat"])), atol=1e-4
     )
 
 
 def test_one_trace_whatever_is_passed(toy: Any, precision: str) -> None:
-    """The trap is a list of strings: without a signature, each is traced anew and kept."""
+    """Without a signature, each list of strings would be traced again, and its trace kept."""
     loaded = tf.saved_model.load(str(toy.folders[precision]))
     for count in range(1, 6):
         texts = [f"the cat {count}"] * count
@@ -201,7 +201,7 @@ def test_no_dense_read_of_the_table(loaded: Any, toy: Any, precision: str) -> No
     reads = sum(node.op == "ReadVariableOp" for node in nodes)
     ways = 2 if toy.max_length is None else 1  # long texts are read another way
     assert gathers == ways * (2 if precision == "int8" else 1)  # codes and scales, or the table
-    # All but the table, each once; of a kernel in int8 codes and scales. States of dropout are not.
+    # All weights but the table are read once: codes and scales of int8 kernels, no dropout states.
     table = 2 if precision == "int8" else 1
     weights = sum(variable.dtype in (tf.float32, tf.int8) for variable in loaded.variables)
     assert reads == weights - table
@@ -219,7 +219,7 @@ def test_tokens_are_counted_where_texts_are_cut(loaded: Any, toy: Any) -> None:
         counts = loaded.token_counts([*TEXTS, "don't " * 5000])
         assert counts.dtype == tf.int32
         if toy.tokenizer.kind == "wordpiece":
-            expected = [9, 7, 2, 7, 2, 13]  # those at both ends, too
+            expected = [9, 7, 2, 7, 2, 13]  # with the special tokens at both ends
         else:
             expected = [7, 5, 1, 5, 1, 11, 3, 3, 3, 10_000]
         assert counts.numpy()[: len(expected)].tolist() == expected
@@ -324,7 +324,7 @@ def test_any_encoder_over_padded_ids(toy_use_dan: Any, tmp_path: Path) -> None:
 
 
 def test_a_text_read_in_blocks_has_the_vector_of_its_ids(loaded: Any, toy: Any) -> None:
-    """Long texts go another way through the graph; gradients reach the table on it, too."""
+    """Long texts take another path in the graph, on which gradients reach the table, too."""
     words = np.random.default_rng(0).choice([*"ab.!", "the", "cat", "how", "old"], 100_000)
     texts = tf.constant([" ".join(words), "", "how old are you", " ".join(words[:50_000])])
     assert tf.reduce_sum(tf.strings.length(texts)) > LONG_BYTES

@@ -22,7 +22,7 @@ TEXTS = ["How old are you?", "", "What is your age? " * 50, "😀", "naïve caf�
 
 @pytest.fixture(scope="module")
 def exported(toy_t5: Any) -> tuple[Path, np.ndarray]:
-    """The folder of a tiny model, and what the model gives for the texts."""
+    """The folder of a tiny model, and the vectors of that model for the texts."""
     ids = toy_t5.tokenizer.padded(tf.constant(TEXTS), 128)
     return toy_t5.folder, np.asarray(toy_t5.model(ids))
 
@@ -72,7 +72,7 @@ def test_without_tensorflow_text_one_line_says_what_to_install(
 
 
 def test_int8_matrices(toy_t5: Any, tmp_path: Path) -> None:
-    """The float32 matrices rounded by hand give the vectors of the int8 export, and back."""
+    """Matrices rounded by hand give the vectors of the int8 export, and of its float32 export."""
     folder = tmp_path / "int8"
     model, tokenizer = toy_t5.model, toy_t5.tokenizer
     TrainableEncoder(model, tokenizer, name="tiny", max_length=128).export(folder, precision="int8")
@@ -112,7 +112,7 @@ def test_bytes_that_are_no_utf8_are_read_as_encode_reads_them(toy_t5: Any) -> No
 
 
 def test_the_network_is_held_once(tmp_path: Path, toy_t5: Any) -> None:
-    """Whatever calls it: two functions, with dropout or without, and two signatures."""
+    """Two functions, with and without dropout, and two signatures call the same network."""
     config = dataclasses.replace(toy_t5.model.config, dropout=0.0)
     model = SentenceT5(config, projection_dim=24)
     model.build()

@@ -50,7 +50,7 @@ def check_imports(folder: Path) -> None:
     for file in folder.rglob("*.py"):
         lines = file.read_text().splitlines()
         imported = [line for line in lines if line.lstrip().startswith(("import use", "from use"))]
-        # The vocabulary is written with it, which no reader does.
+        # This import is for writing the vocabulary, which no reader does.
         of_writing = ["        from use_st5._files import atomic_path"]
         allowed = of_writing if file.name == "ngram_vocabulary.py" else []
         assert [line for line in imported if "use_st5_tokenizer." not in line] == allowed

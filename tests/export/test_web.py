@@ -50,7 +50,7 @@ def node(tmp_path: Path) -> Node:
 
     def call(folder: Path, texts: list[str], name: str) -> list[Any]:
         given, answer = tmp_path / "given.json", tmp_path / "answer.json"
-        given.write_text(json.dumps(texts), encoding="utf-8")  # a lone surrogate is an escape
+        given.write_text(json.dumps(texts), encoding="utf-8")  # a lone surrogate is escaped
         command = [NODE, DRIVER, folder, given, answer, name]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -90,7 +90,7 @@ def graph(request: pytest.FixtureRequest) -> tuple[NGramVocabulary, Any]:
 def check_ids(
     graph: tuple[NGramVocabulary, Any], node: Node, folder: Path, texts: list[str]
 ) -> None:
-    """Holds the ids of JavaScript against those of the graph."""
+    """Compares the ids of JavaScript with those of the graph."""
     vocabulary, flat = graph
     content = _text(vocabulary)
 
@@ -115,7 +115,7 @@ def odd_texts() -> list[str]:
     units = [chr(each) for each in range(0xD800, 0xE000)]
     letters = [*"abc '.,é中한\u0301\u20e3\u200d\ufe0f", "👍🏽", "👩\u200d👧", "𝔘", "🇫🇷"]
     halves = ["".join(draw.choices([*units, *letters * 100], k=12)) for _ in range(1500)]
-    # FarmHash has other rules from 4, 8, 17, 33 and 65 bytes on.
+    # FarmHash's rules change at 4, 8, 17, 33 and 65 bytes.
     words = [chr(0x61 + size % 26) * size + ending for size in range(200) for ending in ("é", "0")]
     long = ["How old are you? " * 5000, "x" * 100_000, "don't . " * 5000 + '"', ". " * 20_000]
     return [*halves, *words, *long]
@@ -170,7 +170,7 @@ def test_small_vectors_are_those_of_the_rounded_table(bundled_page: Path, node: 
     engine = DANEngine(folder, dan_manifest(folder))
     original = engine.run(TEXTS)
     table = engine.rows.table
-    # 60,000 words, 25,000 pairs of words and 1,000 buckets, behind the padding and the empty text.
+    # 60,000 words, 25,000 pairs of words and 1,000 buckets follow the padding and the empty text.
     ranks = np.concatenate([[0, 0], np.arange(60_000), np.arange(25_000), np.full(1000, 60_000)])
     codes, steps = codes_by_frequency(table.codes * table.scales[:, None], ranks)
     engine.rows = TableRows(Table(codes, steps[:, 0]), 2048)
@@ -184,7 +184,7 @@ def test_the_page_of_the_bundled_model_has_15_megabytes(bundled_page: Path) -> N
 
 
 class OtherCharset(SimpleHTTPRequestHandler):
-    """A static server that, as many do, says that each script is UTF-8: the model's are not."""
+    """A static server that, like many, declares all scripts as UTF-8; the model's are not."""
 
     extensions_map: ClassVar = {".js": "text/javascript; charset=utf-8", ".html": "text/html"}
 
@@ -194,7 +194,7 @@ class OtherCharset(SimpleHTTPRequestHandler):
 
 @pytest.fixture(params=["disk", "server"])
 def address(request: pytest.FixtureRequest, bundled_page: Path) -> Iterator[str]:
-    """Where the page is opened from."""
+    """The address of the page, in a file or on a server."""
     if request.param == "disk":
         yield (bundled_page / "index.html").as_uri()
         return
@@ -214,7 +214,7 @@ def test_a_browser_shows_the_similarities(address: str) -> None:
     rows = re.findall(r"<tr><th scope=\"row\".*?</tr>", dom, re.DOTALL)
     shown = [[float(each) for each in re.findall(r">(-?\d\.\d\d)</td>", row)] for row in rows]
     vectors = use_st5.load("use_dan_en", backend="onnx").encode(lines)
-    np.testing.assert_allclose(shown, vectors @ vectors.T, atol=0.06)  # small
+    np.testing.assert_allclose(shown, vectors @ vectors.T, atol=0.06)  # the small table
     found = re.findall(r'class="score">(-?[\d.]+)</span><span>(.*?)</span>', dom)
     assert [float(score) for score, _ in found] == sorted(
         (float(s) for s, _ in found), reverse=True
@@ -234,7 +234,7 @@ def test_a_page_that_lacks_a_file_says_so(bundled_page: Path, tmp_path: Path) ->
 
 
 def opened(address: str) -> tuple[str, list[str]]:
-    """What Chromium shows of a page, and what its console says."""
+    """The page's content in Chromium, and the lines of its console."""
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
     command = [CHROMIUM, *options, "--virtual-time-budget=60000", "--dump-dom", address]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

@@ -1,11 +1,11 @@
-"""Run in a fresh process: one command of use-st5, perhaps with a toy in the place of a model.
+"""Run in a fresh process: one command of use-st5, perhaps with a toy in place of a model.
 
-usage: python -m tests.fuzz.command SETUP ARGUMENT…; the ARGUMENTs are those of use-st5. When all is
-imported, a byte goes to the first of the descriptors that FUZZ_GATE names, and the command begins
-when one comes from the second. FUZZ_PAUSE: the seconds that a toy takes for a call.
+usage: python -m tests.fuzz.command SETUP ARGUMENT…; the ARGUMENTs are those of use-st5. After all
+imports the process writes a byte to the first descriptor in FUZZ_GATE, and the command begins when
+a byte comes from the second. FUZZ_PAUSE: the seconds that a toy takes for a call.
 
-What Ctrl-C does before `use_st5.cli.main` runs is not looked at here: while Python itself starts it
-prints a traceback, which no code of use_st5 can keep back.
+Ctrl-C before `use_st5.cli.main` runs is not tested here: while Python itself starts, it prints a
+traceback, which no code of use_st5 can suppress.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import numpy as np
 
 
 class SlowEncoder:
-    """Vectors of lengths, a moment for each call; its weights are its name."""
+    """Makes vectors from the lengths of texts, and pauses at each call; it has no weights."""
 
     name, identity, dimension = "slow", "v1", 4
     prompts: Mapping[str, str] = MappingProxyType({})
     default_prompt_name = None
 
     def truncated(self, sentences: list[str]) -> list[int]:
-        """None is longer than any limit."""
+        """Returns no indices, since there is no limit."""
         return []
 
     def encode(self, sentences: list[str], **options: Any) -> np.ndarray:
@@ -44,11 +44,11 @@ class SlowEncoder:
 
 
 def nothing() -> None:
-    """The command as it is, where it does without TensorFlow."""
+    """Changes nothing, for a command that needs no TensorFlow."""
 
 
 def tensorflow() -> None:
-    """The command as it is; TensorFlow and what else takes long is imported before it begins."""
+    """Imports TensorFlow and other slow modules before the command begins."""
     from use_st5.cli.models import start_tensorflow
 
     start_tensorflow()
@@ -59,7 +59,7 @@ def tensorflow() -> None:
 
 
 def toy_encoder() -> None:
-    """`SlowEncoder` for every model, few texts in a chunk."""
+    """Loads a `SlowEncoder` for every model, and makes chunks of few texts."""
     import use_st5
     from use_st5.cli import embed, models
 
@@ -69,7 +69,7 @@ def toy_encoder() -> None:
 
 
 def toy_tasks() -> None:
-    """Four tasks on the lines of a file for `evaluate`, each in chunks."""
+    """Gives `evaluate` four tasks that need a file, and that embed their texts in chunks."""
     from tests.evaluation.toys import words_task
     from use_st5 import vector_store
     from use_st5.evaluation import registry
@@ -88,7 +88,7 @@ def toy_tasks() -> None:
 
 
 def toy_experiment() -> None:
-    """An experiment, in place of a command, trains a toy encoder with the library's own trainer."""
+    """Makes an experiment the command: it trains a toy encoder with the library's own trainer."""
     tensorflow()
     from tests.fuzz import toy_training  # noqa: F401
 
@@ -102,8 +102,8 @@ SETUPS: dict[str, Callable[[], None]] = {
 def native_code_unheard() -> Iterator[None]:
     """Drops what native code writes to standard error within the block.
 
-    TensorFlow writes there when it is imported, whatever its level of logging: in a command, where
-    use_st5 keeps it back, not before it, where the SETUPS import it.
+    TensorFlow writes there when it is imported, at any log level. In a command use_st5 suppresses
+    this, but the SETUPS import TensorFlow before the command.
     """
     heard, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
@@ -138,7 +138,7 @@ def main(arguments: list[str]) -> None:
         os.read(go, 1)
         command()
     except KeyboardInterrupt as interrupt:
-        if interrupt.__traceback__.tb_next is not None:  # In the command, which lets none out.
+        if interrupt.__traceback__.tb_next is not None:  # The command must not raise it.
             raise
         sys.exit(130)
 

@@ -1,4 +1,4 @@
-"""Ways to damage a file, and what a reader owes to whoever gives it one."""
+"""Ways to damage a file, and a check of readers that get such a file."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 _SECONDS, _MEMORY = 5.0, 200 * 2**20
-# Bytes of nothing behind the content: where a file's size is known beforehand, and where texts of
+# Numbers of zero bytes after the content: if a file's size is known beforehand, and if texts of
 # any length are read.
 _SPARSE, _SPARSE_TEXT = 2**30, 2**24
-# What a reader may say no with; a message that names the file is asked for, too.
+# The errors with which a reader may refuse a file; the message must name the file, too.
 _SPOKEN = (ValueError, OSError, ImportError)
 _DEEP = 100_000
-# Address space, in bytes: more than sparse files need that are mapped, less than machines have.
+# Address space in bytes: more than mapped sparse files need, less than machines have.
 _ROOM = 4 * 2**30
 
 _NUMBERS = [b"-1", b"0", b"1e9", b"20000", b"10000000", b"100000000", b"99999999999999999999"]
@@ -51,9 +51,9 @@ class Damage:
     """One change.
 
     Attributes:
-        kind: A key of `CHANGES`, or of `_REPLACED` for what takes the file's place.
-        place: Where: taken modulo the places there are.
-        value: With what: taken modulo the values there are.
+        kind: A key of `CHANGES`, or of `_REPLACED` if the whole file is replaced.
+        place: The place of the change, modulo the number of places.
+        value: The new value, modulo the number of values.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Damage:
     value: int = 0
 
     def change(self, content: bytes) -> bytes:
-        """The content, damaged."""
+        """Returns the damaged content."""
         return CHANGES[self.kind](content, self.place, self.value)
 
 
@@ -96,7 +96,7 @@ def _repeat(content: bytes, place: int, value: int) -> bytes:
 
 
 def _number(content: bytes, place: int, value: int) -> bytes:
-    """Another number, or something else, in the place of a number in a text."""
+    """Replaces a number in a text by another number or by something else."""
     found = [*re.finditer(rb"-?\d+(?:\.\d+)?", content)]
     if not found:
         return content
@@ -105,7 +105,7 @@ def _number(content: bytes, place: int, value: int) -> bytes:
 
 
 def _fields(content: bytes, place: int, value: int) -> bytes:
-    """Two neighbours change places: lines or fields between tabs, commas or spaces."""
+    """Swaps two neighbours: lines or fields between tabs, commas or spaces."""
     separator = (b"\n", b"\t", b",", b" ")[value % 4]
     parts = content.split(separator)
     one = place % len(parts)
@@ -114,7 +114,7 @@ def _fields(content: bytes, place: int, value: int) -> bytes:
 
 
 def _json_value(content: bytes, place: int, value: int) -> bytes:
-    """Another value somewhere in JSON, or an object without one of its keys."""
+    """Replaces a value somewhere in JSON, or removes it."""
     tree = _parsed(content)
     places = [*_places(tree)]
     if not places:
@@ -139,7 +139,7 @@ def _parsed(content: bytes) -> Any:
 
 
 def _places(tree: Any, path: tuple[Any, ...] = ()) -> Any:
-    """The paths of all values in JSON, those of long lists' later items left out."""
+    """The paths of all values in JSON, but only of the first 20 items of each list."""
     if isinstance(tree, dict | list):
         keys = tree if isinstance(tree, dict) else range(min(len(tree), 20))
         for key in keys:
@@ -148,7 +148,7 @@ def _places(tree: Any, path: tuple[Any, ...] = ()) -> Any:
 
 
 def _nest(content: bytes, place: int, value: int) -> bytes:
-    """A value a hundred thousand brackets deep: all there is, or in the place of a number."""
+    """Writes a value 100,000 brackets deep: as the whole content, or in place of a number."""
     deep = (b"[" * _DEEP + b"]" * _DEEP, b'{"a":' * _DEEP + b"1" + b"}" * _DEEP)[value % 2]
     found = [*re.finditer(rb"\d+", content)]
     if not found or value % 3 == 0:
@@ -181,7 +181,7 @@ def _empty(path: Path) -> None:
 
 
 def _sparse(path: Path, size: int = _SPARSE) -> None:
-    """Nothing behind the content, which takes no room on the disk."""
+    """Appends zero bytes, which take no space on the disk."""
     os.truncate(path, path.stat().st_size + size)
 
 
@@ -198,7 +198,7 @@ _CHANGED = st.builds(Damage, st.sampled_from(sorted(CHANGES)), _PLACES, _PICKS)
 
 
 def damages(*, of_text: bool) -> st.SearchStrategy[list[Damage]]:
-    """One to three changes, or something else in the file's place.
+    """Draws one to three changes, or a replacement of the whole file.
 
     Args:
         of_text: Whether texts of any length are read.
@@ -222,15 +222,15 @@ def check_reading(read: Callable[[Path], object], folder: Path, damaged: Path) -
 
     Args:
         read: The reader; it is given the folder.
-        folder: All the reader's files.
-        damaged: The one that is damaged.
+        folder: The folder with all the reader's files.
+        damaged: The damaged file.
 
     Returns:
         Whether it could be read.
 
     Raises:
-        AssertionError: The error was another, or it took more than 5 seconds of the processor or
-            200 MB of memory, or something appeared beside the folder.
+        AssertionError: The error was of another kind or named no file, or reading took more than
+            5 seconds of processor time or 200 MB of memory, or a file appeared beside the folder.
     """
     beside = sorted(folder.parent.iterdir())
     _forget_peak()
@@ -252,14 +252,14 @@ def _raised(read: Callable[[Path], object], folder: Path) -> Exception | None:
     try:
         with _bounded_memory():
             read(folder)
-    except Exception as error:  # of which kind it is, is the question
+    except Exception as error:  # the caller checks its kind
         return error
     return None
 
 
 @contextlib.contextmanager
 def _bounded_memory() -> Iterator[None]:
-    """Lets a reader that asks for all memory fail, before the machine does."""
+    """Limits the memory, so that a reader that asks for too much fails before the machine does."""
     if not Path("/proc/self/status").exists():
         yield
         return
@@ -274,7 +274,7 @@ def _bounded_memory() -> Iterator[None]:
 
 
 def _memory(field: str) -> int:
-    """Bytes by a field of /proc/self/status; 0 where there is no such file."""
+    """The bytes in a field of /proc/self/status; 0 if there is no such file."""
     status = Path("/proc/self/status")
     if not status.exists():
         return 0
@@ -283,7 +283,7 @@ def _memory(field: str) -> int:
 
 
 def _forget_peak() -> None:
-    """Makes VmHWM begin anew, where the system lets us."""
+    """Resets VmHWM, if the system allows it."""
     refs = Path("/proc/self/clear_refs")
     if os.access(refs, os.W_OK):
         refs.write_text("5", encoding="utf-8")
@@ -297,8 +297,8 @@ class Workbench:
         make: Writes the reader's files into a folder.
 
     Attributes:
-        files: Their names.
-        checked: How many were damaged so far.
+        files: The names of the files.
+        checked: The number of files damaged so far.
     """
 
     def __init__(self, root: Path, make: Callable[[Path], None]) -> None:

@@ -27,7 +27,7 @@ _UNEXPECTED = re.compile(
     r"Traceback|Exception ignored|WARNING:tensorflow|[IWE]\d{4} \d\d:\d\d:[\d.]+ "
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:[\d.]+: [IWE] |WARNING: All log messages before absl"
 )
-# Said to the second of two writers, while the first is at work or when it has ended.
+# The message to the second of two writers, while the first is at work or when it has ended.
 _REFUSED = re.compile(r"error: .* (is being written by process \d+|exists; give --overwrite).*\n")
 
 
@@ -35,11 +35,11 @@ class Command(NamedTuple):
     """A command that is killed.
 
     Attributes:
-        setup: In `tests.fuzz.command`: what is a toy in it, and whether TensorFlow is imported.
-        arguments: Of `use-st5`, in a folder that `make` has filled.
-        make: Writes the inputs, and where a target may be replaced an older one.
-        target: The file or folder that it writes.
-        result: What the target holds, without times; None where there is none.
+        setup: A setup of `tests.fuzz.command`: its toys, and whether it imports TensorFlow.
+        arguments: The arguments of `use-st5`, in a folder that `make` has filled.
+        make: Writes the inputs, and an older target if a target may be replaced.
+        target: The file or folder that the command writes.
+        result: Returns the content of the target, without times; None if there is no target.
         stdin: The file that is read as standard input.
     """
 
@@ -106,7 +106,7 @@ def _record(folder: Path) -> None:
 
 
 def _page(folder: Path) -> object:
-    """The page."""
+    """The content of the page; None if there is no page."""
     page = folder / "out" / "report.html"
     if not page.exists():
         return None
@@ -114,7 +114,7 @@ def _page(folder: Path) -> object:
 
 
 def _tiny(folder: Path) -> None:
-    """The model `tiny`, exported once in a process and copied from then on."""
+    """Writes the model `tiny`, which is exported once in a process and then copied."""
     from tests.fuzz.tiny_models import export_use_dan
 
     kept = _kept("tiny", export_use_dan)
@@ -122,7 +122,7 @@ def _tiny(folder: Path) -> None:
 
 
 def _model_and_older(folder: Path) -> None:
-    """The model `tiny` and an older one at the target, which is `tiny` with another name."""
+    """Writes the model `tiny`, and an older one at the target: `tiny` with another name."""
     _tiny(folder)
     shutil.copytree(folder / "tiny", folder / "out")
     path = folder / "out" / "use_st5.json"
@@ -153,7 +153,7 @@ def _kept(name: str, make: Callable[[Path], object]) -> Path:
 
 
 def _vectors(folder: Path) -> object:
-    """What the model in `out` says: all its files are whole, and it gives these vectors."""
+    """Checks the files of the model in `out`; returns its name, precision and vectors."""
     from use_st5.encoder import SentenceEncoder
 
     if not (folder / "out").exists():
@@ -203,12 +203,12 @@ COMMANDS = {
     "export int8": _export("--precision", "int8"),
     "embed real": _embed("v.npy", "tensorflow", "--model", "tiny", "--batch-size", "8"),
 }
-# No package but the required ones, and a second each: for the ordinary tests.
+# Commands that need only required packages, and a second each: for the ordinary tests.
 QUICK = ("embed stdin", "evaluate")
 
 
 class Started:
-    """A command in a process of its own that waits, all imported, until it is let go."""
+    """A command in its own process, which imports everything and then waits for `go`."""
 
     def __init__(self, command: Command, folder: Path, **environment: str) -> None:
         ready, ours = os.pipe()
@@ -244,17 +244,17 @@ class Started:
         self._go.write(b"!")
 
     def _last_words(self, *, again: bool) -> str:
-        """Its standard error, when it has ended."""
+        """Waits until the command has ended; returns its standard error."""
         if again:
-            # TensorFlow swallows an interrupt while its own C code asks Python something, and may
-            # then trace without end: one presses Ctrl-C once more.
+            # TensorFlow swallows an interrupt while its own C code calls Python, and may then trace
+            # without end: so Ctrl-C is pressed once more.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return self._process.communicate(timeout=_PATIENCE)[1]
             self._process.send_signal(signal.SIGINT)
         return self._process.communicate(timeout=_TIMEOUT)[1]
 
     def end(self, sent: signal.Signals | None = None) -> tuple[int, str]:
-        """Its exit code and standard error, after a signal perhaps."""
+        """Sends a signal, if any; returns the command's exit code and standard error at its end."""
         if sent is not None:
             self._process.send_signal(sent)
         try:
@@ -269,7 +269,7 @@ class Started:
 
 
 def run_to_end(command: Command, folder: Path) -> None:
-    """Runs a command; in this process where another one would import TensorFlow."""
+    """Runs a command; in this process if another one would have to import TensorFlow."""
     if command.uses_tensorflow:
         _run_here(command, folder)
         return
@@ -297,7 +297,7 @@ def _run_here(command: Command, folder: Path) -> None:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """What only an interrupted command leaves behind."""
+    """The names of the files that only an interrupted command leaves behind."""
     return [
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
@@ -318,7 +318,7 @@ class Killing:
         root: An empty folder.
 
     Attributes:
-        seconds: How long it takes when nobody disturbs it.
+        seconds: The duration of the command if it is not killed.
     """
 
     def __init__(self, command: Command, root: Path) -> None:
@@ -340,11 +340,11 @@ class Killing:
         """Kills the command and starts it again.
 
         Args:
-            moment: When: a share of the time that it takes.
-            sent: With what.
+            moment: The time of the signal, as a share of `seconds`.
+            sent: The signal.
 
         Returns:
-            Whether the signal met it before its end: a number of kills, 0 or 1.
+            Whether the signal came before the command's end, as a number of kills: 0 or 1.
 
         Raises:
             AssertionError: The target is not whole, the same command does not end well with the
@@ -382,9 +382,9 @@ def two_writers(command: Command, root: Path) -> int:
         1, the number of times that it was tried.
 
     Raises:
-        AssertionError: Both went on, or none, or the result is another than that of one alone.
+        AssertionError: Both went on, or none, or the result differs from that of one alone.
     """
-    # Nothing to replace: whichever comes second is refused, however late it comes.
+    # There is nothing to replace: the second one is refused, even if it comes late.
     arguments = tuple(each for each in command.arguments if each != "--overwrite")
     command = command._replace(arguments=arguments)
     alone, both = root / "alone", root / "both"
@@ -398,7 +398,7 @@ def two_writers(command: Command, root: Path) -> int:
     started = [Started(command, both, FUZZ_PAUSE="0.1") for _ in range(2)]
     for each in started:
         each.wait()
-    for each in started:  # Both are imported, or the first could be done before the second begins.
+    for each in started:  # Otherwise the first could end before the second begins.
         each.go()
     ends = [each.end() for each in started]
     refused = [(code, said) for code, said in ends if code]

@@ -1,4 +1,4 @@
-"""What every model promises of every batch of strings."""
+"""The promises of every model for every batch of strings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from use_st5._bundled import bundled_folder, bundled_names
 from use_st5.encoder import SentenceEncoder
 
 _TOLERANCE = 1e-5
-# One in so many texts takes the other ways, too: a Transformer needs a hundredth of a second each.
+# One text in this many is encoded in the other ways, too: a Transformer needs 0.01 s for each.
 _OTHER_WAYS = 10
 # Texts that the SavedModel is called with at a time; it pads all to the longest.
 _RAW = 64
@@ -24,7 +24,7 @@ MODELS = (*bundled_names(), "sentence_t5")
 
 
 def model_check(name: str) -> Check:
-    """Finite, of unit length, and the same vector by every way to ask for it.
+    """Vectors are finite, of unit length, and the same in every way to encode a text.
 
     The ways: `encode` of bytes; `encode` of str in the other order and other batches; the
     SavedModel itself; `encode` of a str whose broken bytes are lone surrogates.

@@ -1,4 +1,4 @@
-"""Every reader with a whole example of what it reads."""
+"""Every reader, with complete examples of its files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Reader(NamedTuple):
     Attributes:
         make: Writes whole files into an empty folder.
         read: Reads all of them.
-        share: Of the ordinary number of damages, where a reading takes long.
+        share: The share of the ordinary number of damages; less if reading takes long.
         needs: A package it cannot do without.
         of_text: Whether it reads texts of any length.
     """
@@ -244,7 +244,7 @@ _SICK = _table(
 
 
 def _file(read: Callable[..., object], **options: Any) -> Callable[[Path], object]:
-    """Reads the folder's one file, whatever its name."""
+    """Reads the folder's only file."""
     return lambda folder: read(folder / "file.txt", **options)
 
 
@@ -376,7 +376,7 @@ def _records() -> dict[str, Reader]:
 
 
 def _index(kind: str, **options: Any) -> Reader:
-    """An index, which is refused or gives the whole one's answer."""
+    """An index; damaged, it is refused or gives the same answer as when it is whole."""
     whole: list[object] = []
 
     def make(folder: Path) -> None:
@@ -424,9 +424,9 @@ def _make_job(folder: Path) -> None:
 
 
 def _read_job(folder: Path) -> None:
-    """What is left of an interrupted `use-st5 embed` is continued, or thrown away.
+    """Continues the work of an interrupted `use-st5 embed`, or throws it away.
 
-    What is in the vectors nobody checks, but how many bytes there are.
+    The values of the vectors are not checked, only the number of bytes.
     """
     job = _job(folder)
     job.open()
@@ -496,7 +496,7 @@ _T5 = {
 
 
 def _t5_tensors(folder: Path) -> dict[str, np.ndarray]:
-    """Writes config.json, and gives random arrays of its shapes by their names."""
+    """Writes config.json, and returns random arrays of its shapes by their names."""
     from use_st5.models.t5.checkpoint import HUGGING_FACE
     from use_st5.models.t5.model import T5Config
     from use_st5.models.t5.sentence_t5 import SentenceT5
@@ -626,7 +626,7 @@ def _make_facts(folder: Path) -> None:
 
 
 def _read_facts(folder: Path) -> None:
-    """What `info`, `doctor` and `export` read of a model without loading it."""
+    """Reads the parts of a model that `info`, `doctor` and `export` read without loading it."""
     manifest = ModelManifest.read(folder / "m")
     if manifest is not None:
         manifest.check_contents(folder / "m")
@@ -681,7 +681,7 @@ def _make_classifier(folder: Path) -> None:
 
 
 def _read_classifier(folder: Path) -> None:
-    """All but the encoder, which is read like any other SavedModel."""
+    """Reads all but the encoder, which is read like any other SavedModel."""
     from use_st5.training import Classifier
 
     class OfEightDimensions(Classifier):

@@ -1,4 +1,4 @@
-"""Names that a store elsewhere may list, and what is owed to whoever reads from it."""
+"""Names that a remote store may list, and a check of the functions that read from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTS += ["..\\x", "\\x", "C:", "C:x", "D:\\x", "a:b", "CON", "\n", "é", "\u20
 
 
 class Store:
-    """A folder in memory, beside one that is another's, and the disk that it is brought to.
+    """A folder in memory, next to a file of somebody else, and the disk that it is copied to.
 
     Args:
         root: A folder to make.
@@ -32,11 +32,11 @@ class Store:
         self._number = 0
 
     def check(self, names: list[str], swapped: tuple[list[str], list[str]] | None) -> None:
-        """Writes files of these names, reads them all, and looks for what lies elsewhere.
+        """Writes files of these names, reads them all, and looks for files in other places.
 
         Args:
-            names: Of the files. What begins with "/" is a path below the root of the disk.
-            swapped: What a record of a replacement names, where there is one.
+            names: The names of the files. "/" at the start stands for the root of the disk.
+            swapped: The new and the older files in a record of a replacement, if there is one.
         """
         self._number += 1
         bucket = re.sub(r"\W", "_", f"names{self.root}{self._number}")
@@ -61,7 +61,7 @@ class Store:
         return f"{self.root}{name}" if name.startswith("/") else name
 
     def _hold(self) -> None:
-        """Nothing is on the disk but the target and what was there; the target goes."""
+        """Removes the target, and checks that nothing else was written to the disk."""
         for path in sorted(self.target.rglob("*"), reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()
         if self.target.exists():
@@ -72,14 +72,14 @@ class Store:
 
 
 def remote_names(root: Path, *, seed: int | None = None) -> int:
-    """Reads from stores whose names are drawn.
+    """Reads from stores with random file names.
 
     Args:
         root: A folder to make.
-        seed: Of the names; None: always the same few.
+        seed: The seed of the names; None: always the same few.
 
     Returns:
-        How many stores were read.
+        The number of stores that were read.
     """
     store = Store(root)
     few = hypothesis.settings(FEW, derandomize=seed is None)

@@ -2,8 +2,9 @@
 
 Two processes work side by side, round after round until the time is over: in each round one gives
 every tokenizer and every model a new batch of strings, and one reader damaged files; the other
-kills every command once. A failure is noted with what repeats it. At the end, and after Ctrl-C, the
-counts are printed and written to `fuzz/counts.json`. The exit code is 0 where nothing failed.
+kills every command once. A failure is noted with the input that repeats it. At the end, and after
+Ctrl-C, the counts are printed and written to `fuzz/counts.json`. The exit code is 0 if nothing
+failed.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from pathlib import Path
 from tests.fuzz.command import native_code_unheard, tensorflow
 from tests.fuzz.strings import Check, batch, hold
 
-# Before TensorFlow is imported, and inherited by every command that is killed.
+# Set before TensorFlow is imported, and inherited by every command that is killed.
 os.environ |= {"CUDA_VISIBLE_DEVICES": "-1", "KERAS_BACKEND": "tensorflow", "MPLBACKEND": "Agg"}
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 OUT = Path("fuzz")
-# Strings of a round, and pieces of a string on average: five for a stage to one for a model.
+# Strings in a round, and average pieces in a string: a stage gets five times as many strings.
 OF_STAGE, OF_MODEL = (4096, 12), (820, 4)
 # Each group is killed once in a round, its members by turns.
 GROUPS = (
@@ -44,17 +45,18 @@ GROUPS = (
     ("export copy", "export int8"),
 )
 TWO_WRITERS = ("embed npy", "evaluate", "convert", "export copy", "export int8")
-# A stage that makes one long text of a batch, and reads it in every way.
+# `long_texts` runs once in this many rounds: it makes one long text of a batch, and reads it in
+# every way.
 _LONG_TEXTS_EVERY = 8
-# A part that fails again and again says nothing new; a process that dies is started again.
+# A part with this many failures says nothing new, and stops; a process that dies is restarted.
 _MOST_FAILURES, _FAILURES_SHOWN, _SECONDS_STUCK, _SECONDS_TO_STOP = 5, 20, 1200, 10
 
 
 class Counts:
-    """What one process did and does, kept in a file: nothing of it is lost with the process.
+    """The counts and the current work of one process, in a file, so that they outlive the process.
 
     Args:
-        file: The file; what an earlier process counted in it stays.
+        file: The file; the counts of an earlier process in it stay.
     """
 
     def __init__(self, file: Path) -> None:
@@ -73,8 +75,8 @@ class Counts:
 
         Args:
             part: Its name in the table.
-            work: It gives how many it did, and raises where a promise is broken.
-            what: What repeats it.
+            work: Returns the number of its checks, and raises an error if a promise is broken.
+            what: The input that repeats it.
         """
         count = self._counts.setdefault(part, {"done": 0, "failures": 0, "seconds": 0.0})
         if count["failures"] >= _MOST_FAILURES:
@@ -100,7 +102,7 @@ class Counts:
 
 
 def fuzz_strings(end: float, counts: Counts) -> None:
-    """Strings through every tokenizer and every model, and damaged files, until `end`."""
+    """Tests tokenizers and models on strings, and readers on damaged files, until `end`."""
     from tests.fuzz.models import MODELS, model_check
     from tests.fuzz.readers import READERS
     from tests.fuzz.remote_names import remote_names
@@ -135,7 +137,7 @@ def _batch(check: Check, seed: int, size: int, pieces: int) -> int:
 
 
 def fuzz_kills(end: float, counts: Counts) -> None:
-    """Two of each command on one target, then every command killed at random moments."""
+    """Kills every command at random moments, and runs two of a command on one target."""
     from tests.fuzz.kills import COMMANDS, Killing, draw_kill, two_writers
 
     with tempfile.TemporaryDirectory(prefix="use_st5_fuzz_") as scratch:
@@ -162,7 +164,7 @@ def _process(part: str, end: float) -> None:
     """Runs in a process of its own; Ctrl-C ends it, the counts are in the file."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with native_code_unheard():  # And later warnings of retracing, by the level of its logger.
+        with native_code_unheard():  # Sets TensorFlow's log level for later warnings, too.
             tensorflow()
         PARTS[part](end, Counts(OUT / f"{part}.json"))
     except KeyboardInterrupt:
@@ -170,7 +172,7 @@ def _process(part: str, end: float) -> None:
 
 
 def main(seconds: float) -> int:
-    """Runs both processes, those that die again, and tells what they did."""
+    """Runs both processes, restarts those that die, and reports the counts."""
     OUT.mkdir(exist_ok=True)
     for part in PARTS:
         (OUT / f"{part}.json").unlink(missing_ok=True)
@@ -194,7 +196,7 @@ def main(seconds: float) -> int:
                 running[part].start()
             time.sleep(0.5)
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # A second one shall not lose the counts.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # A second one must not lose the counts.
         for process in running.values():
             process.join(_SECONDS_TO_STOP)  # Ctrl-C reaches them, too; another signal may not.
             process.terminate()

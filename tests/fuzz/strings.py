@@ -44,7 +44,7 @@ _ALPHABETS = {
     "edges": ["\ufffd", "\uffff", "\U0010ffff", "\ue000", "K", "ſ", "ǅ", "ß", "\u0345"],
 }
 _BROKEN = [b"\xff", b"\xc3", b"\xe9", b"\x80", b"\xc0\x80", b"\xf0\x9f", b"\xe2\x80"]
-# Halves of surrogate pairs, and what lies beyond the last character.
+# Halves of surrogate pairs, and a code point beyond the last one.
 _BROKEN += [b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xf4\x90\x80\x80", b"a", b" ", "é".encode()]
 ALPHABETS = {name: [text.encode() for text in texts] for name, texts in _ALPHABETS.items()}
 ALPHABETS["broken"] = _BROKEN
@@ -54,11 +54,11 @@ _SENTENCES = [text.encode() for text in SENTENCES]
 
 
 def batch(seed: int, size: int, pieces: int = 12) -> list[bytes]:
-    """Draws strings; the same numbers give the same ones.
+    """Draws strings; the same arguments give the same strings.
 
     Args:
         seed: Any number.
-        size: How many.
+        size: The number of strings.
         pieces: Characters, or words, of a string on average; a few have a thousand times as many.
     """
     draw = random.Random(seed)
@@ -74,7 +74,7 @@ def _of_all_alphabets(draw: random.Random, pieces: int) -> bytes:
 
 
 def _of_words(draw: random.Random, pieces: int) -> bytes:
-    """Pieces with spaces between, as words stand."""
+    """Pieces with spaces between them, like words."""
     return b" ".join(_of_one_alphabet(draw, draw.randrange(9)) for _ in range(pieces // 4 + 1))
 
 
@@ -88,7 +88,7 @@ def _changed_sentence(draw: random.Random, pieces: int) -> bytes:
 
 
 def _repeated(draw: random.Random, pieces: int) -> bytes:
-    """One pattern again and again: now and then a thousand times, without a space."""
+    """Repeats a pattern without spaces, now and then a thousand times."""
     pattern = b"".join(draw.choices(_PIECES, k=draw.randrange(1, 4)))
     return pattern * (pieces if draw.randrange(300) else 1000)
 
@@ -123,7 +123,7 @@ def cleaned(texts: Sequence[bytes]) -> list[str]:
 
 
 def hold(check: Check, texts: list[bytes]) -> None:
-    """Checks a batch; a failure shows the least that fails.
+    """Checks a batch; a failure shows the smallest batch that fails.
 
     Args:
         check: The promises.
@@ -169,6 +169,6 @@ def _fewer(items: list[Any], fails: Callable[[list[Any]], bool]) -> list[Any]:
 def _failure(check: Check, texts: list[bytes]) -> Exception | None:
     try:
         check(texts)
-    except Exception as error:  # whatever the library raises is what is looked for
+    except Exception as error:  # any error of the library counts
         return error
     return None

@@ -1,4 +1,4 @@
-"""Attacks on a user's table, and what its reader owes: no row is lost without a word."""
+"""Attacks on a user's table, and a check of its reader: no row may be lost silently."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 ROWS = 120
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 _HEAD = ["sentence1", "sentence2", "score"]
-# Lines of a quoted text that a table of three columns may take before they are seen to be rows.
+# A quoted text may take this many rows of a table with three columns before this is detected.
 _UNSEEN = 10
 
 Table = list[list[str]]
@@ -21,13 +21,13 @@ Table = list[list[str]]
 
 @dataclass(frozen=True)
 class Attack:
-    """What happens to a table.
+    """A change of a table.
 
     Attributes:
         kind: A key of `ATTACKS`.
-        suffix: Of `FORMATS`.
-        row: Which row it happens to.
-        other: A second one.
+        suffix: One of `FORMATS`.
+        row: The row that is changed.
+        other: A second row.
         quoted: Whether every seventh text has a comma, and so quotes in a csv.
     """
 
@@ -92,7 +92,7 @@ def write_table(path: Path, attack: Attack) -> None:
         for n in range(1, ROWS + 1)
     ]
     table = [[*_HEAD], *table]
-    if attack.suffix == "csv":  # The attack is on what is written, the quotes of commas before it.
+    if attack.suffix == "csv":  # Quotes for commas come first: the attack is on the text.
         table = [[f'"{cell}"' if "," in cell else cell for cell in row] for row in table]
     ATTACKS[attack.kind](table, attack.row, attack.other)
     if attack.suffix in ("csv", "tsv"):

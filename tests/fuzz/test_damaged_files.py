@@ -19,10 +19,10 @@ def damaged_files(name: str, root: Path, *, seed: int | None = None) -> int:
     Args:
         name: A key of `READERS`.
         root: A folder to make.
-        seed: Of the damages; None: always the same few.
+        seed: The seed of the damages; None: always the same few.
 
     Returns:
-        How many files were damaged.
+        The number of files that were damaged.
     """
     reader = READERS[name]
     bench = Workbench(root, reader.make)

@@ -41,7 +41,7 @@ def test_lines_of_tensorflow_are_unexpected_on_standard_error() -> None:
 def test_a_killed_command_is_started_again(name: str, tmp_path: Path) -> None:
     killing = Killing(COMMANDS[name], tmp_path)
     for moment, sent in ((0.4, signal.SIGKILL), (0.6, signal.SIGINT)):
-        # How long a command takes differs on a busy machine: earlier, where it had ended by then.
+        # On a busy machine the duration varies: if the command had ended, it is killed earlier.
         shares = (1, 0.5, 0.25, 0.1)
         assert any(killing.kill(share * moment, sent) for share in shares), "it met no signal"
 

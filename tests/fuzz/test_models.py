@@ -11,7 +11,7 @@ from tests.fuzz.strings import BATCHES, FEW, Check, batch, hold
 
 @pytest.fixture(scope="module", params=MODELS)
 def check(request: pytest.FixtureRequest) -> Check:
-    """Of one model for all its tests, since each takes a hundred megabytes."""
+    """One model's check for all its tests, since each model takes a hundred megabytes."""
     if request.param == "sentence_t5":
         pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     return model_check(request.param)

@@ -1,4 +1,4 @@
-"""Names of a store elsewhere that lead out of its folder; the long run in `run.py` draws others."""
+"""Names in a remote store that lead out of its folder; the long run in `run.py` draws others."""
 
 from __future__ import annotations
 

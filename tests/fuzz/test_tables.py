@@ -16,11 +16,11 @@ def attacked_tables(root: Path, *, seed: int | None = None) -> int:
     """Attacks one table after the other and reads it.
 
     Args:
-        root: A folder that is there.
-        seed: Of the attacks; None: always the same few.
+        root: A folder that exists.
+        seed: The seed of the attacks; None: always the same few.
 
     Returns:
-        How many tables were attacked.
+        The number of tables that were attacked.
     """
     checked = 0
 

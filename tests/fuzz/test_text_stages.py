@@ -11,7 +11,7 @@ from tests.fuzz.tokenizer_checks import NEED_TEXT, STAGES
 
 @pytest.fixture(scope="module")
 def check(request: pytest.FixtureRequest) -> Check:
-    """Of one tokenizer for all its tests."""
+    """One tokenizer's check for all its tests."""
     if request.param in NEED_TEXT:
         pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
         pytest.importorskip("sentencepiece", reason="the extra `dev` is not installed")

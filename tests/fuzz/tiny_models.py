@@ -1,4 +1,4 @@
-"""Small encoders, exported: what costs too much to ship and to download."""
+"""Small exported encoders, in place of models that are too large to ship and to download."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every tokenizer promises of every batch of strings."""
+"""The promises of every tokenizer for every batch of strings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer
 from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
 from use_st5.tokenizers.vocabulary_builder import VocabularyBuilder
 
-# Bytes that are more than any stage reads at once.
+# More bytes than any stage reads at once.
 _LONG = 150_000
 # Strings that are joined to a text.
 _JOINED = 40
@@ -64,7 +64,7 @@ def _letters(text: str) -> str:
 
 
 def _other_way(texts: list[bytes]) -> list[bytes]:
-    """The same texts in the other order, as Python reads them: their ids are to be the same."""
+    """The same texts in the other order, as Python reads them: their ids must be the same."""
     return [text.encode() for text in cleaned(texts)[::-1]]
 
 
@@ -91,7 +91,7 @@ def piece_tokenizer() -> Check:
 
 
 def sentencepiece_tokenizer() -> Check:
-    """With T5's vocabulary; the ids are those of the package sentencepiece, ties apart."""
+    """With T5's vocabulary; the ids are those of the package sentencepiece, except for ties."""
     import sentencepiece
 
     from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY, SentencePieceTokenizer
@@ -111,7 +111,7 @@ def sentencepiece_tokenizer() -> Check:
         ):
             *ids, end = row[row != 0].tolist()
             assert end == tokenizer.eos_id
-            # Of two ways to cut that score the same, as "ll l" and "l ll", either is right.
+            # If two ways to cut have the same score, as "ll l" and "l ll", both are right.
             assert ids == expected or math.isclose(score(ids), score(expected), rel_tol=1e-5)
 
     return check
@@ -176,11 +176,11 @@ def _as_many(tokens: np.ndarray) -> np.ndarray:
 def _tokenizer(
     tokenizer: Any, *, ids_of: Callable[[np.ndarray], np.ndarray] | None = None
 ) -> Check:
-    """Ids in range, rows filled from the left, alike for every order, company and spelling.
+    """Ids are in range and fill rows from the left; order, other texts and bytes change nothing.
 
     Args:
-        tokenizer: It has `padded`, `token_counts` and `token_ids`, perhaps `flat`.
-        ids_of: Tokens counted → ids of a text, where that is certain.
+        tokenizer: A tokenizer with `padded`, `token_counts` and `token_ids`, perhaps `flat`.
+        ids_of: Count of tokens → number of ids of a text; None if it is not certain.
     """
     padded, counts = _graph(tokenizer.padded), _graph(tokenizer.token_counts)
     fixed = _graph(lambda text: tokenizer.token_ids(text, 6))
@@ -210,10 +210,10 @@ def _tokenizer(
 
 
 def long_texts() -> Check:
-    """Texts that are read in pieces have the ids that they have as a whole: counted, and cut.
+    """Texts that are read in pieces have the ids and counts of whole texts, also if they are cut.
 
-    Texts of some kilobytes: over a hundred of them SentencePiece's sums of float32 lose the digits
-    that tell two ways of cutting a word apart.
+    The texts have some kilobytes: over a hundred kilobytes, SentencePiece's sums of float32 lose
+    the digits that distinguish two ways of cutting a word.
     """
     from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 
@@ -287,7 +287,7 @@ def vocabulary_builder() -> Check:
 
 
 def sentence_splitter() -> Check:
-    """No character is lost, no sentence is blank, and a long text takes no longer than many."""
+    """No character is lost, no sentence is blank, and a long text takes little time."""
 
     def check(texts: list[bytes]) -> None:
         read = cleaned(texts)
@@ -296,7 +296,7 @@ def sentence_splitter() -> Check:
             sentences = split_sentences(text)
             assert all(sentence.strip() == sentence != "" for sentence in sentences)
             assert "".join("".join(sentences).split()) == "".join(text.split())
-        started = time.thread_time()  # of this thread alone: others may keep the machine busy
+        started = time.thread_time()  # of this thread alone, since others may keep the machine busy
         split_sentences(whole)
         assert time.thread_time() - started < 1 + len(whole) / 50_000, "slow"
 
@@ -304,7 +304,7 @@ def sentence_splitter() -> Check:
 
 
 def penn_tokenizer() -> Check:
-    """SentEval's tokens: ASCII, single spaces, whatever the bytes."""
+    """SentEval's tokens: ASCII and single spaces, for any bytes."""
 
     def check(texts: list[bytes]) -> None:
         for text in texts:
@@ -327,7 +327,7 @@ def span_corruption() -> Check:
         rows = stream[: len(stream) // 20 * 20].reshape(-1, 20)
         corrupted = corruption(rows, seed=len(texts))
         both = np.concatenate([corrupted["inputs"], corrupted["targets"]], axis=1)
-        # Sentinels lie beyond the vocabulary; what is left but the ends is the text, moved about.
+        # Sentinels lie beyond the vocabulary; the other ids but the ends are the text, reordered.
         left = np.sort(np.where(both < tokenizer.vocabulary.size, both, 0), axis=1)
         np.testing.assert_array_equal(left[:, -20:], np.sort(rows, axis=1))
         assert (corrupted["inputs"][:, -1] == 1).all()

@@ -1,4 +1,4 @@
-"""Scores of every evaluation task on small made-up data sets, of an encoder that counts words."""
+"""Scores of every evaluation task on small made-up data sets, with an encoder that counts words."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _sentences(seed: int, count: int) -> list[str]:
 
 
 def _pairs(seed: int, count: int) -> list[tuple[str, str, float]]:
-    """Two sentences, and five times the share of words of the first that the second has too."""
+    """Two sentences, and five times the share of the first's words that are in the second."""
     pairs = []
     for n, first in enumerate(_sentences(seed, count)):
         words = first.split()
@@ -52,7 +52,7 @@ def _pairs(seed: int, count: int) -> list[tuple[str, str, float]]:
 
 
 def _labels(seed: int, count: int, kinds: int = 2) -> list[tuple[str, int]]:
-    """A sentence and a label that one of its words gives away, now and then a wrong one."""
+    """A sentence and a label that one of its words shows; now and then the word is wrong."""
     rows = []
     for n, text in enumerate(_sentences(seed, count)):
         label = n % kinds
@@ -155,7 +155,7 @@ def scores(folder: Path) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """A score to seven digits; what is not a number as a word, which JSON can hold."""
+    """A score to seven digits; NaN and infinity become strings, which JSON can hold."""
     if isinstance(value, float):
         return round(value, 7) if math.isfinite(value) else str(value)
     return value

@@ -1,8 +1,8 @@
-"""Mistakes on the command line, and what the user is told.
+"""Mistakes on the command line, and the messages for the user.
 
-`mistakes.txt` has, for each mistake, the command, the exit code and the message. Whoever improves a
-message writes the table anew (`python -m tests.golden.write`). Messages that Typer words are left
-out, since they change with its version.
+`mistakes.txt` has, for each mistake, the command, the exit code and the message. After a
+message has changed, write the table again (`python -m tests.golden.write`). Messages that Typer
+words are left out, since they change with its version.
 """
 
 from __future__ import annotations

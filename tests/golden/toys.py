@@ -21,7 +21,7 @@ WORDS = ("the", "a", "cat", "dog", "sat", "on", "mat", "how", "old", "are", "you
 BIGRAMS = ("the cat", "how old", "old are", "what is", "a dog")
 TEXTS = ("", "the cat sat on the mat.", "How old are you? 🙂", "what is a dog " * 30)
 
-# Of both Hugging Face folders; the tensors follow from these numbers.
+# Settings of both Hugging Face folders; the tensors follow from these numbers.
 _BERT: dict[str, Any] = {
     "hidden_size": 8,
     "num_hidden_layers": 2,
@@ -34,7 +34,7 @@ _T5_ROWS = 32_128
 
 
 def draw(name: str, shape: tuple[int, ...], scale: float = 0.5) -> np.ndarray:
-    """Weights of one tensor: the same for a name, whatever else is drawn."""
+    """The weights of one tensor, which do not depend on other draws."""
     seed = np.frombuffer(name.encode(), np.uint8).tolist()
     values = scale * np.random.default_rng(seed).standard_normal(shape)
     return (values + ("norm" in name.lower() and name.endswith("weight"))).astype(np.float32)
@@ -113,7 +113,7 @@ def write_t5(folder: Path, *, multilingual: bool = False) -> Path:
         **{"feed_forward_proj": "gated-gelu" if multilingual else "relu"},
         **{"tie_word_embeddings": not multilingual},
     }
-    # A row of the table has but a few numbers of its own: 32,128 rows are made of 128.
+    # The 32,128 rows of the table repeat 128 rows, and each adds one number of its own.
     rows = np.tile(draw("shared.weight", (128, width)), (251, 1))
     tensors = {"shared.weight": rows + draw("shared", (_T5_ROWS, 1), 0.1)}
     if multilingual:
@@ -172,7 +172,7 @@ def use_encoder(kind: str, **changes: Any) -> use_st5.TrainableEncoder:
 
 
 def _fill(model: Any) -> None:
-    """Weights by their shape, and by their place among those of one shape."""
+    """Draws weights that depend on their shape and their place among those of this shape."""
     places: dict[tuple[int, ...], itertools.count[int]] = {}
     for variable in model.weights:
         shape = tuple(variable.shape)

@@ -47,7 +47,7 @@ FILES: dict[str, tuple[str, Rows]] = {
     "unscored_pairs": ("sentence1 sentence2", [(a, b) for a, b, _ in _PAIRS[:24]]),
 }
 _FEW: dict[str, Any] = {"batch_size": 8, "steps": 4, "evaluations": 4, "learning_rate": 0.01}
-# Name → files, and what differs from `_FEW`. Tracing a task is what takes the time, so that most
+# Name → files, and the differences from `_FEW`. Tracing a task takes most of the time, and so most
 # tasks are in one mixture.
 TRAININGS: dict[str, tuple[Sequence[str], dict[str, Any]]] = {
     "pairs": (["pairs"], {}),
@@ -67,12 +67,12 @@ TRAININGS: dict[str, tuple[Sequence[str], dict[str, Any]]] = {
     "definitions": (["definitions"], {"freeze": ("embedding",)}),
     "unscored_pairs": (["unscored_pairs"], {"cycles": 1, "steps": 2}),
 }
-# Those of a BERT take a minute.
+# Trainings of a BERT take a minute.
 SLOW = ("definitions", "unscored_pairs")
 
 
 def write_files(folder: Path) -> None:
-    """The file of each task, and the starts: `use_dan`, `bert`."""
+    """Writes the file of each task, and the models to start from: `use_dan`, `bert`."""
     for name, (columns, rows) in FILES.items():
         lines = ["\t".join(columns.split()), *("\t".join(map(str, row)) for row in rows)]
         (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -84,7 +84,7 @@ def trained(name: str, folder: Path) -> dict[str, Any]:
     """Steps, losses, scores and vectors of one of `TRAININGS`; `folder` has the files."""
     files, changes = TRAININGS[name]
     options = _FEW | changes
-    # By ranks of triplets, two steps were so near that processors chose between them.
+    # With ranks of triplets, two steps were so close that the processor decided which was best.
     if name in ("unscored_pairs", "triplets_in_micro_batches"):
         options["validation"] = folder / "scored_pairs.tsv"
     start = folder / ("bert" if name in SLOW else "use_dan")

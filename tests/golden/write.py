@@ -1,6 +1,6 @@
-"""Writes the stored values anew: `python -m tests.golden.write [vectors trainings …]`.
+"""Writes the stored values again: `python -m tests.golden.write [vectors trainings …]`.
 
-Only where a change of behaviour is intended: the diff then shows what changed.
+Use this only if a change of behaviour is intended; the diff then shows the change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SavedModels of TensorFlow Hub's layouts in `SavedModelLayer`, beside `hub.KerasLayer`."""
+"""SavedModels of TensorFlow Hub's layouts: `SavedModelLayer` against `hub.KerasLayer`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def save(folder: Path, call: Any, words: Words, *, of_text: bool = True) -> str:
 
 @pytest.fixture(scope="module")
 def use_v4(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Takes strings alone; there is no argument `training`."""
+    """A SavedModel that takes only strings, without an argument `training`."""
     words = Words()
     call = tf.function(words.embed, input_signature=[TEXT])
     return save(tmp_path_factory.mktemp("hub") / "use", call, words)
@@ -67,7 +67,7 @@ def use_v4(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def with_options(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Returns a dict; takes `training` and `scale`."""
+    """A SavedModel that returns a dict, and takes `training` and `scale`."""
     words = Words()
 
     @tf.function
@@ -86,7 +86,7 @@ def with_options(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def of_numbers(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A dict of ids and mask to a dict of tensors, as BERT's encoders on the hub."""
+    """A SavedModel from a dict of ids and mask to a dict of tensors, like BERTs on the hub."""
     words = Words()
 
     @tf.function

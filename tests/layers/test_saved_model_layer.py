@@ -26,7 +26,7 @@ LABELS = np.array([0.0, 1.0, 0.0, 1.0])
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """`training` doubles `length · weights + offset`; the offset is not trainable."""
+    """A model of `length · weights + offset`, doubled by `training`; the offset is fixed."""
     root = tf.train.Checkpoint()
     weights = tf.Variable([1.0, -1.0, 0.5], name="scope/weights")
     offset = tf.Variable([0.0, 0.0, 1.0], trainable=False, name="offset")
@@ -106,7 +106,7 @@ def test_safe_mode_loads_bundled_models_alone(
     text = keras.Input(shape=(), dtype="string")
     keras.Model(text, SavedModelLayer("lengths")(text)).save("model.keras")
     assert keras.models.load_model("model.keras")(TEXTS).shape == (4, 3)
-    # Somebody's folder of that name goes before the bundled one, and so is not trusted.
+    # A user's folder of that name takes precedence over the bundled model, and is not trusted.
     shutil.copytree(folder, "lengths")
     with pytest.raises(ValueError, match="safe_mode=False"):
         keras.models.load_model("model.keras")
@@ -122,7 +122,7 @@ def test_export_of_a_model_around_it(folder: str, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def bundled(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model of use_st5 that cuts texts: everything in its folder that a save must keep."""
+    """A model of use_st5 that cuts texts; its folder has everything that a save must keep."""
     from use_st5._model_writer import write_folder
 
     root = tf.train.Checkpoint()

@@ -11,7 +11,7 @@ from use_st5.losses.task_loss import Gather
 
 
 class FixedEncoder:
-    """Gives row `ids[i, 0]` of a table, as it stands."""
+    """Returns row `ids[i, 0]` of a table, unchanged."""
 
     def __init__(self, table: np.ndarray) -> None:
         self.table = ops.convert_to_tensor(table.astype(np.float32))
@@ -23,7 +23,7 @@ class FixedEncoder:
 
 
 class RecordedGather(Gather):
-    """Plays replica `index` of several whose gathered rows a first pass has recorded."""
+    """Acts as replica `index` of several; a first pass has recorded the rows of all of them."""
 
     def __init__(self, index: int, replicas: int, recorded: list[list[Any]]) -> None:
         self.index = index
@@ -44,13 +44,13 @@ class RecordedGather(Gather):
 
 
 def over_replicas(loss: Any, encoder: Any, batch: dict[str, np.ndarray], replicas: int) -> float:
-    """Mean over replicas of a loss whose batch they share."""
+    """The mean of a loss over replicas that share a batch."""
     parts = [
         {name: np.split(column, replicas)[index] for name, column in batch.items()}
         for index in range(replicas)
     ]
     recorded: list[list[Any]] = []
-    for _ in range(2):  # the first pass fills in what the replicas show one another
+    for _ in range(2):  # the first pass records the rows of all replicas
         losses = [
             float(loss(encoder, part, gather=RecordedGather(index, replicas, recorded))[0])
             for index, part in enumerate(parts)

@@ -12,7 +12,7 @@ A, P, N = unit(TABLE[:4]), unit(TABLE[4:8]), unit(TABLE[8:])
 
 
 def cost(logits: np.ndarray) -> float:
-    """Mean cross-entropy of rows whose true column is their own number."""
+    """Mean cross-entropy of rows; the true column of row i is column i."""
     return -np.diag(log_softmax(logits)).mean()
 
 
@@ -34,7 +34,7 @@ def test_equals_the_equations_in_numpy(
 
 
 def test_the_published_temperature_is_a_hundredth() -> None:
-    # Two pairs of equal meaning at right angles: a false candidate weighs e^-100.
+    # Two equal pairs at right angles to each other: a false candidate weighs e^-100.
     batch = {"anchor": one_id(2), "positive": one_id(2)}
     assert float(ContrastiveLoss()(FixedEncoder(np.eye(2)), batch)[0]) == 0.0
     away = {"anchor": one_id(2), "positive": one_id(2)[::-1]}

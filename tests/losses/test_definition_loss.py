@@ -16,7 +16,7 @@ from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 
 class NamingEncoder(FixedEncoder):
-    """Its words are rows of a second table."""
+    """An encoder whose words are rows of a second table."""
 
     def __init__(self, table: np.ndarray, words: np.ndarray) -> None:
         super().__init__(table)

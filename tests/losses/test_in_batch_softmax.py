@@ -10,7 +10,7 @@ from use_st5.losses.in_batch_softmax import equal_ids
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_equal_rows_are_those_of_equal_ids_whatever_their_padding(jit_compile: bool) -> None:
     rng = np.random.default_rng(0)
-    short = rng.integers(1, 3, (64, 5)).astype(np.int32)  # many are the same
+    short = rng.integers(1, 3, (64, 5)).astype(np.int32)  # many rows are equal
     long = np.pad(rng.integers(1, 3, (48, 5)).astype(np.int32), [(0, 0), (0, 3)])
     long[7, 6] = 1
     compare = tf.function(equal_ids, jit_compile=jit_compile)

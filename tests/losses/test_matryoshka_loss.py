@@ -47,7 +47,7 @@ def test_replicas_share_their_candidates() -> None:
 
 
 class Table(keras.layers.Layer):
-    """A vector per id, free to be learned."""
+    """A trainable vector for each id."""
 
     dimension = 16
 
@@ -62,7 +62,7 @@ class Table(keras.layers.Layer):
 
 
 def trained_vectors(loss: VectorLoss) -> np.ndarray:
-    """Learns 32 pairs whose vectors agree at first in all but a small first quarter."""
+    """Learns 32 pairs whose initial vectors are equal except for a small first quarter."""
     table = Table()
     start = np.random.default_rng(2).standard_normal((64, 16))
     start[32:, 4:] = start[:32, 4:]
@@ -81,7 +81,7 @@ def trained_vectors(loss: VectorLoss) -> np.ndarray:
 
 
 def found(vectors: np.ndarray, dimension: int) -> float:
-    """How often the first entries of a vector find its partner."""
+    """The share of vectors that find their partner by their first entries."""
     heads = unit(vectors[:, :dimension])
     return float(((heads[:32] @ heads[32:].T).argmax(axis=1) == np.arange(32)).mean())
 

@@ -14,7 +14,7 @@ TABLE = np.random.default_rng(3).standard_normal((6, 4))
 
 
 class Dropping(FixedEncoder):
-    """Gives the rows of two tables by turns, as dropout would: the second half has other views."""
+    """Imitates dropout: the second half of the rows is scaled, and so has other views."""
 
     def __call__(self, ids: Any, training: bool = False) -> Any:
         rows = super().__call__(ids)
@@ -32,7 +32,7 @@ def test_equals_the_equation_in_numpy() -> None:
 
 
 def test_all_views_equal_mirror_bert_s_loss_in_numpy() -> None:
-    """The normalized temperature-scaled cross-entropy over both views, as its code has it."""
+    """The normalized temperature-scaled cross-entropy over both views, as in its code."""
     views = np.concatenate([unit(TABLE), unit(TABLE * [1, -1, 1, 2])])
     scores = views @ views.T / 0.04
     np.fill_diagonal(scores, -np.inf)  # No view is its own candidate.
@@ -74,13 +74,13 @@ def test_a_span_inside_the_text_is_masked_and_the_ends_stay() -> None:
     loss = SimCSELoss(masked_span=2, mask_id=103, seed=1)
     plain, masked = (np.asarray(each) for each in loss.texts({"sentence": ids}))
     assert (plain == ids).all()
-    assert (masked[0] == ids[0]).all()  # Nothing would be left of it.
+    assert (masked[0] == ids[0]).all()  # Masking would leave nothing of it.
     places = masked[1:] == 103
     assert (places.sum(axis=1) == 2).all()
     assert (masked[1:][~places] == ids[1:][~places]).all()
     starts = places.argmax(axis=1)
     assert (np.diff(np.nonzero(places)[1].reshape(-1, 2)) == 1).all()
-    assert set(starts) == {1, 2, 3, 4}  # Every place, and never the ends.
+    assert set(starts) == {1, 2, 3, 4}  # At every place except the ends.
 
 
 def test_a_span_needs_the_id_of_the_mask() -> None:

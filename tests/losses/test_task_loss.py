@@ -33,7 +33,7 @@ def test_the_example_of_a_docstring_runs(name: str) -> None:
         "ArrayData": ArrayData,
         "ContrastiveLoss": ContrastiveLoss,
     }
-    # The data of an example are smaller than the batch of a task is as a rule.
+    # The data of an example are smaller than the default batch of a task.
     there["Task"] = lambda name, loss, data: Task(name, loss, data, batch_size=4)
     failed, tried = doctest.testmod(module, extraglobs=there)
     assert (failed, tried) == (0, 3)

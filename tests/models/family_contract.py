@@ -1,4 +1,4 @@
-"""What every family of Transformers promises, tried on a tiny encoder of it."""
+"""The contract of every family of Transformers, tested on a tiny encoder of it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class FamilyContract:
     """The tests of a family, for a subclass in a module that has a fixture `encoder`.
 
     Attributes:
-        name: Of the family.
-        adapted: How many layers of the encoder get an adapter.
+        name: The name of the family.
+        adapted: The number of layers of the encoder that get an adapter.
     """
 
     name: str
@@ -86,7 +86,7 @@ def check_training(encoder: TrainableEncoder) -> None:
 
 
 def check_adapters(encoder: TrainableEncoder, layers: int) -> None:
-    """Adapters begin with nothing, change the vectors, and are merged into the same vectors."""
+    """New adapters change no vector; changed ones do, and merging them keeps the vectors."""
     before = encoder.encode(TEXTS)
     adapters = apply_lora(encoder.model, targets="all_linear", rank=2)
     assert len(adapters.layers) == layers
@@ -100,7 +100,7 @@ def check_adapters(encoder: TrainableEncoder, layers: int) -> None:
 
 
 def check_export(encoder: TrainableEncoder, precision: str, folder: Path) -> None:
-    """The SavedModel has the model's vectors, and both are loaded from it again."""
+    """The SavedModel has the model's vectors, and the model can be loaded from it again."""
     vectors = encoder.encode(TEXTS)
     manifest = encoder.export(folder, precision=precision)
     assert manifest.family == family_of(encoder.model).name
@@ -116,14 +116,14 @@ def check_export(encoder: TrainableEncoder, precision: str, folder: Path) -> Non
 def check_fresh_process(
     encoder: TrainableEncoder, folder: Path, fresh_python: Callable[..., str]
 ) -> None:
-    """A process that knows TensorFlow and tensorflow-text alone gets the same vectors."""
+    """A process that imports only TensorFlow's libraries gets the same vectors."""
     encoder.export(folder)
     found = json.loads(fresh_python("-c", _FRESH, folder, *TEXTS).splitlines()[-1])
     np.testing.assert_allclose(found, encoder.encode(TEXTS), atol=1e-5)
 
 
 def check_cross_encoder(encoder: TrainableEncoder, folder: Path) -> None:
-    """A cross-encoder begun with it scores pairs, also when it was exported."""
+    """A cross-encoder made from it scores pairs, also after its export."""
     keras.utils.set_random_seed(0)
     below = family_of(encoder.model).pair_model(encoder.model)
     assert below is not None

@@ -1,4 +1,4 @@
-"""Weights of a transformers T5 put into ours, name by name."""
+"""Copies the weights of a transformers T5 into ours, name by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new family goes through the whole house by one registration."""
+"""A new family works in the whole library after one registration."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def sentence_t5(**changes: object) -> SentenceT5:
 
 
 def moved(adapters: LoRAAdapters) -> LoRAAdapters:
-    """As if trained: B is no longer zero."""
+    """Changes adapters like a training: B is no longer zero."""
     rng = np.random.default_rng(0)
     for name, tensor in adapters.tensors.items():
         if name.endswith(".b"):
@@ -44,7 +44,7 @@ def test_query_and_value_of_each_block() -> None:
         "encoder/block_1/attention/query",
         "encoder/block_1/attention/value",
     )
-    # Each 16 -> 12 of rank 8.
+    # Each adapter has rank 8, for a layer 16 -> 12.
     assert adapters.parameters == 4 * 8 * (16 + 12)
     assert "encoder/block_1/attention/value" in str(adapters)
 
@@ -153,7 +153,7 @@ def test_saved_adapters_on_a_fresh_base(tmp_path: Path, dtype: str) -> None:
     adapters = moved(apply_lora(model, targets="all_linear", rank=3, alpha=5.0))
     path = tmp_path / "adapters.safetensors"
     adapters.save(path)
-    # Adapters alone, in float32.
+    # The file holds only the adapters, in float32.
     assert path.stat().st_size < 4 * adapters.parameters + 8192
     other = sentence_t5(dtype=dtype)
     loaded = load_lora(other, path)

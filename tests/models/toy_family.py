@@ -1,7 +1,7 @@
 """A family of encoders that use_st5 does not have, in one file: averaged character tri-grams.
 
-What a user writes for an encoder of his own. `tests/models/test_family.py` takes it through the
-house: nothing outside this file knows it.
+A user writes such a file for an own encoder. `tests/models/test_family.py` uses it in all parts of
+the library; nothing outside this file knows it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from use_st5.tokenizers.tokenizer import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class Buckets:
-    """What tells the ids of tri-grams: how many buckets they are hashed into."""
+    """The vocabulary of tri-grams: the number of buckets that they are hashed into."""
 
     size: int
 
@@ -40,7 +40,7 @@ class TrigramTokenizer(tf.Module):
         self.vocabulary = Buckets(buckets)
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """One row of ids a text, 0 = padding."""
+        """One row of ids for each text, 0 = padding."""
         letters = tf.strings.unicode_split(
             tf.strings.join(["  ", text, " "]), "UTF-8", errors="replace"
         )
@@ -50,17 +50,17 @@ class TrigramTokenizer(tf.Module):
         return tf.cast(ids.to_tensor(), tf.int32)
 
     def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
-        """The same in rows of one length."""
+        """The ids in rows of the length `max_tokens`."""
         ids = self.padded(text, max_tokens)
         return tf.pad(ids, [[0, 0], [0, max_tokens - tf.shape(ids)[1]]])
 
     def token_counts(self, text: tf.Tensor) -> tf.Tensor:
-        """How many tri-grams each text has."""
+        """The number of tri-grams of each text."""
         return tf.math.count_nonzero(self.padded(text), axis=1, dtype=tf.int32)
 
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
-        """There is no file: the ids are computed."""
+        """Reads no file: the ids are computed."""
         return cls()
 
 
@@ -93,7 +93,7 @@ class TrigramEncoder(keras.Model):
         return self.encode_embedded(self.embedding(ids), ids, training=training)
 
     def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
-        """What follows the table."""
+        """The layers after the embedding table."""
         return l2_normalize(
             self.dense(masked_mean(embedded, ops.greater(ids, 0)), training=training)
         )
@@ -107,7 +107,7 @@ class TrigramEncoder(keras.Model):
 
 
 class TrigramFamily(Family):
-    """All that use_st5 must know."""
+    """Everything that use_st5 must know about the family."""
 
     name = "toy_trigrams"
     model_types = (TrigramEncoder,)

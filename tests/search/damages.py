@@ -1,4 +1,4 @@
-"""Small indexes, what they answer, and indexes as use_st5 0.2 wrote them."""
+"""Small indexes, their answers, and indexes as use_st5 0.2 wrote them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def write_index(folder: Path, kind: str, *, hashes: bool = True) -> None:
     """Writes an index of `TEXTS`; without hashes as use_st5 0.2 did.
 
     Args:
-        folder: Where.
+        folder: The folder of the index.
         kind: "int8" and "binary" are kinds of use_st5 0.2, which never had hashes.
-        hashes: Whether there are some.
+        hashes: Whether the index has hashes.
     """
     encoder, old = Drawn(), kind in ("int8", "binary")
     built = "exact" if old else kind
@@ -49,7 +49,7 @@ def write_index(folder: Path, kind: str, *, hashes: bool = True) -> None:
 
 
 def answer(folder: Path) -> list[object]:
-    """What a whole index says of itself and of its texts, and what it answers."""
+    """The facts of an index, its answers to a search, and all its texts."""
     index = VectorIndex(folder)
     about = [index.kind, index.model, index.model_hash, index.dimension, len(index)]
     scores, rows = index.search_vectors(Drawn().vectors[:4], k=3)

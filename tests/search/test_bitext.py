@@ -11,11 +11,11 @@ ENGLISH = np.array([[0.8, 0.6, 0, 0], [0.6, 0, 0.8, 0], [0, 0.6, 0, 0.8]])
 
 
 def test_by_hand() -> None:
-    """Means of the two largest cosines: .7 and .6 of the foreign, .7, .3 and .3 of the English.
+    """Means of the two largest cosines: foreign rows .7 and .6, English rows .7, .3 and .3.
 
-    Margins of the first foreign row: .8/.7 and .6/.5, so that the second English row is its best,
-    though the first is nearer. Of the second: .6/.65 and .6/.45. The first English row's best is
-    the first foreign one, which is taken.
+    The first foreign row has the margins .8/.7 and .6/.5, so that the second English row is its
+    best, though the first is nearer. The second foreign row has .6/.65 and .6/.45. The best row for
+    the first English one is the first foreign one, which is taken.
     """
     pairs, margins = mine_bitext(FOREIGN, ENGLISH, k=2)
     assert pairs.tolist() == [[1, 2], [0, 1]]
@@ -61,7 +61,7 @@ def test_it_mines_what_the_equations_give(k: int, shape: tuple[int, int]) -> Non
     x, y = (generator.standard_normal((rows, 6)) + 1.0 for rows in shape)
     pairs, margins = mine_bitext(x, y, k=k)
     wanted = {(i, j): margin for i, j, margin in naive(x, y, k)}
-    # In no order: mutual neighbours tie where k is 1.
+    # Their order does not count, since mutual neighbours tie if k is 1.
     mined = dict(zip(map(tuple, pairs.tolist()), margins, strict=True))
     assert mined == pytest.approx(wanted, abs=1e-5)
 

@@ -12,7 +12,7 @@ from use_st5.search.exact import rescored
 
 
 def peer(queries: np.ndarray, corpus: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """All inner products, each summed by itself, sorted whole."""
+    """Computes each inner product by itself, and sorts all of them."""
     products = np.einsum("qd,rd->qr", queries, corpus, dtype=np.float64).astype(np.float32)
     rows = np.argsort(-products, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(products, rows, axis=1), rows
@@ -114,7 +114,7 @@ print(peak() - before, "tensorflow" in sys.modules)
     ],
 )
 def test_near_ties_are_told_apart_in_float64(scale: float, dtype: type) -> None:
-    """Rows that differ by less than a sum in float32 can say, at every size of numbers."""
+    """The rows differ by less than sums in float32 can show, for numbers of every size."""
     generator = np.random.default_rng(0)
     common = generator.standard_normal(300)
     noise = 1e-6 * generator.standard_normal((500, 300))
@@ -129,7 +129,7 @@ def test_near_ties_are_told_apart_in_float64(scale: float, dtype: type) -> None:
 
 @pytest.mark.parametrize("rows", [3000, 6000])
 def test_many_equal_rows_and_a_rising_corpus(rows: int) -> None:
-    """What makes the most candidates: half the rows are one, the others come nearer and nearer."""
+    """The case with most candidates: half the rows are equal, the others come nearer and nearer."""
     generator = np.random.default_rng(0)
     rising = np.linspace(-1, 1, rows // 2)[:, None] * np.ones(16)
     same = np.repeat(generator.standard_normal((1, 16)), rows // 2, axis=0)

@@ -14,7 +14,7 @@ Encode = Callable[[list[str]], np.ndarray]
 
 
 def on_a_circle(**degrees: float) -> Encode:
-    """An encoder that puts each text at its angle, with lengths that must not matter."""
+    """An encoder that places each text at its angle; the lengths of vectors must not matter."""
 
     def encode(texts: list[str]) -> np.ndarray:
         angles = [math.radians(degrees[text]) for text in texts]
@@ -63,7 +63,7 @@ def test_the_greater_margin_holds(options: dict, expected: list[str]) -> None:
 def test_ranks_count_what_is_too_near_but_no_positives(
     ranks: tuple[int, int], expected: list[str]
 ) -> None:
-    # In ranks: same, close, near, mid, far.
+    # In the order of ranks: same, close, near, mid, far.
     found = negatives(per_pair=ranks[1] - ranks[0] + 1, rank_from=ranks[0], rank_to=ranks[1])
     assert found == expected
 
@@ -99,7 +99,7 @@ def words(count: int, seed: int) -> list[str]:
 
 
 def hashed(texts: list[str]) -> np.ndarray:
-    """Eight numbers that only the text decides."""
+    """Eight numbers that depend only on the text."""
     seeds = [[*text.encode()] for text in texts]
     return np.array([np.random.default_rng(seed).standard_normal(8) for seed in seeds], np.float32)
 
@@ -122,7 +122,7 @@ def test_no_mined_text_is_a_positive_or_above_the_margin(
     ]
     assert np.all(cosines[1] <= cosines[0] - margin + 1e-6)
     for place, (first, second) in enumerate(pairwise(mined)):
-        if first[:2] == second[:2]:  # of one pair: none twice, the nearest first
+        if first[:2] == second[:2]:  # negatives of one pair: none twice, the nearest first
             assert first[2] != second[2]
             assert cosines[1][place] >= cosines[1][place + 1] - 1e-6
 

@@ -65,7 +65,7 @@ def vector(kind: str, *values: float) -> bytes:
 
 
 def graph(**changes: bytes) -> bytes:
-    """The bytes of a graph of three rows, each with two neighbours at most, by their names."""
+    """The bytes of a graph of three rows with at most two neighbours each, with changed parts."""
     header = struct.pack(HEADER, DIMENSION, ROWS, 1 << 20, 1 << 20, 1, 0)
     parts = {
         "kind": b"IHNs",
@@ -137,7 +137,7 @@ def test_a_graph_that_ends_anywhere_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_damaged_graph_of_an_older_version_takes_no_memory_and_no_time(tmp_path: Path) -> None:
-    """FAISS believed lengths, and took 12 GiB, or the whole of six seconds, for a changed byte."""
+    """FAISS trusted the lengths in a file: one changed byte cost 12 GiB, or six seconds."""
     pytest.importorskip("faiss", reason="the extra `search` is not installed")
     folder = tmp_path / "all" / "index"
     folder.parent.mkdir()
@@ -151,7 +151,7 @@ def test_a_damaged_graph_of_an_older_version_takes_no_memory_and_no_time(tmp_pat
 
 
 def test_a_graph_that_someone_wrote_on_purpose_is_refused(tmp_path: Path) -> None:
-    """Hashes that fit say only that nothing changed since they were written."""
+    """Correct hashes show only that nothing changed since they were written."""
     pytest.importorskip("faiss", reason="the extra `search` is not installed")
     folder = tmp_path / "index"
     write_index(folder, "hnsw")

@@ -18,7 +18,7 @@ REMEDY = "Make it again."
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> CheckedFile:
-    """A file of two blocks and a bit, of whose second block a byte changed after the hashes."""
+    """A file of two blocks and 100 bytes; a byte of the second block changed after the hashing."""
     path, hashes = tmp_path / "file", tmp_path / "hashes"
     content = bytearray(np.random.default_rng(0).bytes(2 * BLOCK + 100))
     path.write_bytes(content)
@@ -37,7 +37,7 @@ def stretches(*pairs: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("pairs", [[(0, BLOCK), (2 * BLOCK, 2 * BLOCK + 100)], [(BLOCK, BLOCK)]])
 def test_other_blocks_may_be_read(damaged: CheckedFile, pairs: list[tuple[int, int]]) -> None:
     damaged.check_bytes(*stretches(*pairs))
-    damaged.path.write_bytes(b"")  # What was checked is not read again.
+    damaged.path.write_bytes(b"")  # Checked blocks are not read again.
     damaged.check_bytes(*stretches(*pairs))
 
 
@@ -48,7 +48,7 @@ def test_a_damaged_block_is_named(damaged: CheckedFile, pairs: list[tuple[int, i
     named = r"file: expected the bytes that were written, .* byte 65,536 on.* Make it again\."
     with pytest.raises(ValueError, match=named):
         damaged.check_bytes(*stretches(*pairs))
-    with pytest.raises(ValueError, match=named):  # and not taken for checked
+    with pytest.raises(ValueError, match=named):  # the block does not count as checked
         damaged.check()
 
 
@@ -79,7 +79,7 @@ def written(folder: Path, kind: str, **options: bool) -> Path:
 
 @pytest.mark.parametrize("kind", ["exact", "hnsw"])
 def test_no_damaged_byte_gives_another_answer(kind: str, tmp_path: Path) -> None:
-    """Many bytes of each file are others in turn: an error names a file, or nothing changes."""
+    """Changes many bytes of each file in turn: an error names a file, or the answer is the same."""
     folder = written(tmp_path, kind)
     whole, refused = answer(folder), 0
     for path in sorted(folder.iterdir()):
@@ -105,7 +105,7 @@ def test_an_index_of_an_older_version_gives_the_same(kind: str, tmp_path: Path) 
     folder = written(tmp_path, kind, hashes=False)
     old = answer(folder)
     VectorIndex(folder).verify()
-    write_index(folder, kind)  # takes its place
+    write_index(folder, kind)  # replaces the old index
     assert answer(folder) == old
     VectorIndex(folder).verify()
 
@@ -115,7 +115,7 @@ def test_the_kinds_of_an_older_version_are_searched_exactly(kind: str, tmp_path:
     old = written(tmp_path / "old", kind)
     VectorIndex(old).verify()
     assert answer(old) == answer(written(tmp_path / "new", "exact"))
-    write_index(old, "exact")  # takes its place
+    write_index(old, "exact")  # replaces the old index
     assert not (old / "codes.npy").exists()
 
 

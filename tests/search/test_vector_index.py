@@ -18,7 +18,7 @@ TEXTS = [f"text {number}, naïve" for number in range(300)] + ["", "two\nlines",
 
 @dataclass
 class Hashed:
-    """An encoder whose vectors the text decides, of a length that must not matter."""
+    """An encoder whose vectors depend only on the text; their length must not matter."""
 
     name: str = "hashed"
     identity: str = "0" * 64
@@ -206,7 +206,7 @@ print(len(index), rows[:, 0].tolist() == list(range(20)), "tensorflow" in sys.mo
 
 
 class Prompted(Hashed):
-    """The same with a prompt for queries and one for documents."""
+    """The same encoder with a prompt for queries and one for documents."""
 
     def encode_query(self, texts: list[str]) -> np.ndarray:
         return self.encode([f"query: {text}" for text in texts])
@@ -223,7 +223,7 @@ def test_queries_and_documents_get_their_prompts(tmp_path: Path) -> None:
     expected, places = index.search_vectors(encoder.encode(["query: a"]), k=3)
     np.testing.assert_array_equal(rows, places)
     np.testing.assert_array_equal(found, expected)
-    plain = encoder.encode(TEXTS)  # As before there were prompts.
+    plain = encoder.encode(TEXTS)  # As in versions without prompts.
     assert len(VectorIndex.build(tmp_path / "index", plain, encoder=encoder, texts=TEXTS)) == 303
     queries = encoder.encode_query(TEXTS)
     with pytest.raises(ValueError, match="and with the same prompt"):

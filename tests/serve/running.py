@@ -11,7 +11,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def running(app: Any) -> Iterator[str]:
-    """Serves `app` until the block ends; gives its address."""
+    """Serves `app` until the block ends; yields its address."""
     import uvicorn
 
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error"))

@@ -47,7 +47,7 @@ def address(encoder: use_st5.SentenceEncoder) -> Iterator[str]:
 
 @pytest.fixture
 def post(address: str) -> Callable[..., Any]:
-    """Sends JSON, and gives the response."""
+    """Sends JSON, and returns the response."""
     import httpx
 
     return lambda path, body: httpx.post(f"{address}{path}", json=body, timeout=30)
@@ -82,7 +82,7 @@ def test_langchain_gets_the_vectors_of_encode(
     address: str, encoder: use_st5.SentenceEncoder
 ) -> None:
     openai = pytest.importorskip("langchain_openai")
-    # Without this option it sends the ids of OpenAI's own tokenizer, which it downloads.
+    # Without this option the client sends the ids of OpenAI's tokenizer, which it downloads.
     client = openai.OpenAIEmbeddings(
         base_url=f"{address}/v1", api_key="none", check_embedding_ctx_length=False
     )

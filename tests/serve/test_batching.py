@@ -13,7 +13,7 @@ from use_st5.serve.batching import Batcher, ClosedError, QueueFullError, estimat
 
 
 class Model:
-    """Lengths of texts; the first batch waits until `go` is set."""
+    """A model that returns the lengths of texts; the first batch waits until `go` is set."""
 
     def __init__(self) -> None:
         self.go, self.started = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""Real sentences of many languages, for comparisons with the tokenizers of others."""
+"""Real sentences of many languages, for comparisons with other tokenizers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FILES = (
     "jglue/datasets/jsts-*/*.json", "bucc/*.dev.??", "wordset_definitions.tsv",
     "self_dialogue.jsonl", "text/wikitext-2/*.txt",
 )  # fmt: skip
-# The texts at hand have next to none: one of these stands in the middle of each fiftieth.
+# The texts have almost no emoji: one of these is put into the middle of each fiftieth text.
 _EMOJI = (
     "😀", "👍🏽", "\U0001f469\u200d\U0001f469\u200d\U0001f467", "\u2764\ufe0f", "🇫🇷🇩🇪", "🫠🫶🏿",
     "1\ufe0f\u20e3",
@@ -19,7 +19,7 @@ _EMOJI = (
 
 
 def real_sentences(data_dir: Path, number: int = 100_000) -> list[str]:
-    """Distinct lines of novels, tests and dialogues, as many of each as there are."""
+    """Distinct lines of novels, tests and dialogues, from each of them in turn."""
     groups = [_lines(data_dir, pattern) for pattern in _FILES]
     mixed = itertools.chain.from_iterable(itertools.zip_longest(*groups))
     distinct = dict.fromkeys(line for line in mixed if line)

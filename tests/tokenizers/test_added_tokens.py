@@ -1,4 +1,4 @@
-"""Added tokens beside Hugging Face's tokenizers, and by hand."""
+"""Added tokens, compared with Hugging Face's tokenizers and by hand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def added(number: int, content: str, **settings: bool) -> dict[str, Any]:
 
 
 def modernbert() -> dict[str, Any]:
-    """A `tokenizer.json` as ModernBERT has it: padding is no early piece, spaces are tokens."""
+    """A `tokenizer.json` like ModernBERT's: padding is no early piece, spaces are tokens."""
     whole = byte_pair([*map(" ".join, MERGES)])
     pieces = ["|||IP_ADDRESS|||", *byte_letters(), *map("".join, MERGES)]
     special = {"special": True, "normalized": False}
@@ -61,7 +61,7 @@ def modernbert() -> dict[str, Any]:
 
 
 def uncased() -> dict[str, Any]:
-    """A BERT that knows two more words, one of them as it is written alone."""
+    """A BERT with two more words, one of which is found only in text that is not normalised."""
     number = len(WORDS)
     tokens = [added(number, "Covid"), added(number + 1, "C++", normalized=False)]
     return {**wordpiece(), "added_tokens": tokens}

@@ -18,7 +18,7 @@ def test_exact_while_the_terms_fit() -> None:
 
 def test_by_hand() -> None:
     counter = BoundedCounter(max_terms=4)
-    counter.update("aaaaabbbbccde")  # a 5, b 4, c 2, d 1, e 1: the third count goes off all
+    counter.update("aaaaabbbbccde")  # a 5, b 4, c 2, d 1, e 1: the third count is subtracted
     assert counter.counts == {"a": 3, "b": 2}
     assert counter.error == 2
 

@@ -1,4 +1,4 @@
-"""GPT-2's words, by hand and beside the package tokenizers."""
+"""GPT-2's words, by hand and compared with the package tokenizers."""
 
 from __future__ import annotations
 

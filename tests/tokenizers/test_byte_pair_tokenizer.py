@@ -1,4 +1,4 @@
-"""RoBERTa's tokenizer beside Hugging Face's tokenizer, and cases computed by hand."""
+"""RoBERTa's tokenizer, compared with Hugging Face's, and cases computed by hand."""
 
 from __future__ import annotations
 
@@ -146,13 +146,13 @@ Peer = tuple[Any, BytePairTokenizer]
 
 
 def trained_on(texts: list[str], size: int, folder: Path) -> Peer:
-    """A tokenizer of the package tokenizers, trained on texts, and ours of its files."""
+    """A tokenizer of the package tokenizers, trained on texts, and ours from its files."""
     tokenizers = pytest.importorskip("tokenizers", reason="the extra `peers` is not installed")
     peer = tokenizers.ByteLevelBPETokenizer()
     peer.train_from_iterator(texts, vocab_size=size, special_tokens=[*SPECIAL], show_progress=False)
     peer.save_model(str(folder))
     vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
-    # Read again, the special tokens are ordinary texts, as they are here.
+    # After reading the files, the special tokens are ordinary texts, as in our tokenizer.
     peer = tokenizers.ByteLevelBPETokenizer(str(vocabulary), str(merges))
     return peer, BytePairTokenizer(read_pieces(vocabulary), read_merges(merges))
 

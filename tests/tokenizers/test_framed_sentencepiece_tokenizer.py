@@ -1,4 +1,4 @@
-"""XLM-RoBERTa's ids beside those of Hugging Face, over T5's pieces and normalisation."""
+"""XLM-RoBERTa's ids, compared with Hugging Face's, over T5's pieces and normalisation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def whole() -> dict[str, Any]:
     proto = t5_proto()
     pieces = [
         [each.piece, each.score] for each in proto.pieces if each.type in (0, 1)
-    ]  # 0: not said, which means ordinary
+    ]  # 0: not set, which means ordinary
     special = [[name, 0.0] for name in ("<s>", "<pad>", "</s>", "<unk>")]
     vocabulary = [*special, *pieces, ["<mask>", 0.0]]
     table = base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode()
@@ -87,7 +87,7 @@ def tokenizer(folder: Path) -> FramedSentencePieceTokenizer:
 
 
 def rows(ids: Any) -> list[list[int]]:
-    """Without padding, by Hugging Face's ids."""
+    """The rows without padding, with Hugging Face's ids."""
     swap = {1: 0, 0: 1}
     return [
         [swap.get(each, each) for each in np.trim_zeros(row, "b").tolist()] for row in np.array(ids)
@@ -109,11 +109,11 @@ def test_ids_of_texts_and_pairs(tokenizer: FramedSentencePieceTokenizer, folder:
 def test_ids_of_real_sentences(
     tokenizer: FramedSentencePieceTokenizer, folder: Path, data_dir: Path
 ) -> None:
-    """Others only where two ways to cut a word have the same score: there rounding decides."""
+    """Ids differ only if two ways to cut a word have the same score, and so rounding decides."""
     tokenizers = pytest.importorskip("tokenizers", reason="the extra `peers` is not installed")
     peer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     scores = np.array([score for _, score in whole()["model"]["vocab"]])
-    # Without what numbers the lines of a file, and a special token that one of them holds.
+    # Without the line numbers of a file, and without a special token that one line contains.
     texts = [each.split("\t")[-1].replace("<unk>", "unk") for each in real_sentences(data_dir)]
     different = 0
     for start in range(0, len(texts), 1000):
@@ -129,12 +129,12 @@ def test_ids_of_real_sentences(
 def test_special_tokens(tokenizer: FramedSentencePieceTokenizer) -> None:
     assert (tokenizer.separator, tokenizer.padding_id) == (2, 1)
     assert tokenizer.mask == tokenizer.vocabulary.size - 1 == len(whole()["model"]["vocab"]) - 1
-    # In a text they are characters like others.
+    # In a text, special tokens are ordinary characters.
     assert 2 not in tokenizer.pieces(["</s> <mask>"]).numpy()[0].tolist()
 
 
 def test_the_original_file_gives_the_same_model(folder: Path, tmp_path: Path) -> None:
-    """Fairseq's ids are those of its SentencePiece model, and 1."""
+    """Fairseq's ids are those of its SentencePiece model plus 1."""
     source, proto = t5_proto(), model_proto()
     for piece, kind in (("<unk>", 2), ("<s>", 3), ("</s>", 3)):
         proto.pieces.add(piece=piece, type=kind)

@@ -38,7 +38,7 @@ def test_ids_are_kerashubs_and_those_of_the_assets(name: str, tmp_path: Path) ->
 
 
 def test_other_classes_are_not_made(tmp_path: Path) -> None:
-    """Neither those of other modules nor those of another kind."""
+    """Classes of other modules and of other kinds are refused."""
     folder = written(KerasHubTokenizer(bert().preprocessor), tmp_path)
     path = folder / "kerashub_tokenizer.json"
     settings = json.loads(path.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Texts in pieces have the tokens, ids and counts of the whole, whatever the size of a piece."""
+"""Texts in pieces have the tokens, ids and counts of whole texts, for any size of a piece."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PARTS = (
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every text is long, pieces and blocks are small."""
+    """Makes every text count as long, and makes pieces and blocks small."""
     monkeypatch.setattr(long_texts, "LONG_BYTES", -1)
     monkeypatch.setattr(long_texts, "_PIECES_IN_A_BLOCK", 3)
     for name in ("ngram_tokenizer", "long_texts"):

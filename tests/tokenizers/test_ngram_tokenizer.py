@@ -46,7 +46,7 @@ def test_padded_by_hand(tokenizer: NGramTokenizer) -> None:
     text = tf.constant(["The cat sat", "", "sat the cat"])
     expected = [[2, 6, 3, 7, 4], [1, 0, 0, 0, 0], [4, 2, 6, 3, 0]]
     np.testing.assert_array_equal(tokenizer.padded(text), expected)
-    # Two tokens: "sat the" is unknown, so that the third token must not slip in behind.
+    # With two tokens: "sat the" is unknown, and the third token must not take its place.
     expected = [[2, 6, 3], [1, 0, 0], [4, 2, 0]]
     np.testing.assert_array_equal(tokenizer.padded(text, 2), expected)
     np.testing.assert_array_equal(tokenizer.padded(text, 1), [[2], [1], [4]])
@@ -82,7 +82,7 @@ def test_unknown_tokens_have_stable_buckets(tokenizer: NGramTokenizer) -> None:
     assert set(ids) == {8, 9, 10}
     assert ids.max() < VOCABULARY.size
     np.testing.assert_array_equal(tokenizer.token_ids(tf.constant(words), 1)[:, 0], ids)
-    # The hash is part of the model: ids that were trained on must not move.
+    # The hash is part of the model: ids that were trained on must not change.
     assert ids[:6].tolist() == [8, 8, 8, 10, 10, 9]
 
 
@@ -151,7 +151,7 @@ def test_no_python_and_no_foreign_ops_in_the_graph(
     graph = tf.function(tokenizer.flat, input_signature=[tf.TensorSpec([None], tf.string)])
     operations = graph.get_concrete_function().graph.get_operations()
     assert not {kind for kind in (op.type for op in operations) if "PyFunc" in kind or ">" in kind}
-    assert len(operations) < 100  # lean: one sentence costs more in ops than in work
+    assert len(operations) < 100  # few ops: for one sentence they cost more than the work
 
 
 def _export(tokenizer: NGramTokenizer, folder: Path) -> str:

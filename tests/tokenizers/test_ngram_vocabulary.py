@@ -16,7 +16,7 @@ VOCABULARY = NGramVocabulary(
 
 
 def test_ids_follow_each_other() -> None:
-    # 0 padding, 1 empty, 2-5 unigrams, 6-7 bi-grams, 8-10 and 11-15 buckets.
+    # Ids: 0 padding, 1 empty, 2-5 unigrams, 6-7 bi-grams, 8-10 and 11-15 buckets.
     assert VOCABULARY.unigram_bucket_id == 8
     assert VOCABULARY.bigram_bucket_id == 11
     assert VOCABULARY.size == 16

@@ -64,7 +64,7 @@ def test_the_same_in_a_graph() -> None:
 
 
 def test_pieces_are_those_of_a_wordpiece_tokenizer() -> None:
-    """tensorflow-text's, on words that our vocabulary does not hold as a whole."""
+    """Compares with tensorflow-text on words that our vocabulary does not hold as a whole."""
     text = pytest.importorskip("tensorflow_text")
     letters = "abcdefghijklmnopqrstuvwxyz"
     longer = [

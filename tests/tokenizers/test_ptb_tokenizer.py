@@ -66,7 +66,7 @@ TREEBANK = {
     " \n ": "",
 }
 
-# What differs from NLTK on purpose.
+# Texts whose tokens differ from NLTK's on purpose.
 OURS = {
     "I don’t know, it’s ‘fine’": "i do n't know , it 's 'fine '",
     "“Curly” and „low”": "`` curly '' and `` low ''",
@@ -104,7 +104,7 @@ def test_random_text_agrees_with_nltk() -> None:
         for text, found in pairs
         if found != [token.lower() for token in tokenizer.tokenize(text)]
     ]
-    # What is left are clitics in a row (don't's) and a doubled quote at the start.
+    # These are texts with clitics in a row (don't's) or a doubled quote at the start.
     assert len(different) <= 25, different[:10]
 
 
@@ -133,7 +133,7 @@ def test_random_bytes_are_read_as_python_reads_them() -> None:
     found = PTBTokenizer()(tf.constant(texts)).to_list()
     decoded = [text.decode(errors="replace") for text in texts]
     assert [[token.decode() for token in row] for row in found] == _tokens(decoded)
-    # Nothing that Python takes for white space is left inside a token.
+    # No token contains a character that Python takes for white space.
     assert all(len(token.decode().split()) == 1 for row in found for token in row)
 
 

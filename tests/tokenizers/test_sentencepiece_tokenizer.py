@@ -116,7 +116,7 @@ def test_refusals(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def mt5_subset(data_dir: Path) -> tuple[Path, list[int]]:
-    """32,596 of mT5's 250,100 pieces, and their ids there."""
+    """32,596 of mT5's 250,100 pieces, and their ids in mT5."""
     folder = data_dir / "vocab/mt5-cn-subset"
     kept = json.loads((folder / "sentencepiece_cn_keep_tokens.json").read_text())
     return folder / "sentencepiece_cn.model", kept

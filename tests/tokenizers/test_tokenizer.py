@@ -1,4 +1,4 @@
-"""The contract of tokenizers, held by each of them."""
+"""The contract of tokenizers, checked for each of them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_cut_texts_are_beginnings(tokenizer: Tokenizer) -> None:
     cut = tokenizer.padded(tf.constant(TEXTS), 3).numpy()
     for short, long in zip(cut, whole, strict=True):
         kept = short[short > 0]
-        # These end each text, a cut one too.
+        # These tokenizers put an end token after each text, also after a cut one.
         end = -1 if tokenizer.kind in ("sentencepieces", "wordpiece", "byte_pair") else None
         np.testing.assert_array_equal(kept[:end], long[: len(kept)][:end])
     tokens = tokenizer.token_ids(tf.constant(TEXTS), 3).numpy()

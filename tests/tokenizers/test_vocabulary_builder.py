@@ -65,7 +65,7 @@ def test_options() -> None:
     builder.add(SENTENCES)
     assert builder.build(num_unigrams=9, num_bigrams=9, min_count=2).unigrams == ("cat", "the")
     assert builder.build(num_unigrams=9, num_bigrams=9, min_count=2).bigrams == ("the cat",)
-    # Words to include always take places, are tokenized, and stand by their count.
+    # Words in `always` are tokenized, take places in any case, and are ordered by their counts.
     always = ["Zebra", "cannot", "the"]
     vocabulary = builder.build(num_unigrams=5, min_count=2, always=always)
     assert vocabulary.unigrams == ("cat", "the", "zebra", "can", "not")

@@ -1,4 +1,4 @@
-"""BERT's tokenizer beside Hugging Face's tokenizer, and cases computed by hand."""
+"""BERT's tokenizer, compared with Hugging Face's, and cases computed by hand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ids(tokenizer: WordPieceTokenizer, texts: Sequence[str | bytes], **options: 
 
 
 def hugging_face(words: Sequence[str], *, lower_case: bool, split_chinese: bool = True) -> Any:
-    """The same tokenizer of the package tokenizers."""
+    """The same tokenizer from the package tokenizers."""
     tokenizers = pytest.importorskip("tokenizers", reason="the extra `peers` is not installed")
     return tokenizers.BertWordPieceTokenizer(
         {word: number for number, word in enumerate(words)},
@@ -115,7 +115,7 @@ def test_ten_thousand_words(small: WordPieceTokenizer) -> None:
 
 
 def test_padding_need_not_be_the_first_word() -> None:
-    """The word of id 0 takes the place of padding, in the exported vocabulary, too."""
+    """The word at id 0 and padding change places, in the exported vocabulary, too."""
     words = ["[MASK]", "the", "[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     tokenizer = WordPieceTokenizer(words)
     assert (tokenizer.padding_id, tokenizer.mask) == (2, 2)
@@ -142,7 +142,7 @@ def test_refusals(tmp_path: Path) -> None:
 
 
 def test_odd_vocabularies() -> None:
-    """Empty words and words that stand there twice: the last of these counts."""
+    """Words may be empty or occur twice; of two equal words the last one counts."""
     tokenizer = WordPieceTokenizer((*SPECIAL, "a", "", "a", "##a", "##", "\U000f0000"))
     assert ids(tokenizer, ["a aa", "##", "\U000f0000"]) == [
         [CLS, 6, 6, 7, SEP],
@@ -178,7 +178,7 @@ def test_every_character_is_read_as_by_hugging_face(
 
 @pytest.fixture(scope="module")
 def trained() -> tuple[Any, WordPieceTokenizer]:
-    """A cased vocabulary of the hard strings themselves."""
+    """Both tokenizers with a cased vocabulary that is trained on the hard strings."""
     tokenizers = pytest.importorskip("tokenizers", reason="the extra `peers` is not installed")
     peer = tokenizers.BertWordPieceTokenizer(lowercase=False)
     texts = [text[:60] for text in HARD]

@@ -33,7 +33,7 @@ def two_tasks(make: MakeTrainer, dropout: float = 0.0, **options: Any) -> Traini
 
 
 def cached_decoder(make: MakeTrainer, **options: Any) -> TrainingLoop:
-    """Pieces of micro-batches; weights that the vectors do not depend on must not decay."""
+    """Micro-batches in pieces; weights that the vectors do not depend on must not decay."""
     names = ("anchor", "positive", "negative")
     columns = dict(zip(names, toy.arrays().values(), strict=False))
     loss = ContrastiveLoss(temperature=0.5, hard_negatives=True, bidirectional=True)
@@ -56,7 +56,7 @@ def span_corruption(make: MakeTrainer, **options: Any) -> TrainingLoop:
 
 
 def cached_bert(make: MakeTrainer, **options: Any) -> TrainingLoop:
-    """Blocks after the norm, token types, vectors that may be cut; pieces of a batch."""
+    """Blocks with the norm last, token types, a Matryoshka loss, and a batch in pieces."""
     config = BertConfig(toy.VOCABULARY, 1, 8, 16, 2, separator_id=3, dropout=0, attention_dropout=0)
     encoder = SentenceBert(config, pooling="max", normalize=True)
     encoder.build()

@@ -1,7 +1,7 @@
-"""Run by tests in a fresh process: what XLA is given of training steps.
+"""Run by tests in a fresh process: writes the programs that XLA gets for training steps.
 
-usage: compiled_programs.py NAMES.json PROGRAMS.json; the names are of `ENCODERS` and `LOSSES`. XLA
-keeps tens of megabytes of each program as long as its process lives.
+usage: compiled_programs.py NAMES.json PROGRAMS.json; the names are keys of `ENCODERS` or `LOSSES`.
+XLA keeps tens of megabytes of each program as long as its process lives.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ LOSSES: dict[str, tuple[Callable[[], TaskLoss], dict[str, str]]] = {
 
 
 def main(names: str, programs: str) -> None:
-    """Writes the program of each name, and the operations of TensorFlow's, or the error."""
+    """Writes the program and the TensorFlow operations of each name, or its error."""
     found: dict[str, dict[str, Any]] = {}
     for name in json.loads(Path(names).read_text(encoding="utf-8")):
         try:
@@ -125,7 +125,7 @@ def program_of_family(name: str) -> tuple[str, set[str]]:
 
 
 def program_of_loss(name: str) -> tuple[str, set[str]]:
-    """A step of a loss, with two batches of which the gradients are added up."""
+    """A step of a loss that adds up the gradients of two micro-batches."""
     make, columns = LOSSES[name]
     loss = make()
     return program(encoder_for(loss), loss, columns, gradient_accumulation_steps=2)
@@ -147,9 +147,9 @@ def program(
     columns: dict[str, str],
     gradient_accumulation_steps: int = 1,
 ) -> tuple[str, set[str]]:
-    """The HLO of one step of 16 examples, and the operations of TensorFlow's that it was made of.
+    """Returns the HLO of a step of 16 examples, and the TensorFlow operations it is made from.
 
-    Texts are encoded in two pieces where the loss allows it; gradients are clipped.
+    Texts are encoded in two pieces if the loss allows it; gradients are clipped.
     """
     arrays = toy.arrays()
     arrays["score"] = np.linspace(0, 1, toy.ROWS).astype(np.float32)

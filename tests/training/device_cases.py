@@ -1,6 +1,6 @@
-"""Short trainings on texts of two widths, one for each task of own data; imports no TensorFlow.
+"""Short trainings on texts of two widths, one for each task; imports no TensorFlow.
 
-Of three batches one crosses the border of the two widths: its first rows are short texts.
+One of the three batches holds texts of both widths; its first rows are short texts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ WAYS: Mapping[str, Mapping[str, int]] = {
 
 
 def ways(name: str) -> list[str]:
-    """The ways in which a step of the task may be made; both at once are tried with pairs."""
+    """The ways in which a step of the task may be made; "both" is tried only with pairs."""
     by_vectors = isinstance(CASES[name](), VectorLoss)
     return [
         way
@@ -67,7 +67,7 @@ def encoder_for(name: str) -> keras.Model:
 
 
 def task(name: str) -> Task:
-    """The task; its texts have two widths, but for neighbours, whose decoder reads one."""
+    """The task; its texts have two widths, except for neighbours, whose decoder reads one."""
     loss, draw = CASES[name](), np.random.default_rng(0)
     columns = {feature.name: _column(feature, draw) for feature in loss.features}
     data = ArrayData(columns, buckets=() if name == "neighbours" else BUCKETS)

@@ -1,8 +1,8 @@
 """Run by tests in a fresh process: trains on one device, on two, and from batch files.
 
-usage: devices_run.py TASK/WAY…; prints as JSON what came of each: by "one", "two" and, under
-TensorFlow, "files" and "known sizes", the losses of the steps and all weights after them. Under JAX
-the process is to see two devices.
+usage: devices_run.py TASK/WAY…; prints as JSON, for each case, the losses of the steps and all
+weights after them, by "one", "two" and, under TensorFlow, "files" and "known sizes". Under JAX the
+process must see two devices.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ def main(*cases: str) -> None:
 
 
 def under_tensorflow() -> Callable[[str, Mapping[str, int]], Results]:
-    """On one processor, and on two that share the batches, out of arrays and of files.
+    """Makes a function that trains on one processor, and on two, from arrays and from files.
 
-    For pairs also on two with a trace for each width, all sizes known, which is a TPU's way.
+    The two share the batches. Pairs are also trained on two as on a TPU: with a trace for each
+    width, in which all sizes are known.
     """
     import tensorflow as tf
 
@@ -44,7 +45,7 @@ def under_tensorflow() -> Callable[[str, Mapping[str, int]], Results]:
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
     )
-    # One for all: the collectives of two such strategies in a process get into each other's way.
+    # One strategy for all cases: the collectives of two in a process would disturb each other.
     places = {
         "one": tf.distribute.OneDeviceStrategy("/cpu:0"),
         "two": tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"]),
@@ -73,7 +74,7 @@ def under_tensorflow() -> Callable[[str, Mapping[str, int]], Results]:
 
 
 def from_files(trainer: Any, start: list[np.ndarray]) -> dict[str, list[float]]:
-    """The same steps once more, by the same compiled functions, on batches out of files."""
+    """Repeats the steps with the same compiled functions, on batches from files."""
     from use_st5.training.task_stream import TaskStream
 
     for variable, value in zip(trainer._trainable_variables(), start, strict=True):
@@ -91,7 +92,7 @@ def from_files(trainer: Any, start: list[np.ndarray]) -> dict[str, list[float]]:
 
 
 def under_jax() -> Callable[[str, Mapping[str, int]], Results]:
-    """On one device, and with the batches cut over two."""
+    """Makes a function that trains on one device, and with the batches split over two."""
     from use_st5.training.jax_loop import JaxLoop
     from use_st5.training.sharding import sharded
 

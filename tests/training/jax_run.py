@@ -1,8 +1,8 @@
 """Run by tests in a fresh process whose Keras runs on JAX.
 
-usage: jax_run.py INITIAL.npz FINAL.npz; trains every case from the weights in the one file, writes
-its weights and losses into the other, and tells as JSON what became of runs that were resumed; it
-continues those that another backend began in the folders "exchanged" and "dropout".
+usage: jax_run.py INITIAL.npz FINAL.npz; trains every case from the weights in the first file,
+writes its weights and losses to the second, and prints as JSON what `resumed` returns. It also
+continues the runs that another backend began in the folders "exchanged" and "dropout".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main(initial: str, final: str) -> None:
 
 
 def resumed() -> dict[str, Any]:
-    """Whether a run with dropout that is stopped and continued is as one that was not."""
+    """Compares a run with dropout that was stopped and continued with one that was not."""
     trainers = []
     for initial, folder, steps in ((5, None, 8), (5, "run", 4), (99, "run", 8)):
         keras.utils.set_random_seed(initial)

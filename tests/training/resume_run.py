@@ -1,4 +1,4 @@
-"""Trains toy tasks in a folder; run in a fresh process, too: resume_run.py FOLDER STEPS."""
+"""Trains toy tasks in a folder; also run in a fresh process: resume_run.py FOLDER STEPS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def trained(folder: str | os.PathLike[str], steps: int) -> dict[str, Any]:
     """Trains two tasks with dropout, Adam and a best checkpoint.
 
     Returns:
-        A digest of all weights, the history, and the first step that was made here.
+        A digest of all weights, the history, and the first step that this call made.
     """
     keras.utils.set_random_seed(3)
     encoder = toy.ToyEncoder(dropout=0.2)

@@ -1,9 +1,9 @@
 """Run by tests in a fresh process whose JAX sees eight devices; imports no TensorFlow.
 
-Trains the same cases on one device, one with the batch cut over eight, and all on a mesh of two by
-four; tells as JSON, for each case and layout, how far the weights are from those of one device, how
-much they moved, and which share of the weights' bytes the first device holds. And what is left of
-the memory of a step when the batch, cut over eight devices, is encoded in four pieces.
+Trains the same cases on one device, one of them with the batch split over eight, and all on a mesh
+of two by four. Prints as JSON, for each case and layout, how far the weights are from those of one
+device, how much they moved, and which share of the weights' bytes the first device holds. It also
+prints the ratio of a step's memory in four pieces to that in one, with the batch split over eight.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
         initial, alone, _ = trained(name, None)
         moved = max(np.abs(a - b).max() for a, b in zip(initial, alone, strict=True))
         for layout, model in LAYOUTS.items():
-            if layout == "data" and name != NAMES[0]:  # Nothing of a model is cut there.
+            if layout == "data" and name != NAMES[0]:  # It cuts no weights.
                 continue
             _, cut, share = trained(name, sharded(model=model), initial)
             apart = max(np.abs(a - b).max() for a, b in zip(alone, cut, strict=True))
@@ -49,7 +49,7 @@ def main() -> None:
 def trained(
     name: str, distribution: Any, initial: list[np.ndarray] | None = None
 ) -> tuple[list[np.ndarray], list[np.ndarray], float]:
-    """Weights before and after, and the share of their bytes on the first device."""
+    """The weights before and after, and the share of their bytes on the first device."""
     keras.distribution.set_distribution(distribution)
     keras.utils.set_random_seed(0)
     trainer = CASES[name](JaxLoop, progress=False)
@@ -66,14 +66,14 @@ def trained(
 
 
 def temporaries(pieces: int) -> int:
-    """Bytes beside weights and batch that a device needs for a step of a small Sentence-T5."""
+    """Bytes on a device for a step of a small Sentence-T5, without weights and batch."""
     shape = {"preset": "t5_mini_en", "batch": 1024, "length": 32, "dtype": "float32"}
     step = compiled(SimpleNamespace(**shape, model=1, lora=0, pieces=pieces))
     return step.memory_analysis().temp_size_in_bytes
 
 
 def refusals() -> list[str]:
-    """What is said of numbers that do not fit."""
+    """The messages about numbers that do not fit the devices."""
     said = []
     try:
         sharded(model=3)

@@ -1,8 +1,8 @@
-"""A short toy training under a strategy; run in fresh processes, too.
+"""A short toy training under a strategy; also run in fresh processes.
 
-usage: strategy_run.py STRATEGY REPLICAS DROPOUT…; prints what `trained` says, as JSON, a line for
-each share of dropout, whose checkpoint is in the folder STRATEGY/DROPOUT. With the environment
-variable WORKER=HOST:PORT "one" is the processor of that worker.
+usage: strategy_run.py STRATEGY REPLICAS DROPOUT…; prints the result of `trained` as JSON, a line
+for each share of dropout, whose checkpoint is in the folder STRATEGY/DROPOUT. With the environment
+variable WORKER=HOST:PORT the training is on the processor of that worker.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def trained(
 
 
 def main(name: str, replicas: int, *dropouts: str) -> None:
-    """Trains on processors of this process, as many as there shall be replicas."""
+    """Trains in this process, with a logical processor for each replica."""
     cpus = tf.config.list_physical_devices("CPU")
     tf.config.set_logical_device_configuration(
         cpus[0], [tf.config.LogicalDeviceConfiguration()] * replicas

@@ -13,7 +13,7 @@ from use_st5.training.arguments import make_arguments
 
 
 class Strange:
-    """Of no type that anything takes."""
+    """A type that no argument accepts."""
 
 
 ROWS = [{"anchor": "a", "positive": "b"}]
@@ -78,7 +78,7 @@ IN_MEMORY = "Write rows in memory to a .jsonl file"
     ],
 )
 def test_a_wrong_type_is_a_type_error_that_helps(given: dict[str, Any], message: str) -> None:
-    """Before any file is looked at: there is none."""
+    """The types are checked before any file is read; here there is no file."""
     arguments = {"model": "use_dan_en", "files": "none.tsv", "to": "m", **given}
     with pytest.raises(TypeError, match=message):
         use_st5.train(**arguments)
@@ -105,7 +105,7 @@ def test_a_name_of_another_library_is_answered(name: str, message: str) -> None:
 
 
 def test_numbers_of_numpy_and_paths_are_kept_as_pythons_own() -> None:
-    """A record of the run is JSON."""
+    """The record of the run is JSON, which has only Python's own types."""
     found = make_arguments(
         steps=np.int64(3),
         learning_rate=np.float32(0.5),

@@ -19,7 +19,7 @@ def test_the_settings_of_the_papers() -> None:
     sbert = make_arguments("sbert")
     assert (sbert.batch_size, sbert.learning_rate, sbert.epochs) == (16, 2e-5, 1.0)
     assert sbert.loss["parts"] == ("u", "v", "difference")
-    # The papers' classifiers begin at random; what is usual here is what forgets less.
+    # The papers' classifiers start at random; the default here is the start that forgets less.
     heads = {name: make_arguments(name).head_init for name in NAMED_SETTINGS}
     assert {name for name, head in heads.items() if head == "random"} == {"sbert", "use"}
     assert make_arguments().head_init == "linear-probe"
@@ -31,10 +31,10 @@ def test_the_settings_of_the_papers() -> None:
     )
     defsent = make_arguments("defsent")
     assert (defsent.epochs, defsent.batch_size) == (1.0, 16)
-    # Its code: `bert.embeddings` and the head `cls` stay as they are.
+    # In the paper's code, `bert.embeddings` and the head `cls` are frozen.
     assert defsent.freeze == ("all_embeddings", "head")
     assert defsent.learning_rate == pytest.approx(1.1313708e-5)  # k = 7 of 2^(k/2)·1e-6
-    # Cer et al. 2018, "Conversational Input-Response": two layers of 512 of the response's own.
+    # Cer et al. 2018, "Conversational Input-Response": the response has two own layers of 512.
     assert make_arguments("use").loss == {"hidden_dims": (512, 512)}
     trans = make_arguments("trans_encoder")
     assert (trans.epochs, trans.batch_size, trans.cycles) == (10.0, 128, 3)
@@ -57,7 +57,7 @@ def test_what_is_said_differs_from_the_named_settings() -> None:
         # and Gurevych 2019, section 3.1, and `WarmupLinear` in its code, which clips to 1.
         (None, [0, 0.5, 1, 0.5, 0], 1.0),
         ("sbert", [0, 0.5, 1, 0.5, 0], 1.0),
-        # Gao et al. 2021: by run_unsup_example.sh and the defaults of transformers no warm-up.
+        # Gao et al. 2021: run_unsup_example.sh and the defaults of transformers have no warm-up.
         ("simcse", [1, 0.95, 0.9, 0.45, 0], 1.0),
         # Tsukagoshi et al. 2022, appendix A, and lr_scheduler.py and trainer/default.yaml of the
         # code: a tenth, then level; gradient_clip_val is 0.

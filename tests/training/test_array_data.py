@@ -85,7 +85,7 @@ def test_replicas_and_micro_batches_share_the_batch() -> None:
 
 
 def test_no_thread_tunes_the_pipeline() -> None:
-    """It sleeps for up to a minute, and a training would wait for it at its end."""
+    """Such a thread sleeps for up to a minute, and a training would wait for it at its end."""
     assert array_dataset(numbered(), 4, seed=0).options().autotune.enabled is False
 
 
@@ -128,7 +128,7 @@ def test_impossible_batches_are_refused(options: dict, message: str) -> None:
 
 
 def texts(lengths: list[int], width: int) -> np.ndarray:
-    """Ids `[texts, width]`: text n is `lengths[n]` times the number n + 1."""
+    """Ids `[texts, width]`: text n repeats the id n + 1 `lengths[n]` times."""
     numbers = np.arange(1, len(lengths) + 1, dtype=np.int32)[:, None]
     return np.where(np.arange(width) < np.array(lengths)[:, None], numbers, 0).astype(np.int32)
 
@@ -163,7 +163,7 @@ def test_batches_of_like_lengths_are_cut_to_few_widths() -> None:
     assert seen[:40] != seen[40:]
     assert {*widths} == {4, 8, 16}
     assert widths[:10] != sorted(widths[:10]), "widths come mixed"
-    # At most two of ten batches hold texts of two buckets: where one ends and the next begins.
+    # At most two of ten batches hold texts of two buckets: those at the end of a bucket.
     longest = np.count_nonzero(data.arrays["first"], axis=1)
     buckets = np.searchsorted([4, 8, 16], longest)
     assert sum(len({*buckets[seen[i : i + 4]]}) > 1 for i in range(0, 40, 4)) <= 2
@@ -179,7 +179,7 @@ def test_batches_of_like_lengths_are_functions_of_seed_and_step() -> None:
 
 
 def test_the_replicas_of_a_step_have_the_width_of_its_whole_batch() -> None:
-    """Where a batch crosses the border of two buckets, too: replicas gather ids from each other."""
+    """Also if a batch holds texts of two buckets: replicas gather ids from each other."""
     data, parts = pairs(), {"replica_count": 2, "replicas": range(2)}
     stream = array_dataset(data, 4, seed=7, **parts).take(20)
     found = list(stream.as_numpy_iterator())
@@ -195,7 +195,7 @@ def test_the_replicas_of_a_step_have_the_width_of_its_whole_batch() -> None:
 
 
 def test_what_does_not_fill_a_batch_is_drawn_from_all_lengths() -> None:
-    """Or the longest texts alone would be left out."""
+    """Otherwise only the longest texts would be left out."""
     data = ArrayData({"x": texts([1] * 5 + [9] * 5, 9)}, buckets=(1, 9))
     first = [data.batch(step, 4, 0)["x"][:, 0] for step in range(60)]
     epochs = [np.concatenate(first[n : n + 2]) for n in range(0, 60, 2)]

@@ -126,7 +126,7 @@ def test_what_is_there_is_kept_and_what_was_not_finished_is_written_anew(tmp_pat
     files = files_of(tmp_path, lengths_data())
     files.write(0, 8)
     times = {path: path.stat().st_mtime_ns for path in Path(files.folder).iterdir()}
-    # As if the writer had been killed within the second thousand.
+    # As if the writer had been killed while it wrote the second file.
     half = Path(files._file(range(4, 8), 3))
     half.write_bytes(half.read_bytes()[:20])
     Path(files._done(range(4, 8))).unlink()

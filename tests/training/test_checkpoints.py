@@ -135,7 +135,7 @@ def test_a_checkpoint_with_nan_is_refused(tmp_path: Path, group: str, value: flo
 
 
 def test_saving_says_nothing(tmp_path: Path) -> None:
-    """NumPy 2 warned of each variable."""
+    """NumPy 2 used to warn about each variable."""
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -179,7 +179,7 @@ def test_a_fingerprint_knows_every_value_and_their_order() -> None:
 
 
 def adapted(folder: Path | None, *, base: int = 1, adapters: int = 2) -> TensorFlowLoop:
-    """A run of adapters, with dropout, on a T5 most of which is its table of tokens."""
+    """A run that trains adapters, with dropout, on a T5 that is mostly its token table."""
     keras.utils.set_random_seed(base)
     model = SentenceT5(T5Config(5_000, 1, 16, 32, 2, 8, dropout=0.2), projection_dim=None)
     model.build()

@@ -1,4 +1,4 @@
-"""The names of classes: what is written can be read."""
+"""The record of class names: every record that is written can be read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from use_st5.training.class_record import LARGEST, ClassRecord, record_text
 
 
 def test_nine_hundred_long_labels_are_written_and_read(tmp_path: Path) -> None:
-    """They were trained with for minutes, and the classifier could not be loaded."""
+    """An earlier version trained with them for minutes, and could not load the classifier."""
     labels = [f"{n} " + "é" * 300 for n in range(900)]
     text = record_text(labels, {"asked": 0.5}, where="a.json")
     assert LIMIT < len(text) < LARGEST

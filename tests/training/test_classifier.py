@@ -16,7 +16,7 @@ from tests.toy_encoders import Toy
 from tests.training.topics import ABOUT, LABELS
 
 FEW: dict[str, Any] = {"steps": 2, "batch_size": 8, "evaluations": 1}
-# What the documents say, in a process that has trained nothing.
+# The code of the documentation, for a process that has trained nothing.
 LOADED = """
 import json
 import keras, tensorflow as tf
@@ -36,9 +36,9 @@ def write(path: Path, rows: Sequence[tuple[str, str]]) -> Path:
 
 @pytest.fixture
 def questions(toy_use_dan: Toy, tmp_path: Path) -> Callable[..., Any]:
-    """`questions(**options) -> Trained` of texts with a label, measured by others, in "tuned".
+    """`questions(**options) -> Trained` trains "tuned" on labelled texts, validated by others.
 
-    Which word a text begins and ends with can be told from the toy's vectors.
+    The label is the word that a text begins and ends with; the toy's vectors show it.
     """
     from use_st5.training.train import train
 
@@ -133,7 +133,7 @@ def test_each_of_two_files_of_labels_is_measured_by_its_own(
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_classifier_with_nan_names_no_class(value: float, tmp_path: Path) -> None:
-    """It called every text by its first label."""
+    """An earlier version gave every text its first label."""
     import keras
 
     from use_st5.training import Classifier

@@ -71,7 +71,7 @@ PREMISE = {"premise": "premise", "hypothesis": "hypothesis", "label": "label"}
         ([(LABELS, {"text": "text"}, {"text": Q})], {"query": Q, "document": Q}, "query"),
         ([(NEIGHBOURS, {"text": "text"}, Q)], {"query": Q, "document": Q}, "query"),
         ([(PAIRS, FAQ, {"anchor": Q, "positive": P})], {"query": Q, "document": P}, None),
-        # Only questions: documents have none, whatever the start had.
+        # Only questions have a prompt: documents get none, even if the start had one.
         ([(PAIRS, FAQ, {"anchor": Q})], {"query": Q, "document": ""}, None),
         ([(INFERENCE, PREMISE, {"premise": Q, "hypothesis": P})],
          {"premise": Q, "hypothesis": P}, None),

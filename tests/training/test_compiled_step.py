@@ -1,8 +1,8 @@
-"""What XLA is given of a training step, for every family and every loss.
+"""The program that XLA gets for a training step, for every family and every loss.
 
-No TPU is at hand. XLA's front is the same for all devices: the program that is listed here, before
-any device's own passes, is what its compiler for TPUs would get. That it has a kernel for every
-operation of TensorFlow's is shown by its being made; what else a TPU refuses is looked for.
+No TPU is at hand. XLA's front end is the same for all devices: the program that is listed here,
+before any device's own passes, is what its compiler for TPUs would get. It can only be made if XLA
+has a kernel for every TensorFlow operation; the tests search it for what else a TPU refuses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from use_st5.losses.task_loss import TaskLoss
 from use_st5.losses.vector_loss import VectorLoss
 from use_st5.models.family import families
 
-# A TPU calls back to no host, computes no 64-bit floats, and knows every size beforehand.
+# A TPU does not call the host, computes no 64-bit floats, and must know every size beforehand.
 REFUSED_OPS = {
     "custom-call",
     "infeed",
@@ -46,7 +46,7 @@ Program = Callable[[str], tuple[str, set[str]]]
 def program(
     request: pytest.FixtureRequest, repository: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Program:
-    """The HLO of the step of a family or a loss, and its operations of TensorFlow's."""
+    """A function: the name of a family or loss → its step's HLO and TensorFlow operations."""
     names = [
         item.callspec.params["name"]
         for item in request.session.items
@@ -68,7 +68,7 @@ def program(
 
 
 def run_python(repository: Path, *arguments: str | Path, **environment: str) -> str:
-    """What a fresh process writes."""
+    """Runs Python in a fresh process, and returns its output."""
     done = subprocess.run(
         [sys.executable, *arguments],
         env={**os.environ, "PYTHONPATH": str(repository), **environment},
@@ -98,7 +98,7 @@ def assert_fit_for_a_tpu(text: str, ops: set[str]) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        # Poolings beside the usual one.
+        # Poolings other than the usual one.
         pytest.param(name, marks=[pytest.mark.end_to_end] * (" " in name))
         for name in ENCODERS
     ],
@@ -123,8 +123,8 @@ def test_every_family_and_every_loss_is_here() -> None:
     tried = {type(make()) for make, _ in LOSSES.values()}
     public = {getattr(losses, name) for name in losses.__all__ if name.endswith("Loss")}
     assert public - {TaskLoss, VectorLoss} == tried - {SpanCorruptionLoss}  # of an experiment
-    # A cross-encoder is tried with the losses of pairs. The graph of a SavedModel of another origin
-    # is not ours to compile, nor are the networks of KerasHub, an extra.
+    # A cross-encoder is tried with the losses of pairs. The graphs of foreign SavedModels and the
+    # networks of KerasHub, which is an extra, are not ours.
     others = {"cross_encoder", "kerashub", "saved_model"}
     # Other tests of this process may have registered families of their own.
     ours = {n for n, each in families().items() if type(each).__module__.startswith("use_st5.")}

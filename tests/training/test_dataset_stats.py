@@ -1,4 +1,4 @@
-"""What is said of files before the first step."""
+"""The statistics and lines about files before the first step."""
 
 from __future__ import annotations
 

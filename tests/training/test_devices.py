@@ -1,4 +1,4 @@
-"""Several devices teach what one teaches, whatever the task, also where the widths of texts meet.
+"""Several devices train like one, for every task, also with batches of two text widths.
 
 Each backend has one process for the two cases of `make test`, and one for all the others.
 """
@@ -42,7 +42,7 @@ def assert_alike(output: str, cases: list[str], places: set[str]) -> None:
         assert len(found["one"]["losses"]) == STEPS
         assert len({*found["one"]["losses"]}) == STEPS, case
     if cases == FIRST:
-        # Negatives of the micro-batch alone: another loss, so that the comparison means something.
+        # With negatives of only the micro-batch, the loss is another: the comparison can fail.
         whole, cut = (runs[case]["one"]["losses"] for case in cases)
         assert cut != pytest.approx(whole, rel=1e-2)
 
@@ -61,7 +61,7 @@ def test_two_devices_of_jax_teach_what_one_teaches(
     cases: list[str], under_jax: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    # Programs that run three times are compiled quickly, not well.
+    # The programs run only three times, so they are compiled quickly, without optimization.
     flags = "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0"
     monkeypatch.setenv("XLA_FLAGS", f"{flags} --xla_llvm_disable_expensive_passes=true")
     found = under_jax("training/devices_run.py", *cases)

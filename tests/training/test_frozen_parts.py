@@ -15,7 +15,7 @@ from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 
 class Naming(toy.ToyEncoder):
-    """The toy with the attributes of a family's model, and a head that reads the table too."""
+    """The toy with the attributes of a family's model, and a dense layer as its head."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Naming(toy.ToyEncoder):
 
 
 def moved(parts: tuple[str, ...]) -> set[str]:
-    """Which parts a step of training changes."""
+    """The names of the parts that a training step changes."""
     keras.utils.set_random_seed(0)
     model = Naming()
     groups = {"embedding": model.table, "encoder": model.dense, "head": model.head}

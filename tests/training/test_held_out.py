@@ -1,4 +1,4 @@
-"""What does not train: rows of their own, those that are set aside, and what says the same."""
+"""Rows that do not train: validation files, held-out rows, and rows that say the same."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_rows_are_spread_over_a_file() -> None:
 
 
 def test_rows_that_are_held_out_validate_and_test(table: Callable[..., Source]) -> None:
-    """Neither part shares a question with the other, or with what trains."""
+    """Neither part shares a question with the other, or with the training rows."""
     rows = [(f"question {n // 3}", f"answer {n}") for n in range(300)]
     found = dataset_stats(table("qa", "anchor positive", rows), Words())
     parts = held_out_rows(found)
@@ -90,7 +90,7 @@ def test_few_rows_are_one_part(
 
 
 def test_a_pair_does_not_train_the_other_way_round(table: Callable[..., Source]) -> None:
-    """Nor with another negative, label or score: (b, a) trained while (a, b) measured."""
+    """Nor with another negative, label or score; (b, a) used to train while (a, b) measured."""
     train = table("train", "anchor positive negative", [("b", "a", "x"), ("a", "c", "b")])
     dev = table("dev", "anchor positive", [("A", "b."), ("x", "y")])
     sets = [validation_set(dataset_stats(dev, Words()), [*dev], "dev")]
@@ -112,7 +112,7 @@ def test_a_pair_does_not_train_the_other_way_round(table: Callable[..., Source])
 
 
 def test_a_false_negative_becomes_the_rows_own_positive(table: Callable[..., Source]) -> None:
-    """Which the loss does not take for a negative."""
+    """The loss does not count a row's own positive as a negative."""
     rows = [("a", "b", "x"), ("A", "c", "B!"), ("d", "b", "c")]
     found = dataset_stats(table("triplets", "anchor positive negative", rows), Words())
     assert [row["negative"] for row in training_rows(found, [])] == ["x", "c", "c"]

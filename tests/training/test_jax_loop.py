@@ -54,7 +54,7 @@ def test_steps_are_those_under_tensorflow_and_resume_exactly(
 
 
 def begin_under_tensorflow(make: Callable[..., TensorFlowLoop], folder: Path) -> Callable[[], None]:
-    """Begins runs that JAX is to continue; returns what continues and checks them afterwards."""
+    """Begins runs for JAX to continue; returns a function that then continues and checks them."""
 
     def trained(steps: int, **options: Any) -> TensorFlowLoop:
         keras.utils.set_random_seed(7)
@@ -76,7 +76,7 @@ def begin_under_tensorflow(make: Callable[..., TensorFlowLoop], folder: Path) ->
             whole.optimizer.variables, again.optimizer.variables, strict=True
         ):
             np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=0, atol=1e-5)
-        # Dropout draws other numbers under each backend; its state goes on all the same.
+        # Dropout draws other numbers under each backend, but its state can be continued.
         masked = two_tasks(make, dropout=0.3, folder=folder / "dropout")
         assert [record["step"] for record in masked.run(8).records] == [8]
 

@@ -21,7 +21,7 @@ WIDTH, CLASSES = 8, 3
 
 @pytest.fixture
 def topics(toy_use_dan: Toy, tmp_path: Path) -> Callable[..., Any]:
-    """`topics(make)` is the loss of texts about words, its heads fitted to the toy's vectors."""
+    """`topics(make)` makes a loss with heads fitted to the toy's vectors of texts about words."""
     from use_st5.trainable_encoder import TrainableEncoder
     from use_st5.training.dataset_stats import dataset_stats
     from use_st5.training.sources import open_source
@@ -82,7 +82,7 @@ def test_every_length_of_a_matryoshka_has_its_classifier(
 
 
 def test_inference_is_classified_by_both_texts(toy_use_dan: Toy, tmp_path: Path) -> None:
-    """Whether two texts are about the same word."""
+    """The class says whether two texts are about the same word."""
     from use_st5.losses.classification_loss import ClassificationLoss
     from use_st5.trainable_encoder import TrainableEncoder
     from use_st5.training.dataset_stats import dataset_stats
@@ -115,7 +115,7 @@ def test_inference_is_classified_by_both_texts(toy_use_dan: Toy, tmp_path: Path)
 
 
 def drawn(activation: str | None = None) -> keras.layers.Dense:
-    """A layer that names classes, always with the same weights."""
+    """A classification layer, always with the same random weights."""
     layer = keras.layers.Dense(
         CLASSES, activation, kernel_initializer=keras.initializers.GlorotUniform(seed=1)
     )
@@ -124,7 +124,7 @@ def drawn(activation: str | None = None) -> keras.layers.Dense:
 
 
 def rows(count: int, *, noise: float) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors around a direction for each class, and the classes."""
+    """Vectors scattered around one direction for each class, and their classes."""
     random = np.random.default_rng(0)
     labels = random.integers(CLASSES, size=count)
     vectors = np.eye(WIDTH)[labels] + noise * random.normal(size=(count, WIDTH))
@@ -145,7 +145,7 @@ def test_what_can_be_told_apart_is(count: int) -> None:
 
 
 def test_what_cannot_be_told_is_left_open() -> None:
-    """Of noise nothing is learnt that would make the layers sure of what they do not know."""
+    """Fitted to noise, the layers do not become sure of any class."""
     vectors, labels = rows(600, noise=0.0)
     vectors = np.random.default_rng(1).normal(size=vectors.shape).astype(np.float32)
     layer = drawn()

@@ -1,4 +1,4 @@
-"""The card's command does what was done: read by `use-st5`, it asks for the same training."""
+"""The card's command repeats the training: `use-st5` reads the same arguments from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ training = importlib.import_module("use_st5.training.train")
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What the command line asks the library for; it trains nothing."""
+    """The calls of `train` that the command line makes; nothing is trained."""
     calls: list[dict[str, Any]] = []
 
     def noted(model: str, files: list[str], to: str, **options: Any) -> Trained:

@@ -39,7 +39,7 @@ def test_the_rise_is_at_most_a_tenth_of_a_short_run() -> None:
 )
 @pytest.mark.parametrize("kind", [Adam, AdamW])
 def test_updates_are_those_of_keras(kind: type, options: dict[str, object]) -> None:
-    """The peer has the same name there; one gradient is that of an embedding, which is sparse."""
+    """The peer is Keras's optimizer of that name; one gradient is an embedding's, so sparse."""
     peer = getattr(keras.optimizers, kind.__name__)
     random = np.random.default_rng(0)
     table, vector = random.normal(size=(5, 3)), random.normal(size=4)
@@ -53,8 +53,8 @@ def test_updates_are_those_of_keras(kind: type, options: dict[str, object]) -> N
                 rows = tf.gather(variables[0].value, [step, 1])
                 loss = tf.reduce_sum(rows**2) + tf.reduce_sum(tf.sin(variables[1].value * step))
             gradients = tape.gradient(loss, [each.value for each in variables])
-            # Keras squares each occurrence of a row in a sparse gradient, not their sum; the norm
-            # that clips is that of all occurrences.
+            # In a sparse gradient, Keras squares each occurrence of a row instead of their sum,
+            # and clips by the norm of all occurrences; dense gradients avoid both.
             if "global_clipnorm" in options or make is peer:
                 gradients = [tf.convert_to_tensor(each) for each in gradients]
             optimizer.apply(gradients, variables)
@@ -67,8 +67,8 @@ def test_updates_are_those_of_keras(kind: type, options: dict[str, object]) -> N
 @pytest.mark.parametrize(
     ("model", "kept"),
     [
-        # Embedding norm, two of the block and the head's, of two weights each; and the biases of
-        # six linear layers, of both layers of the word head, and of the cross-encoder's.
+        # Four norms (of the embedding, two of the block, of the head) have two weights each. Then
+        # come the biases: of six linear layers, two of the word head, two of the cross-encoder.
         (CrossEncoderModel(SentenceBert(BERT, pooling="cls", head=True)), 4 * 2 + 6 + 2 + 2),
         (SentenceT5(T5Config(32, 1, 8, 16, 1, 8)), 3),  # T5 has no bias: the norms' scales.
     ],
@@ -91,9 +91,9 @@ def test_biases_and_norms_do_not_decay_and_matrices_do(model: keras.Model, kept:
 @pytest.mark.parametrize(
     ("name", "decays"),
     [
-        ("gamma", False),  # As JAX gives it,
-        ("bert/block_0/norm/gamma:0", False),  # TensorFlow,
-        ("bert/block_0/norm/beta/replica_1:0", False),  # and a second replica.
+        ("gamma", False),  # JAX's name
+        ("bert/block_0/norm/gamma:0", False),  # TensorFlow's name
+        ("bert/block_0/norm/beta/replica_1:0", False),  # a second replica's
         ("t5/final_norm/scale:0", False),
         ("dense/bias:0", False),
         ("kernel", True),

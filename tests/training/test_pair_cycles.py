@@ -40,7 +40,7 @@ def test_the_settings_of_the_paper() -> None:
 def test_a_bert_and_its_cross_encoder_teach_each_other(
     files: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """The best cycle is exported, beside the cross-encoder; the same call again changes nothing."""
+    """The best cycle and the cross-encoder are exported; the same call again changes nothing."""
     import use_st5
     from use_st5.cross_encoder import CrossEncoder
     from use_st5.training.train import train
@@ -70,7 +70,7 @@ def test_a_bert_and_its_cross_encoder_teach_each_other(
 def test_another_encoder_learns_from_a_bert_or_from_a_trained_cross_encoder(
     files: tuple[Path, Path], toy_use_dan: Toy, tmp_path: Path
 ) -> None:
-    """A USE-DAN reads no pairs: a BERT does, or a cross-encoder that is there scores them."""
+    """A USE-DAN cannot read pairs: a BERT does, or an existing cross-encoder scores them."""
     from use_st5.models.cross_encoder.model import CrossEncoderModel
     from use_st5.trainable_encoder import TrainableEncoder
     from use_st5.training.train import train

@@ -20,7 +20,7 @@ PIECES = 4
 
 
 class NoisyEncoder(toy.ToyEncoder):
-    """Half of its entries dropped, and a weight that its vectors do not depend on."""
+    """A toy with a dropout of one half, and a weight that its vectors do not depend on."""
 
     def __init__(self) -> None:
         super().__init__(dropout=0.5)
@@ -45,7 +45,7 @@ def loss_of(vectors: list[Any], ids: list[Any]) -> Any:
 
 
 def direct(encoder: keras.Model, ids: list[Any]) -> tuple[Any, list[Any]]:
-    """One tape over everything; the pieces are encoded in turn, as dropout draws for each."""
+    """One tape over everything; pieces are encoded in turn, since dropout draws for each."""
     with tf.GradientTape() as tape:
         parts = zip(*(tf.split(each, PIECES) for each in ids), strict=True)
         encoded = [encode_together(encoder, list(part), training=True) for part in parts]
@@ -85,7 +85,7 @@ def test_gradients_with_dropout_are_those_of_one_tape(jit_compile: bool) -> None
 
 
 def trained(make: Callable[[], TaskLoss], **options: Any) -> list[np.ndarray]:
-    """All weights after three steps of SGD, which shows the size of the gradients."""
+    """All weights after three steps of SGD, whose steps show the size of the gradients."""
     keras.utils.set_random_seed(5)
     loss = make()
     columns = toy.arrays()
@@ -116,7 +116,7 @@ def test_the_trainer_makes_the_same_steps(
 
 
 class Whole(TaskLoss):
-    """A loss that wants the encoder itself."""
+    """A loss that needs the encoder itself."""
 
 
 def test_a_loss_that_needs_more_than_vectors_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""What is said of a training before its first step."""
+"""The lines about a training that are printed before its first step."""
 
 from __future__ import annotations
 

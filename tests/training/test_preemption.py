@@ -77,7 +77,7 @@ def test_a_run_that_is_told_to_end_saves_and_goes_on_from_there(tmp_path: Path) 
 
 
 class Workers:
-    """Two workers, each started again as long as it does not end well."""
+    """Two workers; each is started again until it ends without an error."""
 
     def __init__(self, repository: Path, folder: Path) -> None:
         self.repository, self.folder = repository, folder
@@ -91,7 +91,7 @@ class Workers:
             thread.start()
 
     def results(self) -> list[dict]:
-        """What each worker says of the run."""
+        """The result that each worker prints."""
         for thread in self.threads:
             thread.join(timeout=500)
         logs = "".join(p.read_text()[-1500:] for p in sorted(self.folder.glob("*.err")))
@@ -100,14 +100,14 @@ class Workers:
         return [json.loads(text.splitlines()[-1]) for text in texts]
 
     def close(self) -> None:
-        """Ends what runs still."""
+        """Kills the workers that still run."""
         self.closed = True
         for process in self.processes:
             if process is not None:
                 process.kill()
 
     def send(self, index: int, number: int, when: Callable[[int], bool]) -> None:
-        """Sends a worker a signal as soon as a checkpoint's step is such."""
+        """Sends a worker a signal as soon as `when` is true for the step of a checkpoint."""
         run, deadline = self.folder / "run", time.monotonic() + 500
         while not any(when(int(path.name[-9:])) for path in run.glob("checkpoint-*")):
             assert time.monotonic() < deadline
@@ -154,7 +154,7 @@ def test_workers_that_are_told_to_end_or_killed_end_as_those_never_stopped(
     finally:
         for workers in started:
             workers.close()
-    # Told to end, both stop after the same step; of a killed one the other learns, and ends too.
+    # If one is told to end, both stop after the same step; if one is killed, the other ends too.
     assert [codes[0] for codes in stopped.codes] == [TRY_AGAIN, TRY_AGAIN]
     assert stopped.codes[1][1] == -signal.SIGKILL
     assert stopped.codes[0][1] in (TRY_AGAIN, -signal.SIGABRT)

@@ -12,7 +12,7 @@ import pytest
 from tests.training.resume_run import trained
 
 RUN = Path(__file__).with_name("resume_run.py")
-# After the first checkpoint, at step 8, they take two seconds: the kill comes before the end.
+# The steps after the first checkpoint (step 8) take two seconds: the kill precedes the end.
 STEPS = 480
 
 

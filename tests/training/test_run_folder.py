@@ -1,4 +1,4 @@
-"""Whose a run's folder is, what is removed from it, and when a run is done."""
+"""A run's folder: to which run it belongs, what is removed from it, and when a run is done."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SETTINGS = json.loads(json.dumps(dataclasses.asdict(FileArguments()), default=li
 REQUEST: dict[str, Any] = {
     **{"model": "use_dan_en", "train": [], "dev": [], "test": [], "settings": SETTINGS}
 }
-# Some of what runs write.
+# Some of the files that runs write.
 OURS = (
     *("request.json", "scores.json", "history.json", "training.json", "run.png", "encoder.keras"),
     *("result.json", "run.html"),
@@ -46,7 +46,7 @@ def begun(target: Path, **changes: Any) -> Path:
 
 
 def reading(given: str, place: str) -> dict[str, Any]:
-    """The request of a run that reads something."""
+    """The request of a run that reads `given` as its model, teacher or file."""
     if place == "model":
         return {**REQUEST, place: given}
     if place == "teacher":
@@ -123,7 +123,7 @@ def test_a_run_has_a_format_and_that_of_version_0_2_none(tmp_path: Path) -> None
     (work / "request.json").write_text(json.dumps(old))
     with pytest.raises(FileExistsError, match=r"received others \(seed\)"):
         begun(tmp_path / "m", settings=SETTINGS | {"seed": 1})
-    begun(tmp_path / "m")  # It goes on.
+    begun(tmp_path / "m")  # It can be continued.
     (work / "request.json").write_text(json.dumps(REQUEST | {"format": 2}))
     with pytest.raises(ValueError, match=r"format: expected up to 1, received 2: a newer version"):
         begun(tmp_path / "m")
@@ -193,7 +193,7 @@ def test_a_target_in_a_run_elsewhere_is_refused() -> None:
 
 @pytest.fixture
 def target(toy_use_dan: Toy, tmp_path: Path) -> Path:
-    """A model that was exported."""
+    """The folder of an exported model."""
     folder = Path(toy_use_dan.folders["float32"])
     (tmp_path / "tuned").symlink_to(folder, target_is_directory=True)
     return tmp_path / "tuned"

@@ -1,4 +1,4 @@
-"""The range of scores: that of the file, not that of the rows that happen to be there."""
+"""The range of scores: the scale of the file, not the lowest and highest score of its rows."""
 
 from __future__ import annotations
 

@@ -26,13 +26,13 @@ def test_eight_devices_give_the_weights_of_one(
     cut, rows = found.pop("refused")
     assert "divides the 8 devices, received 3" in cut
     assert "to be a multiple of 8 devices. Received: 12" in rows
-    # Activations are most of it; the gradient of the table stays.
+    # Most of the memory is activations, which shrink; the gradient of the table does not.
     assert found.pop("memory") < 0.5
     assert len(found) == 4
     for name, case in found.items():
         assert case["apart"] < 1e-5 < 1e-3 < case["moved"], name
-        # A mesh of two by four: kernels are cut in eight, the table in four; norms and biases lie
-        # whole on each device, and in models as small as these they weigh.
+        # A mesh of two by four: kernels are cut in eight, the table in four. Norms and biases are
+        # whole on each device; in models as small as these, they are a large share.
         assert case["share"] == 1.0 if name.endswith("data") else case["share"] < 0.5, name
 
 

@@ -270,7 +270,7 @@ def test_a_text_has_the_tasks_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_own_tasks_in_the_place_of_others_are_read_like_these(tmp_path: Path) -> None:
-    """Texts that run on are sentences with their neighbours, and single ones are not."""
+    """Running texts become sentences with their neighbours; single sentences do not."""
     mine = {n: dataclasses.replace(TASKS[n], description="mine") for n in ("neighbours", "texts")}
     (tmp_path / "prose.csv").write_text("text\n" + '"One. Two. Three."\n' * 3)
     (tmp_path / "single.csv").write_text("text\n" + "One.\n" * 3)

@@ -28,7 +28,7 @@ def last_lines(text: str, count: int) -> list[dict]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free now: all held open together, so that they differ."""
+    """Returns free ports; all are open at the same time, so that they differ."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:
@@ -40,7 +40,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def start_workers(repository: Path, folder: Path) -> list[subprocess.Popen]:
-    """Two workers on this machine, each writing its output to a file in the folder."""
+    """Starts two workers on this machine; each writes its output to a file in the folder."""
     workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
     started = []
     for index in range(2):

@@ -1,4 +1,4 @@
-"""Which task the columns of a file say."""
+"""The task that follows from the columns of a file."""
 
 from __future__ import annotations
 

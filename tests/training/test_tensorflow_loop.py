@@ -59,7 +59,7 @@ def test_every_task_is_drawn_and_learns() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"jit_compile": True}, {"gradient_cache": 2}])
 def test_sparse_gradients_of_a_table_teach_what_dense_ones_teach(options: dict[str, Any]) -> None:
-    """Rows of the table are repeated within a batch; the norm that clips is that of their sums."""
+    """Rows of the table are repeated within a batch; clipping uses the norm of their sums."""
     runs = []
     for kind in (keras.optimizers.Adam, Adam):
         given = {"optimizer": kind(1e-2, global_clipnorm=0.05), **options}
@@ -77,7 +77,7 @@ def test_batches_of_like_lengths_teach_what_whole_ones_teach(options: dict[str, 
     columns["hypothesis"] = columns["hypothesis"][:, :3]
     cut = ArrayData(columns, buckets=(2, 3, 5))
     whole = ArrayData(columns, buckets=(2, 3, 5))
-    whole.buckets = (5, 5, 5)  # in the order of the other
+    whole.buckets = (5, 5, 5)  # the order of `cut`, at full width
     runs = []
     for data in (cut, whole):
         keras.utils.set_random_seed(0)
@@ -147,7 +147,7 @@ def test_one_replica_compiles_with_xla_of_itself() -> None:
 
 
 def test_micro_batches_add_up_to_the_batch() -> None:
-    # Without terms that compare rows, and with SGD, which shows the size of the gradient.
+    # The loss has no terms that compare rows; SGD's steps show the size of the gradient.
     weights = []
     for gradient_accumulation_steps in (1, 4):
         sgd = keras.optimizers.SGD(0.5, clipnorm=0.05)
@@ -181,7 +181,7 @@ def test_a_stopped_run_continues_as_if_it_had_never_stopped(tmp_path: Path) -> N
     rest.run(12)
     assert [record["step"] for record in rest.history.records] == [10, 12]
     assert_same(weights_of(whole), weights_of(rest))
-    evaluations = [e for e in rest.history.evaluations if e["step"] != 8]  # the end of the first
+    evaluations = [e for e in rest.history.evaluations if e["step"] != 8]  # first run's end
     assert evaluations == whole.history.evaluations
     assert rest.history.task_steps == whole.history.task_steps
     again = make(tmp_path).run(12)
@@ -198,7 +198,7 @@ class Broken(keras.callbacks.Callback):
 
 @pytest.mark.parametrize("callbacks", [[], [Broken()]], ids=["to its end", "broken"])
 def test_a_run_leaves_no_pipeline_to_the_garbage_collector(callbacks: list) -> None:
-    """Which might end it in the pipeline's own thread: that would wait for itself for ever."""
+    """It could end it in the pipeline's own thread, which would wait for itself without end."""
 
     def pipelines() -> int:
         return sum(type(each).__name__ == "OwnedIterator" for each in gc.get_objects())

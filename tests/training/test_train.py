@@ -27,7 +27,7 @@ FEW: dict[str, Any] = {"batch_size": 8, "steps": 4, "evaluations": 2}
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """Rows as a csv with a header."""
+    """Writes rows as a csv file with a header."""
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, [*rows[0]])
         table.writeheader()
@@ -55,13 +55,13 @@ def labelled(count: int = 60) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def start(toy_use_dan: Toy) -> str:
-    """The folder of a model that was exported."""
+    """The folder of an exported model."""
     return str(toy_use_dan.folders["float32"])
 
 
 @pytest.mark.end_to_end
 def test_a_mixture_of_all_that_an_encoder_can_learn(start: str, tmp_path: Path) -> None:
-    """Each file is a task by its columns, and what comes out is used without the library."""
+    """The columns of each file decide its task; the export is used without the library."""
     import tensorflow as tf
 
     from use_st5.training.train import train
@@ -104,9 +104,9 @@ def test_a_mixture_of_all_that_an_encoder_can_learn(start: str, tmp_path: Path) 
 
 @pytest.mark.end_to_end
 def test_what_was_exported_goes_on_in_hub_and_keras(start: str, tmp_path: Path) -> None:
-    """The vectors of the best step, as a layer that trains further.
+    """The export gives the vectors of the best step, and is a layer that can be trained.
 
-    The scores say the opposite of what the start's vectors say: every step is better than these.
+    The scores are the opposite of the start's similarities, so every step is better than it.
     """
     hub = pytest.importorskip("tensorflow_hub", reason="the extra `hub` is not installed")
     import tensorflow as tf
@@ -129,7 +129,7 @@ def test_what_was_exported_goes_on_in_hub_and_keras(start: str, tmp_path: Path) 
     model = tf_keras.Sequential([layer, tf_keras.layers.Dense(2)])
     model.compile("adam", tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     np.testing.assert_allclose(layer(tf.constant(texts)), expected, atol=1e-5)
-    # Evaluated without dropout, which would hide what three steps bring.
+    # Evaluated without dropout, which would hide the progress of three steps.
     inputs, labels = tf.constant(texts * 8), np.array([0, 1] * 8)
     before = model.evaluate(inputs, labels, verbose=0)
     model.fit(inputs, labels, epochs=3, verbose=0)
@@ -137,7 +137,7 @@ def test_what_was_exported_goes_on_in_hub_and_keras(start: str, tmp_path: Path) 
 
 
 def test_the_start_is_exported_where_nothing_is_better(start: str, tmp_path: Path) -> None:
-    """Nothing can be nearer to its own similarities; the card says what was done."""
+    """No step can be nearer to the start's own similarities; the card says what was done."""
     import use_st5
 
     encoder, measured = use_st5.load(start), scored(40, start=60)
@@ -191,7 +191,7 @@ def test_what_is_frozen_stays_and_adapters_are_merged(
 
 @pytest.mark.end_to_end
 def test_definitions_teach_a_bert_the_words(start: str, tmp_path: Path) -> None:
-    """DefSent's settings, and a dropout of one's own: the head is begun afresh and learns."""
+    """DefSent's settings with another dropout; the head starts at random and learns."""
     from use_st5.training.train import train
 
     bert = write_tiny_bert(tmp_path / "bert", head=False)
@@ -208,7 +208,7 @@ def test_definitions_teach_a_bert_the_words(start: str, tmp_path: Path) -> None:
 
 @pytest.mark.end_to_end
 def test_a_teacher_is_come_nearer_to(start: str, toy_use_transformer: Toy, tmp_path: Path) -> None:
-    """Of texts alone a teacher's vectors are learnt, and nothing else."""
+    """From texts without labels, only a teacher's vectors are learnt."""
     from use_st5.trainable_encoder import TrainableEncoder
     from use_st5.training.train import train
 
@@ -579,7 +579,7 @@ def test_a_task_of_ones_own(start: str, tmp_path: Path) -> None:
 def test_a_loss_of_labels_that_was_made_is_built_once(
     lengths: tuple[int, ...], start: str, tmp_path: Path
 ) -> None:
-    """The heads start as linear probes, as those of the losses that `train` makes."""
+    """Its heads start as linear probes, like those of the losses that `train` makes."""
     import use_st5
     from use_st5.losses.classification_loss import ClassificationLoss
     from use_st5.losses.label_loss import LabelLoss
@@ -603,7 +603,7 @@ def test_a_loss_of_labels_that_was_made_is_built_once(
 
 
 def test_own_tasks_in_the_place_of_others(start: str, tmp_path: Path) -> None:
-    """One of labels has its classifier; one of definitions may have a loss that names no word."""
+    """A task of labels gets a classifier; one of definitions may have a loss that names no word."""
     import use_st5
     from use_st5.losses.contrastive_loss import ContrastiveLoss
     from use_st5.training.tasks import TASKS

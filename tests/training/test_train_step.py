@@ -20,7 +20,7 @@ TARGETS = np.array([[1.0], [2.0], [4.0], [3.0]], np.float32)
 
 
 class Table(keras.Model):
-    """A number for each id, `[batch, 1] → [batch, 1]`, beside a weight that nothing depends on."""
+    """A number for each id, `[batch, 1] → [batch, 1]`, and a weight that nothing depends on."""
 
     dimension = 1
 
@@ -54,7 +54,7 @@ class Distance(TaskLoss):
 def stepped(
     optimizer: keras.optimizers.Optimizer, *, steps: int = 1, gradient_accumulation_steps: int = 1
 ) -> tuple[Table, dict[str, float]]:
-    """The encoder after steps over the same batch, and what they reported."""
+    """The encoder after steps over the same batch, and the metrics of the steps."""
     encoder = Table()
     task = Task("distance", Distance(), ArrayData({"ids": IDS, "target": TARGETS}), batch_size=4)
     task.loss.build((None, 1))
@@ -80,13 +80,13 @@ def test_an_update_is_the_rate_times_the_mean_gradient(gradient_accumulation_ste
     # d/dx of the mean of (x − t)² / 2 at 0: −(1 + 2 + 3) / 4 for id 1, −4 / 4 for id 2.
     assert encoder.table.embeddings.numpy()[:, 0] == pytest.approx([0.0, 0.75, 0.5, 0.0])
     assert values["loss"] == pytest.approx((1 + 4 + 16 + 9) / 8)
-    # The largest error of each micro-batch, (2 and 4), or of the batch.
+    # The mean of the micro-batches' largest errors, 2 and 4, or the batch's largest error.
     assert values["largest"] == pytest.approx(4.0 if gradient_accumulation_steps == 1 else 3.0)
 
 
 def test_an_id_that_comes_three_times_is_clipped_as_one_row() -> None:
     encoder, _ = stepped(keras.optimizers.SGD(1.0, global_clipnorm=0.1))
-    gradient = np.array([1.5, 1.0])  # not the norm of the four entries that it is the sum of
+    gradient = np.array([1.5, 1.0])  # clipped by its norm, not by that of its four summands
     expected = 0.1 * gradient / np.linalg.norm(gradient)
     assert encoder.table.embeddings.numpy()[1:3, 0] == pytest.approx(expected)
 

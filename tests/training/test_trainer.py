@@ -33,12 +33,12 @@ ARGS = TrainingArguments(
 
 @pytest.fixture
 def encoder(toy_use_dan: Toy) -> TrainableEncoder:
-    """An encoder of its own."""
+    """An encoder that each test may change."""
     return TrainableEncoder.load(toy_use_dan.folders["float32"])
 
 
 def weights(encoder: TrainableEncoder) -> np.ndarray:
-    """All weights in a row."""
+    """All weights as one vector."""
     return np.concatenate([each.ravel() for each in encoder.model.get_weights()])
 
 
@@ -172,7 +172,7 @@ def test_evaluations_may_leave_out_the_start_and_come_at_the_ends_of_epochs(
 
 
 def epochs_of(encoder: TrainableEncoder, **options: Any) -> Trainer:
-    """Of 20 rows an epoch is five batches of four: evaluations after 4, 5, 8, 10 and 12 steps."""
+    """20 rows are an epoch of five batches of four: evaluations after 4, 5, 8, 10 and 12 steps."""
     args = TrainingArguments(
         learning_rate=0.01,
         batch_size=4,

@@ -15,7 +15,7 @@ from use_st5.training.training_loop import Metrics, TrainingLoop
 
 
 class NotedSteps(TrainingLoop):
-    """Notes which task was asked for, its first batch, and how many there were."""
+    """Notes the task of each call, its first batch, and the number of batches."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.asked: list[tuple[str, int]] = []
@@ -41,7 +41,7 @@ def test_tasks_are_drawn_by_their_rates_and_see_each_batch_once() -> None:
     run = loop(steps_per_execution=2)
     history = run.run(2000)
     assert history.step == 2000 == sum(history.task_steps.values())
-    # Of 1,000 draws with a chance of 3/4: 750, standard deviation 14.
+    # 1,000 draws with a probability of 3/4 have the mean 750 and the standard deviation 14.
     assert abs(history.task_steps["nli"] / 2 - 750) < 60
     for name, steps in history.task_steps.items():
         assert [first for asked, first in run.asked if asked == name] == [*range(0, steps, 2)]
@@ -59,7 +59,7 @@ def test_the_draw_is_a_function_of_seed_and_step(tmp_path: Path) -> None:
 
 
 def test_any_number_of_steps_is_made_and_continued_exactly(tmp_path: Path) -> None:
-    """Shorter calls where the end, a measurement or a checkpoint comes before a whole one."""
+    """A call is shorter if the end, an evaluation or a checkpoint comes before its last step."""
     every = {"evaluate": lambda: {"score": 1.0}, "evaluate_every": 25, "checkpoint_every": 17}
     whole, short, rest = loop(), loop(folder=tmp_path, **every), loop(folder=tmp_path)
     whole.run(103)
@@ -156,7 +156,7 @@ def test_the_start_is_measured_too_and_may_be_the_best(tmp_path: Path) -> None:
 
 
 def test_a_run_that_has_waited_ends_and_does_not_begin_again(tmp_path: Path) -> None:
-    scores = iter([0.5, 0.6, 0.4, 0.6, 0.9])  # As good as the best is no better.
+    scores = iter([0.5, 0.6, 0.4, 0.6, 0.9])  # An equal score is no improvement.
     options = {"evaluate": lambda: {"score": next(scores)}, "evaluate_every": 10, "patience": 2}
     assert loop(folder=tmp_path, **options).run(100).step == 40
     again = loop(folder=tmp_path, **options)

@@ -47,7 +47,7 @@ OPTIONS: dict[str, Any] = {"steps_per_execution": 2, "progress": False, "jit_com
 
 
 def some_pairs(count: int, seed: int) -> PairIds:
-    """Of 1 to 6 tokens each, so that batches have several widths."""
+    """Pairs of texts of 1 to 6 tokens, so that batches have several widths."""
     rng = np.random.default_rng(seed)
     first, second = (
         [rng.integers(4, 40, length).tolist() for length in rng.integers(1, 7, count)]
@@ -163,7 +163,7 @@ def test_scores_are_cosines_and_sigmoids_whatever_the_batches() -> None:
 
 def test_ids_of_texts_are_cut_and_joined() -> None:
     class Letters:
-        """An id a letter, between 2 and 3."""
+        """One id for each letter, between the ids 2 and 3."""
 
         def padded(self, texts: list[str], limit: int) -> np.ndarray:
             return np.array(
@@ -174,7 +174,7 @@ def test_ids_of_texts_are_cut_and_joined() -> None:
             return self.padded([a + b for a, b in zip(first, second, strict=True)], limit)
 
     class Ones:
-        """Reads through another tokenizer, of single texts."""
+        """Another tokenizer, which reads only single texts."""
 
         def padded(self, texts: list[str], limit: int) -> np.ndarray:
             return np.ones((len(texts), limit), np.int32)
@@ -221,12 +221,13 @@ def test_what_was_learnt_leaves_its_best_weights_alone(
 @pytest.mark.parametrize(
     ("changes", "of_cross", "of_bi"),
     [
-        # Both orders of 32 pairs and these once, 8 a step; a run ends with a look (section 4).
+        # The cross-encoder reads 32 pairs in both orders, the bi-encoder once, 8 in a step; a run
+        # ends with an evaluation (section 4).
         ({}, [8, 16], [4, 8, 12, 16]),
         ({"epochs": 0.5}, [4], [2]),
         ({"epochs": 1.75}, [8, 14], [4, 8]),
         ({"batch_size": 12, "epochs": 2}, [6, 10], [2, 6]),  # At the ends of calls of two steps.
-        ({"steps": 6}, [6], [6]),  # In place of epochs.
+        ({"steps": 6}, [6], [6]),  # Instead of epochs.
     ],
 )
 def test_a_look_at_the_end_of_each_epoch(
@@ -239,7 +240,7 @@ def test_a_look_at_the_end_of_each_epoch(
     asked: dict[str, list[int]] = {}
 
     class NoLoop:
-        """Says at which further steps it was to evaluate."""
+        """Records the steps at which it should evaluate."""
 
         def __init__(self, _model: Any, tasks: Any, *_rest: Any, **options: Any) -> None:
             asked[tasks[0].name] = options["evaluate_at"]
@@ -286,7 +287,7 @@ def test_a_dan_reads_bigrams_too() -> None:
 
 
 def drawn_by(seed: int, make: Callable[[], keras.Model]) -> Callable[[], keras.Model]:
-    """Makes a model of always the same weights."""
+    """Wraps `make` so that its models always have the same weights."""
 
     def made() -> keras.Model:
         keras.utils.set_random_seed(seed)
@@ -302,7 +303,7 @@ def test_what_is_frozen_stays_and_the_rest_learns(tmp_path: Path) -> None:
         for name in ("to_cross", "to_bi")
     }
     settings = dataclasses.replace(SMALL, cycles=1, **parts)
-    # By these scores the first bi-encoder is as bad as can be, and what it becomes is kept.
+    # By these scores the first bi-encoder is as bad as possible, so a trained one is kept.
     validation_scores = -scores(inference(starts["bi"]()), "bi", VALIDATION)
     models = train_trans_encoder(
         [student(**starts)], validation_scores, tmp_path, settings=settings, **OPTIONS
@@ -370,7 +371,7 @@ def test_equal_courses_end_with_equal_weights_and_others_with_others(
 
 
 def killed_at(at: int, real: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose call of this number is the end of the run."""
+    """Wraps `real` so that the call of this number kills the run."""
     calls = iter(range(1, 1000))
 
     def killing(*given: Any) -> Any:
@@ -386,7 +387,7 @@ def test_a_course_killed_twice_goes_on_to_the_same_weights(
     whole: tuple[Path, list[DistilledModel]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = partial(train_trans_encoder, [student()], SCORES, tmp_path, settings=SMALL, **OPTIONS)
-    for at in (3, 10):  # of the measurements that are left: in the first cycle, and in the second
+    for at in (3, 10):  # the number of a remaining evaluation: in cycle 1, and in cycle 2
         correlations = killed_at(at, trans_encoder._correlation)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(trans_encoder, "_correlation", correlations)
@@ -401,7 +402,7 @@ def test_a_course_killed_twice_goes_on_to_the_same_weights(
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, np.ndarray]]:
-    """The kind and the labels of each training that follows."""
+    """A list that gets the kind and the labels of each training that follows."""
     given: list[tuple[str, np.ndarray]] = []
     real = trans_encoder._loss_and_arrays
 
@@ -436,7 +437,7 @@ def test_several_students_learn_the_mean_of_their_scores(
     np.testing.assert_allclose(given[0][1], np.mean(starts, axis=0), atol=1e-6)
     judge = cross()
     judge.load_weights(tmp_path / "cycle_1" / "cross_mean" / "best" / "model.weights.h5")
-    # The one without a cross-encoder learns from the other's.
+    # The student without a cross-encoder learns from the other student's.
     np.testing.assert_allclose(given[2][1], scores(inference(judge), "cross", PAIRS), atol=1e-6)
     assert [(each.student, each.kind) for each in models][2:] == [
         ("mean", "cross"), ("mean", "bi"), ("max", "bi"),
@@ -457,7 +458,7 @@ def test_the_standard_course_has_no_cross_encoder(
 
 @pytest.mark.end_to_end
 def test_without_refreshing_weights_go_from_kind_to_kind(tmp_path: Path) -> None:
-    # Nothing is learned at a rate of nothing: the bi-encoder keeps its weights all the way.
+    # At a learning rate of 0 nothing is learned: the bi-encoder keeps its weights throughout.
     still = dataclasses.replace(SMALL.to_bi, learning_rate=0.0)
     settings = dataclasses.replace(
         SMALL, cycles=1, refresh=False, to_bi=still,

@@ -1,4 +1,4 @@
-"""What measures an encoder, by cases that can be counted by hand."""
+"""The metrics of an encoder, in cases that can be computed by hand."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def encode(texts: list[str]) -> np.ndarray:
 
 
 def test_the_rank_of_what_belongs_to_a_text() -> None:
-    # a: c is nearest of c, d, e. b: d is second, behind c. The third has two answers, c is first.
+    # a: c is the nearest of c, d, e. b: d is second, behind c. d has two answers; c comes first.
     pairs = [("a", "c"), ("b", "d"), ("d", "c"), ("d", "e")]
     rows = [{"anchor": query, "positive": answer} for query, answer in pairs]
     found = ValidationSet("pairs", PAIRS, rows).scores(encode)
-    # d: its own vector is among the answers of b, and is no answer of d: c is second.
+    # d is a candidate itself, as the answer of b, and is no answer of d: so c is second.
     assert found["mrr"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
     assert (found["accuracy@1"], found["accuracy@10"]) == (pytest.approx(1 / 3), 1.0)
 
 
 def test_hard_negatives_are_candidates_of_every_query() -> None:
-    """A negative that answers the same query elsewhere is an answer of it."""
+    """A negative counts as an answer if it answers the same query in another row."""
     rows = [
         {"anchor": "a", "positive": "c", "negative": "b"},
         {"anchor": "e", "positive": "d", "negative": "b", "negative_2": "c"},
@@ -46,7 +46,7 @@ def test_the_best_of_several_answers_counts() -> None:
     pairs = [("a", "e"), ("a", "b"), ("e", "d"), ("d", "c")]
     rows = [{"anchor": query, "positive": answer} for query, answer in pairs]
     found = ValidationSet("pairs", PAIRS, rows).scores(encode)
-    # e: its own vector is a candidate. d: so is its own.
+    # The queries e and d are candidates themselves, and come before their answers.
     assert found["mrr"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
 
 

@@ -1,4 +1,4 @@
-"""What validates and what tests, by files and by rows that are held out."""
+"""The validation and the test sets, from files and from held-out rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from use_st5.training.validation_sets import short_names, validation_and_test_se
 
 
 def test_of_a_mixture_all_files_test_or_none(table: Callable[..., Source]) -> None:
-    """The mean of the one and the mean of the other are of the same tasks."""
+    """The mean for validation and the mean for the test are over the same tasks."""
 
     def rows(count: int) -> list[tuple[object, ...]]:
         return [(f"a {n}", f"b {n}") for n in range(count)]

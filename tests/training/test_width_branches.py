@@ -1,4 +1,4 @@
-"""What a TPU gets of a step: every size known, one trace for each width of a task's batches."""
+"""A step as a TPU gets it: every size is known, with a trace for each width of the batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from use_st5.training.trainer import Trainer
 
 
 class OneChip(tf.distribute.TPUStrategy):
-    """A TPU of one chip, as far as it can be had without one."""
+    """A stand-in for the strategy of a TPU with one chip."""
 
     num_replicas_in_sync = 1
     cluster_resolver = None
@@ -30,7 +30,7 @@ class OneChip(tf.distribute.TPUStrategy):
 def trained(
     *, tpu: bool, buckets: tuple[int, ...]
 ) -> tuple[tensorflow_loop.TensorFlowLoop, list[float]]:
-    """Ten steps, seven and then three by one call from the host."""
+    """Trains ten steps: one call from the host makes seven, the next one three."""
     keras.utils.set_random_seed(1)
     columns = {name: toy.arrays()[name] for name in ("premise", "hypothesis", "label")}
     task = Task("nli", toy.losses()["nli"], ArrayData(columns, buckets=buckets), batch_size=4)
@@ -61,7 +61,7 @@ def test_every_width_has_a_trace_of_known_sizes_on_a_tpu(monkeypatch: pytest.Mon
     made, losses = trained(tpu=True, buckets=(2, 4, 5))
     assert losses == pytest.approx(expected, rel=1e-5)
     assert not made.jit_compile
-    # The last call makes fewer steps by the same trace.
+    # The last call makes fewer steps with the same trace.
     assert made._train_steps["nli"]._steps.experimental_get_tracing_count() == 1
     assert [spec["premise"].shape.as_list() for spec in seen] == [[4, 2], [4, 4], [4, 5]]
     for spec in seen:

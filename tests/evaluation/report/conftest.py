@@ -15,7 +15,7 @@ HOSTILE = "<script>alert('x')</script> & $\\frac{a}$ | *b*"
 
 @pytest.fixture(scope="session")
 def full_records() -> list[EvaluationRecord]:
-    """Two models with everything; one has a name that wants to be code."""
+    """Records of two models with tasks of every group; one model's name looks like code."""
     return [full_record("use_dan_en", 1), full_record(HOSTILE, 2)]
 
 
@@ -23,7 +23,7 @@ def full_records() -> list[EvaluationRecord]:
 def full_report(
     full_records: list[EvaluationRecord], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The folder with their report."""
+    """The folder with the report of these records."""
     folder = tmp_path_factory.mktemp("report")
     write_report(full_records, folder)
     return folder

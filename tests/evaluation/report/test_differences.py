@@ -23,7 +23,7 @@ def task(name: str, value: float | None, **counts: int) -> dict[str, Any]:
 
 
 def test_differences_of_shares_are_those_of_newcombe() -> None:
-    """Table II of Newcombe (1998), method 10: 56/70 less 48/80 is 0.0524 to 0.3339."""
+    """Table II of Newcombe (1998), method 10: 56/70 minus 48/80 is 0.0524 to 0.3339."""
     found = difference(task("accuracy", 56 / 70, test=70), task("accuracy", 48 / 80, test=80))
     assert found is not None
     assert found.value == pytest.approx(0.2)

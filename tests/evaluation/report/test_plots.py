@@ -1,4 +1,4 @@
-"""Where the points of the plots are."""
+"""The positions of the points in the plots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from use_st5.evaluation.report.plots import (
 
 
 def said(plot: Plot | None) -> list[str]:
-    """What each mark shows beside the pointer: series, row, value and interval."""
+    """The tooltips of the marks: series, row, value and interval."""
     assert plot is not None
     return [each.text or "" for each in ElementTree.fromstring(plot.svg).iter("title")]
 

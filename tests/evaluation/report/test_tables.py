@@ -91,7 +91,7 @@ def test_numbers_have_a_true_minus_and_no_minus_before_zero() -> None:
 
 
 def models(*scores: dict[str, float | None], **changes: Any) -> list[EvaluationRecord]:
-    """A model per argument, with tasks of BUCC; changes go to the tasks of the last model."""
+    """Makes a model per argument, with tasks of BUCC; `changes` apply to the last model's tasks."""
     records = [
         record(
             f"model {number}",

@@ -1,6 +1,6 @@
 """Run by a test in a fresh process whose Keras runs on JAX: a bundled model's training.
 
-usage: jax_run.py RUN; the folder has what was prepared, and the teachers' vectors.
+usage: jax_run.py RUN; the folder holds the prepared data and the teachers' vectors.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ SMALL = small_training(
 
 
 if __name__ == "__main__":
-    # Without the corpora and without a tokenizer.
+    # The training part needs neither the corpora nor a tokenizer.
     SMALL.run(Path("nowhere"), Path(sys.argv[1]), steps=40, part="train")

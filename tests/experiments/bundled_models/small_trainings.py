@@ -42,7 +42,7 @@ def fake_teacher(sentences: list[str]) -> np.ndarray:
 def run_with_teacher(
     experiment: Any, data: Path, output: Path, *, teach: Any = fake_teacher, **options: Any
 ) -> dict[str, float]:
-    """Runs an experiment, and answers what it asks of its teachers."""
+    """Runs an experiment; if it lacks teachers' vectors, computes them and runs it again."""
     try:
         return experiment.run(data, output, **options)
     except FileNotFoundError as error:
@@ -63,11 +63,11 @@ def small_training(
     """A training with a teacher, with little text, small batches and equal weights.
 
     Args:
-        experiment: The whole one.
-        text: The sentences; its lengths of related ones must be among the others.
+        experiment: The experiment in full size.
+        text: The sentences; the lengths of its related sentences must be among `lengths`.
         lengths: As in `Taught`.
-        batch_size: Of all tasks.
-        **changes: Of the experiment.
+        batch_size: The batch size of every task.
+        **changes: Fields of the experiment to replace.
     """
     related = {name: each for name, each in lengths.items() if each[:2] in text.related}
 

@@ -48,7 +48,7 @@ def test_kinds(seed: int) -> None:
     assert 9 <= len(inserted) <= 10
     exchanged = alter("_exchange", SENTENCES[4], seed=seed)
     assert sorted(exchanged) == sorted(words)
-    assert sum(map(str.__ne__, exchanged, words)) in {0, 2}  # 0: "in" with "in"
+    assert sum(map(str.__ne__, exchanged, words)) in {0, 2}  # 0 if "in" is exchanged with "in"
 
 
 def test_denial_and_splice() -> None:

@@ -1,4 +1,4 @@
-"""Finite verbs and clauses: found in plain sentences, not found where lists leave doubt."""
+"""Finite verbs and clauses: found in plain sentences, but not if the word lists leave doubt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated sentences: seeded, and well-formed where a rule can say so; alterations as they say."""
+"""Generated sentences: seeded, and well-formed as far as rules can check; their alterations."""
 
 from __future__ import annotations
 

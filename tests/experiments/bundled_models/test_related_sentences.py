@@ -33,7 +33,7 @@ def test_no_alteration_is_a_held_out_sentence() -> None:
 
 
 def test_neighbours_are_the_nearest_by_cosine() -> None:
-    """Against the matrix of all cosines, sorted; lengths other than 1 do not matter."""
+    """Compared with the sorted matrix of all cosines; the vectors need not have length 1."""
     vectors = np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32)
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = units @ units.T - 2 * np.eye(30)
@@ -44,7 +44,7 @@ def test_neighbours_are_the_nearest_by_cosine() -> None:
 
 
 def test_equal_vectors_are_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(related_sentences, "_QUERIES", 3)  # The last part is smaller.
+    monkeypatch.setattr(related_sentences, "_QUERIES", 3)  # The last part has only 2 rows.
     vectors = np.tile(np.eye(2, dtype=np.float32), (4, 1))
     for row, group in enumerate(related_rows(vectors).reshape(8, GROUP_SIZE)):
         assert len(set(group)) == GROUP_SIZE

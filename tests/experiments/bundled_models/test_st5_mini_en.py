@@ -31,7 +31,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
     (corpora / "oewn_definitions.tsv").write_text(
         "animal\tn\ta living thing\nfood\tn\twhat is eaten\n", encoding="utf-8"
     )
-    # Three hypotheses of each kind: triplets, and enough of them for a batch.
+    # Two entailed and two contradicting hypotheses of each premise: enough triplets for a batch.
     pairs = [
         {"premise": f"The man {verb}.", "hypothesis": f"{who} {verb}.", "label": label}
         for verb in ("runs", "eats", "reads")
@@ -56,7 +56,7 @@ def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
     facts = json.loads((tmp_path / "run/model/use_st5.json").read_text())
     assert (facts["precision"], facts["max_length"]) == ("int8", 128)
-    # Complete: the same command finds everything done.
+    # The run is complete: the same command has nothing left to do.
     assert SMALL.run(corpora, tmp_path / "run", steps=30) == scores
 
 

@@ -1,4 +1,4 @@
-"""The table to start from keeps what the teacher says of words."""
+"""A student's initial table holds the principal components of the teacher's word vectors."""
 
 from __future__ import annotations
 

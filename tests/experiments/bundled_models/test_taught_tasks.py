@@ -13,7 +13,7 @@ PAIRS = {(1, 2): [(f"short {i}", f"Altered {i}") for i in range(5)], (3, 4): [("
 
 
 def material() -> SimpleNamespace:
-    """What a `TaughtText` offers, of random vectors."""
+    """A stand-in for `TaughtText` with random vectors."""
     texts = pair_texts(PAIRS)
     rows = np.random.default_rng(0).normal(size=(len(texts), 3)).astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""The teachers: what is asked, what is answered, and the vectors beside transformers'."""
+"""The teachers: questions, answers, and vectors compared with those of transformers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_vectors_and_hints_are_parts_of_a_row(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         teacher.check(["a"])
     teacher.answer(lambda texts: np.tile(row, (len(texts), 1)))
-    for _ in range(2):  # The store is not changed.
+    for _ in range(2):  # Reading does not change the store.
         vectors, hints = teacher.answers(teacher.places(["a"]))
         np.testing.assert_allclose(vectors[0, :MPNET_DIM], row[:MPNET_DIM], atol=0.01)
         minilm = 0.7 * row[MPNET_DIM:TEACHER_DIM]
@@ -45,7 +45,7 @@ def test_vectors_and_hints_are_parts_of_a_row(tmp_path: Path) -> None:
 
 @pytest.mark.end_to_end
 def test_the_vectors_of_transformers_in_float32() -> None:
-    """Of the real weights, in folders that the environment names."""
+    """Uses the real weights, in folders that environment variables name."""
     torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
     transformers = pytest.importorskip("transformers")
     names = "USE_ST5_MPNET", "USE_ST5_MINILM"

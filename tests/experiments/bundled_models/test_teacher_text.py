@@ -1,4 +1,4 @@
-"""The teachers' sentences: distinct, usable, none held out; what the teachers say of them."""
+"""The teachers' sentences: distinct, usable, none held out; and the teachers' vectors."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_the_vocabulary_holds_words_and_pieces_of_the_file(corpora: Path, tmp_pa
     assert len(unigrams) <= 60
     assert unigrams[-2:] == ("##s", "##ing")
     assert {"zebra", "mr"} & set(unigrams) == {"zebra"}
-    assert "ball" in unigrams  # Of the corpora, not of the text.
+    assert "ball" in unigrams  # From the corpora, not from the text.
     assert not {"[CLS]", "é"} & set(unigrams)
     (corpora / "pieces.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"pieces\.txt"):
@@ -122,7 +122,7 @@ def test_all_vectors_must_be_there(corpora: Path, tmp_path: Path) -> None:
     found = text.answers(numbers, hints=True)
     np.testing.assert_array_equal(found["teacher"], text.vectors(some))
     assert set(text.answers(numbers, hints=False)) == {"teacher"}
-    # What all hints share is no part of a difference.
+    # The mean is subtracted from all hints, which changes no difference between two hints.
     hints, layer = found["hint"], rows[:, TEACHER_DIM:]
     assert hints.shape == (20, HINT_DIM)
     np.testing.assert_allclose(hints - hints[0], layer - layer[0], atol=0.1)

@@ -1,4 +1,4 @@
-"""Scores by training and development parts: a task that vectors solve, and one that they do not."""
+"""Scores on training and development parts: a task that vectors solve, and one they do not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write(path: Path, lines: list[str]) -> None:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Each class has a word of its own; no test part is there."""
+    """A folder of tasks whose classes have a word each; there are no test parts."""
     words = [("bad", "good")[number % 2] for number in range(6_200)]
     for kind, word in (("pos", "good"), ("neg", "bad")):
         write(tmp_path / f"MR/rt-polarity.{kind}", [f"{word} {number}" for number in range(1_600)])
@@ -42,7 +42,7 @@ def encode(texts: list[str]) -> np.ndarray:
 def test_only_training_and_development_parts_are_scored(data: Path) -> None:
     assert split_scores(data, encode) == {
         "trec": 1.0,
-        "sst2": 0.0,  # The development labels are the wrong way round.
+        "sst2": 0.0,  # The development labels are swapped.
         "mrpc": 1.0,
         "mr": 1.0,
     }

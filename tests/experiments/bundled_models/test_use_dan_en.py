@@ -29,7 +29,7 @@ def test_trains_exports_and_scores_in_parts_and_at_once(corpora: Path, tmp_path:
     facts = json.loads((tmp_path / "run/model/use_st5.json").read_text())["metadata"]
     tasks = ["skip_thought", "input_response", "inference", "teacher", "related", "scored"]
     assert (facts["seed"], facts["tasks"]) == (0, tasks)
-    # Complete: the same command finds everything done.
+    # The run is complete: the same command has nothing left to do.
     assert SMALL.run(corpora, tmp_path / "run", steps=40) == scores
 
 
@@ -89,7 +89,7 @@ def test_the_settings_of_the_shipped_model() -> None:
 
 
 def test_the_ablations_rows() -> None:
-    """The three tasks have none of the steps, those of the shipped model, and half."""
+    """The three tasks get none of the steps, the shipped model's share, or half of them."""
     rows = use_dan_en.ABLATION.rows
     three, teachers = [*use_dan_en.THREE_TASKS], [*use_dan_en.TEACHERS]
     assert {name: [task.name for task in row.tasks] for name, row in rows.items()} == {

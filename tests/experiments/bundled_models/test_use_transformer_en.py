@@ -48,13 +48,13 @@ def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
     exported = tf.saved_model.load(tmp_path / "run/model")
     vectors = exported(tf.constant(["A man runs.", ""]))
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
-    # Complete: the same command finds everything done.
+    # The run is complete: the same command has nothing left to do.
     assert SMALL.run(corpora, tmp_path / "run", steps=40) == scores
 
 
 @pytest.mark.end_to_end
 def test_untrained_vectors_are_near_the_words_of_the_teacher(corpora: Path, tmp_path: Path) -> None:
-    """The blocks begin as almost nothing: words that the teacher confuses, so does the model."""
+    """The blocks add almost nothing at first: words alike to the teacher are so to the model."""
     vectors = {"dog": [1.0, 0.0], "cat": [1.0, 0.05], "guitar": [0.0, 1.0]}
 
     noise = np.random.default_rng(0)
@@ -95,7 +95,7 @@ def test_the_settings_of_the_shipped_model() -> None:
 
 
 def test_the_ablations_rows() -> None:
-    """The three tasks have none of the steps, those of the shipped model, and half."""
+    """The three tasks get none of the steps, the shipped model's share, or half of them."""
     rows = use_transformer_en.ABLATION.rows
     three, teachers = (
         [task.name for task in tasks]

@@ -1,4 +1,4 @@
-"""Words exchanged by lists: which, by which, and where they are left alone."""
+"""Words that are exchanged by lists, and cases in which they are left alone."""
 
 from __future__ import annotations
 

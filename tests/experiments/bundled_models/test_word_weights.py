@@ -63,8 +63,8 @@ WORDS = NGramVocabulary(
 
 
 def test_weights_of_words_by_hand() -> None:
-    # Padding and the empty text; of three words p = 1 / (r ln 3), ln 3 = 1.0986: 0.9102, 0.4551,
-    # 0.3034; of two bi-grams 1 / (r ln 2), ln 2 = 0.6931: 1.4427, 0.7213; two buckets.
+    # Padding and the empty text keep 1. Three words: p = 1 / (r ln 3), ln 3 = 1.0986: 0.9102,
+    # 0.4551, 0.3034. Two bi-grams: 1 / (r ln 2), ln 2 = 0.6931: 1.4427, 0.7213. Buckets keep 1.
     expected = [1, 1, 0.1 / 1.0102, 0.1 / 0.5551, 0.1 / 0.4034, 0.1 / 1.5427, 0.1 / 0.8213, 1, 1]
     np.testing.assert_allclose(word_weights(WORDS, a=0.1), expected, rtol=1e-3)
 

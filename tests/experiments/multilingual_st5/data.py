@@ -22,7 +22,7 @@ def sentences(language: str, number: int) -> tuple[str, str, str]:
 
 
 def write_pairs(path: Path, language: str, *, count: int, header: str = "") -> None:
-    """Inference pairs, an entailed and a contradicting one of each premise."""
+    """Writes inference pairs: an entailed and a contradicting hypothesis for each premise."""
     contradiction = "contradictory" if header else "contradiction"
     rows = [
         f"{premise}\t{hypothesis}\t{label}\n"
@@ -34,7 +34,7 @@ def write_pairs(path: Path, language: str, *, count: int, header: str = "") -> N
 
 
 def write_evaluation_sets(root: Path) -> None:
-    """Tatoeba in its 112 languages, two pairs each, and JSTS."""
+    """Writes Tatoeba in its 112 languages, two pairs each, and JSTS."""
     folder = root / "tatoeba/data/tatoeba/v1"
     folder.mkdir(parents=True)
     for code in LANGUAGES:

@@ -79,7 +79,7 @@ def test_three_languages_and_every_choice_of_them_as_often() -> None:
     drawn = triplets("abcd", rows=6000).draw(seed=1).reshape(-1, 3)
     assert all(len({*row}) == 3 for row in drawn.tolist())
     counts = np.unique(drawn @ [16, 4, 1], return_counts=True)[1]
-    # 24 ordered choices; 24,000 draws of each of 4 passes.
+    # 4 passes over 6,000 rows are 24,000 draws, of 24 ordered choices.
     assert len(counts) == 24
     np.testing.assert_allclose(counts, 1000, rtol=0.12)
 

@@ -22,7 +22,7 @@ from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer  #
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Three languages."""
+    """A data folder with three languages."""
     root = tmp_path / "data"
     for language in multilingual_data.WORDS:
         multilingual_data.write_pairs(root / f"xnli/dev-{language}.tsv", language, count=12)
@@ -60,7 +60,7 @@ def test_from_text_to_table(data: Path, tmp_path: Path) -> None:
     assert np.abs(exported - untrained).max() > 1e-3
     manifest = json.loads((output / "model/use_st5.json").read_text())
     assert manifest["metadata"]["note"] == "random base, for show"
-    # The same command finds the training done; another refuses to go on.
+    # The same command trains no more; a run that may not resume is refused.
     trained = (output / "adapters.safetensors").read_bytes()
     SMALL.run(data, output, steps=4, part="train")
     assert (output / "adapters.safetensors").read_bytes() == trained
@@ -74,10 +74,10 @@ def test_data_that_is_missing(tmp_path: Path) -> None:
 
 
 def test_the_subset_of_mt5s_vocabulary(data_dir: Path) -> None:
-    # The seed that is set with the model ends what TensorFlow holds of a tokenizer like mT5's.
+    # The model comes first: it sets the seed, which ends TensorFlow's resources of a tokenizer.
     model = multilingual_st5_reduced.random_mt5(data_dir, "float32", 0)
     tokenizer = multilingual_st5_reduced.EXPERIMENT.tokenizer(data_dir)
     assert tokenizer.vocabulary.size == 250_100
-    # Rows for all pieces, also those that the subset does not have.
+    # The table has rows for all pieces, also for those that the subset lacks.
     assert model.config.vocabulary_size == 250_112
     assert np.isfinite(model(tokenizer.padded(["我爱你", "", "Ж"]))).all()

@@ -35,7 +35,7 @@ SHAPE = {"num_layers": 1, "d_model": 16, "d_ff": 24, "num_heads": 2, "d_kv": 8}
 
 
 def write_mt5(folder: Path) -> None:
-    """A tiny encoder in bfloat16, as Hugging Face's folders hold it."""
+    """Writes a tiny encoder in bfloat16, in the layout of Hugging Face's folders."""
     folder.mkdir(parents=True)
     settings = {"model_type": "mt5", "vocab_size": 32_128, "feed_forward_proj": "gated-gelu"}
     settings |= SHAPE | {"tie_word_embeddings": False}
@@ -91,7 +91,7 @@ def test_trains_merges_exports_and_scores(
     exported = tf.saved_model.load(output / "model")(tf.constant(["dog", "water street"]))
     expected = model(SentencePieceTokenizer().padded(["dog", "water street"]))
     np.testing.assert_allclose(exported, expected, atol=1e-5)
-    # Raw means: neither projected nor of length 1.
+    # The vectors are raw means: neither projected nor of length 1.
     assert exported.shape == (2, 16)
     assert (np.abs(np.linalg.norm(exported, axis=1) - 1) > 1e-2).any()
 

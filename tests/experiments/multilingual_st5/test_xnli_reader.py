@@ -123,7 +123,7 @@ def test_real_files(data_dir: Path) -> None:
         "He didn't say a word.",
     )
     assert development.texts["de"][0][2] == "Er sagte kein Wort."
-    # The epoch of 830 triplets in 15 languages.
+    # An epoch has 830 triplets in 15 languages.
     assert development.draw().shape == (15, 830, 3)
 
 

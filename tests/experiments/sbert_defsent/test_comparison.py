@@ -1,4 +1,4 @@
-"""The comparison on few steps and small sets: what is trained, what continues, and its tables."""
+"""The comparison with few steps and small sets: its trainings, its resumption, its tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ data = test_sbert_defsent.data
 
 @pytest.fixture
 def small(data: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, float]]:
-    """The comparison of small methods, on STS-B and on one probing task's file."""
+    """Runs the comparison of small methods on STS-B and one probing task."""
     sets = data / "stsbenchmark"
     for split in ("train", "test"):
         (sets / f"sts-{split}.csv").write_text((sets / "sts-dev.csv").read_text())
@@ -61,7 +61,7 @@ def test_all_methods_come_into_one_table(
     text = (output / "tables.md").read_text()
     assert text.count("| S+D | 1 |") == 3, "STS, by shared words, and probing"
     assert (output / "sts_dice.svg").read_bytes().startswith(b"<svg")
-    # The first stage of S+D is the run of SBERT.
+    # The first stage of S+D has the same weights as the run of SBERT.
     states = [
         (output / run / "checkpoints/sbert/checkpoint-000000010/values.safetensors").read_bytes()
         for run in ("sbert_0", "s_d_0")
@@ -70,7 +70,7 @@ def test_all_methods_come_into_one_table(
     kept = {path: path.stat().st_mtime_ns for path in output.rglob("*.json")}
     assert small(output, seeds=1) == scores
     assert {path: path.stat().st_mtime_ns for path in output.rglob("*.json")} == kept
-    # One more seed; nothing that enters the model without fine-tuning is drawn.
+    # One more seed; the model without fine-tuning does not depend on it, and has one run.
     scores = small(output, seed=1, seeds=1, methods=("untuned", "defsent"))
     both = [EvaluationRecord.read(output / f"defsent_{n}/evaluation.json") for n in (0, 1)]
     values = [record.tasks["stsb"]["scores"]["spearman_all"] for record in both]
@@ -111,7 +111,7 @@ def test_a_seed_that_is_not_scored_yet_is_no_seed() -> None:
 def test_other_settings_of_a_task_are_scored_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A record of the quick settings is none of the usual ones; the same ones are kept."""
+    """A task is scored again if its settings changed; scores of the same settings are kept."""
     (tmp_path / "words.txt").write_text("a man\n")
     encoders: list[BagOfWords] = []
     made = lambda model: encoders.append(BagOfWords()) or encoders[-1]  # noqa: E731

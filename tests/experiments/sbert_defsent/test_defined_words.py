@@ -12,7 +12,7 @@ from experiments.corpora import definitions
 from experiments.sbert_defsent.defined_words import defined_words, split_of
 
 SPLITS = ("train", "dev", "test")
-# As an uncased vocabulary reads them: by letters alone.
+# Ids as an uncased vocabulary has them: case and accents do not count.
 IDS = {"cat": 5, "dog": 6, "resume": 7, "turkey": 8}
 
 
@@ -43,7 +43,7 @@ def test_words_of_one_token_alone_each_once() -> None:
 
 
 def test_no_word_is_in_two_parts(data_dir: Path) -> None:
-    """Of the real dictionaries, whatever they write."""
+    """Uses all words of the real dictionaries."""
     words = {example["word"] for example in definitions(data_dir)}
     ids = {word: number for number, word in enumerate(sorted({w.lower() for w in words}), 1)}
 
@@ -68,7 +68,7 @@ def test_other_spellings_of_a_word_stay_with_it() -> None:
 
 
 def test_accents_do_not_count() -> None:
-    """Of so many words some would come into another part."""
+    """If accents counted, some of these ten words would come into another part."""
     words = [
         "café",
         "naïve",
@@ -102,6 +102,6 @@ def test_any_text_has_a_part(word: str) -> None:
 
 
 def test_the_parts_stay_what_they_are() -> None:
-    """Or a word that a model learned would come into a later test."""
+    """Otherwise a word that a model has learned could come into a later test."""
     words = ("cat", "dog", "turkey", "seven", "blue", "run")
     assert [split_of(word) for word in words] == ["test", *["train"] * 5]

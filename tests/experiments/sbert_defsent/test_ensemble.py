@@ -16,7 +16,7 @@ from use_st5.trainable_encoder import TrainableEncoder
 
 IDS = np.array([[5, 17, 9, 0], [8, 1, 0, 0]], np.int32)
 TEXTS = ["How old are you?", "", "What is your age?", "naïve café 😀"]
-# An int8 model is of rounded weights.
+# An int8 model has rounded weights.
 TOLERANCE = {"float32": 1e-5, "int8": 0.05}
 
 
@@ -48,7 +48,7 @@ def test_three_members_of_several_dimensions() -> None:
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_exported_and_loaded_in_every_way(precision: str, tmp_path: Path) -> None:
-    """With the settings that version 0.2 wrote beside the mode and the members, too."""
+    """Also with the further settings that version 0.2 wrote."""
     model = Ensemble([member(0), member(1, 6)], mode="concat")
     encoder = TrainableEncoder(model, TrigramTokenizer(), name="two", max_length=30)
     folder = tmp_path / precision
@@ -66,7 +66,7 @@ def test_exported_and_loaded_in_every_way(precision: str, tmp_path: Path) -> Non
 
 
 def test_members_of_another_family(toy_use_dan: Toy, tmp_path: Path) -> None:
-    """Each member reads texts in its own way."""
+    """An ensemble of two USE-DANs gives the mean of their vectors."""
     first = toy_use_dan.model
     second = type(first)(first.config)
     keras.utils.set_random_seed(1)

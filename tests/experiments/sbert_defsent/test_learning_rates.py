@@ -33,7 +33,7 @@ class Scored:
 def test_the_highest_mean_over_three_seeds_is_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not the highest score; among batch sizes, too."""
+    """It is not the highest single score; the batch size is chosen in the same way."""
     monkeypatch.setattr(selection, "_stage", lambda method, rate, published: rate)
     monkeypatch.setattr(selection, "_training", lambda rate, size, pooling: Scored(rate, size))
     means = selection.run(

@@ -48,8 +48,8 @@ def test_words() -> None:
     assert dice_coefficient("?!", "word") == 0.0
 
 
-# Second sentences for "a b c d", three for each of the coefficients 0, 2/5, 2/3, 6/7 and 1. In
-# each three the first is nearest and the third farthest; then the gold scores.
+# Second sentences for "a b c d", three for each of the coefficients 0, 2/5, 2/3, 6/7 and 1, with
+# their gold scores. Of each three, the first is nearest and the third farthest.
 BY_HAND = {
     "e": 3, "f": 2, "g": 1,
     "a": 1, "b": 2, "c": 3,
@@ -98,7 +98,7 @@ def test_each_quintile_is_correlated_by_itself() -> None:
     assert {each["pairs"] for each in quintiles} == {20, 21}
     edges = [edge for each in quintiles for edge in (each["dice_from"], each["dice_to"])]
     assert edges == sorted(edges)
-    # The pairs below the first quintile's end are in it whatever the order of ties.
+    # The edges are sorted coefficients: the order of tied pairs does not change them.
     coefficients = np.array([dice_coefficient(pair.first, pair.second) for pair in pairs])
     assert edges == list(np.sort(coefficients)[[0, 19, 20, 40, 41, 60, 61, 81, 82, 102]])
 
@@ -122,9 +122,9 @@ def test_too_few_pairs() -> None:
         fifths(VectorCache(encode_by_hand), [STSPair("a", "b", 1)] * 9)
 
 
-# Cosines 1, 1/2 and 0, with the gold scores in this order and in the reverse.
+# Each test gives the gold scores for the cosines 1, 1/2 and 0.
 def write_tasks(folder: Path, subset: str, gold: tuple[float, ...]) -> None:
-    """Pairs of falling cosine: 1, 1/2, 0."""
+    """Writes three pairs with falling cosines: 1, 1/2, 0."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"STS.input.{subset}.txt").write_text("a b\ta b\na b\ta c\na b\tc d\n")
     (folder / f"STS.gs.{subset}.txt").write_text("".join(f"{score}\n" for score in gold))
@@ -192,7 +192,8 @@ def test_by_hand_tasks(tmp_path: Path) -> None:
     assert [(each["dice_from"], each["dice_to"], each["pairs"]) for each in quintiles] == [
         (value, value, 2) for value in (0, 2 / 5, 2 / 3, 6 / 7, 1)
     ]
-    # e above f as in gold, a below b, equal gold scores, a above b, A above d though gold is not.
+    # By quintile: similarity orders e and f like gold, a and b unlike gold, two pairs of equal
+    # gold scores, "a…" and "b…" like gold, "A…" and "d…" unlike gold.
     expected = {"q1": 1, "q2": -1, "q3": np.nan, "q4": 1, "q5": -1}
     for name, value in expected.items():
         assert result.scores[f"spearman_{name}"] == pytest.approx(value, nan_ok=True)

@@ -30,7 +30,7 @@ DEFINED = ("dog", "man", "woman", "child", "guitar", "plays", "eats", "reads")
 
 
 def quick(stage: Stage) -> Stage:
-    """Small batches."""
+    """The stage with batches of 4."""
     tasks = tuple(dataclasses.replace(task, batch_size=4) for task in stage.tasks)
     return dataclasses.replace(stage, tasks=tasks)
 
@@ -44,7 +44,7 @@ SMALL = sbert_defsent.methods(
 
 @pytest.fixture
 def data(corpora: Path) -> Path:
-    """The corpora, with definitions of several words that train."""
+    """The corpora, with definitions of several words of the training part."""
     rows = [f"{word}\tn\ta kind of {other}\n" for word in DEFINED for other in ("animal", "person")]
     (corpora / "oewn_definitions.tsv").write_text("".join(rows))
     return corpora
@@ -56,7 +56,7 @@ def bert(tmp_path: Path) -> Path:
 
 
 def weights(folder: Path) -> dict[str, np.ndarray]:
-    """What the runs kept, by the names of layers."""
+    """The weights of the encoder that a run kept, by layer name and number."""
     model = keras.saving.load_model(folder / "encoder.keras", compile=False)
     return {
         f"{layer.name}/{i}": value
@@ -101,7 +101,7 @@ def weights_of_checkpoint(data: Path, bert: Path, tmp_path: Path) -> dict[str, n
 def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
     data: Path, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batches of like lengths and frozen parts included."""
+    """The stages have batches of like lengths and frozen parts."""
     stages = (quick(sbert_defsent.sbert(10)), quick(sbert_defsent.defsent(20, 1e-2)))
     often = (
         dataclasses.replace(stage, args=dataclasses.replace(stage.args, evaluation_steps=10))
@@ -130,7 +130,7 @@ def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
 
 @pytest.mark.end_to_end
 def test_one_pass_is_whole_calls(data: Path, bert: Path, tmp_path: Path) -> None:
-    """Of 12 definitions three batches; ten steps are made in a call."""
+    """12 definitions are three batches, but a call makes ten steps."""
     stage = quick(sbert_defsent.defsent(None, 1e-3))
     Training(name="defsent", stages=(stage,)).run(data, tmp_path / "run", pretrained=bert)
     assert [*tmp_path.glob("run/checkpoints/defsent/checkpoint-*")] == [
@@ -147,7 +147,7 @@ def test_multi_takes_nineteen_turns_to_one(data: Path, bert: Path, tmp_path: Pat
 
 @pytest.mark.end_to_end
 def test_two_models_become_one(data: Path, bert: Path, tmp_path: Path) -> None:
-    """Average and concatenation of the vectors of single runs, which are there or are made."""
+    """Average and concatenation of single runs, which exist already or are trained first."""
     given = {"pretrained": bert, "prepared": tmp_path / "prepared"}
     singles = {"sbert": tmp_path / "average/sbert", "defsent": tmp_path / "defsent"}
     SMALL["defsent"].run(data, singles["defsent"], **given)
@@ -272,14 +272,14 @@ def test_multi_is_a_cycle_of_nineteen_and_one() -> None:
 
 
 def test_steps_for_two_cores_keep_the_papers_proportion() -> None:
-    """About 19:1 (section 4): SBERT has 19 steps to one of DefSent, Multi as many of each."""
+    """About 19:1 (section 4): 19 steps of SBERT for one of DefSent; Multi has the same of each."""
     (sbert,), (defsent,), (multi,) = (VARIANTS[n].stages for n in ("sbert", "defsent", "multi"))
     assert (sbert.args.steps, defsent.args.steps, multi.args.steps) == (1_900, 100, 2_000)
     assert [stage.args.steps for stage in VARIANTS["s_d"].stages] == [1_900, 100]
 
 
 def test_a_pass_of_multi_ends_when_either_data_is_read() -> None:
-    """With the paper's 942,069 pairs and a nineteenth of definitions: one pass of both."""
+    """With the paper's 942,069 pairs and a 19th as many definitions: one pass over both."""
 
     def steps(pairs: int, words: int) -> int:
         (stage,) = VARIANTS["multi_bert_base"].stages
@@ -294,7 +294,7 @@ def test_a_pass_of_multi_ends_when_either_data_is_read() -> None:
 
 
 def test_the_papers_variants_read_the_papers_corpora(data: Path, bert: Path) -> None:
-    """SNLI, MultiNLI and the Oxford definitions, and nothing of what other variants read."""
+    """SNLI, MultiNLI and the Oxford definitions, and none of the other variants' corpora."""
     write_paper_corpora(data)
     stages = VARIANTS["s_d_bert_base"].stages
     material = material_of(data, bert)

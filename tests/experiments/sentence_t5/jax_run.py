@@ -1,6 +1,6 @@
 """Run by a test in a fresh process whose Keras runs on JAX: the training parts of two experiments.
 
-usage: jax_run.py RUNS; the folder has what was prepared.
+usage: jax_run.py RUNS; the folder holds the prepared data.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tests.experiments.sentence_t5.small import SMALL, small_nli
 
 
 def main(runs: Path) -> None:
-    """Trains a T5 and a Sentence-T5 on it, without the corpora."""
+    """Trains a T5 and then a Sentence-T5 from it, without the corpora."""
     nowhere = Path("nowhere")
     SMALL.run(nowhere, runs / "pretrain_t5", steps=10, part="train")
     small_nli().run(nowhere, runs / "sentence_t5", part="train")

@@ -22,7 +22,7 @@ def test_trains_saves_and_is_done(corpora: Path, tmp_path: Path) -> None:
     model = keras.saving.load_model(tmp_path / "run" / pretrain_t5.MODEL_NAME)
     logits = model({"encoder_ids": np.ones((1, 4), int), "decoder_ids": np.zeros((1, 1), int)})
     assert logits.shape == (1, 1, 32_128)
-    # Complete: the same command finds everything done.
+    # The run is complete: the same command has nothing left to do.
     assert SMALL.run(corpora, tmp_path / "run", steps=30) == scores
     with pytest.raises(FileExistsError, match="checkpoints"):
         SMALL.run(corpora, tmp_path / "run", steps=30, resume=False)

@@ -18,7 +18,7 @@ def test_the_example_of_figure_2() -> None:
     corrupted = SpanCorruption(10).take_out(tokens, masks)
     x, y, z = 32_099, 32_098, 32_097
     assert corrupted["inputs"].tolist() == [[10, 11, x, 14, 15, 16, 17, y, 19, 1]]
-    # The stretches that stay are the targets' sentinels, the last one too, as in the figure.
+    # In the targets, each stretch that stays is a sentinel, also the last, as in the figure.
     assert corrupted["targets"].tolist() == [[x, 12, 13, y, 18, z, 1]]
 
 

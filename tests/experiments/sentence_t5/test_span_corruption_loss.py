@@ -23,7 +23,7 @@ def test_each_token_is_predicted_from_those_before_it() -> None:
     expected, right = [], []
     for row, target in zip(INPUTS, targets, strict=True):
         for place in range(3):
-            # The decoder alone on what stands before: it can see nothing of the rest.
+            # The decoder gets only the ids before this place, so it cannot see the rest.
             before = np.array([[0, *target[:place]]], np.int32)
             logits = np.asarray(model({"encoder_ids": row[None], "decoder_ids": before}))[0, -1]
             expected.append(-log_softmax(logits.astype(np.float64))[target[place]])

@@ -45,7 +45,7 @@ def pretrained(corpora: Path) -> Path:
 
 
 def _write_answers(corpora: Path) -> None:
-    """Enough of both stages for a batch: answers, and hypotheses with one premise."""
+    """Writes enough data for a batch of each stage: answers, and hypotheses."""
     trivia = "#Q Who eats\nfood?\n^ dog\nA cat\nB dog\n\n#Q Is it?\n^ True\nA True\nB False\n"
     (corpora / "qa/opentriviaqa/categories/food").write_text(trivia)
     posts = (
@@ -102,7 +102,7 @@ def test_trains_through_both_stages(corpora: Path, pretrained: Path, tmp_path: P
     exported = tf.saved_model.load(tmp_path / "run/model")
     vectors = exported(tf.constant(["A man runs.", ""]))
     assert vectors.shape == (2, 768)
-    # Complete: the same command finds everything done.
+    # The run is complete: the same command has nothing left to do.
     assert SMALL.run(corpora, tmp_path / "run", seed=3, pretrained=pretrained) == scores
     assert (tmp_path / "run/checkpoints/qa").is_dir()
 
@@ -132,7 +132,7 @@ def test_each_part_runs_on_another_machine(
     capsys: pytest.CaptureFixture,
     new_machine: Callable[[], Path],  # noqa: F811
 ) -> None:
-    """Through the command: data, a pre-trained T5, arrays, checkpoints and scores lie elsewhere."""
+    """Runs the command; data, a pre-trained T5, arrays, checkpoints and scores are in a bucket."""
     base = f"file://bucket{tmp_path}/bucket"
     _write_answers(corpora)
     upload(corpora, f"{base}/data")

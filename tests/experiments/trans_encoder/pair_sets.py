@@ -12,7 +12,7 @@ Pairs = Sequence[tuple[str, str]]
 
 
 def some_pairs(count: int, seed: int) -> list[tuple[str, str]]:
-    """Pairs of sentences of eleven words."""
+    """Random pairs of sentences from the words in `WORDS`."""
     draw = random.Random(seed)
 
     def sentence() -> str:
@@ -22,14 +22,14 @@ def some_pairs(count: int, seed: int) -> list[tuple[str, str]]:
 
 
 def write_stsb(data: Path, part: str, pairs: Pairs) -> None:
-    """Writes a split of the STS Benchmark; scores go round from 0 to 5."""
+    """Writes a split of the STS Benchmark; its scores cycle through 0 to 5."""
     row = "genre\tfile\t2012\t{}\t{}\t{}\t{}\n"
     text = "".join(row.format(i, i % 6, *pair) for i, pair in enumerate(pairs))
     _write(data / "stsbenchmark" / f"sts-{part}.csv", text)
 
 
 def write_sick(data: Path, part: str, pairs: Pairs) -> None:
-    """Writes a split of SICK; scores go round from 1 to 5."""
+    """Writes a split of SICK; its scores cycle through 1 to 5."""
     head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
     rows = (f"{i}\t{a}\t{b}\t{1 + i % 5}\tNEUTRAL\n" for i, (a, b) in enumerate(pairs))
     _write(data / "sick2014" / f"SICK_{part}.txt", head + "".join(rows))

@@ -1,8 +1,8 @@
 """Trans-Encoder's experiments in a size for tests.
 
-As a script, run by a test in a fresh process whose Keras runs on JAX: the training part of one.
+As a script, it runs the training part of one; a test starts it in a fresh process under JAX.
 
-usage: small.py RUN; the folder has what was prepared.
+usage: small.py RUN; the folder holds the prepared data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from experiments.trans_encoder.train import VARIANTS
 
 
 def small(name: str) -> PairDistillation:
-    """A variant with small batches, short trainings and SimCSE's short."""
+    """A variant with small batches and short trainings, also for SimCSE."""
     variant = VARIANTS[name]
     settings = variant.settings
     parts = {

@@ -41,7 +41,7 @@ def test_variants_and_seeds_come_into_one_table(variants: dict[str, Fake], tmp_p
     assert "| self: start | 2 | 50.50 ± 0.71 | 50.50 ± 0.71 |" in lines
     assert "| self_more: bi | 2 | 4.00 ± 0.00 | 4.00 ± 0.00 |" in lines, "the gain"
     assert "| self: bi | 2 | 70.00 ± 0.00 | 70.00 ± 0.00 |" in lines, "of pairs"
-    # What is there is not made again, and the next seed joins it.
+    # Existing runs are not made again; the next seed is added.
     comparison.run(tmp_path, tmp_path / "out", seeds=3, **given)
     assert [each.seeds for each in variants.values()] == [[0, 1, 2]] * 2
 

@@ -6,7 +6,7 @@ import pytest
 from experiments.trans_encoder.mined_pairs import mined_pairs
 
 TEXTS = ["a", "b", "c", "d", "e"]
-# Of different lengths: b and c point the same way, as do d and e.
+# The lengths differ; b and c point in the same direction, and so do d and e.
 VECTORS = np.array([[1, 0, 0], [0, 1, 0.1], [0, 5, 0], [0, 0, 1], [0.1, 0, 9]])
 
 
@@ -24,7 +24,7 @@ def test_others_are_drawn_from_all_but_the_sentence_itself() -> None:
     pairs = mined_pairs(texts, vectors, neighbours=0, others=3)
     assert all(first != second for first, second in pairs)
     assert 500 < len(pairs) <= 600
-    # Drawn evenly: the mean of the partners is that of all but for chance.
+    # Partners are drawn evenly: apart from chance, their mean is that of all sentences.
     assert abs(np.mean([int(second) for _, second in pairs]) - 99.5) < 10
     assert pairs == mined_pairs(texts, vectors, neighbours=0, others=3)
     assert pairs != mined_pairs(texts, vectors, neighbours=0, others=3, seed=1)

@@ -89,7 +89,7 @@ def test_pairs_are_mined_without_what_is_tested(tmp_path: Path) -> None:
 def test_corpora_share_the_sentences(corpora: Path) -> None:
     pool = MinedPool(sentences=12, words=(3, 8))
     used = {text for pair in pool.pairs(corpora, letters, 0) for text in pair}
-    # Of Wikipedia there is one.
+    # Six are of the novels; Wikipedia has only one.
     assert len(used) == 6 + 1
 
 
@@ -117,7 +117,7 @@ def test_what_the_run_is_given_stands_in_place_of_the_usual_pairs(tmp_path: Path
 def test_the_overlap_is_by_words_in_whichever_order() -> None:
     pool = [("A dog.", "a cat"), ("one", "two")]
     found = overlap([("a CAT", "a dog"), ("one", "three"), ("four", "five"), ("six", "one")], pool)
-    # Of a cat, a dog, one, three, four, five and six.
+    # The different sentences are: a cat, a dog, one, three, four, five and six.
     assert (found.pairs, found.sentences) == (1 / 4, 3 / 7)
     assert str(found) == "transductive: 25% of pairs, 43% of sentences"
     assert str(overlap([("x", "y")], pool)) == "inductive"

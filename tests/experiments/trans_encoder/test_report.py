@@ -11,7 +11,7 @@ from use_st5.training.trans_encoder import DistilledModel
 
 
 class Lengths:
-    """A vector by the length of a text; of pairs the difference of their lengths."""
+    """Encodes a text by its length; scores a pair by the difference of the two lengths."""
 
     def encode(self, given: object) -> np.ndarray:
         rows = list(given)
@@ -33,8 +33,8 @@ def test_both_kinds_are_scored_as_the_tasks_do(tmp_path: Path) -> None:
     assert {"STS13", "STS-B test", "QQP"} <= {*missing}
     similarities = scoring.similarities_of(sets, Lengths(), kind="cross")
     np.testing.assert_allclose(similarities["sts12"], 1 / (1 + np.exp(-np.array([3.0, -1, 0, 2]))))
-    # Gold 0, 1, 2, 3 beside ranks 4, 1, 2, 3: 1 - 6 * (9 + 1 + 1 + 1) / 60. Of MRPC's classes
-    # 0, 1, 0, 1 one of four is in order.
+    # Gold scores 0, 1, 2, 3 and ranks 4, 1, 2, 3: 1 - 6 * (9 + 1 + 1 + 1) / 60. MRPC's classes
+    # are 0, 1, 0, 1: one of four comparisons of a positive and a negative pair is right.
     assert scoring.scores_of(sets, similarities) == pytest.approx(
         {"sts12": -0.2, "pairs_mrpc": 0.25}
     )

@@ -92,7 +92,7 @@ def test_the_report_says_what_was_among_the_pairs(mutual: tuple[Path, dict[str, 
     text = (mutual[0] / "report.md").read_text()
     rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines()}
     assert "transductive: 100% of pairs, 100% of sentences" in rows["STS13"]
-    # Half of STS-B's test pairs are STS12's, and left out of what is learnt from.
+    # Half of STS-B's test pairs are also in STS12, and are left out of the training pairs.
     assert "| 8 | inductive |" in rows["STS-B test"]
     assert "transductive: 50% of pairs" in rows["STS12"]
     assert "Not in the data folder: STS14, STS16, QQP, QNLI." in text
@@ -109,7 +109,7 @@ def test_a_run_killed_twice_ends_with_the_same_weights(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In SimCSE's start, and in the middle of the cycles."""
+    """It is killed in SimCSE's training and in the middle of the cycles."""
     train = TensorFlowLoop._train
     run = partial(small("mutual").run, data, tmp_path, pretrained=bert, seed=3)
     run(part="prepare")
@@ -143,13 +143,13 @@ def test_the_training_runs_under_jax_without_tensorflow(
 
 @pytest.mark.end_to_end
 def test_a_dan_and_a_bert_teach_each_other(data: Path, bert: Path, tmp_path: Path) -> None:
-    """Of two tokenizers, of which one knows no pairs."""
+    """They have two tokenizers, one of which cannot read pairs."""
     scores = small("dan_and_minilm").run(data, tmp_path, pretrained=bert)
     assert {name.split("/")[0] for name in scores} == {
         *("minilm_start", "minilm_bi", "minilm_cross", "use_dan_en_start", "use_dan_en_bi"),
         *("ensemble_start", "ensemble_bi"),
     }
-    # The family of the better one is the exported one's.
+    # The better of the two encoders is exported.
     assert ModelManifest.read(tmp_path / "model").family in ("bert", "use_dan")
 
 
@@ -157,7 +157,7 @@ def test_a_dan_and_a_bert_teach_each_other(data: Path, bert: Path, tmp_path: Pat
 def test_a_bundled_encoder_learns_from_a_cross_encoder_of_a_bert(
     data: Path, bert: Path, tmp_path: Path
 ) -> None:
-    """And by pairs of a user's own."""
+    """The pairs are a user's own."""
     lines = "".join(f"{a}\t{b}\n" for a, b in some_pairs(9, 0))
     (tmp_path / "mine.tsv").write_text(lines)
     given = {"pretrained": bert, "pairs": tmp_path / "mine.tsv"}
@@ -186,7 +186,7 @@ def test_what_does_not_go_together_is_refused(data: Path, bert: Path, tmp_path: 
 
 
 def test_cross_encoders_begin_with_the_plain_language_model(tmp_path: Path) -> None:
-    """Section 2.2; its pooler is the first layer of their head, and the bi-encoder is another's."""
+    """Section 2.2: its pooler is the head's first layer; the bi-encoder is another checkpoint."""
     simcse = write_tiny_bert(tmp_path / "simcse", head=False, pooler=True)
     plain = write_tiny_bert(tmp_path / "plain", head=True, pooler=True, seed=1)
     start = Start(name="x", pooling="cls")

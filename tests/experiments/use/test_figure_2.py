@@ -23,7 +23,7 @@ def probe(toy_use_transformer: Toy) -> figure_2.Probe:
 
 
 def record() -> dict[str, Any]:
-    """A constant model of 20 MB and, of 10 MB, one whose costs grow with the square."""
+    """Measurements of a 20 MB model of constant cost and a 10 MB model of quadratic cost."""
     points = [
         {
             "model": name,
@@ -45,7 +45,7 @@ def record() -> dict[str, Any]:
 
 
 def test_ids_are_not_cut(probe: figure_2.Probe) -> None:
-    """Token by token they are those that the model itself gives for each word."""
+    """Each id is the one that the model itself gives for the single word."""
     texts = figure_2.sentences(37, 2)
     assert len(set(texts)) == 2
     ids = probe.ids(texts).numpy()
@@ -67,7 +67,8 @@ def test_a_visit(probe: figure_2.Probe) -> None:
 def test_working_memory_grows_with_the_square(probe: figure_2.Probe) -> None:
     """Three heads' attention over 2048 tokens: 2 texts · 3 heads · 2048² · 4 bytes, at least once.
 
-    Four times the length is sixteen times the square; more than eight is far above a line's four.
+    Four times the length takes 16 times the memory if it grows with the square, 4 times if it
+    grows linearly; more than 8 is well above linear.
     """
     long, short = (probe.visit(length)["working_bytes"] for length in (2048, 512))
     if long is None:
@@ -77,7 +78,7 @@ def test_working_memory_grows_with_the_square(probe: figure_2.Probe) -> None:
 
 
 def test_crossings() -> None:
-    """With a ratio of (n / 30)² the crossing lies at 30; touching is not crossing."""
+    """A ratio of (n / 30)² crosses 1 at 30; a ratio that only comes near 1 does not cross it."""
     lengths = (10, 25, 77, 512)
     found = figure_2.crossings(lengths, [(n / 30) ** 2 for n in lengths])
     assert found == [pytest.approx(30)]

@@ -25,7 +25,7 @@ def encode(sentences: list[str]) -> np.ndarray:
 
 
 def toy(seed: int, count: int) -> LabelledTexts:
-    """Classes that 20 numbers tell, up to noise: more examples help."""
+    """Classes that follow from 20 numbers and noise, so that more examples help."""
     generator = np.random.default_rng(seed)
     vectors = generator.normal(size=(count, 20)).round(3)
     labels = (vectors.sum(axis=1) + generator.normal(size=count) > 0).astype(int)

@@ -1,4 +1,4 @@
-"""USE by its own tasks: what learns, what stays as it was drawn, and the rows of the table."""
+"""USE by its own tasks: weights that learn, weights that stay, and the rows of the table."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_unfrozen_layers_have_a_learning_rate_of_their_own() -> None:
 
 
 def test_bigrams_have_a_vocabulary_and_arrays_of_their_own(corpora: Path, tmp_path: Path) -> None:
-    """In one folder with those of the words alone, as the rows of the table share it."""
+    """They are in one folder with those of single words, since the table's rows share it."""
     both = use_dan_own_tasks.EXPERIMENT, use_dan_own_tasks.BIGRAMS
     words, pairs = (_tokenizer(each, corpora, tmp_path).vocabulary for each in both)
     assert not words.bigrams

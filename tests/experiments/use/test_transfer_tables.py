@@ -29,7 +29,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def encoder(tmp_path: Path) -> str:
-    """Knows the third character alone."""
+    """A SavedModel whose vectors depend only on the third character."""
     root = tf.train.Checkpoint()
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])

@@ -14,7 +14,7 @@ from use_st5.models.bert.model import BertConfig, SentenceBert
 
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat", "##s", "a", ".")
 CONFIG = BertConfig(12, 2, 8, 12, 2, max_positions=16, separator_id=3)
-# By whether it is a RoBERTa.
+# Indexed by whether it is a RoBERTa.
 HF_NAMES = (bert_names.HUGGING_FACE, bert_names.HUGGING_FACE_ROBERTA)
 SETTINGS = {
     "vocab_size": 12,
@@ -27,7 +27,7 @@ SETTINGS = {
 
 
 def write(folder: Path, *, roberta: bool = False, head: bool = True) -> dict[str, np.ndarray]:
-    """Writes settings, words and random weights, and gives the weights by path."""
+    """Writes settings, words and random weights, and returns the weights by path."""
     rng = np.random.default_rng(0)
     paths = bert_names.weight_shapes(CONFIG, head=head)
     weights = {path: rng.normal(size=shape).astype(np.float32) for path, shape in paths.items()}
@@ -54,12 +54,12 @@ def write_tensors(folder: Path, tensors: dict[str, np.ndarray]) -> None:
 
 
 def stored(path: str, array: np.ndarray) -> np.ndarray:
-    """As torch has it."""
+    """Returns an array as torch stores it."""
     return array.T if path.endswith("/kernel") else array
 
 
 def assert_weights(model: SentenceBert, weights: dict[str, np.ndarray]) -> None:
-    """Holds a model against weights by path."""
+    """Checks that a model has these weights, given by path."""
     variables = bert_names.weight_variables(model)
     assert variables.keys() == weights.keys()
     for path, array in weights.items():

@@ -1,4 +1,4 @@
-"""BERT and RoBERTa out of folders of transformers and TensorFlow's checkpoints."""
+"""BERT and RoBERTa, read from folders of transformers and checkpoints of TensorFlow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_weight_is_read(tmp_path: Path, head: bool) -> None:
 
 
 def test_a_roberta_is_read_with_our_rows(tmp_path: Path) -> None:
-    """Padding is our 0 and its 1; its positions begin at 2."""
+    """The id of padding is 0 here and 1 in a RoBERTa, whose positions begin at 2."""
     weights = hf.write(tmp_path, roberta=True)
     tensors = load_file(tmp_path / FILE)
     positions = tensors["embeddings.position_embeddings.weight"]
@@ -56,7 +56,7 @@ def test_a_roberta_is_read_with_our_rows(tmp_path: Path) -> None:
 
 
 def test_names_of_other_writers(tmp_path: Path) -> None:
-    """With a prefix, gamma and beta, buffers, pooler, next sentence, the table and bias twice."""
+    """They have a prefix, gamma and beta, buffers, pooler, next sentence, table and bias twice."""
     weights = hf.write(tmp_path)
     renamed = {
         "bert.embeddings.position_ids": np.arange(16)[None],
@@ -229,7 +229,7 @@ def write_bert_config(folder: Path, words: tuple[str, ...] = WORDS, **changes: A
 
 
 def original_names(config: Any = CONFIG) -> dict[str, str]:
-    """Path → name in google-research/bert, spelled out beside the table that is tested."""
+    """Path → name in google-research/bert, written out independently of the tested table."""
     names = {
         "words": "bert/embeddings/word_embeddings",
         "positions": "bert/embeddings/position_embeddings",
@@ -345,7 +345,7 @@ GARDEN_HEAD = {
 
 
 def garden(root: str, head: str | None, *, numbered: bool = False) -> dict[str, np.ndarray]:
-    """The weights by the names and in the shapes of the Model Garden."""
+    """The weights with the names and the shapes of the Model Garden."""
     stored = {}
     roles = {
         "query": "_attention_layer/_query_dense", "key": "_attention_layer/_key_dense",
@@ -396,7 +396,7 @@ def garden(root: str, head: str | None, *, numbered: bool = False) -> dict[str, 
 def test_a_bert_of_the_model_garden(
     tmp_path: Path, root: str, head: str | None, numbered: bool
 ) -> None:
-    """Written by its names; `test_model_garden` has the library itself."""
+    """The checkpoint has the library's names; `test_model_garden` uses the library itself."""
     write_checkpoint(
         tmp_path / "ckpt-1", garden(root, head, numbered=numbered) | {"save_counter" + VALUE: 1.0}
     )
@@ -437,7 +437,7 @@ def test_what_is_no_bert_of_the_model_garden(tmp_path: Path) -> None:
 
 
 def test_the_original_beside_transformers(tmp_path: Path) -> None:
-    """Its names, written from torch's weights, give torch's vectors and logits."""
+    """Torch's weights, written with the original's names, give torch's vectors and logits."""
     torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
     transformers: Any = pytest.importorskip(
         "transformers", reason="the extra `peers` is not installed"

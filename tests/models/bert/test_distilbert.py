@@ -43,7 +43,7 @@ def test_from_strings(tmp_path: Path) -> None:
 
 
 def test_its_classifier_is_refused(tmp_path: Path) -> None:
-    """It has a relu where a cross-encoder here has a tanh."""
+    """It has a relu; a cross-encoder here has a tanh."""
     config = transformers.DistilBertConfig(**SHAPE, vocab_size=len(WORDS), num_labels=1)
     transformers.DistilBertForSequenceClassification(config).save_pretrained(tmp_path)
     (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS), encoding="utf-8")

@@ -19,7 +19,7 @@ TEXTS = ["the cat sat", "how old are you", "", "what is old", "a dog sat on the 
 
 @pytest.fixture
 def encoder(toy_bert: Any) -> TrainableEncoder:
-    """Loaded anew, to be changed."""
+    """A newly loaded encoder, which a test may change."""
     return TrainableEncoder.load(toy_bert.folders["float32"])
 
 
@@ -27,8 +27,8 @@ def test_a_saved_model_has_no_head(toy_bert: Any, tmp_path: Path) -> None:
     model = SentenceBert.from_config({**toy_bert.model.get_config(), "dense": None, "head": True})
     encoder = TrainableEncoder(model, toy_bert.tokenizer)
     manifest = encoder.export(tmp_path / "model", precision="int8")
-    # Beside its codes it has a scale for each row of the table, and each output of the other
-    # matrices: the position table, and in a block five as wide as the model and one wider.
+    # In addition to its codes it has a scale for each row of the table and each output of the
+    # other matrices: the position table, and in a block five as wide as the model and one wider.
     config = model.config
     plain = SentenceBert.from_config({**model.get_config(), "head": False})
     plain.build()
@@ -41,7 +41,7 @@ def test_a_saved_model_has_no_head(toy_bert: Any, tmp_path: Path) -> None:
 
 @pytest.fixture
 def toy_encoder(toy_bert: Any) -> TrainableEncoder:
-    """Of the toy itself, which stays as it is."""
+    """An encoder around the toy itself, which no test may change."""
     return TrainableEncoder(toy_bert.model, toy_bert.tokenizer)
 
 
@@ -61,7 +61,7 @@ def test_adapters(encoder: TrainableEncoder, tmp_path: Path, targets: str, count
     adapters = apply_lora(encoder.model, targets=targets, rank=2)
     assert len(adapters.layers) == count
     assert adapters.layers[0] == "block_0/query"
-    # Adapters begin with nothing; TensorFlow may join the operations in another way.
+    # New adapters add nothing, but TensorFlow may fuse the operations in another way.
     np.testing.assert_allclose(encoder.encode(TEXTS), base, atol=1e-6)
     rng = np.random.default_rng(0)
     for name, tensor in adapters.tensors.items():

@@ -34,7 +34,7 @@ ROBERTA_IDS = np.array(
 
 
 def shaken(model: Any) -> Any:
-    """With random weights, norms and biases among them."""
+    """Adds noise to all weights of a model, norms and biases included."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -42,7 +42,7 @@ def shaken(model: Any) -> Any:
 
 
 def outputs(model: Any, ids: np.ndarray, padding: int, **inputs: Any) -> tuple:
-    """Hidden states of every layer and the words' logits."""
+    """The hidden states of every layer and the logits of the words."""
     given = {"input_ids": ids, "attention_mask": ids != padding, **inputs}
     with torch.no_grad():
         out = model(
@@ -101,7 +101,7 @@ def test_an_encoder_alone_has_no_head(tmp_path: Path) -> None:
 
 
 def test_a_roberta_from_strings(tmp_path: Path) -> None:
-    """Byte pairs of its own, padding and start exchanged, one sentence after the other."""
+    """It has its own byte pairs, and the ids of padding and start are exchanged."""
     pieces = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
     for piece in (*byte_letters(), "th", "the", "\u0120c", "<mask>"):
         pieces[piece] = len(pieces)

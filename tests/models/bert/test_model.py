@@ -16,8 +16,8 @@ from tests.models.token_vectors import token_vectors
 from use_st5.models.bert.model import BERT_PRESETS, BertConfig, ProjectionConfig, SentenceBert
 from use_st5.models.bert.names import weight_shapes
 
-# Of the published models (google-research/bert, fairseq, all-MiniLM-L6-v2), whose count has the
-# pooler, a square dense layer, and two rows more in RoBERTa's table of positions.
+# Parameters of the published models (google-research/bert, fairseq, all-MiniLM-L6-v2), with the
+# pooler, a square dense layer, and RoBERTa's two further rows in the table of positions.
 PUBLISHED = {
     "bert_base_uncased": 109_482_240,
     "bert_base_cased": 108_310_272,
@@ -30,7 +30,7 @@ PUBLISHED = {
 
 
 def count(config: BertConfig) -> int:
-    """Numbers in the tables and the blocks."""
+    """The number of parameters in the tables and the blocks."""
     return sum(math.prod(shape) for shape in weight_shapes(config, head=False).values())
 
 
@@ -107,7 +107,7 @@ def test_padding_batch_and_order_do_not_change_a_vector(pooling: str) -> None:
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
 def test_tokens_alone_give_the_same_vectors(pooling: str) -> None:
-    """Also of two texts in a row, of texts without a token, and behind the position table."""
+    """Also for two texts in a row, texts without a token, and texts longer than the positions."""
     model, rows = built(pooling=pooling), ids(3, 20, 7, 2)
     rows[2, 4:7] = 5, 6, SEPARATOR
     rows[3] = 0
@@ -122,7 +122,7 @@ def test_tokens_alone_give_the_same_vectors(pooling: str) -> None:
 
 
 def test_what_stands_behind_the_position_table_is_cut() -> None:
-    """In the model and behind a table of its own; never an index out of range."""
+    """With the model's own table and with the table kept apart; no index is out of range."""
     model, rows = built(), ids(30)
     np.testing.assert_allclose(model(rows), model(rows[:, :16]), atol=1e-6)
     apart = model.encode_embedded(model.embedding(rows), rows)
@@ -169,7 +169,7 @@ def test_dense_and_activation_by_hand() -> None:
 
 
 def test_word_logits_are_of_the_tied_table() -> None:
-    """With a transform that adds nothing, they are products with the rows."""
+    """The transform gives row 7 for every text; the logits are its products with all rows."""
     model = built(head=True)
     model.head.norm.gamma.assign(np.zeros(8))
     model.head.norm.beta.assign(np.asarray(model.embedding.embeddings)[7])
@@ -181,7 +181,7 @@ def test_word_logits_are_of_the_tied_table() -> None:
 
 
 def test_every_weight_learns_also_under_xla() -> None:
-    """With the one pooling whose gradient XLA can spoil; the others are sums."""
+    """The pooling is the only one whose gradient XLA can spoil; the others are sums."""
     config = dataclasses.replace(TINY, num_layers=1)
     model = built(config, pooling="max", head=True, dense=ProjectionConfig(8))
     rows = tf.constant(np.concatenate([ids(7), [[2, 5, SEPARATOR, 6, 7, 8, SEPARATOR]]]))
@@ -195,7 +195,7 @@ def test_every_weight_learns_also_under_xla() -> None:
 
     for variable, gradient in zip(model.trainable_variables, gradients(), strict=True):
         assert np.isfinite(gradient).all(), variable.path
-        # The softmax does not see what is added to all scores of a query.
+        # A bias of the keys is added to all scores of a query, which the softmax ignores.
         if not variable.path.endswith("key/bias"):
             assert np.abs(gradient).max() > 0, variable.path
 

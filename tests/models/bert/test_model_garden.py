@@ -62,7 +62,7 @@ def test_the_encoder_against_its_own_pass(tmp_path: Path, kind: str, item: str) 
     np.testing.assert_allclose(token_vectors(model, IDS) * mask, outputs * mask, atol=1e-5)
 
 
-# A functional encoder says that it does not read the places of the words.
+# A functional encoder warns that it does not read the positions of the masked words.
 @pytest.mark.filterwarnings("ignore:Input dict contained keys")
 @pytest.mark.parametrize("items", [True, False])
 @pytest.mark.parametrize("kind", ["BertEncoder", "BertEncoderV2"])
@@ -70,7 +70,7 @@ def test_the_head_of_its_pretrainer(tmp_path: Path, kind: str, items: bool) -> N
     from official.modeling.tf_utils import get_activation
     from official.nlp.modeling.models import BertPretrainerV2
 
-    # As the Model Garden's configuration of it does: not tf_keras's "gelu", which is exact.
+    # As in the Model Garden's configuration; tf_keras's "gelu" would be the exact one.
     peer = BertPretrainerV2(encoder(kind), mlm_activation=get_activation("gelu"))
     inputs = {**INPUTS, "masked_lm_positions": tf.constant([[1, 3], [1, 2], [2, 5]])}
     peer(inputs)

@@ -17,7 +17,7 @@ from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.bert.projection import NormConfig, ProjectionConfig, config_of
 
 TEXTS = [f"a {word} is a kind of {other}" for word in VOCABULARY[5:15] for other in WORDS[:5]]
-# "norm" or: width, whether there is a bias, and torch's activation.
+# Each item is "norm", or a width, whether there is a bias, and torch's activation.
 Chain = list[Any]
 
 
@@ -63,7 +63,7 @@ CHAINS: dict[str, tuple[Callable[[Any], Chain], bool]] = {
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_the_vectors_are_those_of_sentence_transformers(name: str, tmp_path: Path) -> None:
-    """Read, exported, read again and on ONNX Runtime."""
+    """They are compared when read, exported, read again, and run on ONNX Runtime."""
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
     made, normalize = CHAINS[name]

@@ -23,7 +23,7 @@ PIECES = 500
 
 
 def save(folder: Path, peer: Any) -> Any:
-    """The model, its `tokenizer.json` of some pieces, and that as Hugging Face reads it."""
+    """Saves a model and a small `tokenizer.json`; returns that as Hugging Face reads it."""
     peer.save_pretrained(folder)
     content = whole()
     vocabulary = content["model"]["vocab"]
@@ -48,7 +48,7 @@ def test_the_words_of_its_head(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["XLMRoberta", "Bert"])
 def test_from_strings(tmp_path: Path, kind: str) -> None:
-    """multilingual-e5-small is a BERT by its `config.json`, whose padding it says to be 0."""
+    """By its `config.json`, multilingual-e5-small is a BERT with the padding id 0."""
     torch.manual_seed(0)
     settings = {**SHAPE, "vocab_size": PIECES + 3}
     settings["max_position_embeddings"] = 32 if kind == "Bert" else 34

@@ -30,7 +30,7 @@ SHAPE = {
 
 
 def add_head(folder: Path, tensors: dict[str, np.ndarray], **settings: Any) -> None:
-    """Makes a folder of a bare BERT one of a classifier."""
+    """Turns a folder with a bare BERT into that of a classifier."""
     from safetensors.numpy import load_file
 
     whole = load_file(folder / "model.safetensors") | tensors
@@ -72,7 +72,7 @@ def test_the_head_is_put_in_its_place(bare: Path) -> None:
 
 
 def test_a_bare_encoder_stays_one(bare: Path) -> None:
-    """With a pooler, too, which `BertModel` has."""
+    """This holds even with a pooler, which `BertModel` has."""
     pooler = {name: each for name, each in head_of(1).items() if "pooler" in name}
     add_head(bare, pooler)
     assert family_of(TrainableEncoder.load(bare).model).name == "bert"
@@ -81,7 +81,7 @@ def test_a_bare_encoder_stays_one(bare: Path) -> None:
 
 
 def test_other_heads_are_not_taken_for_one(bare: Path) -> None:
-    """Of several choices, each read by itself; and of tokens, which has no pooler."""
+    """A head for multiple choice has the same tensors, but reads each choice by itself."""
     add_head(bare, head_of(1), architectures=["BertForMultipleChoice"])
     with pytest.raises(ValueError, match=r"Unknown: classifier.bias"):
         TrainableEncoder.load(bare)
@@ -158,7 +158,7 @@ def logits_of(model: Any, tokenizer: Any, pairs: Sequence[tuple[str, str]]) -> n
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_logits_are_those_of_transformers(kind: str, tmp_path: Path) -> None:
-    """From strings, through both faces and the SavedModel, whose signature alone is enough."""
+    """From strings, by `CrossEncoder`, `TrainableEncoder` and the SavedModel's signature."""
     folder = tmp_path / kind
     folder.mkdir()
     expected = logits_of(*peer(folder, kind), PAIRS)
@@ -176,7 +176,7 @@ def test_logits_are_those_of_transformers(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_cross_encoder_of_a_plain_bert_begins_as_that_of_transformers(tmp_path: Path) -> None:
-    """With the pooler of the checkpoint; only the last layer is drawn."""
+    """It has the pooler of the checkpoint; only the last layer is drawn at random."""
     (tmp_path / "whole").mkdir()
     whole, tokenizer = peer(tmp_path / "whole", "bert")
     whole.bert.save_pretrained(tmp_path / "plain")
@@ -195,7 +195,7 @@ def test_a_cross_encoder_of_a_plain_bert_begins_as_that_of_transformers(tmp_path
 
 
 def test_a_folder_that_sentence_transformers_wrote(tmp_path: Path) -> None:
-    """Version 6 puts a list of modules beside it, whose one module classifies."""
+    """Version 6 adds a list of modules to the folder, whose one module classifies."""
     peers = pytest.importorskip("sentence_transformers", reason="the extra `peers` is not there")
     (tmp_path / "plain").mkdir()
     peer(tmp_path / "plain", "bert")

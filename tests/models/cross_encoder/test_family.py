@@ -54,7 +54,7 @@ def exported(
     return folder
 
 
-# Where the precision makes no difference, int8 runs first and float32 runs end to end.
+# If the precision makes no difference, only float32 is marked as an end-to-end test.
 both_precisions = pytest.mark.parametrize(
     "exported", ["int8", pytest.param("float32", marks=pytest.mark.end_to_end)], indirect=True
 )
@@ -62,7 +62,7 @@ both_precisions = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def loaded(exported: Path) -> Any:
-    """What TensorFlow alone makes of the folder."""
+    """The folder as TensorFlow alone loads it."""
     return tf.saved_model.load(str(exported))
 
 
@@ -143,7 +143,7 @@ def test_a_trainable_one_scores_pairs_before_it_is_exported(
 def test_it_says_which_pairs_it_cuts(
     encoder: TrainableEncoder, loaded: Any, cross_encoder: CrossEncoder
 ) -> None:
-    whole = ("a " * 10, "the " * 11)  # And three special tokens: 24.
+    whole = ("a " * 10, "the " * 11)  # With three special tokens: 24 ids.
     pairs = [*PAIRS, whole, ("a " * 11, "the " * 11), ("ü", "a")]
     assert cross_encoder.max_length == 24
     assert cross_encoder.truncated(pairs).tolist() == [2, 4]

@@ -1,4 +1,4 @@
-"""Tiny text embedders of KerasHub go the ways of every family, with KerasHub's own vectors."""
+"""Tiny text embedders of KerasHub: the tests of every family, and KerasHub's own vectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXTS = ["the cat sat", "", "a dog ran on the mat " * 9, "😀 Ünheard [SEP]", 
 
 @pytest.fixture(params=EMBEDDERS)
 def embedder(request: pytest.FixtureRequest) -> Any:
-    """One of each kind."""
+    """A tiny embedder of each kind."""
     keras.utils.set_random_seed(1)
     return EMBEDDERS[request.param]()
 

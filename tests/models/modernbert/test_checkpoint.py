@@ -25,13 +25,13 @@ SHAPE = {
     "num_attention_heads": 3,
     "intermediate_size": 20,
     "max_position_embeddings": 64,
-    # Half of it: three tokens on either side.
+    # A token sees half of it, three tokens, on either side.
     "local_attention": 6,
 }
 
 
 def save(folder: Path, kind: str, **settings: Any) -> tuple[Any, Any]:
-    """A model and its tokenizer, as Hugging Face reads them."""
+    """Saves a model and its tokenizer, and returns them as Hugging Face has them."""
     content = modernbert()
     ids = {each["content"]: each["id"] for each in content["added_tokens"]}
     config = transformers.ModernBertConfig(

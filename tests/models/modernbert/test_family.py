@@ -1,4 +1,4 @@
-"""A tiny ModernBERT goes the ways of every family."""
+"""A tiny ModernBERT in the tests of every family."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from use_st5.trainable_encoder import TrainableEncoder
 
 @pytest.fixture
 def encoder(tmp_path: Path) -> TrainableEncoder:
-    """A tiny one with the tokenizer of a folder."""
+    """A tiny encoder with a tokenizer that is read from a folder."""
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     return TrainableEncoder(built(), read_tokenizer(write(tmp_path, modernbert())))
 

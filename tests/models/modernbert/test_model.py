@@ -25,7 +25,7 @@ def built(config: ModernBertConfig = CONFIG) -> SentenceModernBert:
     keras.utils.set_random_seed(0)
     model = SentenceModernBert(config)
     model.build()
-    # The first weights are so small that all vectors are nearly the same.
+    # The initial weights are so small that all vectors are nearly the same.
     for variable in model.trainable_variables:
         variable.assign(variable * 15 if len(variable.shape) == 2 else variable)
     return model
@@ -33,7 +33,7 @@ def built(config: ModernBertConfig = CONFIG) -> SentenceModernBert:
 
 @pytest.mark.parametrize(("every", "changed"), [(1, 8), (2, 8), (9, 8)])
 def test_a_token_reaches_its_window_in_a_local_block(every: int, changed: int) -> None:
-    """In the second block, two tokens on either side; the first block attends to all."""
+    """It reaches two tokens on either side in the second block; the first attends to all."""
     model = built(dataclasses.replace(CONFIG, global_every=every))
     ids = np.arange(1, 9, dtype=np.int32)[None]
     first, second = model.blocks
@@ -61,7 +61,7 @@ def test_presets() -> None:
         dim, inner = config.hidden_dim, config.intermediate_dim
         block = 4 * dim * dim + 3 * dim * inner
         total = config.vocabulary_size * dim + config.num_layers * block
-        # The masked language model's head is counted there, too.
+        # The paper's numbers include the masked language model's head.
         assert (total + dim * dim + config.vocabulary_size) / 1e6 == pytest.approx(millions, abs=1)
 
 

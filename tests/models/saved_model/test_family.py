@@ -20,7 +20,7 @@ TEXT = tf.TensorSpec([None], tf.string, name="inputs")
 
 
 def write_use(folder: Path, *, as_dict: bool = False) -> Path:
-    """A vocabulary in an asset, a table, a dense layer; an encoder of USE's layout on the hub."""
+    """Writes an encoder of USE's layout on the hub: vocabulary asset, table, dense layer."""
     draw = np.random.default_rng(0)
     (folder.parent / "words.txt").write_text("how\nold\nyou\ntrain\nsix\n")
     places = tf.lookup.TextFileIndex
@@ -76,7 +76,7 @@ def test_it_is_trained_on_a_file(folder: Path, task: str, tmp_path: Path) -> Non
     rows: list[dict[str, Any]] = []
     for n, (a, b) in enumerate([(a, b) for a in words for b in words] * 6):
         texts = (f"{a} {b} {n}", f"{b} is {a}, {n}")
-        if task == "scored_pairs":  # Two groups of words, and texts that are in one row alone.
+        if task == "scored_pairs":  # Two groups of words; each text is in only one row.
             texts = (f"{a} {n}", f"{b} {a if n % 2 else b} {n}")
         rows.append(dict(zip(columns, texts, strict=True)))
         if task == "scored_pairs":

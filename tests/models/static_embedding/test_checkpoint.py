@@ -47,7 +47,7 @@ def saved(folder: Path, tokenizer: Any, *, normalize: bool = False) -> Any:
 
 
 def check(peer: Any, folder: Path, texts: list[str]) -> None:
-    """The vectors of the folder are the peer's, also those of its SavedModels."""
+    """Checks that the encoder in the folder and its SavedModels give the peer's vectors."""
     expected = peer.encode(texts)
     encoder = TrainableEncoder.load(folder)
     assert isinstance(encoder.model, StaticEmbedding)
@@ -98,7 +98,7 @@ def test_padding_need_not_be_the_first_word(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [whole, modernbert])
 def test_other_tokenizers(tmp_path: Path, content: Any) -> None:
-    """Of an XLM-RoBERTa and of a ModernBERT; a long text is read in blocks."""
+    """Those of an XLM-RoBERTa and a ModernBERT; a long text is read in blocks."""
     (tmp_path / "tokenizer.json").write_text(json.dumps(content()), encoding="utf-8")
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_file=str(tmp_path / "tokenizer.json")
@@ -110,7 +110,7 @@ def test_other_tokenizers(tmp_path: Path, content: Any) -> None:
     table = peer[0].embedding.weight.detach().numpy().astype(np.float64)
     rows = [each.ids for each in peer[0].tokenizer.encode_batch(texts, add_special_tokens=False)]
     np.testing.assert_allclose(found, [table[ids].mean(axis=0) for ids in rows], atol=1e-5)
-    # It adds up so many rows in float32.
+    # sentence-transformers adds up this many rows in float32.
     np.testing.assert_allclose(found, peer.encode(texts), atol=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""A tiny StaticEmbedding goes the ways of every family."""
+"""A tiny StaticEmbedding in the tests of every family."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *contract.WORDS]
 
 @pytest.fixture
 def encoder() -> TrainableEncoder:
-    """Of eight dimensions."""
+    """An encoder of eight dimensions."""
     keras.utils.set_random_seed(0)
     model = StaticEmbedding(len(WORDS), 8)
     model.build()
@@ -47,7 +47,7 @@ def test_a_long_text_is_read_to_its_end(encoder: TrainableEncoder, tmp_path: Pat
     encoder.export(tmp_path / "model")
     found = use_st5.load(tmp_path / "model").encode([long, "a mat", ""])
     words = np.array([encoder.encode(word) for word in ("the", "cat", "dog", "a", "mat")])
-    # As many dogs as there are the and cat together.
+    # "dog" is in it as often as "the" and "cat" together.
     expected = [words[:3].T @ [0.25, 0.25, 0.5], words[3:].mean(axis=0), np.zeros(8)]
     np.testing.assert_allclose(found, expected, atol=1e-5)
 

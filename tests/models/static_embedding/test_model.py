@@ -22,7 +22,7 @@ def test_special_tokens_and_padding_are_left_out(normalize: bool) -> None:
     lengths = np.array([[np.hypot(1, 8 / 3)], [3], [1]])
     expected = means / lengths if normalize else means
     np.testing.assert_allclose(model(keras.ops.array(IDS)), expected, atol=1e-6)
-    # A text that is alone and empty has two ids and no token.
+    # An empty text alone in its batch has two special ids and no token.
     np.testing.assert_array_equal(model(keras.ops.array([[START, END]])), [[0, 0]])
 
 

@@ -1,4 +1,4 @@
-"""An encoder of T5 in NumPy, out of T5X's arrays by their names; written from the paper."""
+"""A T5 encoder in NumPy on arrays with T5X's names; it is written from the paper."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _norm(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 def _bucket(distance: np.ndarray, count: int) -> np.ndarray:
-    """Half of the buckets for keys behind, half for keys ahead; of each, half are exact."""
+    """Half of the buckets are for keys behind, half for keys ahead; half of each are exact."""
     half = count // 2
     exact = half // 2
     far = np.log(np.maximum(np.abs(distance), 1) / exact) / np.log(128 / exact)

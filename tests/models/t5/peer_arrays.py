@@ -1,4 +1,4 @@
-"""The weights of a transformers T5 under other names, and what it makes of some ids."""
+"""The weights of a transformers T5 under other names, and its outputs for some ids."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 
 
 def own_config(activation: str) -> T5Config:
-    """Our shape of `t5_peer.peer`, as checkpoints of the original code have it.
+    """The configuration of `t5_peer.peer` as checkpoints of the original code have it.
 
-    There T5 1.1 has an output layer, which transformers 5 ties to the table.
+    In them, T5 1.1 has an output layer, which transformers 5 ties to the table.
     """
     tied = activation == "relu"
     return replace(t5_peer.config(activation), tied_softmax=tied, scaled_softmax=tied)
 
 
 def rename(name: str, patterns: dict[str, str]) -> str:
-    """What the first pattern that fits makes of a name."""
+    """Returns a name, replaced according to the first pattern that matches it."""
     for pattern, replacement in patterns.items():
         if re.fullmatch(pattern, name):
             return re.sub(pattern, replacement, name)
@@ -36,11 +36,11 @@ def rename(name: str, patterns: dict[str, str]) -> str:
 
 
 def peer_arrays(peer: Any, rename: Callable[[str], str]) -> dict[str, np.ndarray]:
-    """New name → array, each once, as input × output.
+    """The arrays by their new names, each once, with the axes input × output.
 
     Args:
         peer: The model of transformers.
-        rename: Its name of a tensor → the name in a checkpoint.
+        rename: A tensor's name in transformers → its name in a checkpoint.
     """
     arrays = {}
     for name, tensor in peer.state_dict().items():

@@ -1,4 +1,4 @@
-"""T5X, Mesh TensorFlow and the Model Garden; transformers' folders have files of their own."""
+"""T5X, Mesh TensorFlow and the Model Garden; other files test transformers' folders."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def t5x_name(name: str) -> str:
 
 
 def test_the_real_dual_encoder(data_dir: Path) -> None:
-    """Of the original code base of Sentence-T5, with initial values."""
+    """It is from the original code of Sentence-T5, with initial values."""
     folder = data_dir / "weights/t5x_retrieval-de_t5_tiny/t5x_retrieval/testdata"
     checkpoint = open_checkpoint(folder / "test_de_t5_tiny.checkpoint_1000")
     model, tensors = read_sentence_t5(checkpoint), real(checkpoint.source)
@@ -249,7 +249,7 @@ def name_1_0(name: str) -> str:
 
 
 def write(path: Path, tensors: dict[str, np.ndarray]) -> None:
-    """A checkpoint of TensorFlow 1, with Adafactor's variables."""
+    """Writes a checkpoint of TensorFlow 1, with Adafactor's variables."""
     tensors = dict(tensors)
     for name in [*tensors]:
         tensors[f"{name}_slot_vr"] = tensors[f"{name}_slot_vc"] = np.ones(3, np.float32)
@@ -284,7 +284,7 @@ def test_the_real_names_and_shapes(tmp_path: Path, data_dir: Path) -> None:
     folder = data_dir / "weights/t5x-testdata/t5x/testdata/mtf_tiny_t5"
     checkpoint = open_checkpoint(folder)
     with pytest.raises(ValueError, match=r"expected data files of .*Copy the checkpoint again"):
-        read_t5(checkpoint)  # all names and shapes fit; then there are no values
+        read_t5(checkpoint)  # all names and shapes fit, but the values are missing
     rng = np.random.default_rng(0)
     tensors = {
         name: rng.normal(size=shape).astype(ml_dtypes.bfloat16)
@@ -326,7 +326,7 @@ def test_checkpoints_of_tensorflow_are_known_by_their_names(tmp_path: Path) -> N
 
 
 def test_a_model_of_the_model_garden(tmp_path: Path) -> None:
-    """Written by its names; `test_model_garden` has the library itself."""
+    """The checkpoint has the library's names; `test_model_garden` uses the library itself."""
     model = T5(T5Config(30, 2, 16, 24, 3, 4, num_decoder_layers=1))
     model.build()
     tensors = {name: t.variable.numpy() for name, t in MODEL_GARDEN.targets(model).items()}

@@ -1,7 +1,7 @@
-"""The eleven mistakes that conversions of Sentence-T5 are known for, each made on purpose.
+"""Eleven known mistakes in conversions of Sentence-T5, each made on purpose.
 
 Each is made in the independent encoder of `numpy_t5`, or in its arrays, and must move its vector
-away from ours, which follows the right one. (a) to (k) as users met them.
+away from ours, which equals the right one. Users have met the mistakes (a) to (k).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def tensors(request: pytest.FixtureRequest) -> numpy_t5.Arrays:
 
 @pytest.fixture
 def ours(tensors: numpy_t5.Arrays, tmp_path: Path) -> np.ndarray:
-    """Our vector, out of the checkpoint; it is the right one."""
+    """Our vector from the checkpoint, after a check that it is the right one."""
     write_file(tmp_path / "file", {**tensors, "projection_layer/kernel": PROJECTION})
     vector = read_sentence_t5(open_checkpoint(tmp_path / "file"))(np.array([IDS]))[0]
     np.testing.assert_allclose(vector, right(tensors), atol=1e-5)
@@ -95,7 +95,7 @@ def test_d_the_norm_has_no_mean_and_a_small_epsilon(
 def test_d_the_norm_is_computed_in_float32() -> None:
     norm = SentenceT5(T5Config(9, 1, 256, 8, 2, 4), dtype="bfloat16").encoder.norm
     norm.build((None, None, 256))
-    # A running sum of squares in bfloat16 would lose the ones beside 289.
+    # A running sum of squares in bfloat16 would lose the ones that are added to 289.
     x = tf.cast(tf.fill([1, 1, 256], 1.0), tf.bfloat16)
     x = tf.tensor_scatter_nd_update(x, [[0, 0, 0]], [tf.constant(17.0, tf.bfloat16)])
     root = np.sqrt((255 + 17**2) / 256)
@@ -143,7 +143,7 @@ def test_g_relu_for_t5_and_the_tanh_gelu_for_its_successors(
         return gate / 2 * (1 + erf(gate / np.sqrt(2))) * linear @ part["mlp/wo/kernel"]
 
     monkeypatch.setattr(numpy_t5, "_feed_forward", other)
-    # The exact gelu differs from its tanh form by 5e-4 at most: seen, where rounding is 1e-6.
+    # The exact gelu differs from its tanh form by 5e-4 at most, which is visible: rounding is 1e-6.
     assert np.abs(ours - right(tensors)).max() > 1e-5
 
 

@@ -33,8 +33,7 @@ ENCODER_PARAMETERS = {
     "mt5_xl": 1_669_958_656,
     "mt5_xxl": 5_655_173_120,
 }
-# With the bytes that an entry of the table takes where it is stored.
-# Bytes of a number in the table, and of another one.
+# The bytes of a stored number in the token table, and in the other weights.
 OURS = {"st5_mini_en": (1, 1), "t5_mini_en": (4, 4)}
 
 
@@ -150,7 +149,7 @@ def test_what_is_not_visible_has_no_effect() -> None:
 
 def test_the_bias_moves_attention() -> None:
     layer = built_block()
-    # So large a bias leaves one key to each query: itself, whatever the scores.
+    # With such a large bias, each query sees only its own key, for any scores.
     bias = 1e4 * np.eye(5, dtype=np.float32)
     alone = np.concatenate([layer(X[:, [i]]) for i in range(5)], axis=1)
     np.testing.assert_allclose(layer(X, bias=bias), alone, atol=1e-5)

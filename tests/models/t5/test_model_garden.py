@@ -44,7 +44,7 @@ def test_the_whole_model_against_its_own_pass(tmp_path: Path, gated: bool, items
     whole = read_t5(checkpoint)
     assert (whole.config.num_layers, whole.config.num_decoder_layers) == (3, 2)
     assert whole.config.tied_softmax != gated
-    # Its mask of the targets hides the padding, which is also what a decoder starts from.
+    # Its mask of the targets hides padding, whose id is also the decoder's start: hence the ones.
     expected = model(
         tf.constant(IDS),
         decoder_target_tokens=tf.ones_like(TARGETS),

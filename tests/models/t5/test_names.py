@@ -22,7 +22,7 @@ from use_st5.models.t5.sentence_t5 import SentenceT5
 
 
 class Shapes(WeightSource):
-    """So many tensors."""
+    """A source of tensors with these names, which cannot be read."""
 
     where = "here"
 
@@ -38,7 +38,7 @@ class Shapes(WeightSource):
 
 FORMATS = [HUGGING_FACE, MESH_TENSORFLOW, MODEL_GARDEN, T5X]
 
-# Every width is another, so that no two of them can be taken for each other.
+# All widths are different, so that no two of them can be confused.
 GATED = T5Config(
     40, 3, 16, 24, 5, key_value_dim=7, activation="gated_gelu", tied_softmax=False,
     scaled_softmax=False, num_decoder_layers=2, num_buckets=12,
@@ -58,7 +58,7 @@ def test_the_shapes_give_the_configuration_back(names: T5Names, config: T5Config
         assert names.shapes(config, Shapes(mapping), decoder=pooling == "decoder") == shapes
         assert len({id(target.variable) for target in mapping.values()}) == len(model.weights)
         expected = config
-        if pooling == "mean":  # nothing is left that the output layer could be seen by
+        if pooling == "mean":  # no weight is left that shows the output layer
             expected = dataclasses.replace(
                 config, num_decoder_layers=None, tied_softmax=True, scaled_softmax=True
             )

@@ -1,4 +1,4 @@
-"""Whole T5s, with the decoder's logits, out of checkpoints."""
+"""Whole T5s, with the decoder's logits, read from checkpoints."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def read_t5(checkpoint: Checkpoint) -> T5:
 
 
 def encoder_outputs(checkpoint: Checkpoint, ids: Any) -> np.ndarray:
-    """What the encoder of a checkpoint gives for ids, float32 `[batch, length, dim]`."""
+    """The outputs of a checkpoint's encoder for ids, float32 `[batch, length, dim]`."""
     model = read_sentence_t5(checkpoint)
     return np.asarray(model.encoder(model.embedding(ids), tokens=np.not_equal(ids, 0)))

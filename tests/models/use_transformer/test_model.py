@@ -34,7 +34,7 @@ def ids(*lengths: int, width: int | None = None) -> np.ndarray:
 
 
 def test_the_published_number_of_parameters() -> None:
-    # A twelfth of the rows, so that the test needs no gigabyte; the rest is counted.
+    # Only 100 rows are built, to save memory; the other rows are added by their number.
     model = USETransformer.from_preset("use_transformer_large", num_embeddings=100)
     model.build()
     assert model.count_params() + (400_900 - 100) * 320 == 147_354_880
@@ -44,7 +44,7 @@ def test_the_published_number_of_parameters() -> None:
 def test_the_shape_that_ships_stores_in_40_megabytes() -> None:
     model = USETransformer.from_preset("use_transformer_en", num_embeddings=100)
     model.build()
-    # In int8: a byte a number, and a scale of four bytes for each row of the table.
+    # In int8: one byte for each number, and a scale of four bytes for each row of the table.
     table, rest = 53_002 * (384 + 4), model.count_params() - 100 * 384
     assert (model.dimension, model.config.max_length) == (512, 128)
     assert 27e6 < table + rest < 30e6  # vocabulary and graph take about two more
@@ -69,7 +69,7 @@ def test_sum_over_positions_divided_by_the_root_of_the_length(model: USETransfor
 
 
 def test_the_early_sum_is_of_its_block_alone() -> None:
-    """With a projection that reads nothing else, the last block may be anything."""
+    """If the projection reads nothing else, the last block has no effect."""
     model = USETransformer(EARLY)
     model.build()
     kernel = np.asarray(model.projection.kernel).copy()
@@ -83,7 +83,7 @@ def test_the_early_sum_is_of_its_block_alone() -> None:
 
 
 def test_vectors_fill_more_dimensions_with_an_early_sum() -> None:
-    """Of 16: a normed sum of width 8 spans 7, since it has no mean, and two of them 14."""
+    """Of 16: a normed sum of width 8 spans 7, since its mean is 0, and two of them span 14."""
     wide = {
         early: dataclasses.replace(TINY, dimension=16, early_output=early) for early in (None, 1)
     }

@@ -14,7 +14,7 @@ CNN = TransferRow(None, "cnn_w2v")
 
 
 def features(count: int) -> Features:
-    """Row i is i, in its vector, in each of its 1 to 9 words, and as its label."""
+    """Row i has the vector [i], 1 to 9 words with the id i + 1, and the label i."""
     rows = np.arange(count)
     words = np.where(np.arange(9) <= rows[:, None] % 9, rows[:, None] + 1, 0)
     return Features({"sentence": rows[:, None].astype(np.float32), "words": words}, rows)

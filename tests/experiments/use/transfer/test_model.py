@@ -47,7 +47,7 @@ def test_strings_to_probabilities_and_files(
 
 
 def test_only_the_cnn_learns_word_order() -> None:
-    """Twice the same words, in another order: a DAN gets at most half of such texts right."""
+    """Each text comes with its words in two orders: a DAN gets at most half of them right."""
     fillers = ["p", "q", "r", "s"]
     pairs = [*itertools.product(fillers, repeat=2)]
     texts = [f"{a} x y {b}" for a, b in pairs] + [f"{a} y x {b}" for a, b in pairs]

@@ -20,7 +20,7 @@ SPLIT = TransferSplit(0, TEXTS, TEXTS, TEXTS)
 
 
 class Encoder:
-    """Texts as their lengths times what the weights are; it would warn of what it cuts."""
+    """Encodes a text as its length times a weight; the caller must turn off its warnings."""
 
     identity = "of ones"
     weight = 1.0
@@ -34,7 +34,7 @@ class Encoder:
 
 @pytest.fixture
 def encoder(monkeypatch: pytest.MonkeyPatch) -> Encoder:
-    """What lies in `models/mine`."""
+    """The encoder that is loaded from `models/mine`."""
     found = Encoder()
     monkeypatch.setattr(use_st5, "load", lambda name: found, raising=False)
     monkeypatch.setattr(rows, "SavedModelLayer", lambda name: None)

@@ -1,4 +1,4 @@
-"""What the transfer tables train, tune and test on."""
+"""The parts of the data that the transfer tables train, tune and test on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from use_st5.evaluation.labelled_texts import LabelledTexts
 
 
 def samples(count: int, prefix: str = "text") -> LabelledTexts:
-    """Every third is of class 1."""
+    """Texts, of which every third is of class 1."""
     rows = range(count)
     return LabelledTexts(
         ([f"{prefix} {row}" for row in rows],), np.array([int(row % 3 == 0) for row in rows])

@@ -34,7 +34,7 @@ def test_is_the_maximum_of_the_rectified_filters() -> None:
 def test_padding_counts_for_nothing() -> None:
     layer = WordCNN(WordEmbedding(VOCABULARY), filters=7)
     layer.build()
-    for convolution in layer.convolutions:  # where padding could win, were it looked at
+    for convolution in layer.convolutions:  # so that padding could win if it counted
         convolution.bias.assign(np.linspace(-0.1, 0.1, 7))
     short = layer(IDS)
     padded = layer(np.pad(IDS, [(0, 0), (0, 9)]))

@@ -1,4 +1,4 @@
-"""The words of a task: vocabulary, pretrained rows, unknown words, what is kept in a config."""
+"""The words of a task: vocabulary, pretrained rows, unknown words, and the config."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def row(layer: WordEmbedding, word: str) -> np.ndarray:
 
 def test_pretrained_vectors_are_the_rows() -> None:
     layer = WordEmbedding.from_texts(TEXTS, vectors=VECTORS, num_words=7)
-    # By falling frequency, then the vectors' words until seven are full; "New York" is no token.
+    # By falling frequency, then words of the vectors, up to seven; "New York" is no token.
     words = ("dog", "the", ".", "a", "barks", "cat", "zebra")
     assert layer.vocabulary.unigrams == words
     np.testing.assert_allclose(row(layer, "dog"), VECTORS.vectors[0])
     np.testing.assert_allclose(row(layer, "CAT"), VECTORS.vectors[3])
     np.testing.assert_allclose(row(layer, "zebra"), VECTORS.vectors[1])
-    # Neither in the texts nor among the seven: one row for all.
+    # Words that are neither in the texts nor among the seven share one row.
     np.testing.assert_array_equal(row(layer, "okapi"), row(layer, "never"))
     reach = np.sqrt(3 * VECTORS.vectors.var())
     for word in ("the", "barks", "never", ""):

@@ -54,7 +54,7 @@ def test_files_of_gensim(in_binary: bool, tmp_path: Path) -> None:
     keyed_vectors = pytest.importorskip("gensim.models").KeyedVectors
     made = keyed_vectors(50)
     rng = np.random.default_rng(0)
-    # Ten thousand vectors hold every byte, line feeds and spaces among them.
+    # Ten thousand vectors contain every byte, also line feeds and spaces.
     made.add_vectors([f"w{i}" for i in range(10_000)], rng.normal(size=(10_000, 50)))
     made.save_word2vec_format(str(tmp_path / "vectors"), binary=in_binary)
     found = WordVectors.load(tmp_path / "vectors")
