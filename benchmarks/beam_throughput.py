@@ -51,11 +51,11 @@ def processor_seconds(arguments: list[str]) -> float:
     """The processor time of a command and of all processes that it starts and waits for."""
     command = [sys.executable, "-m", "use_st5", "embed", *arguments]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
+    process = subprocess.run(
         command, env={**os.environ, **_ONE_THREAD}, capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{process.stderr[-2000:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
@@ -79,8 +79,8 @@ def check(folder: Path, rows: int) -> None:
         for name in table.column("id").to_pylist()
     ]
     order = sorted(range(len(names)), key=names.__getitem__)
-    found = np.stack(table.column("embedding").to_numpy())[order]
-    if not np.allclose(found, np.load(folder / "all.npy"), atol=1e-5) or len(found) != rows:
+    vectors = np.stack(table.column("embedding").to_numpy())[order]
+    if not np.allclose(vectors, np.load(folder / "all.npy"), atol=1e-5) or len(vectors) != rows:
         raise RuntimeError("The two commands gave different vectors.")
 
 
@@ -92,16 +92,19 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--model", default="use_dan_en")
     parser.add_argument("--options", default="", help="of the runner, parted by blanks")
-    given = parser.parse_args()
-    lines = list(itertools.islice(lines_of(given.pattern), given.rows))
+    arguments = parser.parse_args()
+    lines = list(itertools.islice(lines_of(arguments.pattern), arguments.rows))
     with tempfile.TemporaryDirectory() as name:
-        whole, one = written(lines, Path(name, "whole")), written(lines[:1], Path(name, "one"))
-        measure = functools.partial(both, model=given.model, options=given.options.split())
-        starts = np.median([measure(one) for _ in range(given.repeats)], axis=0)
+        all_folder, one_folder = (
+            written(lines, Path(name, "whole")),
+            written(lines[:1], Path(name, "one")),
+        )
+        measure = functools.partial(both, model=arguments.model, options=arguments.options.split())
+        starts = np.median([measure(one_folder) for _ in range(arguments.repeats)], axis=0)
         print(f"one text: use-st5 embed {starts[0]:.1f} s, with Beam {starts[1]:.1f} s", flush=True)
         ratios = []
-        for _ in range(given.repeats):
-            times = np.array(measure(whole))
+        for _ in range(arguments.repeats):
+            times = np.array(measure(all_folder))
             net = times - starts
             ratios.append((times[0] / times[1], net[0] / net[1]))
             speed = len(lines) / net
@@ -111,7 +114,7 @@ def main() -> None:
                 f"{ratios[-1][0]:.2f}, without the start {ratios[-1][1]:.2f}",
                 flush=True,
             )
-        check(whole, len(lines))
+        check(all_folder, len(lines))
         middle = np.median(ratios, axis=0)
         print(f"median ratio {middle[0]:.2f}, without the start {middle[1]:.2f}")
 

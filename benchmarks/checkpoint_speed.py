@@ -49,27 +49,29 @@ def main() -> None:
     parser.add_argument("sizes", nargs="*", default=SIZES, help="named shapes of our families")
     parser.add_argument("--folder", type=Path, help="where to write; default: the system's")
     parser.add_argument("--repeats", type=int, default=5, help="turns")
-    asked = parser.parse_args()
-    if unknown := {*asked.sizes} - {*_KINDS}:
+    arguments = parser.parse_args()
+    if unknown := {*arguments.sizes} - {*_KINDS}:
         parser.error(f"expected some of {', '.join(_KINDS)}, received {', '.join(unknown)}")
-    if asked.folder is not None:
-        asked.folder.mkdir(parents=True, exist_ok=True)
-    print(f"{environment()}; medians of {asked.repeats}\n")
+    if arguments.folder is not None:
+        arguments.folder.mkdir(parents=True, exist_ok=True)
+    print(f"{environment()}; medians of {arguments.repeats}\n")
     print(
         "| size | weights, millions | checkpoint, MB | save, s | MB/s | ratio | restore, s | MB/s "
         "| ratio |\n" + "|---" * 9 + "|",
         flush=True,
     )
-    for size in asked.sizes:
+    for size in arguments.sizes:
         encoder = _KINDS[size].from_preset(size)
         encoder.build()
         weights = encoder.count_params()
-        with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
-            held, save, write, restore, read = measured(encoder, Path(folder), asked.repeats)
+        with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+            stored_bytes, save, write, restore, read = measured(
+                encoder, Path(folder), arguments.repeats
+            )
         print(
-            f"| {size} | {weights / 1e6:,.1f} | {held / 1e6:,.0f} | {save:.2f} "
-            f"| {held / save / 1e6:,.0f} | {save / write:.2f} | {restore:.2f} "
-            f"| {held / restore / 1e6:,.0f} | {restore / read:.2f} |",
+            f"| {size} | {weights / 1e6:,.1f} | {stored_bytes / 1e6:,.0f} | {save:.2f} "
+            f"| {stored_bytes / save / 1e6:,.0f} | {save / write:.2f} | {restore:.2f} "
+            f"| {stored_bytes / restore / 1e6:,.0f} | {restore / read:.2f} |",
             flush=True,
         )
         del encoder
@@ -84,12 +86,12 @@ def measured(encoder: keras.Model, folder: Path, repeats: int) -> tuple[float, .
     groups = {"encoder": changing_variables(encoder), "optimizer": optimizer.variables}
     checkpoints, plain = Checkpoints(folder, groups, keep=1), folder / "plain"
     checkpoints.save(0, {})
-    held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    stored_bytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     block = np.random.default_rng(0).bytes(_MEBIBYTE)
 
     def write() -> None:
         with plain.open("wb") as file:
-            for _ in range(held // _MEBIBYTE + 1):
+            for _ in range(stored_bytes // _MEBIBYTE + 1):
                 file.write(block)
 
     def read() -> None:
@@ -97,14 +99,14 @@ def measured(encoder: keras.Model, folder: Path, repeats: int) -> tuple[float, .
 
     calls = (lambda: checkpoints.save(0, {}), write, lambda: checkpoints.restore(0), read)
     turns = [[seconds(call) for call in calls] for _ in range(repeats + 1)]
-    return held, *(statistics.median(column) for column in zip(*turns[1:], strict=True))
+    return stored_bytes, *(statistics.median(column) for column in zip(*turns[1:], strict=True))
 
 
 def seconds(call: Callable[[], object]) -> float:
     """The seconds that a call takes."""
-    began = time.perf_counter()
+    start = time.perf_counter()
     call()
-    return max(time.perf_counter() - began, 1e-9)
+    return max(time.perf_counter() - start, 1e-9)
 
 
 if __name__ == "__main__":

@@ -100,10 +100,8 @@ def _sentence_transformers(folder: Path, backend: str) -> Encode:
     if precision:
         folder = _quantized(folder)
         options["file_name"] = next((folder / "onnx").glob("*int8*")).name
-    theirs = SentenceTransformer(
-        os.fspath(folder), device="cpu", backend=name, model_kwargs=options
-    )
-    return lambda texts: theirs.encode(texts, batch_size=len(texts), show_progress_bar=False)
+    model = SentenceTransformer(os.fspath(folder), device="cpu", backend=name, model_kwargs=options)
+    return lambda texts: model.encode(texts, batch_size=len(texts), show_progress_bar=False)
 
 
 def threads() -> int:
@@ -131,10 +129,10 @@ def _quantized(folder: Path) -> Path:
 
         from use_st5.engines.int8 import has_vnni
 
-        theirs = SentenceTransformer(os.fspath(folder), device="cpu", backend="onnx")
-        theirs.save_pretrained(os.fspath(content))
+        model = SentenceTransformer(os.fspath(folder), device="cpu", backend="onnx")
+        model.save_pretrained(os.fspath(content))
         kind = "avx512_vnni" if has_vnni() else "avx2"
-        export_dynamic_quantized_onnx_model(theirs, kind, os.fspath(content), file_suffix="int8")
+        export_dynamic_quantized_onnx_model(model, kind, os.fspath(content), file_suffix="int8")
 
     return kept_content(MODELS, f"benchmark-int8-{folder.name}", folder.name, write)
 
@@ -151,7 +149,9 @@ def _onnx_runtime(folder: Path, *, int8: bool) -> Encode:
         from use_st5.engines.int8 import has_vnni
 
         content.mkdir()
-        exact, rounded = (os.fspath(content / f"{each}.onnx") for each in ("float32", "int8"))
+        float_path, int8_path = (
+            os.fspath(content / f"{each}.onnx") for each in ("float32", "int8")
+        )
         network = transformers.T5EncoderModel.from_pretrained(folder).eval()
         network.config.return_dict = False
         ids = torch.ones((2, 8), dtype=torch.int64)
@@ -159,14 +159,14 @@ def _onnx_runtime(folder: Path, *, int8: bool) -> Encode:
         torch.onnx.export(
             network,
             (ids, ids),
-            exact,
+            float_path,
             input_names=["input_ids", "attention_mask"],
             output_names=["states"],
             dynamic_axes=dict.fromkeys(("input_ids", "attention_mask", "states"), axes),
             dynamo=False,
         )
         options = {"per_channel": True, "reduce_range": not has_vnni()}
-        quantize_dynamic(exact, rounded, weight_type=QuantType.QInt8, **options)
+        quantize_dynamic(float_path, int8_path, weight_type=QuantType.QInt8, **options)
 
     content = kept_content(MODELS, f"benchmark-ort-{folder.name}", folder.name, write)
     session = onnxruntime.InferenceSession(
@@ -177,10 +177,10 @@ def _onnx_runtime(folder: Path, *, int8: bool) -> Encode:
     tokenizer = _tokenizer(folder)
 
     def encode(texts: list[str]) -> np.ndarray:
-        found = tokenizer(texts, padding=True, return_tensors="np", **_LIMITS)
-        given = {name: found[name] for name in ("input_ids", "attention_mask")}
-        (states,) = session.run(["states"], given)
-        return _unit_means(states, given["attention_mask"])
+        encoding = tokenizer(texts, padding=True, return_tensors="np", **_LIMITS)
+        inputs = {name: encoding[name] for name in ("input_ids", "attention_mask")}
+        (states,) = session.run(["states"], inputs)
+        return _unit_means(states, inputs["attention_mask"])
 
     return encode
 
@@ -210,10 +210,10 @@ def _ctranslate2(folder: Path, compute_type: str) -> Encode:
                 os.fspath(content)
             )
 
-    converted = kept_content(MODELS, f"benchmark-ct2-{folder.name}", folder.name, write)
+    model_folder = kept_content(MODELS, f"benchmark-ct2-{folder.name}", folder.name, write)
     tokenizer = _tokenizer(folder)
     encoder = ctranslate2.Encoder(
-        os.fspath(converted),
+        os.fspath(model_folder),
         compute_type=compute_type,
         intra_threads=threads(),
     )
@@ -245,21 +245,23 @@ def _convert_t5_encoder(folder: Path, content: Path) -> None:
         def set_config(self, config: Any, model: Any, tokenizer: Any) -> None:
             config.unk_token = tokenizer.unk_token
 
-    whole = transformers.T5ForConditionalGeneration(
+    full_model = transformers.T5ForConditionalGeneration(
         transformers.T5Config.from_pretrained(folder, num_decoder_layers=1)
     )
     encoder = transformers.T5EncoderModel.from_pretrained(folder)
-    whole.shared = whole.encoder.embed_tokens = whole.decoder.embed_tokens = encoder.shared
-    whole.encoder = encoder.encoder
+    full_model.shared = full_model.encoder.embed_tokens = full_model.decoder.embed_tokens = (
+        encoder.shared
+    )
+    full_model.encoder = encoder.encoder
     scratch = content.with_name("with_decoder")
-    whole.save_pretrained(scratch)
+    full_model.save_pretrained(scratch)
     _tokenizer(folder).save_pretrained(scratch)
-    known = converters._MODEL_LOADERS
-    before, known["T5Config"] = known["T5Config"], Encoder()
+    loaders = converters._MODEL_LOADERS
+    t5_loader, loaders["T5Config"] = loaders["T5Config"], Encoder()
     try:
         ctranslate2.converters.TransformersConverter(os.fspath(scratch)).convert(os.fspath(content))
     finally:
-        known["T5Config"] = before
+        loaders["T5Config"] = t5_loader
 
 
 def _vocabulary() -> Any:
@@ -268,8 +270,8 @@ def _vocabulary() -> Any:
 
     from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
-    known = NGramVocabulary.load(bundled_folder("use_dan_en") / "assets" / "vocabulary.txt")
-    words = ["[PAD]", "[UNK]", *known.unigrams[:30_000]]
+    vocabulary = NGramVocabulary.load(bundled_folder("use_dan_en") / "assets" / "vocabulary.txt")
+    words = ["[PAD]", "[UNK]", *vocabulary.unigrams[:30_000]]
     tokenizer = Tokenizer(
         models.WordLevel(dict(zip(words, range(len(words)), strict=True)), "[UNK]")
     )
@@ -284,8 +286,8 @@ def _static() -> Encode:
     from sentence_transformers.models import StaticEmbedding
 
     modules = [StaticEmbedding(_vocabulary(), embedding_dim=512)]
-    theirs = SentenceTransformer(modules=modules, device="cpu")
-    return lambda texts: theirs.encode(texts, batch_size=len(texts), show_progress_bar=False)
+    model = SentenceTransformer(modules=modules, device="cpu")
+    return lambda texts: model.encode(texts, batch_size=len(texts), show_progress_bar=False)
 
 
 def _model2vec() -> Encode:

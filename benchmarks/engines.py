@@ -115,14 +115,14 @@ def measured(model: str, threads: int, rounds: int) -> dict[str, dict[str, Any]]
         for number in range(rounds):
             question = {"texts": texts, "batch": batch, "warm": number > 0}
             for name, server in servers.items():
-                found = server.ask(question)
-                times[name] += found["seconds"]
-                if found["cores"] > 1.1 * threads:
-                    print(f"{model}, {name}: {found['cores']:.2f} cores", file=sys.stderr)
+                reply = server.ask(question)
+                times[name] += reply["seconds"]
+                if reply["cores"] > 1.1 * threads:
+                    print(f"{model}, {name}: {reply['cores']:.2f} cores", file=sys.stderr)
         for name, seconds in times.items():
             results[name][f"{kind}, {batch}"] = batch / statistics.median(seconds)
-    compared = {"vectors": [*itertools.islice(sentences(WORDS["short"], seed=1), 200)]}
-    vectors = {name: np.array(servers[name].ask(compared)["vectors"]) for name in servers}
+    cosine_question = {"vectors": [*itertools.islice(sentences(WORDS["short"], seed=1), 200)]}
+    vectors = {name: np.array(servers[name].ask(cosine_question)["vectors"]) for name in servers}
     for name, server in servers.items():
         if name in ("static", "model2vec") or "tensorflow" not in vectors:
             results[name]["cosine"] = None
@@ -148,11 +148,11 @@ def table(model: str, results: dict[str, dict[str, Any]]) -> Iterator[str]:
     yield f"| {model} | {' | '.join(columns)} | cold start | peak MB | lowest cosine |"
     yield "|---" * (len(columns) + 4) + "|"
     first = next(iter(results.values()))
-    for name, found in results.items():
-        cells = [f"{found[work]:,.0f}/s ({found[work] / first[work]:.2f})" for work in columns]
-        cosine = "" if found["cosine"] is None else f"{found['cosine']:.7f}"
-        cells.append(f"{found['cold start']:.2f} s, {found['cold MB']:,.0f} MB")
-        yield f"| {name} | {' | '.join(cells)} | {found['peak MB']:,.0f} | {cosine} |"
+    for name, result in results.items():
+        cells = [f"{result[work]:,.0f}/s ({result[work] / first[work]:.2f})" for work in columns]
+        cosine = "" if result["cosine"] is None else f"{result['cosine']:.7f}"
+        cells.append(f"{result['cold start']:.2f} s, {result['cold MB']:,.0f} MB")
+        yield f"| {name} | {' | '.join(cells)} | {result['peak MB']:,.0f} | {cosine} |"
 
 
 def sentences(words: int, *, seed: int = 0) -> Iterator[str]:
@@ -170,11 +170,11 @@ def processor() -> str:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
         return platform.processor() or platform.machine()
-    found = {
+    fields = {
         key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)
     }
-    flags = [flag for flag in FLAGS if flag in found.get("flags", "").split()]
-    return f"{found.get('model name', platform.machine())} ({', '.join(flags)})"
+    flags = [flag for flag in FLAGS if flag in fields.get("flags", "").split()]
+    return f"{fields.get('model name', platform.machine())} ({', '.join(flags)})"
 
 
 class Server:

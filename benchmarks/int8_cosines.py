@@ -31,15 +31,18 @@ def main() -> None:
     arguments = parser.parse_args()
     data = DataFolder(arguments.data)
     texts = [text for each in (MR, SUBJ) for text in read_files(data, each.train).columns[0]]
-    chosen = [texts[place] for place in np.linspace(0, len(texts) - 1, arguments.count, dtype=int)]
+    sample = [texts[place] for place in np.linspace(0, len(texts) - 1, arguments.count, dtype=int)]
     print("lowest   mean     below 0.999")
     for name in arguments.models:
         exact, rounded = (
-            use_st5.load(name, backend=backend).encode(chosen, on_truncation="ignore")
+            use_st5.load(name, backend=backend).encode(sample, on_truncation="ignore")
             for backend in ("onnx", "onnx-int8")
         )
-        found = cosine(exact, rounded)
-        print(f"{found.min():.5f}  {found.mean():.5f}  {(found < 0.999).sum()}  {name}", flush=True)
+        cosines = cosine(exact, rounded)
+        print(
+            f"{cosines.min():.5f}  {cosines.mean():.5f}  {(cosines < 0.999).sum()}  {name}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

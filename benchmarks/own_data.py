@@ -55,24 +55,24 @@ def frozen_scores(
         f"{name}/dev": main_score(measured(name, files[name], "dev"), encode) for name in OTHERS
     }
     for name in names:
-        found = measured(name, files[name], "test")
-        if found.kind.name == "labels":
-            known, asked = found.examples, found.rows
+        dataset = measured(name, files[name], "test")
+        if dataset.kind.name == "labels":
+            train_rows, test_rows = dataset.examples, dataset.rows
             classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-            vectors = [encode([row["text"] for row in rows]) for rows in (known, asked)]
-            classifier.fit(vectors[0], [row["label"] for row in known])
-            right = classifier.score(vectors[1], [row["label"] for row in asked])
-            scores[f"{name}/sklearn"] = 100 * right
+            vectors = [encode([row["text"] for row in rows]) for rows in (train_rows, test_rows)]
+            classifier.fit(vectors[0], [row["label"] for row in train_rows])
+            accuracy = classifier.score(vectors[1], [row["label"] for row in test_rows])
+            scores[f"{name}/sklearn"] = 100 * accuracy
     return scores
 
 
 def kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Reads the content of the file; makes and writes it first if the file does not exist."""
     if not path.exists():
-        found = make()
+        content = make()
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(path) as temporary:
-            temporary.write_text(json.dumps(found, indent=1))
+            temporary.write_text(json.dumps(content, indent=1))
     return json.loads(path.read_text())
 
 
@@ -93,17 +93,17 @@ def trained_scores(
     """Trains once, and scores the trained encoder on a part of the set and on other tasks."""
     folder = Path(tempfile.mkdtemp())
     try:
-        done = use_st5.train(
+        result = use_st5.train(
             start_of(model), files[name]["train"], folder / "model", validation=files[name]["dev"],
             seed=seed, log=print, **options,
         )  # fmt: skip
-        encode = use_st5.load(done.folder).encode
+        encode = use_st5.load(result.folder).encode
         scores = all_scores(measured(name, files[name], part), encode, part)
         scores |= {
             f"{other}/dev": main_score(measured(other, files[other], "dev"), encode)
             for other in OTHERS
         }
-        return {**scores, "best_step": done.best_step, "steps": done.steps}
+        return {**scores, "best_step": result.best_step, "steps": result.steps}
     finally:
         shutil.rmtree(folder)
 
@@ -126,12 +126,12 @@ def gains(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for (model, name), seeds in runs.items():
         after, steps = ([run[key] for run in seeds] for key in ("test", "best_step"))
-        other = frozen[model].get(f"{name}/sklearn")
-        shown = "" if other is None else f"{other:.2f}"
+        sklearn_score = frozen[model].get(f"{name}/sklearn")
+        sklearn_cell = "" if sklearn_score is None else f"{sklearn_score:.2f}"
         yield (
             f"| {model} | {name} | {seeds[0]['measure']} | {frozen[model][f'{name}/test']:.2f} "
             f"| {spread_of(after)} | {', '.join(map(str, steps))} of {seeds[0]['steps']} "
-            f"| {shown} |"
+            f"| {sklearn_cell} |"
         )
 
 
@@ -182,30 +182,34 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=float, default=None)
     parser.add_argument("--tables", action="store_true", help="print what is there, train nothing")
-    asked = parser.parse_args()
-    models, names, files = asked.models.split(","), asked.sets.split(","), files_of(asked)
-    options = {} if asked.epochs is None else {"epochs": asked.epochs}
+    arguments = parser.parse_args()
+    models, names, files = (
+        arguments.models.split(","),
+        arguments.sets.split(","),
+        files_of(arguments),
+    )
+    options = {} if arguments.epochs is None else {"epochs": arguments.epochs}
     frozen: dict[str, Any] = {}
     runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for model in models:
         encode = use_st5.TrainableEncoder.load(start_of(model)).encode
         frozen[model] = kept(
-            asked.out / model / "frozen.json",
+            arguments.out / model / "frozen.json",
             lambda: frozen_scores(encode, files, SETS),  # noqa: B023
         )
-    for seed in range(asked.seeds):
+    for seed in range(arguments.seeds):
         for model in models:
             for name in names:
-                path = asked.out / model / f"{name}_{seed}.json"
-                if asked.tables and not path.exists():
+                path = arguments.out / model / f"{name}_{seed}.json"
+                if arguments.tables and not path.exists():
                     continue
-                found = kept(
+                scores = kept(
                     path,
                     lambda: trained_scores(model, name, seed, files, **options),  # noqa: B023
                 )
                 kind = open_source(files[name]["test"]).kind
-                done = found | {"measure": kind.metric.name}
-                runs.setdefault((model, name), []).append(done)
+                run = scores | {"measure": kind.metric.name}
+                runs.setdefault((model, name), []).append(run)
     print("\n".join(tables(runs, frozen)))
 
 

@@ -52,7 +52,7 @@ def main() -> None:
     parser = parser_of(__doc__, _LESSONS)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=88)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
 
     import torch._dynamo  # before TensorFlow: their LLVMs refuse each other otherwise
 
@@ -61,14 +61,14 @@ def main() -> None:
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    found: dict[str, list[dict[str, Any]]] = {}
-    files = files_of(asked, asked.sets.split(","))
-    for seed in range(asked.seeds):
+    runs: dict[str, list[dict[str, Any]]] = {}
+    files = files_of(arguments, arguments.sets.split(","))
+    for seed in range(arguments.seeds):
         for name, paths in files.items():
-            path = asked.out / "peer" / f"{name}_{asked.steps}_{seed}.json"
-            run = kept(path, lambda: side_by_side(name, paths, seed, asked.steps))  # noqa: B023
-            found.setdefault(name, []).append(run)
-    print("\n".join(table(found, asked.steps)))
+            path = arguments.out / "peer" / f"{name}_{arguments.steps}_{seed}.json"
+            run = kept(path, lambda: side_by_side(name, paths, seed, arguments.steps))  # noqa: B023
+            runs.setdefault(name, []).append(run)
+    print("\n".join(table(runs, arguments.steps)))
 
 
 def side_by_side(name: str, paths: Paths, seed: int, steps: int) -> dict[str, Any]:
@@ -83,9 +83,9 @@ def side_by_side(name: str, paths: Paths, seed: int, steps: int) -> dict[str, An
         for part, count in (("whole", steps), ("quarter", steps // 4)):
             folder = Path(tempfile.mkdtemp())
             try:
-                began = time.process_time()
+                start = time.process_time()
                 encode = train(name, paths, folder / "model", seed, count, measures["dev"])
-                results[f"{label}/{part}"] = time.process_time() - began
+                results[f"{label}/{part}"] = time.process_time() - start
                 if part == "whole":
                     results |= {f"{label}/{k}": score(encode) for k, score in measures.items()}
             finally:
@@ -171,11 +171,14 @@ def table(found: Mapping[str, Sequence[Mapping[str, float]]], steps: int) -> Ite
     yield ""
     for name, runs in found.items():
         whole = [run["sentence_transformers/whole"] / run["use_st5/whole"] for run in runs]
-        each = [
+        step_ratios = [
             _step(run, "sentence_transformers", steps) / _step(run, "use_st5", steps)
             for run in runs
         ]
-        yield f"{name}: ratio of the whole {np.median(whole):.2f}, of a step {np.median(each):.2f}"
+        yield (
+            f"{name}: ratio of the whole {np.median(whole):.2f}, of a step "
+            f"{np.median(step_ratios):.2f}"
+        )
 
 
 def _step(run: Mapping[str, float], label: str, steps: int) -> float:

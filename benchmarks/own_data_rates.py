@@ -49,24 +49,27 @@ def main() -> None:
     parser.add_argument("--keep", default="0")
     parser.add_argument("--variants", default="usual", help=f"of {', '.join(VARIANTS)}")
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    names, files = asked.sets.split(","), files_of(asked)
+    arguments = parser.parse_args()
+    names, files = arguments.sets.split(","), files_of(arguments)
     rows = []
-    for model in asked.models.split(","):
-        place = asked.out / "rates" / model
-        start = kept(place / "start.json", lambda: development_scores(model, files))  # noqa: B023
+    for model in arguments.models.split(","):
+        folder = arguments.out / "rates" / model
+        start = kept(folder / "start.json", lambda: development_scores(model, files))  # noqa: B023
         for name, variant, rate, keep in itertools.product(
-            names, asked.variants.split(","), asked.rates.split(","), asked.keep.split(",")
+            names,
+            arguments.variants.split(","),
+            arguments.rates.split(","),
+            arguments.keep.split(","),
         ):
-            other = "" if variant == "usual" else f"_{variant}"
-            found = kept(
-                place / f"{name}_{rate}_{keep}_{asked.seed}{other}.json",
+            suffix = "" if variant == "usual" else f"_{variant}"
+            scores = kept(
+                folder / f"{name}_{rate}_{keep}_{arguments.seed}{suffix}.json",
                 lambda: trained_scores(  # noqa: B023
-                    model, name, asked.seed, files, part="dev",  # noqa: B023
+                    model, name, arguments.seed, files, part="dev",  # noqa: B023
                     learning_rate=float(rate), keep=float(keep), **VARIANTS[variant],  # noqa: B023
                 ),
             )  # fmt: skip
-            rows.append(([model, name, variant, rate, keep], name, start, found))
+            rows.append(([model, name, variant, rate, keep], name, start, scores))
     print("\n".join(table(rows)))
 
 
@@ -83,15 +86,15 @@ def table(rows: Sequence[tuple[list[str], str, Any, Any]]) -> Iterator[str]:
         "| after |"
     )
     yield "|---" * 10 + "|"
-    for cells, name, start, found in rows:
-        others = [other for other in OTHERS if other != name]
+    for cells, name, start, result in rows:
+        other_sets = [other for other in OTHERS if other != name]
         before, after = (
-            float(np.mean([scores[f"{other}/dev"] for other in others]))
-            for scores in (start, found)
+            float(np.mean([scores[f"{other}/dev"] for other in other_sets]))
+            for scores in (start, result)
         )
         yield (
-            f"| {' | '.join(cells)} | {start[f'{name}/dev']:.2f} | {found['dev']:.2f} "
-            f"| {found['best_step']} of {found['steps']} | {before:.2f} | {after:.2f} |"
+            f"| {' | '.join(cells)} | {start[f'{name}/dev']:.2f} | {result['dev']:.2f} "
+            f"| {result['best_step']} of {result['steps']} | {before:.2f} | {after:.2f} |"
         )
 
 

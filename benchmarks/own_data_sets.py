@@ -82,12 +82,12 @@ def classes(dataset: Any) -> Callable[[Path], Parts]:
         rows = {part: _labelled(texts) for part, texts in dataset.read(DataFolder(data)).items()}
         if "dev" in rows:
             return rows
-        mixed = divided(rows["train"], "text")
+        parts = divided(rows["train"], "text")
         if "test" in rows:  # The set has its own test part: this tenth is for training, too.
-            return {"train": mixed["train"] + mixed["test"], "dev": mixed["dev"]} | {
+            return {"train": parts["train"] + parts["test"], "dev": parts["dev"]} | {
                 "test": rows["test"]
             }
-        return mixed
+        return parts
 
     return read
 
@@ -137,10 +137,12 @@ def files_of(asked: argparse.Namespace, names: Iterable[str] = SETS) -> dict[str
         ValueError: The folder holds results of other numbers of rows.
     """
     folder = asked.out / "data" / asked.most
-    if others := [each.name for each in (asked.out / "data").glob("*") if each != folder]:
-        raise ValueError(f"{asked.out}: expected results of --most {asked.most}, found {others}.")
-    most = dict(zip(_PARTS, map(int, asked.most.split(",")), strict=True))
-    return {name: _write_parts(name, asked.data, folder, most) for name in names}
+    if other_folders := [each.name for each in (asked.out / "data").glob("*") if each != folder]:
+        raise ValueError(
+            f"{asked.out}: expected results of --most {asked.most}, found {other_folders}."
+        )
+    limits = dict(zip(_PARTS, map(int, asked.most.split(",")), strict=True))
+    return {name: _write_parts(name, asked.data, folder, limits) for name in names}
 
 
 def _write_parts(name: str, data: Path, folder: Path, most: Mapping[str, int]) -> Paths:
@@ -148,11 +150,11 @@ def _write_parts(name: str, data: Path, folder: Path, most: Mapping[str, int]) -
     if not all(path.exists() for path in paths.values()):
         folder.mkdir(parents=True, exist_ok=True)
         for part, rows in SETS[name](data).items():
-            kept = spread(pa.Table.from_pylist(rows), len(rows), most[part])
+            sample = spread(pa.Table.from_pylist(rows), len(rows), most[part])
             text = io.StringIO(newline="")
-            table = csv.DictWriter(text, [*kept[0]])
+            table = csv.DictWriter(text, [*sample[0]])
             table.writeheader()
-            table.writerows(kept)
+            table.writerows(sample)
             with atomic_path(paths[part]) as temporary:
                 temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
     return paths

@@ -29,36 +29,40 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--model", default="use_dan_en")
-    given = parser.parse_args()
-    path = given.data / "sts_raw" / "stsbenchmark" / "sts-dev.csv"
+    arguments = parser.parse_args()
+    path = arguments.data / "sts_raw" / "stsbenchmark" / "sts-dev.csv"
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     scores = [float(row[4]) for row in rows]
     texts = [row[place] for place in (5, 6) for row in rows]
-    expected = use_st5.load(given.model, backend="onnx").encode(texts)
+    expected = use_st5.load(arguments.model, backend="onnx").encode(texts)
     for precision in get_args(Precision):
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch, "page")
-            to_web(given.model, folder, precision=precision)
+            to_web(arguments.model, folder, precision=precision)
             size = sum(file.stat().st_size for file in folder.iterdir())
-            found = vectors(folder, texts, Path(scratch))
-        report(f"{precision}: {size / 1e6:.1f} MB", found, expected, scores)
+            page_vectors = vectors(folder, texts, Path(scratch))
+        report(f"{precision}: {size / 1e6:.1f} MB", page_vectors, expected, scores)
 
 
 def vectors(folder: Path, texts: list[str], scratch: Path) -> np.ndarray:
     """The vectors that a page's scripts compute for texts in Node, float32 `[texts, dimension]`."""
-    given, answer = scratch / "given.json", scratch / "answer.json"
-    given.write_text(json.dumps(texts), encoding="utf-8")
-    subprocess.run(["node", _DRIVER, folder, given, answer, "vectors"], check=True)
-    return np.array(json.loads(answer.read_text(encoding="utf-8")), np.float32)
+    texts_path, answer_path = scratch / "given.json", scratch / "answer.json"
+    texts_path.write_text(json.dumps(texts), encoding="utf-8")
+    subprocess.run(["node", _DRIVER, folder, texts_path, answer_path, "vectors"], check=True)
+    return np.array(json.loads(answer_path.read_text(encoding="utf-8")), np.float32)
 
 
 def report(name: str, found: np.ndarray, expected: np.ndarray, scores: list[float]) -> None:
     """Prints a line: how far the vectors and the similarities of the pairs are from `encode`."""
     cosines = np.einsum("td,td->t", found, expected)
-    ours, theirs = (np.einsum("td,td->t", *np.split(each, 2)) for each in (found, expected))
-    change = np.abs(ours - theirs)
-    spearman, before = (100 * spearmanr(each, scores)[0] for each in (ours, theirs))
+    similarities, expected_similarities = (
+        np.einsum("td,td->t", *np.split(each, 2)) for each in (found, expected)
+    )
+    change = np.abs(similarities - expected_similarities)
+    spearman, before = (
+        100 * spearmanr(each, scores)[0] for each in (similarities, expected_similarities)
+    )
     print(
         f"{name}, largest difference {np.abs(found - expected).max():.4f}, cosine: mean "
         f"{cosines.mean():.4f}, lowest {cosines.min():.4f}, change of a similarity: mean "

@@ -92,10 +92,10 @@ def row(label: str, command: str, folder: Path, texts: list[str]) -> None:
     with tempfile.TemporaryDirectory() as home:
         use_st5.TrainableEncoder.load(folder).export(Path(home, "model"))
         encoder = use_st5.load(Path(home, "model"))
-        found = encoder.encode(texts, on_truncation="ignore").astype(float)
-    lengths = np.linalg.norm(expected, axis=1) * np.linalg.norm(found, axis=1)
-    cosines = (expected * found).sum(axis=1)[lengths > 0] / lengths[lengths > 0]
-    difference, largest = (np.abs(each).max() for each in (found - expected, expected))
+        vectors = encoder.encode(texts, on_truncation="ignore").astype(float)
+    lengths = np.linalg.norm(expected, axis=1) * np.linalg.norm(vectors, axis=1)
+    cosines = (expected * vectors).sum(axis=1)[lengths > 0] / lengths[lengths > 0]
+    difference, largest = (np.abs(each).max() for each in (vectors - expected, expected))
     print(f"| {label} | `{command}` | {difference:.1e} | {largest:.2f} | {cosines.min():.7f} |")
 
 
@@ -130,25 +130,27 @@ def make_tokenizer(kind: str, home: Path, texts: list[str]) -> Any:
         shutil.copy(T5_VOCABULARY, home / file)
         return getattr(transformers, f"{kind}Tokenizer").from_pretrained(home)
     special = BERT_TOKENS if kind in ("WordPiece", "ModernBERT") else ROBERTA_TOKENS
-    whole = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     if kind in ("WordPiece", "MPNet"):
-        whole.normalizer = tokenizers.normalizers.BertNormalizer()
-        split = whole.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-        words = split.pre_tokenize_str(whole.normalizer.normalize_str("\n".join(texts)))
+        tokenizer.normalizer = tokenizers.normalizers.BertNormalizer()
+        split = tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+        words = split.pre_tokenize_str(tokenizer.normalizer.normalize_str("\n".join(texts)))
         ends = {f"##{end}" for word, _ in words for end in (word[4:8], *word) if end}
         pieces = [*special.values(), *sorted({word[:4] for word, _ in words} | ends)]
         ids = {piece: number for number, piece in enumerate(pieces)}
-        whole.model = tokenizers.models.WordPiece(ids, unk_token="[UNK]")
+        tokenizer.model = tokenizers.models.WordPiece(ids, unk_token="[UNK]")
     else:
-        whole.normalizer = tokenizers.normalizers.NFC() if kind == "ModernBERT" else None
-        split = whole.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.normalizer = tokenizers.normalizers.NFC() if kind == "ModernBERT" else None
+        split = tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
+            add_prefix_space=False
+        )
         options = {"special_tokens": [*special.values()], "initial_alphabet": split.alphabet()}
         trainer = tokenizers.trainers.BpeTrainer(vocab_size=1_000, show_progress=False, **options)
-        whole.train_from_iterator(texts, trainer)
-    frame = [(special[each], whole.token_to_id(special[each])) for each in ("sep", "cls")]
-    whole.post_processor = tokenizers.processors.BertProcessing(*frame)
+        tokenizer.train_from_iterator(texts, trainer)
+    frame = [(special[each], tokenizer.token_to_id(special[each])) for each in ("sep", "cls")]
+    tokenizer.post_processor = tokenizers.processors.BertProcessing(*frame)
     names = {f"{each}_token": token for each, token in special.items()}
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=whole, **names)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
 
 
 if __name__ == "__main__":

@@ -51,12 +51,12 @@ Times = tuple[float, float]
 
 def main() -> None:
     """Reads the arguments, measures and prints tables in Markdown."""
-    asked = arguments().parse_args()
-    if asked.part == "gather" and asked.measure:
-        sys.stdout.write(json.dumps(gathered(asked)) + "\n")
+    options = arguments().parse_args()
+    if options.part == "gather" and options.measure:
+        sys.stdout.write(json.dumps(gathered(options)) + "\n")
         return
-    print(f"{environment()}; medians of {asked.repeats}\n", flush=True)
-    for line in input_tables(asked) if asked.part == "input" else gather_table(asked):
+    print(f"{environment()}; medians of {options.repeats}\n", flush=True)
+    for line in input_tables(options) if options.part == "input" else gather_table(options):
         print(line, flush=True)
 
 
@@ -97,9 +97,9 @@ def timed(call: Callable[[], object], repeats: int) -> Times:
     call()
     turns = []
     for _ in range(repeats):
-        began, worked = time.perf_counter(), time.process_time()
+        wall_start, cpu_start = time.perf_counter(), time.process_time()
         call()
-        turns.append((time.perf_counter() - began, time.process_time() - worked))
+        turns.append((time.perf_counter() - wall_start, time.process_time() - cpu_start))
     wall, cores = (statistics.median(column) for column in zip(*turns, strict=True))
     return max(wall, 1e-9), max(cores, 1e-9)
 
@@ -128,13 +128,13 @@ def input_tables(asked: argparse.Namespace) -> Iterator[str]:
     for size in asked.sizes:
         trainer = trainer_of(size, asked.step_rows, asked.length)
         wall, _ = timed(more_steps(trainer, asked.steps), asked.repeats)
-        here = 2 * asked.step_rows * asked.steps / wall
+        step_speed = 2 * asked.step_rows * asked.steps / wall
         flops = step_flops(T5_PRESETS[size], asked.length, pieces=False)
-        there = chip.peak * chip.utilization / flops
+        chip_speed = chip.peak * chip.utilization / flops
         for name, speed in cores.items():
             yield (
-                f"| {size} | {here:,.1f} | {there:,.0f} | {name} | {speed / here:,.0f} "
-                f"| {there / speed:.2g} |"
+                f"| {size} | {step_speed:,.1f} | {chip_speed:,.0f} | {name} "
+                f"| {speed / step_speed:,.0f} | {chip_speed / speed:.2g} |"
             )
         del trainer
         keras.backend.clear_session()
@@ -224,15 +224,17 @@ def gather_table(asked: argparse.Namespace) -> Iterator[str]:
     for replicas in asked.replicas:
         command = [sys.executable, "-m", "benchmarks.scaling", *sys.argv[1:], "--measure"]
         command += ["--replicas", str(replicas)]
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{replicas} replicas failed:\n{done.stderr[-2000:]}")
-        found = json.loads(done.stdout.splitlines()[-1])
-        first = first or found["step"]
+        process = subprocess.run(
+            command, env=variables, capture_output=True, text=True, check=False
+        )
+        if process.returncode:
+            raise RuntimeError(f"{replicas} replicas failed:\n{process.stderr[-2000:]}")
+        result = json.loads(process.stdout.splitlines()[-1])
+        first = first or result["step"]
         yield (
-            f"| {replicas} | {1e3 * found['step']:,.1f} | {found['step'] / first:.2f} "
-            f"| {1e3 * found['gather']:.2f} | {found['gather'] / found['step']:.2%} "
-            f"| {found['bytes'] / 1024:,.0f} |"
+            f"| {replicas} | {1e3 * result['step']:,.1f} | {result['step'] / first:.2f} "
+            f"| {1e3 * result['gather']:.2f} | {result['gather'] / result['step']:.2%} "
+            f"| {result['bytes'] / 1024:,.0f} |"
         )
 
 
@@ -255,7 +257,7 @@ def gathered(asked: argparse.Namespace) -> dict[str, float]:
 
     def exchange() -> list[tf.Tensor]:
         """Gathers vectors and ids of anchors and positives as the loss does, with gradients."""
-        found = []
+        tensors = []
         for seed in range(2):
             # Made on each replica: a tensor that all replicas share would not be gathered.
             vectors = tf.random.stateless_uniform([rows, width], [seed, 0])
@@ -263,13 +265,13 @@ def gathered(asked: argparse.Namespace) -> dict[str, float]:
             with tf.GradientTape() as tape:
                 tape.watch(vectors)
                 loss = tf.reduce_sum(gather(vectors) ** 2)
-            found += [tape.gradient(loss, vectors), gather(ids)]
-        return found
+            tensors += [tape.gradient(loss, vectors), gather(ids)]
+        return tensors
 
     graph = tf.function(lambda: strategy.run(exchange))
-    alone, _ = timed(graph, 20 * asked.repeats)
+    gather_seconds, _ = timed(graph, 20 * asked.repeats)
     size = 2 * asked.rows * (2 * 4 * width + 4 * asked.length)
-    return {"step": step, "gather": alone, "bytes": size}
+    return {"step": step, "gather": gather_seconds, "bytes": size}
 
 
 if __name__ == "__main__":

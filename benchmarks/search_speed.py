@@ -64,13 +64,14 @@ def beside_sentence_transformers(queries: np.ndarray, corpus: np.ndarray) -> Non
         def theirs(asked: torch.Tensor = asked) -> list[list[dict[str, float]]]:
             return semantic_search(asked, rows, top_k=_K, score_function=dot_score)
 
-        same = np.mean(ours() == [[hit["corpus_id"] for hit in line] for line in theirs()])
+        agreement = np.mean(ours() == [[hit["corpus_id"] for hit in line] for line in theirs()])
         times = [(seconds(ours), seconds(theirs)) for _ in range(_REPEATS)]
-        mine, other = np.array(times).T
+        our_times, their_times = np.array(times).T
         print(
-            f"{count} queries among {len(corpus):,}: use_st5 {1e3 * np.median(mine):.1f} ms, "
-            f"sentence-transformers {1e3 * np.median(other):.1f} ms, ratio "
-            f"{np.median(other / mine):.2f}; {100 * same:.2f} % of the rows are the same",
+            f"{count} queries among {len(corpus):,}: use_st5 {1e3 * np.median(our_times):.1f} ms, "
+            f"sentence-transformers {1e3 * np.median(their_times):.1f} ms, ratio "
+            f"{np.median(their_times / our_times):.2f}; {100 * agreement:.2f} % of the rows are "
+            "the same",
             flush=True,
         )
 
@@ -81,18 +82,19 @@ def of_each_kind(queries: np.ndarray, corpus: np.ndarray, kinds: list[str], fold
 
     _, true = exact_search(queries, corpus, k=_K)
     for kind in kinds:
-        started = time.process_time()
+        start = time.process_time()
         index = VectorIndex.build(folder / kind, corpus, encoder=AnyModel(), kind=kind)
-        built = time.process_time() - started
+        build_time = time.process_time() - start
         for breadth in (None, 1, 4, 64) if kind != "exact" else (None,):
             rows = index.search_vectors(queries, k=_K, breadth=breadth)[1]
             recall = np.mean([len({*a} & {*b}) / _K for a, b in zip(rows, true, strict=True)])
             search = partial(index.search_vectors, k=_K, breadth=breadth)
-            many = seconds(partial(search, queries))
-            one = min(seconds(partial(search, queries[:1])) for _ in range(_REPEATS))
+            batch_time = seconds(partial(search, queries))
+            query_time = min(seconds(partial(search, queries[:1])) for _ in range(_REPEATS))
             print(
-                f"{kind}, built in {built:.1f} s, breadth {breadth or 'default'}: recall "
-                f"{recall:.4f}, {len(queries)} queries {1e3 * many:.0f} ms, one {1e3 * one:.1f} ms",
+                f"{kind}, built in {build_time:.1f} s, breadth {breadth or 'default'}: recall "
+                f"{recall:.4f}, {len(queries)} queries {1e3 * batch_time:.0f} ms, one "
+                f"{1e3 * query_time:.1f} ms",
                 flush=True,
             )
 
@@ -103,24 +105,24 @@ def main() -> None:
     parser.add_argument("vectors", type=Path, nargs="?", help="a .npy file of use-st5 embed")
     parser.add_argument("--rows", type=int, help="random vectors of 512 numbers instead")
     parser.add_argument("--kinds", default="exact,hnsw", help="which indexes to build")
-    given = parser.parse_args()
-    if (given.vectors is None) == (given.rows is None):
+    arguments = parser.parse_args()
+    if (arguments.vectors is None) == (arguments.rows is None):
         parser.error("give a file of vectors or --rows")
 
     from threadpoolctl import threadpool_limits
 
     from use_st5._vectors import unit_rows
 
-    if given.rows is None:
-        vectors = unit_rows(np.load(given.vectors)).astype(np.float32)
+    if arguments.rows is None:
+        vectors = unit_rows(np.load(arguments.vectors)).astype(np.float32)
     else:
-        size = (given.rows + max(_QUERIES), 512)
+        size = (arguments.rows + max(_QUERIES), 512)
         vectors = np.random.default_rng(0).standard_normal(size, np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     queries, corpus = vectors[: max(_QUERIES)], vectors[max(_QUERIES) :]
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
         beside_sentence_transformers(queries, corpus)
-        of_each_kind(queries, corpus, given.kinds.split(","), Path(folder))
+        of_each_kind(queries, corpus, arguments.kinds.split(","), Path(folder))
 
 
 if __name__ == "__main__":

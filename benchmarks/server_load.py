@@ -43,15 +43,15 @@ def encode_speed(model: str, backend: Any, texts: list[str], seconds: float) -> 
     import use_st5
 
     encoder = use_st5.load(model, backend=backend)
-    given = requests(texts, seed=0)
+    stream = requests(texts, seed=0)
     for _ in range(20):
-        encoder.encode(next(given), on_truncation="ignore")
-    start, done = time.perf_counter(), 0
+        encoder.encode(next(stream), on_truncation="ignore")
+    start, text_count = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
-        request = next(given)
+        request = next(stream)
         encoder.encode(request, on_truncation="ignore")
-        done += len(request)
-    return done / (time.perf_counter() - start)
+        text_count += len(request)
+    return text_count / (time.perf_counter() - start)
 
 
 @contextlib.contextmanager
@@ -110,21 +110,24 @@ def main() -> None:
     parser.add_argument("--backend", default="tensorflow")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
-    given = parser.parse_args()
-    texts = given.texts.read_text(encoding="utf-8").splitlines()
-    alone = [encode_speed(given.model, given.backend, texts, 10)]
-    with server(given.model, given.backend) as (url, process):
-        load(url, texts, given.clients, 3)
+    arguments = parser.parse_args()
+    texts = arguments.texts.read_text(encoding="utf-8").splitlines()
+    encode_speeds = [encode_speed(arguments.model, arguments.backend, texts, 10)]
+    with server(arguments.model, arguments.backend) as (url, process):
+        load(url, texts, arguments.clients, 3)
         before = resident(process)
-        times, done = load(url, texts, given.clients, given.seconds)
+        times, text_count = load(url, texts, arguments.clients, arguments.seconds)
         after = resident(process)
-    alone.append(encode_speed(given.model, given.backend, texts, 10))
-    speed = done / given.seconds
-    print(f"{given.model}: {len(times):,} requests of {given.clients} clients, no error")
-    print(f"texts per second: server {speed:,.0f}, encode {alone[0]:,.0f} and {alone[1]:,.0f}")
-    print(f"ratio: {speed / np.mean(alone):.2f}")
-    half, most = np.percentile(times, [50, 99]) * 1000
-    print(f"response time: p50 {half:.0f} ms, p99 {most:.0f} ms")
+    encode_speeds.append(encode_speed(arguments.model, arguments.backend, texts, 10))
+    speed = text_count / arguments.seconds
+    print(f"{arguments.model}: {len(times):,} requests of {arguments.clients} clients, no error")
+    print(
+        f"texts per second: server {speed:,.0f}, encode {encode_speeds[0]:,.0f} and "
+        f"{encode_speeds[1]:,.0f}"
+    )
+    print(f"ratio: {speed / np.mean(encode_speeds):.2f}")
+    p50, p99 = np.percentile(times, [50, 99]) * 1000
+    print(f"response time: p50 {p50:.0f} ms, p99 {p99:.0f} ms")
     print(f"memory of the server: {before:,.0f} MB before, {after:,.0f} MB after")
 
 

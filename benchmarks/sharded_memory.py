@@ -38,24 +38,24 @@ def main() -> None:
     parser.add_argument("--lora", type=int, default=0, help="rank of adapters; 0: all weights")
     parser.add_argument("--dtype", default="mixed_bfloat16")
     parser.add_argument("--run", action="store_true", help="train, too: weights are held then")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     os.environ["KERAS_BACKEND"] = "jax"
     os.environ["JAX_PLATFORMS"] = "cpu"
-    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={asked.devices}"
-    grown = f"{measured(asked) / 1e9:.2f} GB | " if asked.run else ""
-    began = time.monotonic()
-    found = compiled(asked).memory_analysis()
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={args.devices}"
+    growth_cell = f"{measured(args) / 1e9:.2f} GB | " if args.run else ""
+    start = time.monotonic()
+    memory = compiled(args).memory_analysis()
     gigabytes = {
-        name: getattr(found, f"{name}_size_in_bytes") / 1e9
+        name: getattr(memory, f"{name}_size_in_bytes") / 1e9
         for name in ("argument", "output", "alias", "temp")
     }
     results = gigabytes["output"] - gigabytes["alias"]
     total = gigabytes["argument"] + results + gigabytes["temp"]
     print(
-        f"| {asked.preset} | {f'LoRA {asked.lora}' if asked.lora else 'all'} | {asked.batch} "
-        f"| {asked.devices} | {asked.devices // asked.model} x {asked.model} | {asked.pieces} "
+        f"| {args.preset} | {f'LoRA {args.lora}' if args.lora else 'all'} | {args.batch} "
+        f"| {args.devices} | {args.devices // args.model} x {args.model} | {args.pieces} "
         f"| {gigabytes['argument']:.2f} | {results:.2f} | {gigabytes['temp']:.2f} | {total:.2f} "
-        f"| {grown}{time.monotonic() - began:.0f} s |"
+        f"| {growth_cell}{time.monotonic() - start:.0f} s |"
     )
 
 
@@ -129,8 +129,8 @@ def measured(asked: Any) -> float:
     from use_st5.training.task import Task
 
     keras.distribution.set_distribution(sharded(model=asked.model))
-    drawn = np.random.default_rng(0).integers(1, 32_000, (2, 2 * asked.batch, asked.length))
-    data = ArrayData(dict(zip(("anchor", "positive"), drawn.astype(np.int32), strict=True)))
+    ids = np.random.default_rng(0).integers(1, 32_000, (2, 2 * asked.batch, asked.length))
+    data = ArrayData(dict(zip(("anchor", "positive"), ids.astype(np.int32), strict=True)))
     task = Task("pairs", ContrastiveLoss(), data, batch_size=asked.batch)
     before = _memory("VmRSS")
     encoder = SentenceT5.from_preset(asked.preset, dtype=asked.dtype)

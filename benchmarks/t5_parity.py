@@ -76,9 +76,9 @@ def differences(peer: Any, encoder: Any, first: Any, ids: np.ndarray) -> list[st
         )
     expected = out.encoder_last_hidden_state.numpy()[tokens]
     decoded = out.decoder_hidden_states[-1].numpy()[:, 0]
-    ours = np.asarray(encoder.encoder(encoder.embedding(ids), tokens=tokens))[tokens]
+    encoded = np.asarray(encoder.encoder(encoder.embedding(ids), tokens=tokens))[tokens]
     return [
-        f"{np.abs(ours - expected).max():.1e}",
+        f"{np.abs(encoded - expected).max():.1e}",
         f"{np.abs(np.asarray(first(ids)) - decoded).max():.1e}",
         f"{max(np.abs(expected).max(), np.abs(decoded).max()):.1f}",
     ]

@@ -25,12 +25,12 @@ _FEW = 1000
 
 def write_pairs(path: Path, rows: int) -> None:
     """Writes questions and answers of 4 to 20 words, from a vocabulary of 20,000 words."""
-    drawn = random.Random(0)
-    words = ["".join(drawn.choices("abcdefghijklmnoprstuvwy", k=2 + n % 8)) for n in range(20_000)]
+    rng = random.Random(0)
+    words = ["".join(rng.choices("abcdefghijklmnoprstuvwy", k=2 + n % 8)) for n in range(20_000)]
     with path.open("w", encoding="utf-8") as file:
         file.write("anchor\tpositive\n")
         for _ in range(rows):
-            texts = (" ".join(drawn.choices(words, k=drawn.randint(4, 20))) for _ in range(2))
+            texts = (" ".join(rng.choices(words, k=rng.randint(4, 20))) for _ in range(2))
             file.write("\t".join(f"{text.capitalize()}?" for text in texts) + "\n")
 
 
@@ -39,14 +39,12 @@ def one_step(model: str, rows: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pairs.tsv"
         write_pairs(path, rows)
-        began, worked = time.monotonic(), time.process_time()
+        start, cpu = time.monotonic(), time.process_time()
         use_st5.train(model, path, Path(folder) / "model", steps=1)
-        clock, worked = time.monotonic() - began, time.process_time() - worked
+        clock, cpu = time.monotonic() - start, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(
-        f"{rows:,} rows: {clock:.1f} s, processors {worked:.1f} s, peak {peak:.2f} GB", flush=True
-    )
-    return clock, worked
+    print(f"{rows:,} rows: {clock:.1f} s, processors {cpu:.1f} s, peak {peak:.2f} GB", flush=True)
+    return clock, cpu
 
 
 def main() -> None:
@@ -59,8 +57,8 @@ def main() -> None:
     for rows in (_FEW, arguments.rows):
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             measured.append(pool.apply(one_step, (arguments.model, rows)))
-    clock, worked = (large - few for few, large in zip(*measured, strict=True))
-    print(f"the large file alone: {clock:.1f} s, processors {worked:.1f} s")
+    clock, cpu = (large - few for few, large in zip(*measured, strict=True))
+    print(f"the large file alone: {clock:.1f} s, processors {cpu:.1f} s")
 
 
 if __name__ == "__main__":

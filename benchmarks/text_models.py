@@ -53,17 +53,17 @@ def measure(model: str, path: Path, scratch: Path) -> None:
         for length, int8 in ((None, False), (_LENGTH, False), (None, True)):
             folder = scratch / "model"
             to_text_model(model, folder, runtime=runtime, length=length, int8=int8)
-            whole = np.ones(len(lines), bool)
+            mask = np.ones(len(lines), bool)
             if length is not None:
-                whole[:] = [len(ids) < length for ids in Encoder(folder).ids(lines)]
-            found = vectors(folder, path)[whole]
-            least = cosine(expected[whole], found)
+                mask[:] = [len(ids) < length for ids in Encoder(folder).ids(lines)]
+            text_vectors = vectors(folder, path)[mask]
+            cosines = cosine(expected[mask], text_vectors)
             size = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
             print(
                 f"{model}, {runtime}, length {length or 'any'}, {'int8' if int8 else 'as stored'}: "
-                f"{size / 1e6:.1f} MB, {whole.sum():,} texts, cosine: lowest {least.min():.6f}, "
-                f"mean {least.mean():.6f}; largest difference "
-                f"{np.abs(expected[whole] - found).max():.6f}",
+                f"{size / 1e6:.1f} MB, {mask.sum():,} texts, cosine: lowest {cosines.min():.6f}, "
+                f"mean {cosines.mean():.6f}; largest difference "
+                f"{np.abs(expected[mask] - text_vectors).max():.6f}",
                 flush=True,
             )
 
@@ -73,11 +73,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("texts", type=Path)
     parser.add_argument("--models", nargs="+", default=["use_dan_en", "use_transformer_en"])
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     os.environ.pop("PYTHONPATH", None)  # of the fresh processes
     with tempfile.TemporaryDirectory() as scratch:
-        for model in given.models:
-            measure(model, given.texts, Path(scratch))
+        for model in arguments.models:
+            measure(model, arguments.texts, Path(scratch))
 
 
 if __name__ == "__main__":

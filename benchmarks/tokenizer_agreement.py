@@ -50,12 +50,12 @@ def main() -> None:
     sentences = [sentence for name in arguments.files for sentence in read(name) if sentence]
     if not sentences:
         parser.error("the files hold no sentences")
-    chosen = sample(sentences, arguments.limit)
-    print(f"{len(chosen):,} of {len(sentences):,} sentences")
-    expected = treebank(chosen)
+    selection = sample(sentences, arguments.limit)
+    print(f"{len(selection):,} of {len(sentences):,} sentences")
+    expected = treebank(selection)
     for typography in (False, True):
-        found = tokenize(chosen, typography=typography)
-        report(chosen, expected, found, title=f"typography={typography}", arguments=arguments)
+        tokens = tokenize(selection, typography=typography)
+        report(selection, expected, tokens, title=f"typography={typography}", arguments=arguments)
 
 
 def read(name: str) -> Iterator[str]:
@@ -109,10 +109,10 @@ def report(
             kind = next(name for name, pattern in KINDS.items() if re.search(pattern, sentence))
             kinds[kind].append((nltk_tokens, our_tokens))
     different = sum(map(len, kinds.values()))
-    meant = sum(len(kinds[kind]) for kind in KINDS if kind.endswith("on purpose"))
+    deliberate = sum(len(kinds[kind]) for kind in KINDS if kind.endswith("on purpose"))
     print(
         f"\n{title}: {1 - different / len(sentences):.3%} identical "
-        f"({different} differ, {meant} of them on purpose)"
+        f"({different} differ, {deliberate} of them on purpose)"
     )
     for kind in KINDS:
         if kinds[kind]:

@@ -158,16 +158,16 @@ def step_on(
     flops = texts * step_flops(config, length, pieces=pieces != 1)
     # A sum over chips sends every number twice. Vectors and ids are gathered, and the gradients of
     # the vectors are summed.
-    others = (chips - 1) / chips
-    gathered = training.batch * training.texts * _FLOAT * (3 * DIMENSION + length)
-    exchanged = others * (2 * _FLOAT * count + gathered)
+    other_share = (chips - 1) / chips
+    gathered_bytes = training.batch * training.texts * _FLOAT * (3 * DIMENSION + length)
+    exchanged_bytes = other_share * (2 * _FLOAT * count + gathered_bytes)
     return Step(
         rows=rows,
         pieces=pieces,
         state=state,
         activations=activations,
         compute=flops / (chip.peak * chip.utilization),
-        exchange=None if pieces is None else exchanged / chip.link,
+        exchange=None if pieces is None else exchanged_bytes / chip.link,
         checkpoint=checkpoint_bytes(config) / chip.storage / _CHECKPOINT_EVERY,
     )
 
@@ -218,10 +218,10 @@ def table_of_slices(
     chip: Chip, sizes: list[str], chips: list[int], length: int, trainings: list[TrainingSize]
 ) -> Iterator[str]:
     """A step of the first stage on each number of chips, and the duration of each stage."""
-    took = " | ".join(training.name for training in trainings)
+    durations = " | ".join(training.name for training in trainings)
     yield (
         "| size | chips | hosts | rows a chip | GradCache pieces | weights, moments, gradients, GB "
-        f"| activations, GB | ms a step: arithmetic | exchange | checkpoint | {took} |"
+        f"| activations, GB | ms a step: arithmetic | exchange | checkpoint | {durations} |"
     )
     yield "|---" * (10 + len(trainings)) + "|"
     for name in sizes:
@@ -231,16 +231,17 @@ def table_of_slices(
                 for training in trainings
             ]
             step = steps[0]
-            held = "" if step.activations is None else f"{step.activations / 1e9:.2f}"
-            sent = "" if step.exchange is None else f"{1e3 * step.exchange:.1f}"
-            took = " | ".join(
+            activation_cell = "" if step.activations is None else f"{step.activations / 1e9:.2f}"
+            exchange_cell = "" if step.exchange is None else f"{1e3 * step.exchange:.1f}"
+            durations = " | ".join(
                 _time(training.steps * each.seconds)
                 for training, each in zip(trainings, steps, strict=True)
             )
             yield (
                 f"| {name} | {number} | {-(-number // chip.on_host)} | {step.rows:g} "
-                f"| {step.pieces or 'cut'} | {step.state / 1e9:.2f} | {held} "
-                f"| {1e3 * step.compute:,.1f} | {sent} | {1e3 * step.checkpoint:.1f} | {took} |"
+                f"| {step.pieces or 'cut'} | {step.state / 1e9:.2f} | {activation_cell} "
+                f"| {1e3 * step.compute:,.1f} | {exchange_cell} | {1e3 * step.checkpoint:.1f} "
+                f"| {durations} |"
             )
 
 
@@ -263,16 +264,16 @@ def main() -> None:
     for name, unit in units.items():
         value = getattr(Chip(), name) / unit
         parser.add_argument(f"--{name}", type=float, default=value, help=f"in {unit:.0e}")
-    asked = parser.parse_args()
-    if unknown := {*asked.sizes} - {*T5_PRESETS}:
+    arguments = parser.parse_args()
+    if unknown := {*arguments.sizes} - {*T5_PRESETS}:
         parser.error(f"expected some of {', '.join(T5_PRESETS)}, received {', '.join(unknown)}")
-    if min(*asked.chips, asked.length, *(getattr(asked, name) for name in units)) <= 0:
+    if min(*arguments.chips, arguments.length, *(getattr(arguments, name) for name in units)) <= 0:
         parser.error("expected numbers above 0")
-    chip = Chip(**{name: getattr(asked, name) * unit for name, unit in units.items()})
-    sizes, trainings = [*asked.sizes], published_trainings()
-    print(*table_of_trainings(trainings, asked.length), sep="\n", end="\n\n")
-    print(*table_of_sizes(chip, sizes, asked.length), sep="\n", end="\n\n")
-    print(*table_of_slices(chip, sizes, asked.chips, asked.length, trainings), sep="\n")
+    chip = Chip(**{name: getattr(arguments, name) * unit for name, unit in units.items()})
+    sizes, trainings = [*arguments.sizes], published_trainings()
+    print(*table_of_trainings(trainings, arguments.length), sep="\n", end="\n\n")
+    print(*table_of_sizes(chip, sizes, arguments.length), sep="\n", end="\n\n")
+    print(*table_of_slices(chip, sizes, arguments.chips, arguments.length, trainings), sep="\n")
 
 
 if __name__ == "__main__":

@@ -49,22 +49,24 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--out", type=Path, help="a file of JSON for the results")
     parser.add_argument("--trainer", choices=TRAINERS, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.trainer:
-        TRAINERS[asked.trainer](asked.models[0], asked.steps)
+    arguments = parser.parse_args()
+    if arguments.trainer:
+        TRAINERS[arguments.trainer](arguments.models[0], arguments.steps)
         return
-    found: Results = {}
-    for model in asked.models:
-        for _ in range(asked.rounds):
+    measurements: Results = {}
+    for model in arguments.models:
+        for _ in range(arguments.rounds):
             for trainer in TRAINERS if model in FOLDERS else ("use_st5",):
-                result = run(trainer, model, asked)
-                found.setdefault((model, trainer), []).append(result)
-    if asked.out:
-        machine = {"processor": processor(), "threads": asked.threads}
-        results = {" ".join(key): runs for key, runs in found.items()}
-        asked.out.write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n")
-    print(f"{processor()}; {asked.threads} thread(s); {time.strftime('%d %B %Y')}\n")
-    print("\n".join(table(found)))
+                result = run(trainer, model, arguments)
+                measurements.setdefault((model, trainer), []).append(result)
+    if arguments.out:
+        machine = {"processor": processor(), "threads": arguments.threads}
+        results = {" ".join(key): runs for key, runs in measurements.items()}
+        arguments.out.write_text(
+            json.dumps({"machine": machine, "results": results}, indent=1) + "\n"
+        )
+    print(f"{processor()}; {arguments.threads} thread(s); {time.strftime('%d %B %Y')}\n")
+    print("\n".join(table(measurements)))
 
 
 def run(trainer: str, model: str, asked: argparse.Namespace) -> dict[str, float]:
@@ -72,13 +74,13 @@ def run(trainer: str, model: str, asked: argparse.Namespace) -> dict[str, float]
     limits = {f"{name}_NUM_THREADS": str(asked.threads) for name in ("OMP", "MKL", "OPENBLAS")}
     limits["TF_NUM_INTRAOP_THREADS"] = str(asked.threads)
     command = [sys.executable, "-m", "benchmarks.training_speed", model, "--trainer", trainer]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, "--steps", str(asked.steps)],
         env=os.environ | limits | {"BENCHMARK_START": repr(time.time())},
         stdout=subprocess.PIPE,
         check=True,
     )
-    times = json.loads(done.stdout.splitlines()[-1])
+    times = json.loads(process.stdout.splitlines()[-1])
     quarter = len(times) // 4
     return {"first": times[0], "step": (times[-1] - times[quarter]) / (len(times) - 1 - quarter)}
 
@@ -89,8 +91,8 @@ def table(found: Results) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     steps = {key: statistics.median(each["step"] for each in runs) for key, runs in found.items()}
     for (model, trainer), runs in found.items():
-        theirs = steps.get((model if model in FOLDERS else "minilm", "sentence-transformers"))
-        ratio = f"{theirs / steps[model, trainer]:.2f}" if theirs else ""
+        peer_step = steps.get((model if model in FOLDERS else "minilm", "sentence-transformers"))
+        ratio = f"{peer_step / steps[model, trainer]:.2f}" if peer_step else ""
         first = statistics.median(each["first"] for each in runs)
         yield f"| {model} | {trainer} | {steps[model, trainer]:.2f} s | {ratio} | {first:.1f} s |"
 

@@ -26,22 +26,22 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=100_000)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=2)
-    given = parser.parse_args()
-    lines = [line for line in given.lines.read_text(encoding="utf-8").splitlines() if line.strip()]
-    texts = [*itertools.islice(itertools.cycle(lines), given.texts)]
-    encoder = use_st5.load(given.model, backend=given.backend)
+    args = parser.parse_args()
+    lines = [line for line in args.lines.read_text(encoding="utf-8").splitlines() if line.strip()]
+    texts = [*itertools.islice(itertools.cycle(lines), args.texts)]
+    encoder = use_st5.load(args.model, backend=args.backend)
     encoder.encode(texts[:1000], on_truncation="ignore")
-    seconds: dict[int, list[float]] = {workers: [] for workers in given.workers}
-    for _ in range(given.rounds):
-        for workers, found in seconds.items():
+    seconds: dict[int, list[float]] = {workers: [] for workers in args.workers}
+    for _ in range(args.rounds):
+        for workers, times in seconds.items():
             start = time.perf_counter()
             encoder.encode(texts, workers=workers, on_truncation="ignore", show_progress=False)
-            found.append(time.perf_counter() - start)
-    first = min(seconds[given.workers[0]])
-    for workers, found in seconds.items():
-        best = min(found)
+            times.append(time.perf_counter() - start)
+    first = min(seconds[args.workers[0]])
+    for workers, times in seconds.items():
+        best = min(times)
         print(
-            f"{given.model}, {given.backend}, workers={workers}: {len(texts) / best:,.0f} texts/s "
+            f"{args.model}, {args.backend}, workers={workers}: {len(texts) / best:,.0f} texts/s "
             f"({first / best:.2f})"
         )
 

@@ -76,13 +76,13 @@ class Ablation:
             "pretrained": pretrained or output.parent / "pretrain_t5",
         }
         with sole_writer(output, inside=True):
-            for each in range(seed, seed + (seeds or self.seeds)):
+            for run_seed in range(seed, seed + (seeds or self.seeds)):
                 for name in names:
-                    row, folder = self.rows[name], output / f"{_stem(name, steps)}_{each}"
+                    row, folder = self.rows[name], output / f"{_stem(name, steps)}_{run_seed}"
                     if not (resume and (folder / "scores.json").exists()):
-                        own = {key: folders[key] for key in _folders_of(row)}
+                        row_folders = {key: folders[key] for key in _folders_of(row)}
                         (folder / FURTHER).unlink(missing_ok=True)
-                        row.run(data, folder, seed=each, **options | own)
+                        row.run(data, folder, seed=run_seed, **options | row_folders)
                     if self.further and not (folder / FURTHER).exists():
                         write_json(folder / FURTHER, self.further(data, folder / "model"))
                     self._write_table(output, steps)
@@ -96,8 +96,8 @@ class Ablation:
 
     def _complete(self, output: Path, steps: int | None) -> dict[str, list[Scores]]:
         """The scores of all complete runs: row → for each seed its scores."""
-        found = {name: seed_scores(output, _stem(name, steps)) for name in self.rows}
-        return {name: runs for name, runs in found.items() if runs}
+        scores = {name: seed_scores(output, _stem(name, steps)) for name in self.rows}
+        return {name: runs for name, runs in scores.items() if runs}
 
     def _write_table(self, output: Path, steps: int | None) -> None:
         title = f"After {steps} steps" if steps else "As the experiments are"

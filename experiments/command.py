@@ -28,12 +28,12 @@ def main(experiment: Any, variants: Mapping[str, Any] | None = None) -> None:
             may hold measured scores.
         variants: Name → the experiment that `--variant NAME` runs instead.
     """
-    chosen, data, output, options = parse(experiment, variants or {}, sys.argv[1:])
+    target, data, output, options = parse(experiment, variants or {}, sys.argv[1:])
     data = cached_path(data)
     if not data.is_dir():
         raise FileNotFoundError(f"expected a folder with data, found no {as_written(data)}")
     try:
-        scores = _run_of(chosen)(data, output, **options)
+        scores = _run_of(target)(data, output, **options)
     except KeyboardInterrupt:
         print(
             "interrupted; the same command continues from the last checkpoint in "
@@ -41,7 +41,7 @@ def main(experiment: Any, variants: Mapping[str, Any] | None = None) -> None:
             file=sys.stderr,
         )
         sys.exit(130)
-    expected = getattr(chosen, "expected", {}) if options.keys() <= _SAME_SETTINGS else {}
+    expected = getattr(target, "expected", {}) if options.keys() <= _SAME_SETTINGS else {}
     print("score", "value", *(["expected"] if expected else []), sep="\t")
     for name, value in scores.items():
         print(name, f"{value:.4f}", *_cell(expected, name), sep="\t")
@@ -73,16 +73,16 @@ def parse(
         names = ", ".join(variants)
         variant.add_argument("--variant", choices=[*variants], metavar="NAME", help=names)
     name = vars(variant.parse_known_args(words)[0]).get("variant")
-    chosen = variants[name] if name else experiment
-    parser = _parser(_run_of(chosen), variant)
-    given = vars(parser.parse_args(words))
-    given.pop("variant", None)
-    data, output = given.pop("data"), given.pop("output")
-    if given.get("part") == "train":  # Most experiments read no data then.
-        return chosen, data or Path(), output, given
+    target = variants[name] if name else experiment
+    parser = _parser(_run_of(target), variant)
+    options = vars(parser.parse_args(words))
+    options.pop("variant", None)
+    data, output = options.pop("data"), options.pop("output")
+    if options.get("part") == "train":  # Most experiments read no data then.
+        return target, data or Path(), output, options
     if data is None:
         parser.error(f"give the folder with --data or in {_DATA}")
-    return chosen, data, output, given
+    return target, data, output, options
 
 
 def _run_of(experiment: Any) -> Callable[..., dict[str, float]]:
@@ -102,21 +102,21 @@ def _parser(run: Callable[..., Any], parent: argparse.ArgumentParser) -> argpars
     parser.add_argument("-d", "--data", default=os.environ.get(_DATA) or None, type=Path)
     parser.add_argument("-o", "--out", dest="output", required=True, type=Path)
     for name, annotation in options_of(run).items():
-        if how := _how_read(annotation):
-            parser.add_argument(f"--{name.replace('_', '-')}", **how)
+        if keywords := _how_read(annotation):
+            parser.add_argument(f"--{name.replace('_', '-')}", **keywords)
     return parser
 
 
 def options_of(run: Callable[..., Any]) -> dict[str, Any]:
     """The options of an experiment, its own and the shared ones: keyword → type."""
-    found, hints = {}, get_type_hints(run)
+    option_types, hints = {}, get_type_hints(run)
     for name, parameter in inspect.signature(run).parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY:
-            found[name] = hints[name]
+            option_types[name] = hints[name]
         elif parameter.kind is parameter.VAR_KEYWORD:
             for options in get_args(hints[name]):  # the argument of `Unpack`
-                found |= get_type_hints(options)
-    return found
+                option_types |= get_type_hints(options)
+    return option_types
 
 
 def _how_read(annotation: Any) -> dict[str, Any]:

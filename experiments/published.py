@@ -101,12 +101,12 @@ def published_tables(
         benchmark: Only the tables of this benchmark; None: all.
         unconfirmed: Whether to include rows that only a recollection of the paper supports.
     """
-    found = []
+    tables = []
     for table in _all_tables():
         rows = tuple(row for row in table.rows if row.confirmed or unconfirmed)
         if rows and benchmark in (None, table.benchmark):
-            found.append(structs.replace(table, rows=rows))
-    return tuple(found)
+            tables.append(structs.replace(table, rows=rows))
+    return tuple(tables)
 
 
 @functools.cache

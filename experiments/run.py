@@ -124,8 +124,8 @@ class Run:
                 replace holds something other than a model.
             BlockingIOError: Another process is writing there.
         """
-        alone = sole_writer(self.output, inside=True, remote=True)
-        with alone if self.writes else contextlib.nullcontext():
+        lock = sole_writer(self.output, inside=True, remote=True)
+        with lock if self.writes else contextlib.nullcontext():
             for name in exported or ("model",):
                 check_replaceable(self.output / name)
             if not self._resume and exists(self.checkpoints):
@@ -231,10 +231,10 @@ def _check_backend(
         ValueError: An option does not.
     """
     if (backend := keras.config.backend()) != "tensorflow":
-        for name, given in (("strategy", strategy), ("batch_files", batch_files)):
-            if given is not None:
+        for name, value in (("strategy", strategy), ("batch_files", batch_files)):
+            if value is not None:
                 raise ValueError(
-                    f"{name}: expected None, because it needs TensorFlow. Received: {given} under "
+                    f"{name}: expected None, because it needs TensorFlow. Received: {value} under "
                     f"{backend}"
                 )
     if strategy == "multi_worker" and part != "train":

@@ -43,9 +43,9 @@ def main(names: list[str]) -> None:
                 content = executed(notebook, Path(folder))
             content.metadata.pop("language_info", None)
             for cell in content.cells:
-                shown = cell.get("outputs", [])
-                if shown:
-                    cell.outputs = [each for each in shown if each.get("name") != "stderr"]
+                outputs = cell.get("outputs", [])
+                if outputs:
+                    cell.outputs = [each for each in outputs if each.get("name") != "stderr"]
             nbformat.write(content, notebook)
             print(notebook.name)
 

@@ -43,19 +43,19 @@ _PICTURES = (".png", ".svg", ".jpg")
 
 def pages() -> dict[str, str]:
     """File or package of the repository → page of the site."""
-    found = {path.relative_to(ROOT).as_posix(): "" for path in (ROOT / "docs").rglob("*.md")}
-    found = {name: name.removeprefix("docs/") for name in found}
+    site_pages = {path.relative_to(ROOT).as_posix(): "" for path in (ROOT / "docs").rglob("*.md")}
+    site_pages = {name: name.removeprefix("docs/") for name in site_pages}
     for package in public_packages():
-        found[package.replace(".", "/")] = _api(package)
+        site_pages[package.replace(".", "/")] = _api(package)
     for pattern, page in OUTSIDE.items():
         for path in sorted(ROOT.glob(pattern)):
-            found[path.relative_to(ROOT).as_posix()] = page.replace("*", path.parent.name)
-    return found
+            site_pages[path.relative_to(ROOT).as_posix()] = page.replace("*", path.parent.name)
+    return site_pages
 
 
 def public_packages() -> dict[str, list[str]]:
     """Package → its public names, which its `__init__` imports for type checkers."""
-    found = {}
+    packages = {}
     for path in sorted((ROOT / "use_st5").rglob("__init__.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         names = [
@@ -67,8 +67,8 @@ def public_packages() -> dict[str, list[str]]:
             for alias in line.names
         ]
         if names:
-            found[".".join(path.parent.relative_to(ROOT).parts)] = sorted(names)
-    return found
+            packages[".".join(path.parent.relative_to(ROOT).parts)] = sorted(names)
+    return packages
 
 
 def _api(package: str) -> str:
@@ -132,20 +132,20 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
 
 def _rewritten(source: str, page: Page, files: Files) -> Callable[[re.Match[str]], str]:
     """A function that returns the replacement of a link of the page that was the file `source`."""
-    known = {**pages(), DEMO[0]: DEMO[1]}
+    page_paths = {**pages(), DEMO[0]: DEMO[1]}
 
     def replace(found: re.Match[str]) -> str:
         target = found["target"] or found["src"]
         if re.match(r"[a-z]+:|#", target):
             return found[0]
         path, _, anchor = target.partition("#")
-        inside = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
-        place = known.get(inside) or inside.removeprefix("docs/")
-        if files.get_file_from_path(place) is None:
+        repo_path = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        site_path = page_paths.get(repo_path) or repo_path.removeprefix("docs/")
+        if files.get_file_from_path(site_path) is None:
             return (found["text"] or "")[1:-1]
-        place = posixpath.relpath(place, posixpath.dirname(page.file.src_uri) or ".")
-        place += f"#{anchor}" if anchor else ""
-        return f"{found['text']}({place})" if found["text"] else f'src="{place}"'
+        site_path = posixpath.relpath(site_path, posixpath.dirname(page.file.src_uri) or ".")
+        site_path += f"#{anchor}" if anchor else ""
+        return f"{found['text']}({site_path})" if found["text"] else f'src="{site_path}"'
 
     return replace
 

@@ -78,7 +78,7 @@ def _download(url: str, file: IO[bytes]) -> str:
     digest, size = hashlib.sha256(), 0
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
-            promised = answer.headers.get("Content-Length")
+            length = answer.headers.get("Content-Length")
             while piece := answer.read(_PIECE):
                 file.write(piece)
                 digest.update(piece)
@@ -88,8 +88,8 @@ def _download(url: str, file: IO[bytes]) -> str:
         raise kind(f"{url}: expected an archive, the server answered {error}.") from error
     except (OSError, urllib.error.URLError) as error:
         raise ConnectionError(f"{url}: the download failed ({error}). Run again.") from error
-    if promised is not None and size != int(promised):
-        raise OSError(f"{url}: expected {int(promised):,} bytes, received {size:,}. Run again.")
+    if length is not None and size != int(length):
+        raise OSError(f"{url}: expected {int(length):,} bytes, received {size:,}. Run again.")
     file.seek(0)
     return digest.hexdigest()
 
@@ -112,7 +112,7 @@ def _unpack(file: IO[bytes], target: Path, url: str) -> None:
                 path.mkdir(parents=True, exist_ok=True)
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as written:
+            with path.open("wb") as output:
                 while piece := content.read(_PIECE):
                     room -= len(piece)
                     if room < 0:
@@ -120,7 +120,7 @@ def _unpack(file: IO[bytes], target: Path, url: str) -> None:
                             f"{url}: expected at most {max(_RATIO * size, _SMALL):,} bytes in an "
                             f"archive of {size:,}, found more. Nothing was kept."
                         )
-                    written.write(piece)
+                    output.write(piece)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
         raise ValueError(
             f"{url}: expected a tar or zip archive, received {size:,} bytes of another format "

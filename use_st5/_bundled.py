@@ -32,9 +32,9 @@ def bundled_folder(name: str) -> Path:
     """
     names = bundled_names()
     if name not in names:
-        there = ", ".join(names) or "none"
+        choices = ", ".join(names) or "none"
         raise FileNotFoundError(
-            f"Expected the name of a bundled model, received {name!r}. Bundled here: {there}. "
+            f"Expected the name of a bundled model, received {name!r}. Bundled here: {choices}. "
             "For a model of your own give the path of its folder."
         )
     return _root() / name
@@ -51,10 +51,10 @@ def download_advice(name: str) -> str:
     """
     if name in bundled_names():
         return "This is a bundled model. `use-st5 export` writes its folder."
-    found = _HUB_NAME.fullmatch(name)
-    if found is None:
+    match = _HUB_NAME.fullmatch(name)
+    if match is None:
         return ""
-    owner, model = found[1] or "OWNER", found[2]
+    owner, model = match[1] or "OWNER", match[2]
     return f"If this is a model of Hugging Face's hub, write hf://{owner}/{model}"
 
 

@@ -68,13 +68,13 @@ def cache_folder(part: str) -> Path:
 
 def entries() -> list[Entry]:
     """Returns all models, archives, engines and remote copies, the last used one first."""
-    found = [
+    all_entries = [
         _entry(part, folder)
         for part in (MODELS, ARCHIVES, ENGINES, REMOTE)
         for folder in cache_folder(part).iterdir()
         if folder.is_dir() and not folder.name.startswith((".", "tmp"))
     ]
-    return sorted(found, key=lambda entry: entry.used, reverse=True)
+    return sorted(all_entries, key=lambda entry: entry.used, reverse=True)
 
 
 def remove_entry(entry: Entry) -> None:
@@ -84,12 +84,12 @@ def remove_entry(entry: Entry) -> None:
 
 def cached_content(part: str, key: str) -> Path | None:
     """Returns the content of a complete entry, and marks it as used now; None if there is none."""
-    place = cache_folder(part) / key
-    if not (place / _CONTENT).is_dir():
+    folder = cache_folder(part) / key
+    if not (folder / _CONTENT).is_dir():
         return None
     with contextlib.suppress(OSError):  # Another process may remove it.
-        os.utime(place / _ORIGIN)
-    return place / _CONTENT
+        os.utime(folder / _ORIGIN)
+    return folder / _CONTENT
 
 
 def kept_content(part: str, key: str, origin: str, make: Callable[[Path], object]) -> Path:
@@ -104,16 +104,16 @@ def kept_content(part: str, key: str, origin: str, make: Callable[[Path], object
     Raises:
         FileNotFoundError: Another process removed the new entry immediately.
     """
-    found = cached_content(part, key)
-    if found is None:
+    content = cached_content(part, key)
+    if content is None:
         with new_content(part, key, origin) as target:
             make(target)
-        found = cached_content(part, key)
-    if found is None:
+        content = cached_content(part, key)
+    if content is None:
         raise FileNotFoundError(
             f"{origin}: expected its copy in the cache, which another process removed. Run again."
         )
-    return found
+    return content
 
 
 @contextlib.contextmanager
@@ -129,18 +129,18 @@ def new_content(part: str, key: str, origin: str) -> Iterator[Path]:
         key: The name of the entry.
         origin: The name of its source.
     """
-    place = cache_folder(part) / key
+    folder = cache_folder(part) / key
     with tempfile.TemporaryDirectory(dir=cache_folder(part)) as temporary:
-        whole = Path(temporary, key)
-        whole.mkdir()
-        yield whole / _CONTENT
-        (whole / _ORIGIN).write_text(origin + "\n", encoding="utf-8")
+        new_folder = Path(temporary, key)
+        new_folder.mkdir()
+        yield new_folder / _CONTENT
+        (new_folder / _ORIGIN).write_text(origin + "\n", encoding="utf-8")
         try:
-            whole.rename(place)
+            new_folder.rename(folder)
         except OSError:
-            if not (place / _CONTENT).is_dir():
+            if not (folder / _CONTENT).is_dir():
                 raise
-    _keep_limit(place)
+    _keep_limit(folder)
 
 
 def limit() -> int:
@@ -149,18 +149,18 @@ def limit() -> int:
     Raises:
         ValueError: The environment variable holds no number of 0 or more.
     """
-    given = os.environ.get(LIMIT, "")
+    setting = os.environ.get(LIMIT, "")
     with contextlib.suppress(ValueError, OverflowError):
-        if (number := float(given or _DEFAULT_LIMIT)) >= 0:
+        if (number := float(setting or _DEFAULT_LIMIT)) >= 0:
             return int(number * 1e9)
-    raise ValueError(f"{LIMIT}: expected a number of GB, received {given!r}.")
+    raise ValueError(f"{LIMIT}: expected a number of GB, received {setting!r}.")
 
 
 def _keep_limit(newest: Path) -> None:
-    bounded = [each for each in entries() if each.kind != REMOTE]
-    total, most = sum(entry.size for entry in bounded), limit()
-    for entry in reversed(bounded):
-        if total <= most:
+    bounded_entries = [each for each in entries() if each.kind != REMOTE]
+    total, max_bytes = sum(entry.size for entry in bounded_entries), limit()
+    for entry in reversed(bounded_entries):
+        if total <= max_bytes:
             return
         if entry.folder != newest:
             remove_entry(entry)

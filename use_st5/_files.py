@@ -262,8 +262,8 @@ def _check_kinds(temporary: Path, target: Path) -> None:
 
 def _replace_folder(temporary: Path, target: Path) -> None:
     """Puts the folder `temporary` in the place of the folder `target`."""
-    aside = _sibling(target)
-    older = aside.with_name(aside.name + _OLDER)
+    sibling = _sibling(target)
+    older = sibling.with_name(sibling.name + _OLDER)
     target.rename(older)
     try:
         temporary.rename(target)

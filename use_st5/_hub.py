@@ -63,13 +63,13 @@ def hugging_face_name(name: str) -> tuple[str, str | None]:
     Raises:
         ValueError: The name has another form.
     """
-    found = _HF.fullmatch(name)
-    if found is None:
+    match = _HF.fullmatch(name)
+    if match is None:
         raise ValueError(
             f"Expected hf://ORG/NAME or hf://ORG/NAME@REVISION, such as "
             f"hf://sentence-transformers/all-MiniLM-L6-v2, received {name!r}."
         )
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 def from_hugging_face(name: str) -> Downloaded:
@@ -121,21 +121,21 @@ def wanted_files(names: list[str], modules: list[str], *, where: str) -> list[st
     if SAVED_MODEL_FILE in names:
         return [name for name in names if _SAVED_MODEL.fullmatch(name)]
     folders = {"", *modules}
-    found = [
+    file_names = [
         name
         for path in map(PurePosixPath, names)
         for name in [str(path)]
         if str(path.parent).removeprefix(".") in folders
         and (path.suffix in _VOCABULARIES or _SAFETENSORS.fullmatch(path.name))
     ]
-    if not any(name.endswith(".safetensors") for name in found):
-        shown = ", ".join(sorted(names)[:12]) or "no files"
+    if not any(name.endswith(".safetensors") for name in file_names):
+        text = ", ".join(sorted(names)[:12]) or "no files"
         raise FileNotFoundError(
-            f"{where}: expected model.safetensors or saved_model.pb, found {shown}. Files that can "
+            f"{where}: expected model.safetensors or saved_model.pb, found {text}. Files that can "
             "hold code (.bin, .pt, .h5) are not downloaded: choose a model or a revision that has "
             "safetensors."
         )
-    return found
+    return file_names
 
 
 def from_kaggle(name: str) -> Downloaded:
@@ -147,8 +147,8 @@ def from_kaggle(name: str) -> Downloaded:
         OSError: The download failed.
         ImportError: kagglehub is not installed.
     """
-    found = _KAGGLE.fullmatch(name)
-    if found is None:
+    match = _KAGGLE.fullmatch(name)
+    if match is None:
         raise ValueError(
             "Expected kaggle://OWNER/MODEL/FRAMEWORK/VARIATION or the same with /VERSION, such as "
             "kaggle://google/universal-sentence-encoder/tensorFlow2/universal-sentence-encoder/2, "
@@ -156,7 +156,7 @@ def from_kaggle(name: str) -> Downloaded:
         )
     kagglehub = require("kagglehub", EXTRA)
     try:
-        folder = Path(kagglehub.model_download(found[1]))
+        folder = Path(kagglehub.model_download(match[1]))
     except Exception as error:  # An error of requests, kagglehub or kagglesdk.
         raise OSError(
             f"{name}: expected a model of Kaggle, the download failed "
@@ -197,14 +197,14 @@ def to_kaggle(folder: Path, name: str, *, license: str, message: str) -> str:
         OSError: The upload failed.
         ImportError: kagglehub is not installed.
     """
-    found = _KAGGLE.fullmatch(name)
-    if found is None or found[1].count("/") != 3:
+    match = _KAGGLE.fullmatch(name)
+    if match is None or match[1].count("/") != 3:
         raise ValueError(
             f"Expected kaggle://OWNER/MODEL/tensorFlow2/VARIATION to upload to, received {name!r}."
         )
     kagglehub = require("kagglehub", EXTRA)
     try:
-        kagglehub.model_upload(found[1], str(folder), license_name=license, version_notes=message)
+        kagglehub.model_upload(match[1], str(folder), license_name=license, version_notes=message)
     except Exception as error:  # An error of requests, kagglehub or kagglesdk.
         raise OSError(f"{name}: the upload failed ({type(error).__name__}: {error}).") from error
     return name
@@ -215,23 +215,23 @@ def _already_there(
 ) -> Downloaded:
     """Finds a model in the cache of huggingface_hub, because the hub cannot be reached."""
     patterns = ["*.json", "*.txt", "*.model", "model*.safetensors", "saved_model.pb", "variables/*"]
-    others = ["onnx/*", "openvino/*"]
+    ignored_patterns = ["onnx/*", "openvino/*"]
     try:
         folder = Path(
             hub.snapshot_download(
                 repository,
                 revision=revision,
                 allow_patterns=patterns,
-                ignore_patterns=others,
+                ignore_patterns=ignored_patterns,
                 local_files_only=True,
             )
         )
-    except Exception as missing:
+    except Exception as cache_error:
         raise ConnectionError(
             f"{name}: expected a model that was downloaded before, since Hugging Face's hub cannot "
             f"be reached ({type(error).__name__}: {_first_line(error)}); found none, or not all of "
             "its files. Check the network and HF_HUB_OFFLINE, and run again."
-        ) from missing
+        ) from cache_error
     return Downloaded(folder, folder.name)
 
 
@@ -243,14 +243,14 @@ def _fetch(hub: ModuleType, name: str, repository: str, commit: str, listed: Any
     """
     path = Path(hub.hf_hub_download(repository, listed.rfilename, revision=commit))
     kind, expected = ("sha256", listed.lfs.sha256) if listed.lfs else ("git sha1", listed.blob_id)
-    found = _hash(path, kind)
-    if expected is not None and found != expected:
+    digest = _hash(path, kind)
+    if expected is not None and digest != expected:
         with contextlib.suppress(OSError):
             path.resolve().unlink()
             path.unlink(missing_ok=True)
         raise ValueError(
             f"{name}: expected {listed.rfilename} with the {kind} {expected}, received one with "
-            f"{found}. The damaged file was removed: run again."
+            f"{digest}. The damaged file was removed: run again."
         )
     return path
 

@@ -31,12 +31,14 @@ def _packages_of(extra: str) -> list[str]:
     from packaging.requirements import Requirement
 
     try:
-        stated = importlib.metadata.requires("use_st5") or []
+        requirement_texts = importlib.metadata.requires("use_st5") or []
     except importlib.metadata.PackageNotFoundError:
-        stated = []
-    requirements = [Requirement(each) for each in stated]
-    mine = [each for each in requirements if each.marker and each.marker.evaluate({"extra": extra})]
-    return [f"{each.name}{each.specifier}" for each in mine]
+        requirement_texts = []
+    requirements = [Requirement(each) for each in requirement_texts]
+    extra_requirements = [
+        each for each in requirements if each.marker and each.marker.evaluate({"extra": extra})
+    ]
+    return [f"{each.name}{each.specifier}" for each in extra_requirements]
 
 
 def require(module: str, extra: str) -> ModuleType:

@@ -125,9 +125,9 @@ def _text_signature(loaded: Any) -> Callable[[tf.Tensor], tf.Tensor] | None:
         inputs = signatures[name].structured_input_signature[1]
         outputs = signatures[name].structured_outputs
         if len(inputs) == len(outputs) == 1:
-            ((given, spec),), (result,) = inputs.items(), outputs
+            ((input_name, spec),), (output_name,) = inputs.items(), outputs
             if spec.dtype == tf.string and spec.shape.rank in (None, 1):
-                return lambda text: signatures[name](**{given: text})[result]
+                return lambda text: signatures[name](**{input_name: text})[output_name]
     return None
 
 
@@ -145,9 +145,9 @@ def _load(folder: str | os.PathLike[str]) -> Any:
         unknown = re.search(r"Op type not registered '([\w>]+)'", str(error))
         if unknown:
             raise _UnknownOpError(unknown[1]) from error
-        found = _damage(Path(folder)) or _first_line(error)
+        fault = _damage(Path(folder)) or _first_line(error)
         raise ValueError(
-            f"Expected a SavedModel in {folder} that TensorFlow {tf.__version__} can read: {found} "
+            f"Expected a SavedModel in {folder} that TensorFlow {tf.__version__} can read: {fault} "
             "Copy or export the model again."
         ) from error
 
@@ -205,9 +205,9 @@ def _damage(folder: Path) -> str:
         for name, shape in reader.get_variable_to_shape_map().items()
         if dtypes[name] != tf.string
     )
-    found = sum(path.stat().st_size for path in variables.parent.glob("variables.data-*"))
-    if found < expected:
-        return f"{variables}.data-* have {found:,} bytes instead of at least {expected:,}."
+    size = sum(path.stat().st_size for path in variables.parent.glob("variables.data-*"))
+    if size < expected:
+        return f"{variables}.data-* have {size:,} bytes instead of at least {expected:,}."
     return ""
 
 

@@ -79,16 +79,16 @@ def _content(folder: Path) -> str:
     names = sorted(entry.name + "/" * entry.is_dir() for entry in folder.iterdir())
     if not names:
         return "nothing: the folder is empty"
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more
+    rest = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + rest
 
 
 def _hint(name: str) -> str:
     names = bundled_names()
     close = difflib.get_close_matches(name, names, n=1)
-    there = f"Bundled models: {', '.join(names) or 'none'}."
+    listing = f"Bundled models: {', '.join(names) or 'none'}."
     if close:
-        return f"Did you mean {close[0]!r}? {there}"
+        return f"Did you mean {close[0]!r}? {listing}"
     # Names of models on a hub contain one of these characters; such models are checkpoints.
     advice = download_advice(name) if {"/", "-"} & set(name) else ""
-    return f"{there} {advice}" if advice else there
+    return f"{listing} {advice}" if advice else listing

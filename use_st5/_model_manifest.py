@@ -119,10 +119,10 @@ class ModelManifest:
         """
         for name, entry in self.files.items():
             path = folder / name
-            found = f"{path.stat().st_size} bytes" if path.is_file() else "no such file"
-            if found != f"{entry['bytes']} bytes":
+            size = f"{path.stat().st_size} bytes" if path.is_file() else "no such file"
+            if size != f"{entry['bytes']} bytes":
                 raise ValueError(
-                    f"Expected {entry['bytes']} bytes in {path}, found {found}: the copy is "
+                    f"Expected {entry['bytes']} bytes in {path}, found {size}: the copy is "
                     "incomplete or the file was changed. Copy or export the model again."
                 )
 
@@ -134,10 +134,10 @@ class ModelManifest:
         """
         self.check_sizes(folder)
         for name, entry in self.files.items():
-            found = file_sha256(folder / name)
-            if found != entry["sha256"]:
+            digest = file_sha256(folder / name)
+            if digest != entry["sha256"]:
                 raise ValueError(
-                    f"Expected sha256 {entry['sha256']} of {folder / name}, found {found}: the "
+                    f"Expected sha256 {entry['sha256']} of {folder / name}, found {digest}: the "
                     "file was changed. Copy or export the model again."
                 )
 
@@ -157,11 +157,11 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     folder = Path(os.path.realpath(path))
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    found = _other_content(folder) if folder.is_dir() else "a file"
-    if found:
+    content = _other_content(folder) if folder.is_dir() else "a file"
+    if content:
         raise FileExistsError(
             f"Expected {folder} to be empty or to contain only a model of use_st5, because it "
-            f"would be replaced. Found {found}. Move this away, or choose another folder."
+            f"would be replaced. Found {content}. Move this away, or choose another folder."
         )
 
 
@@ -178,16 +178,16 @@ def older_files(path: str | os.PathLike[str]) -> list[str] | None:
 def _files_at(remote: str) -> list[str]:
     finish_swap(remote)
     names = names_in(remote)
-    found = f"{names[:3]} without {FILE_NAME}"
+    content = f"{names[:3]} without {FILE_NAME}"
     if FILE_NAME in names:
         try:
             return [FILE_NAME, *_read(f"{remote}/{FILE_NAME}").files]
         except ValueError as error:
-            found = str(error)
+            content = str(error)
     if names:
         raise FileExistsError(
             f"Expected {remote} to be empty or to contain a model of use_st5, because it would be "
-            f"replaced. Found {found}. Choose another folder."
+            f"replaced. Found {content}. Choose another folder."
         )
     return []
 
@@ -205,13 +205,13 @@ def _other_content(folder: Path) -> str:
     if (folder / SAVED_MODEL_FILE).is_file():
         with contextlib.suppress(ValueError):
             manifest = ModelManifest.read(folder)
-    known = {FILE_NAME, *manifest.files} if manifest else set()
+    model_files = {FILE_NAME, *manifest.files} if manifest else set()
     files = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
-    names = sorted({name.parts[0] for name in files if name.as_posix() not in known})
+    names = sorted({name.parts[0] for name in files if name.as_posix() not in model_files})
     if not manifest and not names:
         return "folders without a file"
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more
+    rest = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + rest
 
 
 def read_card(folder: Path) -> str:

@@ -102,42 +102,42 @@ def fetch(name: str) -> Fetched:
     Args:
         name: A name as `model_name` returns it.
     """
-    record = _record(name)
+    path = _record(name)
     with contextlib.suppress(OSError, ValueError):
-        found = read_record(record, Fetched, remedy="", version=_FORMAT, limit=_LIMIT)
-        if found.name == name and found.is_intact:
-            return found
+        record = read_record(path, Fetched, remedy="", version=_FORMAT, limit=_LIMIT)
+        if record.name == name and record.is_intact:
+            return record
     downloaded: Downloaded = _SOURCES[name.partition(":")[0]](name)
-    found = Fetched(
+    record = Fetched(
         name=name,
         identity=downloaded.identity,
         folder=os.fspath(downloaded.folder),
         files=downloaded.sizes(),
     )
-    with atomic_path(record) as temporary:
-        temporary.write_bytes(msgspec.json.encode(found))
-    return found
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(msgspec.json.encode(record))
+    return record
 
 
 def forget(name: str) -> bool:
     """Removes the record of a name: its next use asks the hub again. Says if there was one."""
-    record = _record(name)
-    there = record.is_file()
-    record.unlink(missing_ok=True)
-    return there
+    path = _record(name)
+    existed = path.is_file()
+    path.unlink(missing_ok=True)
+    return existed
 
 
 def recorded() -> list[Fetched]:
     """Returns the records of all names that were used; damaged records are left out."""
-    found = []
-    for record in sorted(cache_folder(NAMES).glob("*.json")):
+    records = []
+    for path in sorted(cache_folder(NAMES).glob("*.json")):
         with contextlib.suppress(OSError, ValueError):
-            found.append(read_record(record, Fetched, remedy="", version=_FORMAT, limit=_LIMIT))
-    return found
+            records.append(read_record(path, Fetched, remedy="", version=_FORMAT, limit=_LIMIT))
+    return records
 
 
 def _record(name: str) -> Path:
     # Another server may have other files under the same name.
-    where = os.environ.get("HF_ENDPOINT", "") if name.startswith("hf:") else ""
-    digest = hashlib.sha256(f"{where}\n{name}".encode()).hexdigest()[:16]
+    server = os.environ.get("HF_ENDPOINT", "") if name.startswith("hf:") else ""
+    digest = hashlib.sha256(f"{server}\n{name}".encode()).hexdigest()[:16]
     return cache_folder(NAMES) / f"{digest}.json"

@@ -47,8 +47,8 @@ def refuse_unsaved_weights(model: Any, folder: Path) -> None:
     import tensorflow as tf
 
     reader = tf.train.load_checkpoint(str(folder / "variables" / "variables"))
-    kept = {_digest(reader.get_tensor(key)) for key in reader.get_variable_to_dtype_map()}
-    if any(_digest(variable.numpy()) not in kept for variable in variables):
+    stored_digests = {_digest(reader.get_tensor(key)) for key in reader.get_variable_to_dtype_map()}
+    if any(_digest(variable.numpy()) not in stored_digests for variable in variables):
         raise ValueError(
             f"Expected the weights of {folder}, found changed weights in memory. Pickle and copy "
             "store only the folder, so the changes would be lost. Call encoder.save(new_folder), "

@@ -114,19 +114,21 @@ def table(
         name: The name that a screen reader reads for the table.
     """
     rows = list(rows)
-    texts = {
-        place for place in range(len(heads)) if all(cells[place].value is None for _, cells in rows)
+    text_columns = {
+        column
+        for column in range(len(heads))
+        if all(cells[column].value is None for _, cells in rows)
     }
-    shown = [f'<th scope="col">{escape(corner)}</th>']
-    for place, head in enumerate(heads):
-        kind = ' class="text"' if place in texts else ""
-        shown.append(f'<th scope="col"{kind}>{escape(head)}</th>')
+    header_cells = [f'<th scope="col">{escape(corner)}</th>']
+    for column, head in enumerate(heads):
+        kind = ' class="text"' if column in text_columns else ""
+        header_cells.append(f'<th scope="col"{kind}>{escape(head)}</th>')
     lines = [
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(name)}"><table>',
-        f"<thead><tr>{''.join(shown)}</tr></thead>\n<tbody>",
+        f"<thead><tr>{''.join(header_cells)}</tr></thead>\n<tbody>",
     ]
     for head, cells in rows:
-        row = "".join(_cell(cell, place in texts) for place, cell in enumerate(cells))
+        row = "".join(_cell(cell, column in text_columns) for column, cell in enumerate(cells))
         lines.append(f'<tr><th scope="row">{escape(head)}</th>{row}</tr>')
     return "\n".join([*lines, "</tbody></table></div>"])
 
@@ -134,8 +136,8 @@ def table(
 def _cell(cell: Cell, text: bool) -> str:
     number = f' data-value="{cell.value:.10g}"' if cell.value is not None else ""
     kind = ' class="text"' if text else ""
-    shown = escape(cell.text)
-    return f"<td{number}{kind}>{f'<strong>{shown}</strong>' if cell.best else shown}</td>"
+    content = escape(cell.text)
+    return f"<td{number}{kind}>{f'<strong>{content}</strong>' if cell.best else content}</td>"
 
 
 def figure(plot: str, caption: str) -> str:
@@ -151,8 +153,8 @@ def folded(summary: str, content: str) -> str:
 def linked(text: str) -> str:
     """The text, escaped, with its web addresses as links."""
     parts, end = [], 0
-    for found in _ADDRESS.finditer(text):
-        address = escape(found[0])
-        parts += [escape(text[end : found.start()]), f'<a href="{address}">{address}</a>']
-        end = found.end()
+    for match in _ADDRESS.finditer(text):
+        address = escape(match[0])
+        parts += [escape(text[end : match.start()]), f'<a href="{address}">{address}</a>']
+        end = match.end()
     return "".join([*parts, escape(text[end:])])

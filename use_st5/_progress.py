@@ -40,15 +40,15 @@ def progress_lines(state: Callable[[], str]) -> Iterator[None]:
         yield
         return
     ended = threading.Event()
-    saying = threading.Thread(target=_say_lines, args=(state, ended), daemon=True)
+    thread = threading.Thread(target=_say_lines, args=(state, ended), daemon=True)
     _states.append(state)
-    saying.start()
+    thread.start()
     try:
         yield
     finally:
         _states.remove(state)
         ended.set()
-        saying.join()
+        thread.join()
 
 
 @contextmanager

@@ -26,19 +26,19 @@ def public_names(
     Returns:
         Its `__getattr__`, `__dir__` and `__all__`.
     """
-    homes = _homes(package)
+    modules = _homes(package)
 
     def import_name(name: str) -> object:
-        if name not in homes:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(homes[name]), name)
+        value = getattr(importlib.import_module(modules[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        return sorted({*vars(sys.modules[package]), *modules})
 
-    return import_name, names, sorted(homes)
+    return import_name, names, sorted(modules)
 
 
 def _homes(package: str) -> dict[str, str]:
@@ -47,9 +47,9 @@ def _homes(package: str) -> dict[str, str]:
     source = spec.loader.get_source(package)  # type: ignore[union-attr]
     return {
         alias.name: node.module
-        for guarded in ast.parse(source).body
-        if isinstance(guarded, ast.If) and ast.unparse(guarded.test) == "TYPE_CHECKING"
-        for node in guarded.body
+        for block in ast.parse(source).body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }

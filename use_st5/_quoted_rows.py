@@ -36,23 +36,25 @@ def quoted_rows(
             lines, lines that are themselves rows, or more characters on several lines than
             `csv.field_size_limit()`; or it is broken after more than 10 lines.
     """
-    counted = _Lines(lines, where, first - 1, width)
-    reader = csv.reader(counted, strict=True)
+    counted_lines = _Lines(lines, where, first - 1, width)
+    reader = csv.reader(counted_lines, strict=True)
     last = None if enough is None else first - 1 + enough
-    while last is None or counted.number < last:
-        first = counted.begin_row()
+    while last is None or counted_lines.number < last:
+        first = counted_lines.begin_row()
         try:
             fields = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            if counted.number - first >= _FEW_LINES:
-                counted.refuse(f"the row has an error in line {counted.number} ({error})")
-            if counted.number > first:
-                error = csv.Error(f"{error}; a row in lines {first} to {counted.number}")
-            yield from [(number, error) for number in range(first, counted.number + 1)]
+            if counted_lines.number - first >= _FEW_LINES:
+                counted_lines.refuse(
+                    f"the row has an error in line {counted_lines.number} ({error})"
+                )
+            if counted_lines.number > first:
+                error = csv.Error(f"{error}; a row in lines {first} to {counted_lines.number}")
+            yield from [(number, error) for number in range(first, counted_lines.number + 1)]
             continue
-        counted.width = counted.width or len(fields)
+        counted_lines.width = counted_lines.width or len(fields)
         yield first, fields
 
 
@@ -90,8 +92,8 @@ class _Lines:
         if "," in line and line.count(",") == self.width - 1:
             self._like_rows += 1
         inside = self.number - self._first
-        like = self._like_rows * (self.width - 1) >= COMMAS_OF_ROWS
-        if like and self._like_rows >= _LIKE_ROWS * inside:
+        enough_commas = self._like_rows * (self.width - 1) >= COMMAS_OF_ROWS
+        if enough_commas and self._like_rows >= _LIKE_ROWS * inside:
             self._refuse_open("the lines after it look like rows", line)
         if inside > MOST_LINES:
             self._refuse_open(f"it is open for more than {MOST_LINES:,} lines", line)

@@ -84,14 +84,14 @@ def read_record(
     content = read_bounded(path, limit=limit, remedy=remedy)
     where = as_written(path)
     if version is not None:
-        found = parse_record(content, _Versioned, where=where, remedy=remedy).format
-        if found > version:
+        value = parse_record(content, _Versioned, where=where, remedy=remedy).format
+        if value > version:
             raise ValueError(
-                f"{where}: $.format: expected {version}, received {found}: a newer version of "
+                f"{where}: $.format: expected {version}, received {value}: a newer version of "
                 "use_st5 wrote it. Update use_st5."
             )
-        if found != version:
-            raise ValueError(f"{where}: $.format: expected {version}, received {found}. {remedy}")
+        if value != version:
+            raise ValueError(f"{where}: $.format: expected {version}, received {value}. {remedy}")
     if renamed:
         fields = parse_record(content, dict[str, msgspec.Raw], where=where, remedy=remedy)
         content = msgspec.json.encode({renamed.get(name, name): fields[name] for name in fields})
@@ -176,8 +176,8 @@ def _value(record: Callable[[], Any], field: str) -> str:
     """Returns the value of a field; msgspec does not name a value that is out of range."""
     with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
         value = record()
-        for name, place in re.findall(r"\.(\w+)|\[([^]]+)\]", field):
-            value = value[name or int(place)]
+        for name, index in re.findall(r"\.(\w+)|\[([^]]+)\]", field):
+            value = value[name or int(index)]
         text = json.dumps(value)
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return "another"  # msgspec calls every value of a dictionary `[...]`.

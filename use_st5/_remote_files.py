@@ -109,20 +109,20 @@ def cached_path(path: str | os.PathLike[str]) -> Path:
     remote = remote_path(path)
     if remote is None:
         return Path(path)
-    found = _listing(remote)
-    if not found:
+    listing = _listing(remote)
+    if not listing:
         raise FileNotFoundError(f"{remote}: expected a file or a folder with files, found none.")
-    digest = hashlib.sha256(repr((remote, sorted(found.items()))).encode()).hexdigest()[:16]
-    place, name = cache_folder(REMOTE) / digest, PurePosixPath(remote).name
-    if not _is_intact(place, name):
+    digest = hashlib.sha256(repr((remote, sorted(listing.items()))).encode()).hexdigest()[:16]
+    folder, name = cache_folder(REMOTE) / digest, PurePosixPath(remote).name
+    if not _is_intact(folder, name):
         with tempfile.TemporaryDirectory(dir=cache_folder(REMOTE)) as temporary:
-            whole = Path(temporary, digest)
-            (whole / _COPY).mkdir(parents=True)
-            copied = download(remote, joined(whole / _COPY, name, where=remote))
-            record = {"format": _FORMAT, "files": {n: e._asdict() for n, e in copied.items()}}
-            (whole / _COPIED).write_text(json.dumps(record), encoding="utf-8")
-            _place(whole, place, name)
-    return place / _COPY / name
+            new_folder = Path(temporary, digest)
+            (new_folder / _COPY).mkdir(parents=True)
+            copies = download(remote, joined(new_folder / _COPY, name, where=remote))
+            record = {"format": _FORMAT, "files": {n: e._asdict() for n, e in copies.items()}}
+            (new_folder / _COPIED).write_text(json.dumps(record), encoding="utf-8")
+            _place(new_folder, folder, name)
+    return folder / _COPY / name
 
 
 def _place(whole: Path, place: Path, name: str) -> None:
@@ -148,20 +148,20 @@ def download(remote: str, local: Path) -> dict[str, _Copied]:
     """
     files = _files_of_tensorflow(remote)
     missing = require("tensorflow", "tensorflow").errors.NotFoundError
-    found = _listing(remote)
-    copied = {}
+    listing = _listing(remote)
+    copies = {}
     with contextlib.suppress(missing):
-        for name, file in found.items():
+        for name, file in listing.items():
             target = joined(local, name, where=remote)
             target.parent.mkdir(parents=True, exist_ok=True)
-            copied[name] = _copy(files, file.path, os.fspath(target))
-    sizes = {name: file.bytes for name, file in found.items()}
-    if {name: each.bytes for name, each in copied.items()} != sizes or _listing(remote) != found:
+            copies[name] = _copy(files, file.path, os.fspath(target))
+    sizes = {name: file.bytes for name, file in listing.items()}
+    if {name: each.bytes for name, each in copies.items()} != sizes or _listing(remote) != listing:
         raise OSError(
             f"{remote}: expected files that do not change, found that another process changed "
             "them during the copy. Run again when it has ended."
         )
-    return copied
+    return copies
 
 
 @contextlib.contextmanager
@@ -214,23 +214,23 @@ def upload(local: Path, path: str, *, older: Collection[str] | None = None) -> N
     finish_swap(path)
     names = [each.relative_to(local).as_posix() for each in local.rglob("*") if each.is_file()]
     check_inner_names(names, where=path)
-    others = {*_walked(files, path)}.difference(names if older is None else older)
-    if mixed := sorted(others.intersection(names)):
+    other_names = {*_walked(files, path)}.difference(names if older is None else older)
+    if conflicts := sorted(other_names.intersection(names)):
         raise FileExistsError(
             f"{path}: expected none of your files with the name of a new file, found "
-            f"{', '.join(mixed)}. Move them away, or choose another folder."
+            f"{', '.join(conflicts)}. Move them away, or choose another folder."
         )
-    moved = sorted(names, key=_carried_last)
-    gone = sorted({*(older or ())}.difference(names))
+    new_names = sorted(names, key=_carried_last)
+    removed_names = sorted({*(older or ())}.difference(names))
     try:
-        for name in moved:
+        for name in new_names:
             _upload(files, local / name, f"{path}/{_NEW}/{name}")
-        _write_swap(files, path, moved, gone)
+        _write_swap(files, path, new_names, removed_names)
     except BaseException:
         with contextlib.suppress(Exception):  # The reason of the failure is what counts.
             finish_swap(path)
         raise
-    _swap(files, path, moved, gone)
+    _swap(files, path, new_names, removed_names)
 
 
 def finish_swap(path: str) -> None:
@@ -333,16 +333,16 @@ def _write_swap(files: ModuleType, path: str, new: list[str], older: list[str]) 
 
 def _swap(files: ModuleType, path: str, new: list[str], older: list[str]) -> None:
     """Step 3: moves the new files to their places, and removes our older ones."""
-    there = _walked(files, path)
-    waiting = [name for name in new if f"{_NEW}/{name}" in there]
-    for name in reversed(waiting):
-        if name in there and (name == _SAVED_MODEL or PurePosixPath(name).suffix == ".json"):
+    all_files = _walked(files, path)
+    pending_names = [name for name in new if f"{_NEW}/{name}" in all_files]
+    for name in reversed(pending_names):
+        if name in all_files and (name == _SAVED_MODEL or PurePosixPath(name).suffix == ".json"):
             files.remove(f"{path}/{name}")
-    for name in waiting:
+    for name in pending_names:
         files.makedirs(f"{path}/{name}".rpartition("/")[0])
         files.rename(f"{path}/{_NEW}/{name}", f"{path}/{name}", overwrite=True)
     for name in older:
-        if name in there:
+        if name in all_files:
             files.remove(f"{path}/{name}")
     files.remove(f"{path}/{_NEW}/{_SWAP}")
     remove(f"{path}/{_NEW}")
@@ -360,11 +360,11 @@ def _parsed(content: bytes, where: object) -> dict[str, Any]:
         raise ValueError(
             f"{where}: expected JSON, received another text. Remove this file."
         ) from error
-    found = record.get("format") if isinstance(record, dict) else None
-    if found != _FORMAT:
-        newer = isinstance(found, int) and found > _FORMAT
-        later = ": a newer version of use_st5 wrote it" if newer else ""
-        raise ValueError(f"{where}: expected format {_FORMAT}, received {found!r}{later}.")
+    version = record.get("format") if isinstance(record, dict) else None
+    if version != _FORMAT:
+        is_newer = isinstance(version, int) and version > _FORMAT
+        note = ": a newer version of use_st5 wrote it" if is_newer else ""
+        raise ValueError(f"{where}: expected format {_FORMAT}, received {version!r}{note}.")
     return record
 
 
@@ -372,13 +372,13 @@ def _is_intact(place: Path, name: str) -> bool:
     """Whether a copy in the cache has the files, sizes and hashes that were copied."""
     copy = place / _COPY / name
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
-        kept = _parsed((place / _COPIED).read_bytes(), place)["files"]
-        paths = [copy] if "" in kept else [each for each in copy.rglob("*") if not each.is_dir()]
-        found = {"" if path == copy else path.relative_to(copy).as_posix(): path for path in paths}
-        return kept == {
+        record = _parsed((place / _COPIED).read_bytes(), place)["files"]
+        paths = [copy] if "" in record else [each for each in copy.rglob("*") if not each.is_dir()]
+        copies = {"" if path == copy else path.relative_to(copy).as_posix(): path for path in paths}
+        return record == {
             each: {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
-            for each, path in found.items()
-            if not path.is_symlink() and path.stat().st_size == kept[each]["bytes"]
+            for each, path in copies.items()
+            if not path.is_symlink() and path.stat().st_size == record[each]["bytes"]
         }
     return False
 
@@ -405,19 +405,19 @@ def _listing(remote: str) -> dict[str, _File]:
         FileNotFoundError: A new file is gone.
     """
     files = _files_of_tensorflow(remote)
-    there = _walked(files, remote)
-    plain = {name: file for name, file in there.items() if not name.startswith(f"{_NEW}/")}
-    if f"{_NEW}/{_SWAP}" not in there:
+    all_files = _walked(files, remote)
+    plain = {name: file for name, file in all_files.items() if not name.startswith(f"{_NEW}/")}
+    if f"{_NEW}/{_SWAP}" not in all_files:
         return plain
-    moved, older = _read_swap(remote)
+    new_names, older_names = _read_swap(remote)
     try:
-        new = {name: there.get(f"{_NEW}/{name}") or there[name] for name in moved}
+        new = {name: all_files.get(f"{_NEW}/{name}") or all_files[name] for name in new_names}
     except KeyError as error:
         raise FileNotFoundError(
             f"{remote}: expected the new file {error}, found none. Write the folder again."
         ) from error
-    gone = {*moved, *older}
-    return {name: file for name, file in plain.items() if name not in gone} | new
+    replaced_names = {*new_names, *older_names}
+    return {name: file for name, file in plain.items() if name not in replaced_names} | new
 
 
 def _walked(files: ModuleType, remote: str) -> dict[str, _File]:
@@ -467,9 +467,9 @@ def _remove_empty(files: ModuleType, folder: str) -> None:
 def _copy(files: ModuleType, source: str, target: str) -> _Copied:
     # `gfile.copy` refuses some pairs of file systems.
     digest, size = hashlib.sha256(), 0
-    with files.GFile(source, "rb") as read, files.GFile(target, "wb") as written:
-        while block := read.read(2**24):
-            written.write(block)
+    with files.GFile(source, "rb") as reader, files.GFile(target, "wb") as writer:
+        while block := reader.read(2**24):
+            writer.write(block)
             digest.update(block)
             size += len(block)
     return _Copied(size, digest.hexdigest())
@@ -477,11 +477,11 @@ def _copy(files: ModuleType, source: str, target: str) -> _Copied:
 
 def _files_of_tensorflow(remote: str) -> ModuleType:
     files: ModuleType = require("tensorflow", "tensorflow").io.gfile
-    scheme, known = remote.partition("://")[0], files.get_registered_schemes()
-    if scheme not in known:
+    scheme, schemes = remote.partition("://")[0], files.get_registered_schemes()
+    if scheme not in schemes:
         raise ValueError(
             f"{remote}: expected a scheme that TensorFlow knows, "
-            f"{', '.join(f'{each}://' for each in sorted(known) if each)}. For another scheme, "
+            f"{', '.join(f'{each}://' for each in sorted(schemes) if each)}. For another scheme, "
             "import its package first, such as tensorflow-io for s3://."
         )
     return files

@@ -202,9 +202,9 @@ class SentenceTransformersNames(abc.ABC):
 
     def _prompted(self, options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
         """Adds to the options the first of these prompts that the model has, if they name none."""
-        given = options.get("prompt") is not None or options.get("prompt_name") is not None
+        has_prompt = options.get("prompt") is not None or options.get("prompt_name") is not None
         name = first_prompt_name(names, self.prompts)
-        return options if given or name is None else {**options, "prompt_name": name}
+        return options if has_prompt or name is None else {**options, "prompt_name": name}
 
     def get_embedding_dimension(self) -> int:
         """The same as `dimension`."""
@@ -255,8 +255,8 @@ def chosen_prompt(
             f"Expected prompt_name to be one of the model's prompts, {[*prompts]}, received "
             f'{name!r}. Or write the prompt itself, such as prompt="query: ".'
         )
-    found = prompts.get(name or default or "", "") if prompt is None else prompt
-    return check_sentences([found])[0]
+    text = prompts.get(name or default or "", "") if prompt is None else prompt
+    return check_sentences([text])[0]
 
 
 def _checked_width(value: Any) -> int | None:

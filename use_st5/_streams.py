@@ -32,13 +32,13 @@ def in_chunks(
         length: Returns the number of characters of an item.
     """
     chunk: list[Item] = []
-    filled = 0
+    total = 0
     for item in items:
         chunk.append(item)
-        filled += length(item)
-        if len(chunk) == rows or filled >= characters:
+        total += length(item)
+        if len(chunk) == rows or total >= characters:
             yield chunk
-            chunk, filled = [], 0
+            chunk, total = [], 0
     if chunk:
         yield chunk
 

@@ -51,9 +51,9 @@ class Theme:
 
     def variables(self) -> str:
         """As CSS variables: `--ink`, `--muted`, `--line`, `--page`, `--c0` to `--c6`."""
-        named = {name: getattr(self, name) for name in ("ink", "muted", "line", "page")}
-        named |= {f"c{place}": colour for place, colour in enumerate(self.series)}
-        return "".join(f"--{name}:{colour};" for name, colour in named.items())
+        colours = {name: getattr(self, name) for name in ("ink", "muted", "line", "page")}
+        colours |= {f"c{place}": colour for place, colour in enumerate(self.series)}
+        return "".join(f"--{name}:{colour};" for name, colour in colours.items())
 
 
 LIGHT = Theme(
@@ -206,20 +206,20 @@ def _in_row(
         return
     colour = f"c{one.place % COLOURS}"
     ends = one.spread[row] if one.spread else (math.nan, math.nan)
-    said = _said(f"{one.label}, {' '.join(label.split())}", value, ends)
-    known = all(map(math.isfinite, ends))
-    if known and not bar:
+    title = _said(f"{one.label}, {' '.join(label.split())}", value, ends)
+    has_interval = all(map(math.isfinite, ends))
+    if has_interval and not bar:
         yield f'<g class="{colour}">{_line(across(ends[0]), y, across(ends[1]), y, "curve")}</g>'
     if bar:
         start, end = sorted((across(0), across(value)))
         yield (
             f'<rect class="mark {colour}" x="{start:.1f}" y="{y - 4.5:.1f}" '
-            f'width="{end - start:.1f}" height="9">{said}</rect>'
+            f'width="{end - start:.1f}" height="9">{title}</rect>'
         )
-        if known:
+        if has_interval:
             yield _line(across(ends[0]), y, across(ends[1]), y, "end")
     else:
-        yield _marker(one, across(value), y, said)
+        yield _marker(one, across(value), y, title)
 
 
 def _plane(
@@ -237,23 +237,23 @@ def _plane(
     bottom, right = top + 210, _WIDTH - (40 if ticks else 14)
     low, high = _range(series, lambda one: one.y)
     up = _scale(low, high, bottom, top)
-    shown = _numbers(ticks_between(low, high))
-    left = 12 + _CHARACTER * max(len(text) for text in shown.values())
-    for value, text in shown.items():
+    labels = _numbers(ticks_between(low, high))
+    left = 12 + _CHARACTER * max(len(text) for text in labels.values())
+    for value, text in labels.items():
         parts.append(_line(left, up(value), right, up(value), "grid"))
         parts.append(_text(left - 6, up(value) + 4, text, "end"))
     ends = axis.ends or _range(series, lambda one: one.x, inside=not joined)
     across = _scale(*ends, left + 14 if joined else left, right)
     parts += _x_axis(across, ends, (top, bottom), axis.x, ticks=ticks)
     if rule is not None:
-        place = across(rule[0])
-        parts.append(_line(place, top, place, bottom, "zero"))
-        anchor = "end" if place > _WIDTH / 2 else "start"
-        parts.append(_text(place + (-5 if anchor == "end" else 5), bottom - 6, rule[1], anchor))
+        rule_x = across(rule[0])
+        parts.append(_line(rule_x, top, rule_x, bottom, "zero"))
+        anchor = "end" if rule_x > _WIDTH / 2 else "start"
+        parts.append(_text(rule_x + (-5 if anchor == "end" else 5), bottom - 6, rule[1], anchor))
     for one in series:
         parts += _curve(one, across, up, joined=joined)
-    deep = max((text.count("\n") for text in (ticks or {}).values()), default=0)
-    return _svg(parts, bottom + 38 + _LINE * deep, alt)
+    extra_lines = max((text.count("\n") for text in (ticks or {}).values()), default=0)
+    return _svg(parts, bottom + 38 + _LINE * extra_lines, alt)
 
 
 def _curve(
@@ -263,7 +263,7 @@ def _curve(
     colour, new = f"c{one.place % COLOURS}", True
     runs: list[list[str]] = []
     marks: list[str] = []
-    for place, (x, y) in enumerate(zip(one.x, one.y, strict=True)):
+    for index, (x, y) in enumerate(zip(one.x, one.y, strict=True)):
         if not math.isfinite(x + y):
             new = True
             continue
@@ -271,7 +271,7 @@ def _curve(
             runs.append([])
             new = False
         runs[-1].append(f"{across(x):.1f} {up(y):.1f}")
-        ends = one.spread[place] if one.spread else (math.nan, math.nan)
+        ends = one.spread[index] if one.spread else (math.nan, math.nan)
         if all(map(math.isfinite, ends)):
             line = _line(across(x), up(ends[0]), across(x), up(ends[1]), "curve")
             marks.append(f'<g class="{colour}">{line}</g>')
@@ -293,18 +293,18 @@ def _x_axis(
 ) -> Iterable[str]:
     """The vertical grid, its numbers or names below it, and the axis's name."""
     top, bottom = sides
-    named = ticks or _numbers(ticks_between(*ends))
-    deep = max((text.count("\n") for text in named.values()), default=0)
-    for value, text in named.items():
+    labels = ticks or _numbers(ticks_between(*ends))
+    extra_lines = max((text.count("\n") for text in labels.values()), default=0)
+    for value, text in labels.items():
         yield _line(across(value), top, across(value), bottom, "grid")
-        for place, line in enumerate(text.split("\n")):
-            yield _text(across(value), bottom + _LINE * (1 + place), line, "middle")
+        for n, line in enumerate(text.split("\n")):
+            yield _text(across(value), bottom + _LINE * (1 + n), line, "middle")
         if above:
             yield _text(across(value), top - 4, text, "middle")
     middle = (across(ends[0]) + across(ends[1])) / 2
     half = _CHARACTER * len(name) / 2
     middle = min(max(middle, half), _WIDTH - half)
-    yield _text(middle, bottom + 2 + _LINE * (2 + deep), name, "middle")
+    yield _text(middle, bottom + 2 + _LINE * (2 + extra_lines), name, "middle")
 
 
 def _legend(series: Sequence[Series]) -> tuple[list[str], int]:
@@ -333,8 +333,8 @@ def _marker(one: Series, x: float, y: float, said: str) -> str:
 
 def _said(label: str, value: float, ends: tuple[float, float]) -> str:
     """Returns the text that a browser shows next to the pointer."""
-    known = all(map(math.isfinite, ends))
-    interval = f" ({ends[0]:.4g} to {ends[1]:.4g})" if known else ""
+    has_interval = all(map(math.isfinite, ends))
+    interval = f" ({ends[0]:.4g} to {ends[1]:.4g})" if has_interval else ""
     return f"<title>{escape(' '.join(label.split()))}: {value:.4g}{interval}</title>"
 
 
@@ -347,17 +347,17 @@ def _range(
 ) -> tuple[float, float]:
     """The ends of an axis: the values and intervals along it, with some space around them."""
     rows = [values(one) for one in series]
-    found = [value for row in rows for value in row]
+    points = [value for row in rows for value in row]
     # Intervals lie along the vertical axis if there is one.
-    found += [
+    points += [
         end
         for one, row in zip(series, rows, strict=True)
         if row is one.y or not one.y
         for ends in one.spread
         for end in ends
     ]
-    found = [value for value in found if math.isfinite(value)] or [0.0]
-    low, high = min([*found, 0.0] if zero else found), max([*found, 0.0] if zero else found)
+    points = [value for value in points if math.isfinite(value)] or [0.0]
+    low, high = min([*points, 0.0] if zero else points), max([*points, 0.0] if zero else points)
     if low == high:
         low, high = low - 0.5, high + 0.5
     space = 0.05 * (high - low) if inside else 0.0

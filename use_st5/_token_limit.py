@@ -73,13 +73,13 @@ class TokenLimit:
             return np.zeros(0, np.int64)
         short = self.max_length - _ADDED_TOKENS * len(texts)
         rows = list(map("".join, zip(*texts, strict=True)))
-        asked = np.array([i for i, row in enumerate(rows) if most_tokens(row) > short], np.int64)
-        chosen = [rows[i] for i in asked]
-        counts = np.zeros(len(chosen), np.int32)
-        for batch in length_sorted_batches(chosen, sentences=_TEXTS, characters=_CHARACTERS):
-            given = [self._batch_of([column[i] for i in asked[batch]]) for column in texts]
-            counts[batch] = np.asarray(self._token_counts(*given))
-        return asked[counts > self.max_length]
+        indices = np.array([i for i, row in enumerate(rows) if most_tokens(row) > short], np.int64)
+        candidates = [rows[i] for i in indices]
+        counts = np.zeros(len(candidates), np.int32)
+        for batch in length_sorted_batches(candidates, sentences=_TEXTS, characters=_CHARACTERS):
+            inputs = [self._batch_of([column[i] for i in indices[batch]]) for column in texts]
+            counts[batch] = np.asarray(self._token_counts(*inputs))
+        return indices[counts > self.max_length]
 
     def report(self, texts: Sequence[str], on_truncation: OnTruncation) -> None:
         """Reports before any work which texts will be cut; for `SentenceEncoder.encode`.
@@ -95,12 +95,12 @@ class TokenLimit:
                 "limit. This SavedModel is not from use_st5, or from an old version. Export it "
                 "again, or leave on_truncation out."
             )
-        longer = self.longer(texts)
-        if self.max_length is None or not len(longer):
+        indices = self.longer(texts)
+        if self.max_length is None or not len(indices):
             return
-        news = truncation_news(len(longer), len(texts), self.max_length)
+        news = truncation_news(len(indices), len(texts), self.max_length)
         if on_truncation == "error":
-            raise ValueError(f"{news}, the first at index {longer[0]}. Shorten or split them.")
+            raise ValueError(f"{news}, the first at index {indices[0]}. Shorten or split them.")
         warnings.warn(
             f'{news}; the rest is not read. Split them, or pass on_truncation="ignore" or "error".',
             stacklevel=3,

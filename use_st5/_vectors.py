@@ -142,11 +142,11 @@ def checked_vectors(given: np.ndarray, dimension: int, argument: str) -> np.ndar
             f"{list(given.shape)}."
         )
     with np.errstate(over="ignore"):
-        wrong = np.flatnonzero(~np.isfinite(vectors.astype(np.float32)).all(axis=1))
-    if len(wrong):
+        bad_rows = np.flatnonzero(~np.isfinite(vectors.astype(np.float32)).all(axis=1))
+    if len(bad_rows):
         raise ValueError(
             f"Expected finite vectors as {argument}, found NaN or numbers beyond float32 in "
-            f"{len(wrong)} of {len(vectors)} rows, the first in row {wrong[0]}. Remove them."
+            f"{len(bad_rows)} of {len(vectors)} rows, the first in row {bad_rows[0]}. Remove them."
         )
     return vectors
 

@@ -56,11 +56,11 @@ def encode_in_workers(
     try:
         with _share_of_cores(workers):
             for _ in range(workers):
-                here, there = context.Pipe()
-                process = context.Process(target=_work, args=(there, pickled), daemon=True)
+                parent_end, child_end = context.Pipe()
+                process = context.Process(target=_work, args=(child_end, pickled), daemon=True)
                 process.start()
-                there.close()
-                pipes[here] = process
+                child_end.close()
+                pipes[parent_end] = process
         yield from _in_order(pipes, enumerate(batches))
     finally:
         _end(pipes)
@@ -75,12 +75,12 @@ def _share_of_cores(workers: int) -> Iterator[None]:
     many times as long.
     """
     threads = str(max(1, (os.cpu_count() or 1) // workers))
-    own = [name for name in _THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(own, threads))
+    unset_names = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(unset_names, threads))
     try:
         yield
     finally:
-        for name in own:
+        for name in unset_names:
             del os.environ[name]
 
 
@@ -92,11 +92,11 @@ def _in_order(
     A second batch could fill the pipe while the process writes its vectors: both sides would wait.
     """
     idle, busy = [*pipes], set[Connection]()
-    finished: dict[int, np.ndarray] = {}
-    following = 0
+    results: dict[int, np.ndarray] = {}
+    next_number = 0
     while True:
         # A slow batch must not let the others run ahead: their vectors wait in memory.
-        while idle and len(finished) < _AHEAD * len(pipes) and (job := next(jobs, None)):
+        while idle and len(results) < _AHEAD * len(pipes) and (job := next(jobs, None)):
             pipe = idle.pop()
             _send(pipe, pipes[pipe], job)
             busy.add(pipe)
@@ -105,12 +105,12 @@ def _in_order(
         ready = {*wait([*busy])}
         for pipe in [each for each in busy if each in ready]:
             number, vectors = _received(pipe, pipes[pipe])
-            finished[number] = vectors
+            results[number] = vectors
             busy.remove(pipe)
             idle.append(pipe)
-        while following in finished:
-            yield finished.pop(following)
-            following += 1
+        while next_number in results:
+            yield results.pop(next_number)
+            next_number += 1
 
 
 def _send(pipe: Connection, process: Any, job: tuple[int, list[str]]) -> None:

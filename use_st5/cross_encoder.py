@@ -144,10 +144,10 @@ class CrossEncoder:
         """
         check_batch_size(batch_size)
         first, second = check_pairs(pairs)
-        joined = list(map("".join, zip(first, second, strict=True)))
-        numbers = np.empty(len(joined), np.float32)
-        batches = length_sorted_batches(joined, sentences=batch_size)
-        for batch in with_progress(batches, len(joined), show_progress):
+        rows = list(map("".join, zip(first, second, strict=True)))
+        numbers = np.empty(len(rows), np.float32)
+        batches = length_sorted_batches(rows, sentences=batch_size)
+        for batch in with_progress(batches, len(rows), show_progress):
             numbers[batch] = self._score([first[i] for i in batch], [second[i] for i in batch])
         return numbers if logits else _sigmoid(numbers)
 
@@ -186,11 +186,13 @@ class CrossEncoder:
         """
         if top_k is not None and top_k < 1:
             raise ValueError(f"top_k: expected 1 or more, received {top_k}.")
-        (asked,), known = check_sentences([query]), check_sentences(texts)
-        logits = self.predict([(asked, text) for text in known], batch_size=batch_size, logits=True)
+        (query_text,), candidates = check_sentences([query]), check_sentences(texts)
+        logits = self.predict(
+            [(query_text, text) for text in candidates], batch_size=batch_size, logits=True
+        )
         scores = _sigmoid(logits)
         order = np.argsort(-logits, kind="stable")[:top_k]
-        return [Ranked(int(i), float(scores[i]), known[i]) for i in order]
+        return [Ranked(int(i), float(scores[i]), candidates[i]) for i in order]
 
 
 def _sigmoid(logits: np.ndarray) -> np.ndarray:

@@ -118,14 +118,14 @@ class SentenceEncoder(SentenceTransformersNames):
     @property
     def identity(self) -> str:
         """A hash of the content of the model's files; int8 has another one: its vectors differ."""
-        found = self.manifest.model_hash if self.manifest else describe_files(self.folder)[1]
-        return f"{found}-int8" if self.backend == "onnx-int8" else found
+        model_hash = self.manifest.model_hash if self.manifest else describe_files(self.folder)[1]
+        return f"{model_hash}-int8" if self.backend == "onnx-int8" else model_hash
 
     @property
     def prompts(self) -> dict[str, str]:  # type: ignore[override]
         """The texts to put before other texts, by name; always with "query" and "document"."""
-        known = self.manifest.prompts if self.manifest else {}
-        return {**SentenceTransformersNames.prompts, **known}
+        model_prompts = self.manifest.prompts if self.manifest else {}
+        return {**SentenceTransformersNames.prompts, **model_prompts}
 
     @property
     def default_prompt_name(self) -> str | None:  # type: ignore[override]
@@ -280,8 +280,8 @@ class SentenceEncoder(SentenceTransformersNames):
         refuse_unsaved_weights(self.model, self.folder)
         name = self.folder.name
         bundled = name in bundled_names() and bundled_folder(name).resolve() == self.folder
-        place = name if bundled else str(self.folder)
-        return _loaded_again, (place, bundled, self.identity, self.backend)
+        source = name if bundled else str(self.folder)
+        return _loaded_again, (source, bundled, self.identity, self.backend)
 
     def _encoded(
         self, texts: list[str], wishes: Wishes, batch_size: int, workers: int, show: bool | None
@@ -291,12 +291,12 @@ class SentenceEncoder(SentenceTransformersNames):
         batches = list(length_sorted_batches(texts, sentences=batch_size))
         jobs = ([texts[index] for index in batch] for batch in batches)
         show = wishes.show_progress if show is None else show
-        found = (self._run(job) for job in jobs)
+        results = (self._run(job) for job in jobs)
         if workers > 1 and len(batches) > 1:
-            found = encode_in_workers(self, jobs, workers)
-        with contextlib.closing(found):
+            results = encode_in_workers(self, jobs, workers)
+        with contextlib.closing(results):
             for batch in with_progress(batches, len(texts), show):
-                vectors[batch] = wishes.scaled(next(found))
+                vectors[batch] = wishes.scaled(next(results))
         return vectors
 
     def _single(self, texts: list[str], wishes: Wishes, *, zero: bool) -> np.ndarray:

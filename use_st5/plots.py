@@ -87,10 +87,10 @@ def check_picture(path: str | os.PathLike[str]) -> None:
     """
     from matplotlib.backend_bases import FigureCanvasBase
 
-    suffix, known = Path(path).suffix, sorted(FigureCanvasBase.get_supported_filetypes())
-    if suffix.removeprefix(".").lower() not in known:
+    suffix, kinds = Path(path).suffix, sorted(FigureCanvasBase.get_supported_filetypes())
+    if suffix.removeprefix(".").lower() not in kinds:
         raise ValueError(
-            f"expected a picture that ends in {', '.join(f'.{each}' for each in known)}, received "
+            f"expected a picture that ends in {', '.join(f'.{each}' for each in kinds)}, received "
             f"{os.fspath(path)}"
         )
 

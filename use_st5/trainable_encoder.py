@@ -198,13 +198,13 @@ class TrainableEncoder:
             on_tensor=on_tensor,
         )
         limits = (checkpoint.max_length or family.max_length, family.longest(model))
-        usual = min(filter(None, limits), default=None)
-        named, default = checkpoint.prompts
+        default_length = min(filter(None, limits), default=None)
+        prompts, default = checkpoint.prompts
         return cls(
             model,
             tokenizer,
-            max_length=max_length or usual,
-            prompts=named,
+            max_length=max_length or default_length,
+            prompts=prompts,
             default_prompt_name=default,
         )
 
@@ -371,11 +371,11 @@ def _check_vectors(encoder: TrainableEncoder, loaded: Any, folder: Path) -> None
     """Compares the vectors of the restored model with those of the original SavedModel."""
     pairs = [_PROBE, _PROBE[::-1]][: texts_at_once(encoder.model)]
     expected = np.asarray(loaded(*map(list, pairs)))
-    given = _PROBE if len(pairs) == 1 else list(zip(*pairs, strict=True))
-    moved = float(np.abs(encoder.encode(given) - expected).max())
-    if not moved <= _TOLERANCE:
+    probes = _PROBE if len(pairs) == 1 else list(zip(*pairs, strict=True))
+    shift = float(np.abs(encoder.encode(probes) - expected).max())
+    if not shift <= _TOLERANCE:
         raise ValueError(
             f"{folder}: expected equal vectors of the Keras model and the SavedModel, found a "
-            f"difference of {moved:.2g}: use_st5.json and the SavedModel do not belong together. "
+            f"difference of {shift:.2g}: use_st5.json and the SavedModel do not belong together. "
             "Export the model again."
         )

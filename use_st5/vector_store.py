@@ -143,8 +143,8 @@ class VectorStore:
         if show_progress:
             starts = watched(starts, "Encoding")
         for start in starts:
-            asked = texts[start : start + chunk]
-            vectors = _checked(encode(asked), asked, self._dtype)
+            batch = texts[start : start + chunk]
+            vectors = _checked(encode(batch), batch, self._dtype)
             if self.dimension not in (None, vectors.shape[1]):
                 raise ValueError(
                     f"encode: expected vectors of {self.dimension} numbers as before, received "
@@ -305,9 +305,9 @@ def _checked(vectors: Any, texts: list[str], dtype: str | None) -> np.ndarray:
     try:
         vectors = np.asarray(vectors)
         np.isfinite(vectors)  # This is an error for objects and texts, also for texts of numbers.
-        kept = dtype or ("float64" if vectors.dtype == np.float64 else "float32")
+        target = dtype or ("float64" if vectors.dtype == np.float64 else "float32")
         with np.errstate(over="ignore"):
-            vectors = np.ascontiguousarray(vectors, dtype=kept)
+            vectors = np.ascontiguousarray(vectors, dtype=target)
         finite = np.isfinite(vectors)
     except (TypeError, ValueError) as error:  # rows of different lengths, texts, objects
         raise ValueError(
@@ -322,7 +322,7 @@ def _checked(vectors: Any, texts: list[str], dtype: str | None) -> np.ndarray:
     finite = finite.all(axis=1)
     if not finite.all():
         raise ValueError(
-            f"encode: expected numbers that are finite in {kept}, received NaN or infinity for "
+            f"encode: expected numbers that are finite in {target}, received NaN or infinity for "
             f"{texts[int(finite.argmin())]!r}."
         )
     return vectors

@@ -88,8 +88,8 @@ def _replace(words: Words, draw: random.Random, other: Callable[[], Words]) -> W
 
 
 def _remove(words: Words, draw: random.Random, _other: Callable[[], Words]) -> Words:
-    gone = _places(words, draw, share=3)
-    return [word for place, word in enumerate(words) if place not in gone]
+    removed_places = _places(words, draw, share=3)
+    return [word for place, word in enumerate(words) if place not in removed_places]
 
 
 def _insert(words: Words, draw: random.Random, other: Callable[[], Words]) -> Words:

@@ -66,10 +66,10 @@ def finite_verb(words: Words) -> Verb | None:
     for place, word in enumerate(lower):
         if word == words[place] and word in AUXILIARIES and place and _helps(lower, place):
             return Verb(place, "be" if word in BE else word, "auxiliary")
-    found = [verb for place in range(1, len(words)) if (verb := _lexical(words, lower, place))]
-    if len(found) > 1 and not _two_clauses(words, found[0].place, found[1].place):
+    verbs = [verb for place in range(1, len(words)) if (verb := _lexical(words, lower, place))]
+    if len(verbs) > 1 and not _two_clauses(words, verbs[0].place, verbs[1].place):
         return None
-    return found[0] if found else None
+    return verbs[0] if verbs else None
 
 
 def _two_clauses(words: Words, first: int, second: int) -> bool:
@@ -108,8 +108,10 @@ def _lexical(words: Words, lower: Words, place: int) -> Verb | None:
             return None
         return Verb(place, base, "past")
     if base := base_of(word, "base"):
-        counted = is_plural([before]) and DETERMINERS & set(lower[max(0, place - 3) : place - 1])
-        if before in PLURAL_PRONOUNS or before in PLURALS or counted:
+        plural_phrase = is_plural([before]) and DETERMINERS & set(
+            lower[max(0, place - 3) : place - 1]
+        )
+        if before in PLURAL_PRONOUNS or before in PLURALS or plural_phrase:
             return Verb(place, base, "base")
     return None
 

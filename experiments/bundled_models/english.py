@@ -96,11 +96,11 @@ def plural(noun: str) -> str:
 @cache
 def verb_forms() -> dict[str, tuple[tuple[str, str], ...]]:
     """Word → (base, form) of each verb that it may be a form of."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    by_word: dict[str, list[tuple[str, str]]] = {}
     for base in (*_irregular(), *_lists()["regular"]):
         for form in ("base", "s", "past", "participle", "ing"):
-            found.setdefault(inflected(base, form), []).append((base, form))
-    return {word: tuple(forms) for word, forms in found.items()}
+            by_word.setdefault(inflected(base, form), []).append((base, form))
+    return {word: tuple(forms) for word, forms in by_word.items()}
 
 
 def base_of(word: str, form: str) -> str | None:

@@ -60,10 +60,12 @@ def negate(text: str, draw: random.Random) -> str | None:
     words = text.split()
     if affirmed := _affirmed(words):
         return " ".join(affirmed)
-    if there := _THERE_IS.search(text):
-        other = draw.choice(("some", "several")) if "are" in there[1] or "were" in there[1] else "a"
-        amount = other if there[2] == "no" else "no"
-        return text[: there.start(2)] + amount + text[there.end(2) :]
+    if match := _THERE_IS.search(text):
+        quantifier = (
+            draw.choice(("some", "several")) if "are" in match[1] or "were" in match[1] else "a"
+        )
+        amount = quantifier if match[2] == "no" else "no"
+        return text[: match.start(2)] + amount + text[match.end(2) :]
     first = bare(words[0])
     question = next((i for i, word in enumerate(words[:2]) if bare(word) in _CONTRACTED), None)
     if text.rstrip().endswith("?") and question is not None and "not" not in words:
@@ -125,8 +127,8 @@ def change_tense(text: str, draw: random.Random) -> str | None:
     if word in {"will", "would"} and after and base_of(bare(after[0]), "base"):
         stem = after[0].rstrip(".,;:!?")
         return " ".join([*before, inflected(stem, "past") + after[0][len(stem) :], *after[1:]])
-    other = _PAST_OF.get(word) or _PRESENT_OF.get(word)
-    return " ".join([*before, other, *after]) if other else None
+    replacement = _PAST_OF.get(word) or _PRESENT_OF.get(word)
+    return " ".join([*before, replacement, *after]) if replacement else None
 
 
 def exchange_roles(text: str, draw: random.Random) -> str | None:
@@ -176,15 +178,15 @@ def _is_name(place: re.Match[str]) -> bool:
     if bare(place[0]) in dates() or first in PRONOUNS or entity_kind(place[0]) == "nationalities":
         return False
     no_name = DETERMINERS | PREPOSITIONS | listed("no_subjects")
-    known = first in no_name or first in antonyms() or first in verb_forms()
-    if known and (" " not in place[0] or first in no_name):
+    is_word = first in no_name or first in antonyms() or first in verb_forms()
+    if is_word and (" " not in place[0] or first in no_name):
         return False
     before = place.string[: place.start()].rstrip()
     if before and before[-1] not in '.!?:"“':
         return True
-    following = bare((place.string[place.end() :].split() or ["."])[0])
-    verb = following in AUXILIARIES or base_of(following, "s") or base_of(following, "past")
-    return bool(verb) and following not in listed("common_nouns")
+    next_word = bare((place.string[place.end() :].split() or ["."])[0])
+    verb = next_word in AUXILIARIES or base_of(next_word, "s") or base_of(next_word, "past")
+    return bool(verb) and next_word not in listed("common_nouns")
 
 
 def _alike(one: re.Match[str], two: re.Match[str]) -> bool:

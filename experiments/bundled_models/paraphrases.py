@@ -96,17 +96,17 @@ _AND = re.compile(
 
 def contract(text: str, draw: random.Random) -> str | None:
     """Replaces a contraction, such as "don't", by its full form, or the reverse."""
-    found = [*_SHORT.finditer(text), *_LONG.finditer(text)]
-    if not found:
+    matches = [*_SHORT.finditer(text), *_LONG.finditer(text)]
+    if not matches:
         return None
-    place = draw.choice(found)
-    old = place[0].lower()
-    before, after = bare((text[: place.start()].split() or [""])[-1]), text[place.end() :].split()
+    match = draw.choice(matches)
+    old = match[0].lower()
+    before, after = bare((text[: match.start()].split() or [""])[-1]), text[match.end() :].split()
     if old in _CLITIC and (is_participle(bare(after[0])) or before in PREPOSITIONS):
         return None  # "it has been", or misspelt "its"
     new = _FULL_FORMS.get(old) or _CLITIC.get(old) or _CONTRACTIONS[old]
-    new = "I" + new[1:] if new.startswith("i'") else upper_first(new, place[0])
-    return text[: place.start()] + new + text[place.end() :]
+    new = "I" + new[1:] if new.startswith("i'") else upper_first(new, match[0])
+    return text[: match.start()] + new + text[match.end() :]
 
 
 def change_voice(text: str, _draw: random.Random) -> str | None:
@@ -121,16 +121,16 @@ def _to_passive(text: str) -> str | None:
     subject, verb, thing, rest = clause
     ending = thing[-1][len(thing[-1].rstrip(".,;:!?")) :]
     thing = as_subject([*thing[:-1], thing[-1].rstrip(".,;:!?")])
-    many = is_plural(thing)
+    plural_subject = is_plural(thing)
     if len(verb) == 2:
         be = {"is": "is", "are": "is", "was": "was", "were": "was"}[verb[0]]
-        be = {"is": "are", "was": "were"}[be] if many else be
+        be = {"is": "are", "was": "were"}[be] if plural_subject else be
         be, base = f"{be} being", base_of(verb[1], "ing")
     elif base := base_of(verb[0], "past"):
-        be = "were" if many else "was"
+        be = "were" if plural_subject else "was"
     else:
         base = base_of(verb[0], "s") or verb[0]
-        be = "are" if many else "is"
+        be = "are" if plural_subject else "is"
     if base is None or thing == ["I"]:
         return None
     by = ["by", *as_object(lower_first(subject))]
@@ -143,13 +143,13 @@ def _to_active(text: str) -> str | None:
     if not match or not (base := base_of(match["verb"], "participle")):
         return None
     thing, who = lower_first(match["thing"].split()), match["who"].split()
-    many = is_plural(who)
+    plural_subject = is_plural(who)
     if match["be"].endswith("being"):
-        verb = f"{'are' if many else 'is'} {inflected(base, 'ing')}"
+        verb = f"{'are' if plural_subject else 'is'} {inflected(base, 'ing')}"
     elif match["be"] in {"was", "were"}:
         verb = inflected(base, "past")
     else:
-        verb = base if many else inflected(base, "s")
+        verb = base if plural_subject else inflected(base, "s")
     return upper_first(f"{' '.join(who)} {verb} {' '.join(thing)}{match['end']}", text)
 
 
@@ -220,16 +220,16 @@ def be_polite(text: str, draw: random.Random) -> str | None:
         return f"{upper_first(direct['what'], 'A')} {direct['be']} {direct['thing']}?"
     if place := _PLEASE.search(text):
         return upper_first(text[: place.start()] + text[place.end() :], text)
-    if asked := _WHAT_IS.fullmatch(text):
+    if question := _WHAT_IS.fullmatch(text):
         start, end = draw.choice(
             (("Can you tell me", "?"), ("Do you know", "?"), ("Please tell me", "."))
         )
-        thing = " ".join(lower_first(asked["thing"].split()))
-        return f"{start} {asked['what'].lower()} {thing} {asked['be']}{end}"
-    if asked := _CAN_YOU.fullmatch(text):
-        return f"{asked['can']} you please {asked['do']}?"
-    first, *others = text.split()
+        thing = " ".join(lower_first(question["thing"].split()))
+        return f"{start} {question['what'].lower()} {thing} {question['be']}{end}"
+    if question := _CAN_YOU.fullmatch(text):
+        return f"{question['can']} you please {question['do']}?"
+    first, *rest = text.split()
     imperative = first[0].isupper() and base_of(first.lower(), "base") and first != "Like"
-    if imperative and others and bare(others[0]) in DETERMINERS | {"me", "us", "him", "them"}:
-        return f"Please {first.lower()} {' '.join(others)}"
+    if imperative and rest and bare(rest[0]) in DETERMINERS | {"me", "us", "him", "them"}:
+        return f"Please {first.lower()} {' '.join(rest)}"
     return None

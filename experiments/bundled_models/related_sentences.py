@@ -47,8 +47,8 @@ def altered_sentences(
         Pairs (sentence, alteration), in random order.
     """
     suitable = [each for each in sentences if fewest <= each.count(" ") + 1 <= most]
-    chosen = random.Random(seed).sample(suitable, min(count, len(suitable)))
-    pairs = zip(chosen, generate_alterations(chosen, seed=seed), strict=True)
+    sample = random.Random(seed).sample(suitable, min(count, len(suitable)))
+    pairs = zip(sample, generate_alterations(sample, seed=seed), strict=True)
     return [(each, altered) for each, altered in pairs if normalized(altered) not in held_out]
 
 
@@ -71,6 +71,6 @@ def related_rows(vectors: np.ndarray) -> np.ndarray:
         cosines = ops.matmul(corpus[start : start + _QUERIES], ops.transpose(corpus))
         nearest = ops.convert_to_numpy(ops.top_k(cosines, NEIGHBOURS + 1)[1])
         for row, near in enumerate(nearest, start):  # A row may be its own nearest neighbour.
-            others = [other for other in near if other != row][:NEIGHBOURS]
-            groups[row] = [2 * row, 2 * row + 1, *(2 * other for other in others)]
+            neighbours = [other for other in near if other != row][:NEIGHBOURS]
+            groups[row] = [2 * row, 2 * row + 1, *(2 * other for other in neighbours)]
     return groups.reshape(-1)

@@ -64,8 +64,8 @@ class _ByLength(abc.ABC):
         def examples() -> Iterator[Mapping[str, Any]]:
             draw = random.Random(0)
             for sentence in self._sentences(text, length):
-                read = sentence.lower() if draw.random() < self.lowercase else sentence
-                yield {"sentence": read, "number": text.numbers[sentence]}
+                input_text = sentence.lower() if draw.random() < self.lowercase else sentence
+                yield {"sentence": input_text, "number": text.numbers[sentence]}
 
         return examples, columns
 
@@ -118,19 +118,19 @@ class TaughtArrays(ArrayData):
         self._text, self._hints = text, hints
         # Views that show the types and shapes of a batch to code that reads them, without memory.
         first = text.answers(arrays["number"][:1], hints=hints)
-        shown = {
+        views = {
             name: np.broadcast_to(row, (len(arrays["number"]), row.shape[1]))
             for name, row in first.items()
         }
-        super().__init__({**arrays, **shown}, group_size=group_size)
+        super().__init__({**arrays, **views}, group_size=group_size)
 
     def take(self, rows: np.ndarray, *, batch: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """As in `ArrayData`."""
         del batch  # All batches have the same width.
         numbers = self.arrays["number"][rows]
-        found = self._text.answers(numbers, hints=self._hints)
-        found |= {"sentence": self.arrays["sentence"][rows], "number": numbers}
-        return {name: found[name] for name in self.arrays}  # The order matters.
+        arrays = self._text.answers(numbers, hints=self._hints)
+        arrays |= {"sentence": self.arrays["sentence"][rows], "number": numbers}
+        return {name: arrays[name] for name in self.arrays}  # The order matters.
 
     def fingerprint(self, names: Sequence[str]) -> str:
         """As in `ArrayData`; a text's number stands for its vectors."""

@@ -103,9 +103,9 @@ class Teacher:
             cosines are weighted means of the teachers' cosines. Second the hints, the means of
             all-mpnet-base-v2's layer `HINT_LAYER`, float32 `[places, HINT_DIM]`.
         """
-        found = self._vectors.at(places).astype(np.float32)
-        found[:, MPNET_DIM:TEACHER_DIM] *= _MINILM_SCALE
-        return found[:, :TEACHER_DIM], found[:, TEACHER_DIM:]
+        vectors = self._vectors.at(places).astype(np.float32)
+        vectors[:, MPNET_DIM:TEACHER_DIM] *= _MINILM_SCALE
+        return vectors[:, :TEACHER_DIM], vectors[:, TEACHER_DIM:]
 
 
 def both_teachers(mpnet: Path, minilm: Path) -> Callable[[Sequence[str]], np.ndarray]:
@@ -122,8 +122,8 @@ def both_teachers(mpnet: Path, minilm: Path) -> Callable[[Sequence[str]], np.nda
 
     def encode(texts: Sequence[str]) -> np.ndarray:
         hints, last = large(texts, HINT_LAYER)
-        (other,) = small(texts)
-        return np.hstack([_unit(last), _unit(other), hints])
+        (small_last,) = small(texts)
+        return np.hstack([_unit(last), _unit(small_last), hints])
 
     return encode
 
@@ -151,11 +151,13 @@ class _Network:
             size = max(1, _TOKENS[self._device] // length)
             for start in range(0, len(rows), size):
                 batch = rows[start : start + size]
-                read = self._torch.tensor([ids[row] for row in batch], device=self._device)
+                batch_ids = self._torch.tensor([ids[row] for row in batch], device=self._device)
                 with self._torch.inference_mode():
-                    hidden = self._model(input_ids=read, output_hidden_states=True).hidden_states
-                for kept, layer in zip(means, (*layers, -1), strict=True):
-                    kept[batch] = hidden[layer].float().mean(1)
+                    hidden = self._model(
+                        input_ids=batch_ids, output_hidden_states=True
+                    ).hidden_states
+                for mean, layer in zip(means, (*layers, -1), strict=True):
+                    mean[batch] = hidden[layer].float().mean(1)
         return [each.cpu().numpy() for each in means]
 
 

@@ -220,8 +220,8 @@ class TaughtText:
             "teacher", float32 `[texts, TEACHER_DIM]`, and "hint", `[texts, HINT_DIM]`: a text's
             hint minus the mean hint, which is the largest part of each and teaches nothing.
         """
-        vectors, found = self.teacher.answers(self._places[numbers])
-        return {"teacher": vectors} | ({"hint": found - self._mean_hint} if hints else {})
+        vectors, hint_vectors = self.teacher.answers(self._places[numbers])
+        return {"teacher": vectors} | ({"hint": hint_vectors - self._mean_hint} if hints else {})
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """The teachers' vectors of any texts, float32 `[texts, TEACHER_DIM]`."""
@@ -233,8 +233,10 @@ class TaughtText:
 
     @cached_property
     def _mean_hint(self) -> np.ndarray:
-        some = self._places[:: max(1, len(self._places) // _OF_MEAN)]
-        return self.teacher.answers(some)[1].mean(axis=0, dtype=np.float64).astype(np.float32)
+        mean_places = self._places[:: max(1, len(self._places) // _OF_MEAN)]
+        return (
+            self.teacher.answers(mean_places)[1].mean(axis=0, dtype=np.float64).astype(np.float32)
+        )
 
     @cached_property
     def _texts(self) -> dict[str, Any]:
@@ -243,19 +245,19 @@ class TaughtText:
         Raises:
             ValueError: The folder holds texts of other settings.
         """
-        path, wanted = self.prepared / "texts.json", repr(self.settings)
+        path, settings = self.prepared / "texts.json", repr(self.settings)
         if not path.exists():
             self.prepared.mkdir(parents=True, exist_ok=True)
             sources = teacher_sentences(self.data, self.settings, self.held_out)
             related = related_pairs(sources, self.settings, self.held_out)
-            write_json(path, {"settings": wanted, "sources": sources, "related": related})
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found["settings"] != wanted:
+            write_json(path, {"settings": settings, "sources": sources, "related": related})
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["settings"] != settings:
             raise ValueError(
                 f"{self.prepared} was prepared with other settings. Use another folder, or remove "
-                f"it.\n  the folder: {found['settings']}\n  wanted now: {wanted}"
+                f"it.\n  the folder: {record['settings']}\n  wanted now: {settings}"
             )
-        return found
+        return record
 
 
 def teacher_sentences(
@@ -269,8 +271,8 @@ def teacher_sentences(
         held_out: Normalized sentences that must not be among them.
         seed: Seed of the samples and of the generated text.
     """
-    read = {**sentences_by_source(data), "sts_train": lambda: _sts_train(data)}
-    raw = {name: [*dict.fromkeys(_usable(make()))] for name, make in read.items()}
+    readers = {**sentences_by_source(data), "sts_train": lambda: _sts_train(data)}
+    raw = {name: [*dict.fromkeys(_usable(make()))] for name, make in readers.items()}
     raw |= {
         name: [*dict.fromkeys(make())] for name, make in _generators(data, raw, text, seed).items()
     }
@@ -284,13 +286,13 @@ def teacher_sentences(
                 seen.add(sentence)
                 yield sentence
 
-    found = {
+    by_source = {
         name: list(itertools.islice(chosen(raw[name], sample), sample.limit))
         for name, sample in text.sources.items()
     }
-    material = [s for name in text.span_sources for s in found[name][: text.span_limit]]
+    material = [s for name in text.span_sources for s in by_source[name][: text.span_limit]]
     spans = generate_spans(material, text.spans, seed=seed) if text.spans else ()
-    return found | {"spans": list(chosen(list(dict.fromkeys(spans)), Sample(None, fewest=1)))}
+    return by_source | {"spans": list(chosen(list(dict.fromkeys(spans)), Sample(None, fewest=1)))}
 
 
 def _generators(

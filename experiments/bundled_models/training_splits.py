@@ -76,8 +76,8 @@ def split_scores(data: Path, encode: Encode) -> Scores:
         for part in (TREC.train, MRPC.train, MR.train, SST2.train, SST2.dev)
     )
     reviews = reviews.rows(np.random.default_rng(0).permutation(len(reviews))[:REVIEWS])
-    chosen = np.random.default_rng(0).choice(len(train), PHRASES, replace=False)
-    phrases = train.rows(chosen)
+    phrase_rows = np.random.default_rng(0).choice(len(train), PHRASES, replace=False)
+    phrases = train.rows(phrase_rows)
     sentiment = classifier().fit(features(encode, phrases), phrases.labels)
 
     def folds(rows: LabelledTexts) -> float:

@@ -66,12 +66,12 @@ def synonyms() -> Table:
 
 def _table(name: str, *, both_ways: bool) -> Table:
     """Makes a table; infinitives, which may also be nouns, have keys such as "to open"."""
-    found: dict[str, list[str]] = {}
+    replacements: dict[str, list[str]] = {}
     for mark, word, other in _pairs(name):
-        found.setdefault(mark + word, []).append(other)
+        replacements.setdefault(mark + word, []).append(other)
         if both_ways and " " not in other:
-            found.setdefault(mark + other, []).append(word)
-    return {word: list(dict.fromkeys(others)) for word, others in found.items()}
+            replacements.setdefault(mark + other, []).append(word)
+    return {word: list(dict.fromkeys(others)) for word, others in replacements.items()}
 
 
 def _pairs(name: str) -> Iterator[tuple[str, str, str]]:
@@ -119,11 +119,11 @@ def swap(text: str, table: Table, draw: random.Random) -> str | None:
         The altered text; None if no word of the text can be replaced.
     """
     present = set(text.lower().split())
-    found = [(each, set(_others(each, table)) - present) for each in _WORD.finditer(text)]
-    found = [(place, others) for place, others in found if others]
-    if not found:
+    candidates = [(each, set(_others(each, table)) - present) for each in _WORD.finditer(text)]
+    candidates = [(place, others) for place, others in candidates if others]
+    if not candidates:
         return None
-    place, others = draw.choice(found)
+    place, others = draw.choice(candidates)
     word = in_case_of(draw.choice(sorted(others)), place[0])
     return with_right_article(text[: place.start()] + word + text[place.end() :], place.start())
 
@@ -135,9 +135,9 @@ def _others(place: re.Match[str], table: Table) -> Sequence[str]:
         return ()
     before = place.string[: place.start()].lower().rsplit(None, 1)[-1:] or [""]
     infinitive = f"to {word}" if before[0] in _BEFORE_BASE else word
-    others = table.get(infinitive) or table.get(word) or ()
+    replacements = table.get(infinitive) or table.get(word) or ()
     after = place.string[place.end() :].split(None, 1)[:1] or [""]
-    return others if others and not _idiomatic(word, before[0], bare(after[0])) else ()
+    return replacements if replacements and not _idiomatic(word, before[0], bare(after[0])) else ()
 
 
 def _idiomatic(word: str, before: str, after: str) -> bool:
@@ -212,11 +212,11 @@ _DIGITS = re.compile(r"(?<![\w.,:/-])\$?(\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w
 
 @cache
 def _number_words() -> Table:
-    found: dict[str, list[str]] = {}
+    table: dict[str, list[str]] = {}
     for kind in ("quantities", "large_quantities", "ordinals"):
         every = lists()[kind]
-        found.update({word: [other for other in every if other != word] for word in every})
-    return found
+        table.update({word: [other for other in every if other != word] for word in every})
+    return table
 
 
 def swap_number(text: str, draw: random.Random) -> str | None:
@@ -295,10 +295,10 @@ def swap_quantifier(text: str, draw: random.Random) -> str | None:
     """Replaces all, some, no, many, always, never … by another quantifier."""
     if not _ANY_QUANTIFIER.search(text):  # most have none, and this is faster
         return None
-    found = [(place, new) for old, new in _COMPILED if (place := old.search(text))]
-    if not found:
+    candidates = [(place, new) for old, new in _COMPILED if (place := old.search(text))]
+    if not candidates:
         return None
-    place, choices = draw.choice(found)
+    place, choices = draw.choice(candidates)
     if _NEGATED.search(text):
         choices = tuple(each for each in choices if not each.startswith(("no", "none", "few")))
     if not choices:

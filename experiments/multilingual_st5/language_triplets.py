@@ -86,8 +86,8 @@ class ParallelTriplets:
         second = generator.integers(count - 1, size=(count, rows))
         second += second >= first
         third = generator.integers(count - 2, size=(count, rows))
-        for taken in np.sort([first, second], axis=0):
-            third += third >= taken
+        for earlier_draw in np.sort([first, second], axis=0):
+            third += third >= earlier_draw
         return np.stack([first, second, third], axis=-1)
 
     def examples(
@@ -96,10 +96,10 @@ class ParallelTriplets:
         """An epoch's triplets with "anchor", "positive" and "negative"; arguments as for `draw`."""
         columns = [self.texts[language] for language in self.languages]
         for of_pass in self.draw(mixing=mixing, seed=seed, epoch=epoch):
-            for row, drawn in enumerate(of_pass):
+            for row, languages in enumerate(of_pass):
                 yield {
                     role: columns[language][row][place]
-                    for place, (role, language) in enumerate(zip(_ROLES, drawn, strict=True))
+                    for place, (role, language) in enumerate(zip(_ROLES, languages, strict=True))
                 }
 
 
@@ -134,12 +134,12 @@ def parallel_triplets(
         for entailed, contradicting in zip(*kinds, strict=False)
     ]
     texts = {language: [_texts(each, *two) for two in rows] for language, each in pairs.items()}
-    whole = [all(all(texts[language][n]) for language in texts) for n in range(len(rows))]
-    if left_out := whole.count(False):
+    complete = [all(all(texts[language][n]) for language in texts) for n in range(len(rows))]
+    if left_out := complete.count(False):
         _log.warning("left out %d triplets that lack a text in some language", left_out)
     return ParallelTriplets(
         {
-            language: [triplet for triplet, good in zip(each, whole, strict=True) if good]
+            language: [triplet for triplet, good in zip(each, complete, strict=True) if good]
             for language, each in texts.items()
         }
     )

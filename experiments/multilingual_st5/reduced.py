@@ -51,8 +51,8 @@ def subset_tokenizer(data: Path) -> SentencePieceTokenizer:
     """
     folder = data / "vocab" / "mt5-cn-subset"
     path = folder / "sentencepiece_cn_keep_tokens.json"
-    kept = read_record(path, list[Count], remedy="Fetch it again.", limit=2**24)
-    return SentencePieceTokenizer(folder / "sentencepiece_cn.model", piece_ids=kept)
+    piece_ids = read_record(path, list[Count], remedy="Fetch it again.", limit=2**24)
+    return SentencePieceTokenizer(folder / "sentencepiece_cn.model", piece_ids=piece_ids)
 
 
 def random_mt5(data: Path, dtype: str, seed: int) -> SentenceT5:

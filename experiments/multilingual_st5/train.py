@@ -204,12 +204,12 @@ def base_folder(data: Path, size: str) -> Path:
     Raises:
         FileNotFoundError: It is not there.
     """
-    found = sorted(data.rglob(f"mt5-{size}"))
-    if not found:
+    folders = sorted(data.rglob(f"mt5-{size}"))
+    if not folders:
         raise FileNotFoundError(
             f"Expected mt5-{size} below {data}, the folder of google/mt5-{size}. Found none."
         )
-    return found[0]
+    return folders[0]
 
 
 def xnli_triplets(data: Path, seed: int) -> Iterable[Example]:

@@ -34,8 +34,10 @@ def read_xnli(
     """
     if not isinstance(source, Mapping):
         return _official(Path(source))
-    known = None if labels is None else [pair["label"] for pair in NLIReader(labels, strict=True)]
-    pairs = {language: _pairs(Path(file), known) for language, file in source.items()}
+    row_labels = (
+        None if labels is None else [pair["label"] for pair in NLIReader(labels, strict=True)]
+    )
+    pairs = {language: _pairs(Path(file), row_labels) for language, file in source.items()}
     return _joined(", ".join(map(str, source.values())), pairs)
 
 

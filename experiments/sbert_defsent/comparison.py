@@ -100,17 +100,17 @@ def run(
         raise ValueError(f"methods: expected some of {', '.join(NAMES)}, received {unknown}.")
     with sole_writer(output, inside=True):
         tasks = tasks_at_hand(data, CLASSIFIERS[classifier])
-        known = METHODS if model is None else published(model)
+        all_methods = METHODS if model is None else published(model)
         options = {"steps": steps, "resume": resume, "strategy": strategy, "pretrained": pretrained}
-        runs = [(name, each) for each in range(seed, seed + seeds) for name in methods]
-        for name, each in runs:
-            folder = _folder(output, name, each)
+        runs = [(name, run_seed) for run_seed in range(seed, seed + seeds) for name in methods]
+        for name, run_seed in runs:
+            folder = _folder(output, name, run_seed)
             if not (resume and (folder / "scores.json").exists()):
                 (folder / "evaluation.json").unlink(missing_ok=True)
-                _train(name, known[name], data, output, each, options)
+                _train(name, all_methods[name], data, output, run_seed, options)
             _evaluate(folder, [task for task in tasks if task.group == "sts"], data)
-        for name, each in runs:
-            _evaluate(_folder(output, name, each), tasks, data)
+        for name, run_seed in runs:
+            _evaluate(_folder(output, name, run_seed), tasks, data)
         write_results(output)
     return {
         f"{name}/{task}": float(np.mean([scores[task] for scores in runs]))
@@ -130,23 +130,26 @@ def tasks_at_hand(data: Path, classifier: SentEvalClassifier = QUICK) -> list[Ev
         MissingDataError: The folder has the data of no task.
     """
     probing = [task.name for task in groups()["probing"]]
-    wanted = [
+    all_tasks = [
         *(*select_tasks(",".join(STS)), BY_SOURCE, BY_SHARED_WORDS),
         *select_tasks(",".join([*TRANSFER, *probing])),
     ]
     transfer = {task.name: task for task in (transfer_task(d, classifier) for d in DATASETS)}
-    found = [transfer.get(task.name, task) for task in with_data(wanted, DataFolder(data))]
-    if not found:
+    tasks = [transfer.get(task.name, task) for task in with_data(all_tasks, DataFolder(data))]
+    if not tasks:
         raise MissingDataError(f"{data}: expected the STS sets or others to compare on, found none")
-    return found
+    return tasks
 
 
 def _evaluate(folder: Path, tasks: Sequence[EvaluationTask], data: Path) -> None:
     """Scores a run and writes the tables, unless its record has all tasks with these options."""
     record = folder / "evaluation.json"
     tasks_of_record = EvaluationRecord.read(record).tasks if record.exists() else {}
-    known = {name: each["options"] for name, each in tasks_of_record.items()}
-    if any(known.get(task.name) != json.loads(json.dumps(dict(task.options))) for task in tasks):
+    record_options = {name: each["options"] for name, each in tasks_of_record.items()}
+    if any(
+        record_options.get(task.name) != json.loads(json.dumps(dict(task.options)))
+        for task in tasks
+    ):
         encoder, command = SentenceEncoder(folder / "model"), " ".join(sys.argv)
         evaluate(encoder, tasks, data, cache=folder / "cache", command=command).write(record)
         write_results(folder.parent)
@@ -166,23 +169,23 @@ def _train(
     options: Mapping[str, Any],
 ) -> None:
     folder = _folder(output, name, seed)
-    given: dict[str, Any] = {**options, "seed": seed, "prepared": output / "prepared"}
+    kwargs: dict[str, Any] = {**options, "seed": seed, "prepared": output / "prepared"}
     singles = {each: _folder(output, each, seed) for each in ("sbert", "defsent")}
     if isinstance(method, Combination):
-        method.run(data, folder, sbert=singles["sbert"], defsent=singles["defsent"], **given)
+        method.run(data, folder, sbert=singles["sbert"], defsent=singles["defsent"], **kwargs)
         return
     _begin_with_singles(method, folder, singles)
-    method.run(data, folder, **given)
+    method.run(data, folder, **kwargs)
 
 
 def _begin_with_singles(method: Training, folder: Path, singles: Mapping[str, Path]) -> None:
     """Copies the checkpoints of the first stage from a finished run, whose result is the same."""
     first = method.stages[0].name if len(method.stages) > 1 else ""
-    done = singles.get(first, Path()) / "checkpoints" / first
-    own = folder / "checkpoints" / first
-    if first and done.is_dir() and not (folder / "checkpoints").exists():
-        with atomic_path(own) as temporary:
-            shutil.copytree(done, temporary, ignore=shutil.ignore_patterns("logs"))
+    source = singles.get(first, Path()) / "checkpoints" / first
+    target = folder / "checkpoints" / first
+    if first and source.is_dir() and not (folder / "checkpoints").exists():
+        with atomic_path(target) as temporary:
+            shutil.copytree(source, temporary, ignore=shutil.ignore_patterns("logs"))
 
 
 if __name__ == "__main__":

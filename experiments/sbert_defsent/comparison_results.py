@@ -28,11 +28,11 @@ Values = Mapping[str, float]
 
 def records_of(output: Path) -> dict[str, list[EvaluationRecord]]:
     """Row → the records of its seeds, in the order of the paper's tables."""
-    found = {
+    by_name = {
         name: [EvaluationRecord.read(path) for path in sorted(_record_files(output, name))]
         for name in NAMES
     }
-    return {name: records for name, records in found.items() if records}
+    return {name: records for name, records in by_name.items() if records}
 
 
 def _record_files(output: Path, name: str) -> Iterator[Path]:
@@ -44,8 +44,11 @@ def main_scores(records: Mapping[str, Sequence[EvaluationRecord]]) -> dict[str, 
     """Row → a list with task → main score for each seed."""
     return {
         name: [
-            {task: _number(found["scores"][found["main"]]) for task, found in each.tasks.items()}
-            for each in runs
+            {
+                task: _number(result["scores"][result["main"]])
+                for task, result in record.tasks.items()
+            }
+            for record in runs
         ]
         for name, runs in records.items()
     }
@@ -55,7 +58,7 @@ def _parts(
     records: Mapping[str, Sequence[EvaluationRecord]], task: str, key: str
 ) -> dict[str, list[Values]]:
     """Row → a list with part of a task → Spearman's correlation for each seed."""
-    found = {
+    details = {
         name: [each.tasks[task]["details"][key] for each in runs if task in each.tasks]
         for name, runs in records.items()
     }
@@ -64,7 +67,7 @@ def _parts(
             {part: _number(values["spearman"]) for part, values in _named(each).items()}
             for each in runs
         ]
-        for name, runs in found.items()
+        for name, runs in details.items()
         if runs
     }
 
@@ -106,11 +109,11 @@ def write_results(output: Path) -> None:
 
 def _only(scores: Mapping[str, list[Values]], tasks: Sequence[str]) -> dict[str, list[Values]]:
     """The scores of some tasks, for the rows and runs that have any of them."""
-    chosen: dict[str, list[Values]] = {
+    selection: dict[str, list[Values]] = {
         name: [{task: each[task] for task in tasks if task in each} for each in runs]
         for name, runs in scores.items()
     }
-    return {name: scored for name, runs in chosen.items() if (scored := [*filter(None, runs)])}
+    return {name: scored for name, runs in selection.items() if (scored := [*filter(None, runs)])}
 
 
 def _as_published(rows: Mapping[str, list[Values]]) -> dict[str, list[Values]]:

@@ -50,8 +50,8 @@ def defined_words(
         `{"definition": str, "word": int}`, in the order of the examples, not shuffled.
     """
     seen: set[tuple[int, str]] = set()
-    for read in batched(examples, _READ_AT_ONCE):
-        chunk = [example for example in read if split_of(example["word"]) == split]
+    for batch in batched(examples, _READ_AT_ONCE):
+        chunk = [example for example in batch if split_of(example["word"]) == split]
         if not chunk:
             continue
         ids = single_ids([example["word"] for example in chunk])

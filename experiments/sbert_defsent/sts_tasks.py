@@ -61,11 +61,11 @@ def fifths(embed: VectorCache, pairs: Sequence[STSPair]) -> list[dict[str, Any]]
         raise ValueError(f"pairs: expected at least {2 * _FIFTHS}, received {len(pairs)}.")
     ranked = sorted(pairs, key=lambda pair: (_dice(pair), _shuffled(pair)))
     bounds = [len(ranked) * part // _FIFTHS for part in range(_FIFTHS + 1)]
-    found = []
+    results = []
     for start, end in itertools.pairwise(bounds):
         part = ranked[start:end]
         (score,) = evaluate_sts(embed, part)
-        found.append(
+        results.append(
             {
                 "dice_from": _dice(part[0]),
                 "dice_to": _dice(part[-1]),
@@ -74,7 +74,7 @@ def fifths(embed: VectorCache, pairs: Sequence[STSPair]) -> list[dict[str, Any]]
                 "pearson": score.pearson["all"],
             }
         )
-    return found
+    return results
 
 
 def _dice(pair: STSPair) -> float:
@@ -107,13 +107,13 @@ def _score_sources(context: TaskContext, sets: Sequence[STSSet]) -> TaskResult:
 
 def _score_by_dice(context: TaskContext, pairs: Sequence[STSPair]) -> TaskResult:
     """One correlation for each fifth of the Dice coefficient."""
-    found = fifths(context.embed, pairs)
-    scores = {f"spearman_q{number}": fifth["spearman"] for number, fifth in enumerate(found, 1)}
+    results = fifths(context.embed, pairs)
+    scores = {f"spearman_q{number}": fifth["spearman"] for number, fifth in enumerate(results, 1)}
     return TaskResult(
         "spearman_mean",
         {"spearman_mean": float(np.mean([*scores.values()])), **scores},
         {"pairs": len(pairs)},
-        {"quintiles": found},
+        {"quintiles": results},
     )
 
 

@@ -77,9 +77,9 @@ def median_seconds(call: Callable[[], Any], seconds: float) -> float:
     call()
     times: list[float] = []
     while len(times) < FEWEST_CALLS or (sum(times) < seconds and len(times) < MOST_CALLS):
-        began = time.perf_counter()
+        start = time.perf_counter()
         call()
-        times.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - start)
     return max(statistics.median(times), 1e-9)
 
 
@@ -94,8 +94,8 @@ def setting(dtype: str | None, threads: int | None) -> dict[str, Any]:
         import tensorflow as tf
 
         gpus = tf.config.list_physical_devices("GPU")
-        found = tf.config.experimental.get_device_details(gpus[0]) if gpus else {}
-        kind = found.get("device_name", "cpu")
+        details = tf.config.experimental.get_device_details(gpus[0]) if gpus else {}
+        kind = details.get("device_name", "cpu")
     return {
         "platform": kind if kind != "cpu" else platform.processor() or platform.machine(),
         "backend": backend,
@@ -112,20 +112,23 @@ def setting(dtype: str | None, threads: int | None) -> dict[str, Any]:
 def table(record: Mapping[str, Any]) -> str:
     """A Markdown table: a row for each model and length, a column for each batch size."""
     speeds = record["speeds"]
-    sizes = sorted({each["batch_size"] for each in speeds})
+    sizes = sorted({entry["batch_size"] for entry in speeds})
     heads = ["model", "parameters", "tokens", *(f"batch of {size}" for size in sizes)]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     rows: dict[tuple[str, str, int], dict[int, str]] = {}
-    for each in speeds:
-        row = (each["model"], f"{each['parameters'] / 1e6:,.1f} M", each["tokens"])
-        speed = each["sentences_per_second"]
+    for entry in speeds:
+        row = (entry["model"], f"{entry['parameters'] / 1e6:,.1f} M", entry["tokens"])
+        speed = entry["sentences_per_second"]
         cell = "no room" if speed is None else f"{speed:,.{0 if speed >= 100 else 2}f}"
-        rows.setdefault(row, {})[each["batch_size"]] = cell
+        rows.setdefault(row, {})[entry["batch_size"]] = cell
     for row, cells in rows.items():
         values = [*map(str, row), *(cells.get(size, "") for size in sizes)]
         lines.append(f"| {' | '.join(values)} |")
-    how = record["setting"]
-    where = f"{how['platform']}, {how['backend']} {how['versions'][how['backend']]}, {how['dtype']}"
+    settings = record["setting"]
+    where = (
+        f"{settings['platform']}, {settings['backend']} "
+        f"{settings['versions'][settings['backend']]}, {settings['dtype']}"
+    )
     return f"Sentences per second, from ids to vectors: {where}.\n\n" + "\n".join(lines) + "\n"
 
 
@@ -133,15 +136,15 @@ def plot(record: Mapping[str, Any], folder: Path) -> None:
     """Draws `throughput_TOKENS.png` for each length."""
     from matplotlib.figure import Figure
 
-    for tokens in sorted({each["tokens"] for each in record["speeds"]}):
+    for tokens in sorted({entry["tokens"] for entry in record["speeds"]}):
         axes = (figure := Figure()).subplots()
         points: dict[str, list[tuple[int, float]]] = {}
-        for each in record["speeds"]:
-            if each["tokens"] == tokens and each["sentences_per_second"] is not None:
-                point = (each["batch_size"], each["sentences_per_second"])
-                points.setdefault(each["model"], []).append(point)
-        for model, found in points.items():
-            axes.loglog(*zip(*sorted(found), strict=True), marker="o", label=model)
+        for entry in record["speeds"]:
+            if entry["tokens"] == tokens and entry["sentences_per_second"] is not None:
+                point = (entry["batch_size"], entry["sentences_per_second"])
+                points.setdefault(entry["model"], []).append(point)
+        for model, model_points in points.items():
+            axes.loglog(*zip(*sorted(model_points), strict=True), marker="o", label=model)
         axes.set_xlabel("sentences in a batch")
         axes.set_ylabel(f"sentences of {tokens} tokens per second")
         axes.legend()
@@ -179,11 +182,11 @@ def run(
             with atomic_path(output / "throughput.json") as temporary:
                 temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         keras.backend.clear_session()
-    shown = table(record)
-    (output / "throughput.md").write_text(shown, encoding="utf-8")
+    text = table(record)
+    (output / "throughput.md").write_text(text, encoding="utf-8")
     if importlib.util.find_spec("matplotlib"):
         plot(record, output)
-    return shown
+    return text
 
 
 if __name__ == "__main__":

@@ -148,12 +148,12 @@ class T5Pretraining:
 
     def _corrupted(self, tokens: np.ndarray, seed: int) -> tuple[dict[str, np.ndarray], ...]:
         """Inputs and targets for training and for validation, whose texts are from all sources."""
-        held = max(1, min(self.validation_texts, len(tokens) // 10))
+        validation_count = max(1, min(self.validation_texts, len(tokens) // 10))
         order = np.random.default_rng(0).permutation(len(tokens))  # the same for every seed
         corrupted = self.corruption(tokens, seed=seed)
         return tuple(
             {name: ids[np.sort(rows)] for name, ids in corrupted.items()}
-            for rows in (order[held:], order[:held])
+            for rows in (order[validation_count:], order[:validation_count])
         )
 
 

@@ -102,10 +102,10 @@ class SpanCorruption:
     def masks(self, texts: int, *, seed: int) -> np.ndarray:
         """Draws the tokens that are taken out, bool `[texts, length]`; True: taken out."""
         random = np.random.default_rng(seed)
-        kept = _random_lengths(texts, self.length - self.noise_tokens, self.spans, random)
-        taken = _random_lengths(texts, self.noise_tokens, self.spans, random)
+        kept_lengths = _random_lengths(texts, self.length - self.noise_tokens, self.spans, random)
+        noise_lengths = _random_lengths(texts, self.noise_tokens, self.spans, random)
         # Kept and taken stretches alternate. A mask is True after an odd number of changes.
-        stretches = np.stack([kept, taken], axis=2).reshape(texts, 2 * self.spans)
+        stretches = np.stack([kept_lengths, noise_lengths], axis=2).reshape(texts, 2 * self.spans)
         starts = stretches.cumsum(axis=1)[:, :-1]
         changes = np.zeros((texts, self.length), np.int32)
         np.put_along_axis(changes, starts, 1, axis=1)
@@ -128,9 +128,9 @@ class SpanCorruption:
         sentinels = self.first_sentinel + 1 - begins.cumsum(axis=1)
         texts = len(tokens)
         # The same number of tokens stays in every row.
-        kept = np.where(begins, sentinels, tokens)[begins | ~masks].reshape(texts, -1)
+        ids = np.where(begins, sentinels, tokens)[begins | ~masks].reshape(texts, -1)
         ends = np.full((texts, 1), self.eos_id)
-        return np.concatenate([kept, ends], axis=1).astype(np.int32)
+        return np.concatenate([ids, ends], axis=1).astype(np.int32)
 
 
 def _random_lengths(rows: int, total: int, parts: int, random: np.random.Generator) -> np.ndarray:

@@ -69,16 +69,16 @@ def run(
     Raises:
         ValueError: There is no such variant.
     """
-    known = trans_encoder.VARIANTS
-    if unknown := [name for name in variants if name not in known]:
-        raise ValueError(f"variants: expected some of {', '.join(known)}, received {unknown}.")
+    recipes = trans_encoder.VARIANTS
+    if unknown := [name for name in variants if name not in recipes]:
+        raise ValueError(f"variants: expected some of {', '.join(recipes)}, received {unknown}.")
     with sole_writer(output, inside=True):
-        for each in range(seed, seed + seeds):
+        for run_seed in range(seed, seed + seeds):
             for name in variants:
-                folder = output / f"{name}_{each}"
+                folder = output / f"{name}_{run_seed}"
                 if not (resume and (folder / "scores.json").exists()):
-                    known[name].run(
-                        data, folder, seed=each, steps=steps, resume=resume, strategy=strategy,
+                    recipes[name].run(
+                        data, folder, seed=run_seed, steps=steps, resume=resume, strategy=strategy,
                         pretrained=pretrained, second=second, language_model=language_model,
                         second_language_model=second_language_model,
                     )  # fmt: skip
@@ -88,25 +88,25 @@ def run(
 
 def rows_of(output: Path) -> Rows:
     """The complete runs of a folder: "variant: model" → a list with set → score for each seed."""
-    found: Rows = {}
+    rows: Rows = {}
     for name in trans_encoder.VARIANTS:
         for run in seed_scores(output, name):
             for model, scores in _by_model(run).items():
-                found.setdefault(f"{name}: {model}", []).append(scores)
-    return found
+                rows.setdefault(f"{name}: {model}", []).append(scores)
+    return rows
 
 
 def gains_of(rows: Rows) -> Rows:
     """The gain of each model over the start of its student, seed by seed."""
-    found: Rows = {}
+    gains: Rows = {}
     for row, runs in rows.items():
         start = re.sub("(bi|cross)$", "start", row)
         if start != row:
-            found[row] = [
+            gains[row] = [
                 {column: value - before[column] for column, value in run.items()}
                 for run, before in zip(runs, rows[start], strict=True)
             ]
-    return found
+    return gains
 
 
 def _by_model(scores: Mapping[str, float]) -> Mapping[str, dict[str, float]]:
@@ -120,15 +120,17 @@ def _by_model(scores: Mapping[str, float]) -> Mapping[str, dict[str, float]]:
 def _write_tables(output: Path) -> None:
     rows = rows_of(output)
     parts = []
-    for what, columns in (
+    for heading, columns in (
         ("STS, Spearman's correlation over all pairs of a set", STS),
         ("Pair classification, area under the ROC curve", None),
     ):
-        for title, given in (("", rows), (", gain over the start", gains_of(rows))):
-            chosen: dict[str, list[Values]] = {}
-            chosen |= {name: [_only(run, columns) for run in runs] for name, runs in given.items()}
-            if any(runs[0] for runs in chosen.values()):
-                parts.append(seed_table(f"{what}{title}", chosen, averaged=True))
+        for title, source_rows in (("", rows), (", gain over the start", gains_of(rows))):
+            table_rows: dict[str, list[Values]] = {}
+            table_rows |= {
+                name: [_only(run, columns) for run in runs] for name, runs in source_rows.items()
+            }
+            if any(runs[0] for runs in table_rows.values()):
+                parts.append(seed_table(f"{heading}{title}", table_rows, averaged=True))
     with atomic_path(output / "tables.md") as temporary:
         temporary.write_text("\n".join(parts), encoding="utf-8")
 

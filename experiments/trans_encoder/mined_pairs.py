@@ -52,11 +52,11 @@ def mined_pairs(
     unit = vectors[rows] / np.maximum(np.linalg.norm(vectors[rows], axis=1, keepdims=True), 1e-12)
     nearest = exact_search(unit, unit, k=neighbours + 1)[1]
     rng = np.random.default_rng(seed)
-    found: dict[frozenset[str], Pair] = {}
+    pairs: dict[frozenset[str], Pair] = {}
     for row, text in enumerate(texts):
         near = [other for other in nearest[row] if other != row][:neighbours]
-        drawn = rng.choice(len(texts) - 1, others, replace=False)
+        draws = rng.choice(len(texts) - 1, others, replace=False)
         # The row itself is left out of the draw.
-        for other in [*near, *(drawn + (drawn >= row))]:
-            found.setdefault(frozenset((text, texts[other])), (text, texts[other]))
-    return list(found.values())
+        for other in [*near, *(draws + (draws >= row))]:
+            pairs.setdefault(frozenset((text, texts[other])), (text, texts[other]))
+    return list(pairs.values())

@@ -99,11 +99,11 @@ class PairDistillation:
         """Writes pairs, ids and starts in one atomic step; keeps those of an equal run."""
         from experiments.trans_encoder.pairs import given_pool
 
-        given = {**folders, **pool_given}
+        paths = {**folders, **pool_given}
         facts = {
             "recipe": self.name,
             "seed": run.seed,
-            **{name: None if path is None else str(path.resolve()) for name, path in given.items()},
+            **{name: None if path is None else str(path.resolve()) for name, path in paths.items()},
         }
         prepared = run.prepared
         if prepared.exists():
@@ -112,15 +112,15 @@ class PairDistillation:
         validation = stsb_dev(run.data)
         opened = [Opened.of(start, folders) for start in self.starts]
         pool = given_pool(self.pool, **pool_given)
-        drawn = pool.pairs(run.data, opened[0].bi.encode, run.seed)
+        pairs = pool.pairs(run.data, opened[0].bi.encode, run.seed)
         with atomic_path(prepared) as temporary:
             temporary.mkdir()
-            lines = (json.dumps(pair, ensure_ascii=False) + "\n" for pair in drawn)
+            lines = (json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs)
             (temporary / _PAIRS).write_text("".join(lines), encoding="utf-8")
             np.save(temporary / _SCORES, np.array([pair.score for pair in validation]))
             texts = [(pair.first, pair.second) for pair in validation]
             for start, each in zip(self.starts, opened, strict=True):
-                write_start(temporary / start.name, each, drawn, texts)
+                write_start(temporary / start.name, each, pairs, texts)
             write_json(temporary / _FACTS, facts)
 
     def _train(self, run: Run) -> None:
@@ -161,21 +161,25 @@ class PairDistillation:
             opened.begin(run.checkpoints)
             similarities[f"{prefix}start"] = scoring.similarities_of(sets, opened.bi, kind="bi")
             for kind in self._kinds(start):
-                chosen = best(models, start.name, kind)
-                encoder = opened.trained(kind, chosen.weights)
+                best_model = best(models, start.name, kind)
+                encoder = opened.trained(kind, best_model.weights)
                 similarities[f"{prefix}{kind}"] = (
                     scoring.similarities_of(sets, encoder, kind=kind)
-                    if chosen.weights
+                    if best_model.weights
                     else similarities[f"{prefix}start"]
                 )
                 encoder.name = self.name
-                encoder.metadata |= {"recipe": self.name, "seed": run.seed, "cycle": chosen.cycle}
-                if kind not in best_of or chosen.spearman > best_of[kind][0]:
-                    best_of[kind] = chosen.spearman, encoder
-        for what in ("start", "bi", "cross"):
-            members = [each for name, each in similarities.items() if name.endswith(f"_{what}")]
+                encoder.metadata |= {
+                    "recipe": self.name,
+                    "seed": run.seed,
+                    "cycle": best_model.cycle,
+                }
+                if kind not in best_of or best_model.spearman > best_of[kind][0]:
+                    best_of[kind] = best_model.spearman, encoder
+        for suffix in ("start", "bi", "cross"):
+            members = [each for name, each in similarities.items() if name.endswith(f"_{suffix}")]
             if len(members) > 1:
-                similarities[f"ensemble_{what}"] = scoring.ensemble_similarities(members)
+                similarities[f"ensemble_{suffix}"] = scoring.ensemble_similarities(members)
         scores = {name: scoring.scores_of(sets, each) for name, each in similarities.items()}
         for kind, (_, encoder) in best_of.items():
             encoder.export(output / _FOLDERS[kind])
@@ -184,7 +188,7 @@ class PairDistillation:
             text = scoring.report(self.name, sets, missing, pool, scores, models)
             temporary.write_text(text, encoding="utf-8")
         flat = {
-            f"{model}/{name}": v for model, found in scores.items() for name, v in found.items()
+            f"{model}/{name}": v for model, by_set in scores.items() for name, v in by_set.items()
         }
         return run.write_scores(flat)
 

@@ -50,21 +50,21 @@ class SetPool:
         """
         del embed  # Nothing is searched.
         folder = DataFolder(data)
-        tested = {
+        test_pairs = {
             unordered(pair)
             for source in self.without
             if folder.has(source)
             for pair in _pairs_of(folder, source)
         }
-        found = itertools.chain(
+        source_pairs = itertools.chain(
             *(_pairs_of(folder, source, unscored=self.complete) for source in self.sources)
         )
-        left = (pair for pair in found if unordered(pair) not in tested)
-        pairs = [*(dict.fromkeys(left) if self.complete else distinct(left))]
+        candidates = (pair for pair in source_pairs if unordered(pair) not in test_pairs)
+        pairs = [*(dict.fromkeys(candidates) if self.complete else distinct(candidates))]
         if self.limit is None or self.limit >= len(pairs):
             return pairs
-        drawn = np.random.default_rng(seed).choice(len(pairs), self.limit, replace=False)
-        return [pairs[i] for i in sorted(drawn)]
+        indices = np.random.default_rng(seed).choice(len(pairs), self.limit, replace=False)
+        return [pairs[i] for i in sorted(indices)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,14 +99,16 @@ class MinedPool:
             if self.text is None
             else [TextReader(self.text)]
         )
-        drawn: list[str] = []
+        sample: list[str] = []
         for source in sources:
             examples = ({"sentence": each["sentence"]} for each in source)
-            known = [*dict.fromkeys(self._fitting(without_held_out(examples, held_out)))]
-            share = min(len(known), self.sentences // len(sources))
-            drawn += [known[i] for i in sorted(rng.choice(len(known), share, replace=False))]
+            sentences = [*dict.fromkeys(self._fitting(without_held_out(examples, held_out)))]
+            share = min(len(sentences), self.sentences // len(sources))
+            sample += [
+                sentences[i] for i in sorted(rng.choice(len(sentences), share, replace=False))
+            ]
         return mined_pairs(
-            drawn, embed(drawn), neighbours=self.neighbours, others=self.others, seed=seed
+            sample, embed(sample), neighbours=self.neighbours, others=self.others, seed=seed
         )
 
     def _fitting(self, examples: Iterable[dict[str, str]]) -> Iterator[str]:
@@ -134,7 +136,7 @@ class FilePool:
             ValueError: A line is not two texts, or there are no lines.
         """
         del data, embed, seed
-        found = []
+        pairs = []
         for number, line in read_text(self.path):
             cells = [cell.strip() for cell in line.split("\t")]
             if len(cells) != 2 or not all(cells):
@@ -142,10 +144,10 @@ class FilePool:
                     f"{self.path}:{number}: expected two texts with one tab between them, "
                     f"received {len(cells) - 1} tabs: {line[:80]!r}."
                 )
-            found.append((cells[0], cells[1]))
-        if not found:
+            pairs.append((cells[0], cells[1]))
+        if not pairs:
             raise ValueError(f"{self.path}: expected pairs of texts, found none.")
-        return [*distinct(found)]
+        return [*distinct(pairs)]
 
 
 Pool = SetPool | MinedPool | FilePool
@@ -188,12 +190,13 @@ class Overlap:
 
 def overlap(tested: Sequence[Pair], pool: Iterable[Pair]) -> Overlap:
     """The overlap of the tested pairs with a pool, comparing normalized texts."""
-    learnt = {unordered(pair) for pair in pool}
-    texts = {text for pair in learnt for text in pair}
+    pool_pairs = {unordered(pair) for pair in pool}
+    texts = {text for pair in pool_pairs for text in pair}
     pairs = [unordered(pair) for pair in tested]
     sentences = {text for pair in pairs for text in pair}
     return Overlap(
-        sum(pair in learnt for pair in pairs) / len(pairs), len(sentences & texts) / len(sentences)
+        sum(pair in pool_pairs for pair in pairs) / len(pairs),
+        len(sentences & texts) / len(sentences),
     )
 
 

@@ -51,30 +51,30 @@ class TestSet:
 
 def test_sets(data: Path) -> tuple[list[TestSet], list[str]]:
     """The test sets in a data folder, and the titles of those that are missing."""
-    folder, found, missing = DataFolder(data), [], []
+    folder, sets, missing = DataFolder(data), [], []
     for task in select_tasks(",".join([*STS, *_PAIRS])):
         try:
-            found.append(_test_set(task, folder))
+            sets.append(_test_set(task, folder))
         except MissingDataError:
             missing.append(task.title)
-    return found, missing
+    return sets, missing
 
 
 def _test_set(task: Any, folder: DataFolder) -> TestSet:
     task.used_sources(folder)
-    read = task.read(folder)
+    data = task.read(folder)
     if task.group == "sts":
 
         def correlation(similarities: np.ndarray) -> float:
-            return score_similarities(read, similarities).spearman["all"]
+            return score_similarities(data, similarities).spearman["all"]
 
-        pairs = [(pair.first, pair.second) for pair in read.pairs]
+        pairs = [(pair.first, pair.second) for pair in data.pairs]
         return TestSet(task.name, task.title, "spearman_all", pairs, correlation)
 
     def area(similarities: np.ndarray) -> float:
-        return similarity_auc(similarities, read)
+        return similarity_auc(similarities, data)
 
-    pairs = [*zip(*read.columns, strict=True)]
+    pairs = [*zip(*data.columns, strict=True)]
     return TestSet(task.name, task.title, "auc", pairs, area)
 
 
@@ -139,13 +139,13 @@ def report(
         "sentences were among them, inductive where none was.",
         "",
     ]
-    for metric, what in (
+    for metric, heading in (
         ("spearman_all", "STS: Spearman's correlation over all pairs of a set, x 100"),
         ("auc", "Pair classification: area under the ROC curve, x 100"),
     ):
-        chosen = [each for each in sets if each.metric == metric]
-        if chosen:
-            lines += [f"## {what}", "", *_table(chosen, overlaps, scores), ""]
+        metric_sets = [each for each in sets if each.metric == metric]
+        if metric_sets:
+            lines += [f"## {heading}", "", *_table(metric_sets, overlaps, scores), ""]
     if missing:
         lines += [f"Not in the data folder: {', '.join(missing)}.", ""]
     return "\n".join([*lines, *_validation(models)]) + "\n"
@@ -158,17 +158,18 @@ def _table(
 ) -> list[str]:
     lines = ["| set | pairs | in the pool | " + " | ".join(scores) + " |"]
     lines.append("|---" * (3 + len(scores)) + "|")
-    for each in sets:
-        cells = [each.title, f"{len(each.pairs):,}", str(overlaps[each.name])]
-        cells += [f"{100 * column[each.name]:.2f}" for column in scores.values()]
+    for test_set in sets:
+        cells = [test_set.title, f"{len(test_set.pairs):,}", str(overlaps[test_set.name])]
+        cells += [f"{100 * column[test_set.name]:.2f}" for column in scores.values()]
         lines.append("| " + " | ".join(cells) + " |")
-    apart = [each for each in sets if not overlaps[each.name].pairs]
-    for what, those in (("mean", sets), ("mean of those without a pair in the pool", apart)):
-        if len(those) > 1:
+    unseen_sets = [test_set for test_set in sets if not overlaps[test_set.name].pairs]
+    for label, group in (("mean", sets), ("mean of those without a pair in the pool", unseen_sets)):
+        if len(group) > 1:
             means = [
-                100 * np.mean([column[each.name] for each in those]) for column in scores.values()
+                100 * np.mean([column[test_set.name] for test_set in group])
+                for column in scores.values()
             ]
-            cells = [what, "", "", *(f"{mean:.2f}" for mean in means)]
+            cells = [label, "", "", *(f"{mean:.2f}" for mean in means)]
             lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -180,7 +181,7 @@ def _validation(models: Sequence[DistilledModel]) -> list[str]:
         "| cycle | model | STS-B dev | step |",
         "|---|---|---|---|",
     ]
-    for each in models:
-        model = f"{each.student}, {each.kind}"
-        lines.append(f"| {each.cycle} | {model} | {100 * each.spearman:.2f} | {each.step} |")
+    for entry in models:
+        model = f"{entry.student}, {entry.kind}"
+        lines.append(f"| {entry.cycle} | {model} | {100 * entry.spearman:.2f} | {entry.step} |")
     return lines

@@ -236,9 +236,9 @@ def student_of(run: Run, start: Start, seed: int, steps_per_execution: int) -> S
         seed: Seed of the training without labels.
         steps_per_execution: Steps in one call from the host in that training.
     """
-    prepared, checkpoints = run.prepared / start.name, run.checkpoints
+    prepared_folder, checkpoints = run.prepared / start.name, run.checkpoints
     pairs, validation = (
-        PairIds(**np.load(prepared / f"{name}.npz")) for name in ("pairs", "validation")
+        PairIds(**np.load(prepared_folder / f"{name}.npz")) for name in ("pairs", "validation")
     )
     weights = None
     if start.unsupervised is not None:
@@ -247,8 +247,8 @@ def student_of(run: Run, start: Start, seed: int, steps_per_execution: int) -> S
             _train_unsupervised(run, start, pairs, seed, steps_per_execution)
     return Student(
         name=start.name,
-        bi=functools.partial(_bi, prepared, weights),
-        cross=functools.partial(_cross, prepared) if start.cross else None,
+        bi=functools.partial(_bi, prepared_folder, weights),
+        cross=functools.partial(_cross, prepared_folder) if start.cross else None,
         pairs=pairs,
         validation=validation,
         bi_learning_rate_factor=start.bi_learning_rate_factor,
@@ -278,12 +278,12 @@ def _cross(prepared: Path) -> CrossEncoderModel:
 def _train_unsupervised(
     run: Run, start: Start, pairs: PairIds, seed: int, steps_per_execution: int
 ) -> None:
-    settings, prepared = start.unsupervised, run.prepared / start.name
+    settings, prepared_folder = start.unsupervised, run.prepared / start.name
     assert settings is not None
     keras.utils.set_random_seed(seed)
     with run.scope():
-        model = _bi(prepared, None)
-    mask = int(np.load(prepared / "mask_id.npy"))
+        model = _bi(prepared_folder, None)
+    mask = int(np.load(prepared_folder / "mask_id.npy"))
     loss = settings.loss(None if mask < 0 else mask, seed)
     sentences = np.unique(np.concatenate([pairs.first, pairs.second]), axis=0)
     home = _begun(run.checkpoints, start)

@@ -134,11 +134,11 @@ def _variant(
 def _exchanged(settings: TransEncoder, *kinds: str) -> TransEncoder:
     """The settings with another loss for the models of some kinds."""
     parts = {f"to_{kind}": getattr(settings, f"to_{kind}") for kind in kinds}
-    other = {"bce": "mse", "mse": "bce"}
+    counterpart = {"bce": "mse", "mse": "bce"}
     return dataclasses.replace(
         settings,
         **{
-            name: dataclasses.replace(part, objective=other[part.objective])
+            name: dataclasses.replace(part, objective=counterpart[part.objective])
             for name, part in parts.items()
         },
     )
@@ -191,9 +191,9 @@ VARIANTS = {
 def reduced(variant: PairDistillation) -> PairDistillation:
     """A variant at a size for two cores: fewer pairs and steps, and a frozen token table."""
     settings, pool = variant.settings, variant.pool
-    few: dict[str, Any] = {"limit": REDUCED_PAIRS}
+    limits: dict[str, Any] = {"limit": REDUCED_PAIRS}
     if isinstance(pool, MinedPool):
-        few = {"sentences": REDUCED_PAIRS // (pool.neighbours + pool.others)}
+        limits = {"sentences": REDUCED_PAIRS // (pool.neighbours + pool.others)}
     starts = (
         dataclasses.replace(
             start,
@@ -206,7 +206,7 @@ def reduced(variant: PairDistillation) -> PairDistillation:
         variant,
         name=variant.name.replace("trans_encoder", "trans_encoder_reduced"),
         starts=tuple(starts),
-        pool=dataclasses.replace(pool, **few),
+        pool=dataclasses.replace(pool, **limits),
         settings=dataclasses.replace(
             settings,
             to_cross=dataclasses.replace(settings.to_cross, **REDUCED_CROSS),

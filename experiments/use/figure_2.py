@@ -228,11 +228,11 @@ def run(
             record["points"] = list(points.values())
             with atomic_path(output / "resources.json") as temporary:
                 temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    shown = table(record)
-    (output / "resources.md").write_text(shown, encoding="utf-8")
+    text = table(record)
+    (output / "resources.md").write_text(text, encoding="utf-8")
     if importlib.util.find_spec("matplotlib"):
         plot(record, output)
-    return shown
+    return text
 
 
 def processor() -> str:
@@ -248,15 +248,15 @@ def costs(record: Mapping[str, Any], quantity: str) -> dict[str, dict[int, list[
     """Model → length → the known costs of the visits, in the quantity's unit."""
     factor = QUANTITIES[quantity][1]
     parameters = {model["name"]: model["parameter_bytes"] for model in record["models"]}
-    found: dict[str, dict[int, list[float]]] = {name: {} for name in parameters}
+    by_model: dict[str, dict[int, list[float]]] = {name: {} for name in parameters}
     for point in record["points"]:
         values = point.get(quantity.replace("time", "seconds"))
         if quantity == "memory":
             working = point["working_bytes"]
             values = [parameters[point["model"]] + each for each in working if each is not None]
         if values:
-            found[point["model"]][point["length"]] = [factor * value for value in values]
-    return found
+            by_model[point["model"]][point["length"]] = [factor * value for value in values]
+    return by_model
 
 
 def crossings(lengths: Sequence[float], ratios: Sequence[float]) -> list[float]:
@@ -264,23 +264,24 @@ def crossings(lengths: Sequence[float], ratios: Sequence[float]) -> list[float]:
 
     Between two lengths the ratio is interpolated linearly with logarithmic axes.
     """
-    found = []
+    crossing_lengths = []
     points = zip(map(math.log, lengths), map(math.log, ratios), strict=True)
-    for (x, low), (following, high) in itertools.pairwise(points):
+    for (x, low), (next_x, high) in itertools.pairwise(points):
         if (low > 0) != (high > 0):
             share = low / (low - high)
-            found.append(math.exp((1 - share) * x + share * following))
-    return found
+            crossing_lengths.append(math.exp((1 - share) * x + share * next_x))
+    return crossing_lengths
 
 
 def table(record: Mapping[str, Any]) -> str:
     """Markdown: a row for each length and model, and the lengths at which costs cross."""
-    how = record["setting"]
+    setting = record["setting"]
     text = [
-        f"{how['processor']} ({how['device']}), batches of {how['batch_size']}, {how['threads']} "
-        "thread(s). Costs of one text, median (quartiles), and the ratio to the first model."
+        f"{setting['processor']} ({setting['device']}), batches of {setting['batch_size']}, "
+        f"{setting['threads']} thread(s). Costs of one text, median (quartiles), and the ratio to "
+        "the first model."
     ]
-    found = {quantity: costs(record, quantity) for quantity in QUANTITIES}
+    by_quantity = {quantity: costs(record, quantity) for quantity in QUANTITIES}
     heads = ["words", "model", "ids"]
     heads += [head for title, _ in QUANTITIES.values() for head in (title, "ratio")]
     text += ["", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
@@ -288,7 +289,7 @@ def table(record: Mapping[str, Any]) -> str:
     limits = {model["name"]: model["max_length"] or math.inf for model in record["models"]}
     for point in record["points"]:
         cells = [str(point["length"]), point["model"], str(point["tokens"])]
-        for quantity, by_model in found.items():
+        for quantity, by_model in by_quantity.items():
             values = by_model[point["model"]].get(point["length"])
             if values is None:
                 cells += ["unknown", ""]
@@ -300,13 +301,13 @@ def table(record: Mapping[str, Any]) -> str:
             cells.append("" if ratio is None else f"{ratio:.3g}")
         text.append(f"| {' | '.join(cells)} |")
     text.append("")
-    for quantity, by_model in found.items():
+    for quantity, by_model in by_quantity.items():
         base = by_model.pop(first)
         for name, curve in by_model.items():
             ratios = {length: _ratio(values, base.get(length)) for length, values in curve.items()}
-            known = {length: ratio for length, ratio in ratios.items() if ratio}
-            crossed = crossings([*known], [*known.values()])
-            where = ", ".join(f"{length:.0f}" for length in crossed) or "never"
+            known_ratios = {length: ratio for length, ratio in ratios.items() if ratio}
+            crossing_lengths = crossings([*known_ratios], [*known_ratios.values()])
+            where = ", ".join(f"{length:.0f}" for length in crossing_lengths) or "never"
             title = QUANTITIES[quantity][0]
             text.append(f"- {title}: {name} crosses {first} at this number of words: {where}.")
     return "\n".join(text) + "\n"

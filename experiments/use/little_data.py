@@ -78,13 +78,13 @@ def learning_curve(
     for size, draw in itertools.product(sizes, range(draws)):
         seed = classifier.seed + draw
         rows = np.random.default_rng((seed, size)).permutation(len(train))[:size]
-        found = split(
+        result = split(
             dataclasses.replace(classifier, seed=seed),
             train=LabelledFeatures(train.read(rows), train.labels[rows]),
             dev=dev,
             test=test,
         )
-        accuracies[size].append(found.test_accuracy)
+        accuracies[size].append(result.test_accuracy)
     return [_point(size, accuracies[size]) for size in sizes]
 
 

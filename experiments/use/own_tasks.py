@@ -93,7 +93,7 @@ def further_scores(data: Path, model: Path) -> Scores:
     if not tasks:
         return {}
     record = evaluate(SentenceEncoder(model), tasks, data)
-    return {name: found["scores"][found["main"]] for name, found in record.tasks.items()}
+    return {name: result["scores"][result["main"]] for name, result in record.tasks.items()}
 
 
 def drawn_model(tokenizer: NGramTokenizer) -> USEDAN:

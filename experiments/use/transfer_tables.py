@@ -99,9 +99,9 @@ def run(
             settings.
     """
     folder = DataFolder(data)
-    known = transfer_rows(encoders)
+    all_rows = transfer_rows(encoders)
     chosen_tasks = _chosen("tasks", tasks, TASKS) or _at_hand(folder)
-    chosen_rows = _chosen("rows", rows, known, _OTHER_ROWS) or [*known]
+    chosen_rows = _chosen("rows", rows, all_rows, _OTHER_ROWS) or [*all_rows]
     settings: dict[str, Any] = dict(seed=seed, repeats=repeats, trials=trials, epochs=epochs)
     settings["vectors"] = vectors.name if vectors else "skip-gram"
     ingredients = Ingredients(
@@ -112,14 +112,16 @@ def run(
     with sole_writer(output, inside=True):
         for task, name in product(chosen_tasks, chosen_rows):
             path = output / "cells" / f"{task}.{name}.json"
-            of_cell = settings | ingredients.settings(known[name])
+            of_cell = settings | ingredients.settings(all_rows[name])
             cell = _finished(path, of_cell) if resume else None
             if cell is None:
                 cell = {"task": task, "row": name, "settings": of_cell}
-                cell |= TransferCell(known[name], task, folder, ingredients, settings).run(console)
+                cell |= TransferCell(all_rows[name], task, folder, ingredients, settings).run(
+                    console
+                )
                 _write(path, json.dumps(cell, indent=1))
             scores[f"{task}/{name}"] = cell["mean"]
-            _write_tables(output, [*known])
+            _write_tables(output, [*all_rows])
     return scores
 
 
@@ -167,9 +169,9 @@ def _read_cell(path: Path) -> dict[str, Any]:
 
 def _write_tables(output: Path, rows: list[str]) -> None:
     """Writes the tables of all finished cells in the folder, including those of earlier runs."""
-    found = [_read_cell(path) for path in sorted(output.glob("cells/*.json"))]
-    cells = {(cell["task"], cell["row"]): cell for cell in found}
-    _write(output / "results.json", json.dumps(found, indent=1))
+    records = [_read_cell(path) for path in sorted(output.glob("cells/*.json"))]
+    cells = {(cell["task"], cell["row"]): cell for cell in records}
+    _write(output / "results.json", json.dumps(records, indent=1))
     rows = [*dict.fromkeys([*rows, *(row for _, row in cells)])]
     _write(output / "tables.md", tables(cells, rows))
 

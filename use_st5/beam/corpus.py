@@ -179,13 +179,13 @@ def _run(options: Any, build: Callable[[Any], None], target: CorpusFolder) -> No
     Runners of many machines give the work of a lost worker to another one. This machine's runner
     ends with an error.
     """
-    for left in reversed(range(_ATTEMPTS)):
+    for attempts_left in reversed(range(_ATTEMPTS)):
         pipeline: Any = require("apache_beam", "beam").Pipeline(options=options)
         build(pipeline)
         try:
             state = pipeline.run().wait_until_finish()
         except RuntimeError as error:
-            if not left or _LOST not in str(error):
+            if not attempts_left or _LOST not in str(error):
                 raise
             _log.warning("A worker process was lost (%s): starting again.", error)
             target.remove_leftovers()
@@ -210,7 +210,7 @@ def parsed_options(runner: str, flags: Sequence[str]) -> Any:
         ValueError: A word is no option, or no value of one.
     """
     options: Any = require("apache_beam.options.pipeline_options", "beam")
-    given = options.PipelineOptions(["--runner", runner, *flags])
+    pipeline_options = options.PipelineOptions(["--runner", runner, *flags])
     parser = options._BeamArgumentParser(allow_abbrev=False)
     for kind in {str(kind): kind for kind in options.PipelineOptions.__subclasses__()}.values():
         kind._add_argparse_args(parser)
@@ -227,7 +227,7 @@ def parsed_options(runner: str, flags: Sequence[str]) -> Any:
             f"Expected options that Beam knows, received {' '.join(unknown)}. Beam's page of "
             "pipeline options lists them: https://beam.apache.org/documentation/"
         )
-    return given
+    return pipeline_options
 
 
 def check_runner(runner: str) -> None:

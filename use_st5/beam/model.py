@@ -56,12 +56,12 @@ class ModelSource:
         """
         folder = _local_folder(place)
         manifest = ModelManifest.read(folder)
-        known = {**SentenceTransformersNames.prompts, **(manifest.prompts if manifest else {})}
+        prompts = {**SentenceTransformersNames.prompts, **(manifest.prompts if manifest else {})}
         default = manifest.default_prompt_name if manifest else None
-        before = chosen_prompt(prompt, prompt_name, known, default)
+        prompt_text = chosen_prompt(prompt, prompt_name, prompts, default)
         if manifest is not None:
-            return cls(place, manifest.name, manifest.model_hash, before)
-        return cls(place, folder.name, describe_files(folder)[1], before)
+            return cls(place, manifest.name, manifest.model_hash, prompt_text)
+        return cls(place, folder.name, describe_files(folder)[1], prompt_text)
 
     def load(self) -> SentenceEncoder:
         """Loads the model; all threads of a process get the same object.
@@ -100,17 +100,17 @@ def _fetched(url: str) -> Path:
         ValueError: A name points outside of the folder; then nothing is copied.
     """
     systems: Any = require("apache_beam.io.filesystems", "beam").FileSystems
-    found = systems.match([f"{url}/**"])[0].metadata_list
-    if not found:
+    files = systems.match([f"{url}/**"])[0].metadata_list
+    if not files:
         raise FileNotFoundError(f"Expected the folder of a SavedModel, found no files in {url}.")
-    names = check_inner_names([each.path.removeprefix(f"{url}/") for each in found], where=url)
+    names = check_inner_names([file.path.removeprefix(f"{url}/") for file in files], where=url)
     folder = tempfile.TemporaryDirectory(prefix="use_st5_")
     _kept.append(folder)
     top = joined(Path(folder.name), url.rpartition("/")[2], where=url)
-    for each, name in zip(found, names, strict=True):
+    for file, name in zip(files, names, strict=True):
         path = joined(top, name, where=url)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _plain(systems, each.path) as source, path.open("wb") as copy:
+        with _plain(systems, file.path) as source, path.open("wb") as copy:
             shutil.copyfileobj(source, copy)
     return top
 

@@ -152,14 +152,14 @@ class ReadBlocks(_PTransform):
 
     def expand(self, start: Any) -> Counted:
         """Lets one worker read each file; the blocks go to any worker that has time."""
-        made, bad, tally = _counted(
+        blocks, bad, tally = _counted(
             start
             | "pattern" >> beam.Create([self._pattern])
             | "match" >> beam.FlatMap(matched)
             | "spread files" >> beam.Reshuffle()
             | "read" >> _outputs(_Read(self._reader))
         )
-        return Counted(made | "spread blocks" >> beam.Reshuffle(), bad, tally)
+        return Counted(blocks | "spread blocks" >> beam.Reshuffle(), bad, tally)
 
 
 class VectorSink(_FileBasedSink):
@@ -218,11 +218,11 @@ class _Read(_DoFn):
             for chunk in in_chunks(
                 rows, rows=_BLOCK_ROWS, characters=_BLOCK_CHARACTERS, length=_characters
             ):
-                good = [row for row in chunk if isinstance(row, TextRow)]
+                good_rows = [row for row in chunk if isinstance(row, TextRow)]
                 yield from (_bad(row) for row in chunk if isinstance(row, BadRow))
-                bad_rows += len(chunk) - len(good)
-                if good:
-                    yield _as_block(good)
+                bad_rows += len(chunk) - len(good_rows)
+                if good_rows:
+                    yield _as_block(good_rows)
         yield _tally(files=1)
         yield beam.pvalue.TaggedOutput(_TALLY, {"bad_rows": bad_rows})
 
@@ -250,9 +250,9 @@ class _Embed(_DoFn):
         for row in faulty:
             yield _bad(BadRow.of(ids[row], _NOT_FINITE, texts[row]))
         if len(faulty):
-            kept = np.flatnonzero(finite)
-            ids, texts = [ids[row] for row in kept], [texts[row] for row in kept]
-            vectors = vectors[kept]
+            finite_rows = np.flatnonzero(finite)
+            ids, texts = [ids[row] for row in finite_rows], [texts[row] for row in finite_rows]
+            vectors = vectors[finite_rows]
             yield beam.pvalue.TaggedOutput(_TALLY, {"bad_rows": len(faulty)})
         if texts:
             yield as_table(ids, texts, vectors, self._schema)
@@ -279,11 +279,11 @@ def matched(pattern: str) -> list[tuple[str, str]]:
     Raises:
         FileNotFoundError: There are none.
     """
-    found = [each.path for each in _files.match([pattern])[0].metadata_list]
-    if not found:
+    paths = [each.path for each in _files.match([pattern])[0].metadata_list]
+    if not paths:
         raise FileNotFoundError(f"Expected files, found none for {pattern}.")
     root = posixpath.dirname(re.split(r"[*?\[{]", pattern, maxsplit=1)[0])
-    return [(path, path.removeprefix(root).lstrip("/")) for path in sorted(found)]
+    return [(path, path.removeprefix(root).lstrip("/")) for path in sorted(paths)]
 
 
 def summed(tallies: Iterable[dict[str, int]]) -> dict[str, int]:
@@ -455,13 +455,13 @@ class CorpusFolder:
         # New files that no longer wait are already in their places.
         older = self._names("").difference(set(record.files) - waiting)
         for names in ([REPORT], sorted(older - {REPORT})):
-            if gone := [self._path(name) for name in names if name in older]:
-                _files.delete(gone)
+            if old_paths := [self._path(name) for name in names if name in older]:
+                _files.delete(old_paths)
         for names in (sorted(waiting - {REPORT}), [REPORT]):
-            moved = [name for name in names if name in waiting]
-            if moved:
-                places = [self._path(name) for name in moved]
-                _files.rename([self._path(record.run, name) for name in moved], places)
+            moved_names = [name for name in names if name in waiting]
+            if moved_names:
+                places = [self._path(name) for name in moved_names]
+                _files.rename([self._path(record.run, name) for name in moved_names], places)
         _files.delete([path])
         self.remove_leftovers()
 

@@ -118,32 +118,32 @@ class RowReader:
     def _jsonl(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
         for number, line in _lines(file, name):
             try:
-                found: Any = json_object(_decoded(line))
+                record: Any = json_object(_decoded(line))
             except MalformedRowError as reason:
-                found = reason
+                record = reason
             if not line.strip():
                 continue
-            if isinstance(found, MalformedRowError):
-                yield number, BadRow.of(f"{name}:{number}", str(found), line)
+            if isinstance(record, MalformedRowError):
+                yield number, BadRow.of(f"{name}:{number}", str(record), line)
             else:
-                text, own = found.get(self.text), found.get(self.id)
-                yield number, self._row(f"{name}:{number}", text, own, line)
+                text, row_id = record.get(self.text), record.get(self.id)
+                yield number, self._row(f"{name}:{number}", text, row_id, line)
 
     def _parquet(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
         columns = [self.text] if self.id is None else [self.text, self.id]
         number = 0
-        with parquet.ParquetFile(file) as opened:
-            if missing := {*columns} - {*opened.schema_arrow.names}:
+        with parquet.ParquetFile(file) as reader:
+            if missing := {*columns} - {*reader.schema_arrow.names}:
                 raise ValueError(
-                    f"expected the columns {columns}, found {opened.schema_arrow.names} without "
+                    f"expected the columns {columns}, found {reader.schema_arrow.names} without "
                     f"{sorted(missing)}"
                 )
-            for batch in opened.iter_batches(columns=columns):
+            for batch in reader.iter_batches(columns=columns):
                 texts = batch.column(self.text).to_pylist()
                 ids = batch.column(self.id).to_pylist() if self.id else [None] * len(texts)
-                for text, own in zip(texts, ids, strict=True):
+                for text, row_id in zip(texts, ids, strict=True):
                     number += 1
-                    yield number, self._row(f"{name}:{number}", text, own, (own, text))
+                    yield number, self._row(f"{name}:{number}", text, row_id, (row_id, text))
 
     def _tfrecord(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
         import tensorflow as tf
@@ -163,8 +163,8 @@ class RowReader:
             features = kind.FromString(record).features.feature
         except Exception:  # protobuf's DecodeError, whose place depends on its implementation
             return BadRow.of(place, "expected a tf.train.Example", record)
-        text, own = _only_value(features, self.text), _only_value(features, self.id)
-        return self._row(place, text, own, record)
+        text, row_id = _only_value(features, self.text), _only_value(features, self.id)
+        return self._row(place, text, row_id, record)
 
     def _row(self, place: str, text: Any, own: Any, content: Any) -> Row:
         """Makes a row of a text and an id of any type; a bad row if they do not fit."""

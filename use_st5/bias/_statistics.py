@@ -27,9 +27,9 @@ def effect_sizes(x: np.ndarray, y: np.ndarray, ddof: int) -> np.ndarray:
         y: Associations of the second targets, `[..., n]`.
         ddof: The standard deviation divides by `2n − ddof`.
     """
-    both = np.concatenate([x, y], axis=-1)
-    alike = np.ptp(both, axis=-1) <= TIE
-    spread = np.where(alike, np.nan, both.std(axis=-1, ddof=ddof))
+    associations = np.concatenate([x, y], axis=-1)
+    tied = np.ptp(associations, axis=-1) <= TIE
+    spread = np.where(tied, np.nan, associations.std(axis=-1, ddof=ddof))
     return (x.mean(axis=-1) - y.mean(axis=-1)) / spread
 
 

@@ -61,23 +61,23 @@ def benchmark(
     """Measures sentences per second and memory of models on this machine."""
     words = _numbers(lengths)
     folders = [(model, str(model_folder(model))) for model in models or _loadable()]
-    found = [
+    results = [
         {"model": model, **_in_a_process(folder, words, batch_size, threads, seconds)}
         for model, folder in folders
     ]
     if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False))
+        typer.echo(json.dumps(results, ensure_ascii=False))
         return
     heads = [*(f"{n} words, sentences/s" for n in words), "memory, MB"]
-    gpu = any(each["gpu_memory_mb"] is not None for each in found)
+    gpu = any(result["gpu_memory_mb"] is not None for result in results)
     rows = [
         [
-            each["model"],
-            *(f"{speed:,.0f}" for speed in each["sentences_per_second"].values()),
-            f"{each['memory_mb']:,.0f}",
-            *([f"{each['gpu_memory_mb']:,.0f}"] if gpu else []),
+            result["model"],
+            *(f"{speed:,.0f}" for speed in result["sentences_per_second"].values()),
+            f"{result['memory_mb']:,.0f}",
+            *([f"{result['gpu_memory_mb']:,.0f}"] if gpu else []),
         ]
-        for each in found
+        for result in results
     ]
     print_table(["model", *heads, *(["GPU memory, MB"] if gpu else [])], rows)
 

@@ -53,7 +53,7 @@ def bitext(
     chosen = ModelChoice(model, backend, prompt, prompt_name)
     check_table_name(to, option="--to")
     with sole_file(to):
-        texts, others = _sentences(first), _sentences(second)
+        sources, targets = _sentences(first), _sentences(second)
         encoder = CountingEncoder(load_encoder(chosen), chosen)
         if len(encoder.languages) == 1:
             say(
@@ -63,24 +63,24 @@ def bitext(
             )
         from use_st5.search import mine_bitext
 
-        with waiting(f"mining {len(texts):,} and {len(others):,} sentences"):
+        with waiting(f"mining {len(sources):,} and {len(targets):,} sentences"):
             pairs, margins = mine_bitext(
-                encoder.encode(texts), encoder.encode(others), k=neighbours
+                encoder.encode(sources), encoder.encode(targets), k=neighbours
             )
         encoder.say_truncated()
-        found = [
-            (texts[one], others[other], f"{margin:.4f}")
-            for (one, other), margin in zip(pairs.tolist(), margins.tolist(), strict=True)
+        rows = [
+            (sources[i], targets[j], f"{margin:.4f}")
+            for (i, j), margin in zip(pairs.tolist(), margins.tolist(), strict=True)
             if margin >= threshold
         ]
-        if not found:
+        if not rows:
             largest = f"the largest is {margins[0]:.4f}" if len(margins) else "there is none"
             raise ValueError(
                 f"expected margins of at least {threshold}, found none: {largest}. Lower "
                 "--threshold."
             )
-        write_table(to, ("anchor", "positive", "margin"), found)
-    say(f"{to}: {len(found):,} pairs of {len(texts):,} and {len(others):,} different sentences")
+        write_table(to, ("anchor", "positive", "margin"), rows)
+    say(f"{to}: {len(rows):,} pairs of {len(sources):,} and {len(targets):,} different sentences")
 
 
 def _sentences(file: str) -> list[str]:

@@ -34,26 +34,30 @@ def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove instead of listing.")] = False,
 ) -> None:
     """Lists or clears the cache."""
-    wanted = set(names or [])
-    found = [each for each in entries() if not wanted or wanted & _names(each.origin)]
-    known = [each.name for each in recorded()]
-    there = {name for each in [*known, *(entry.origin for entry in found)] for name in _names(each)}
-    if missing := sorted(wanted - there):
+    name_filter = set(names or [])
+    matches = [each for each in entries() if not name_filter or name_filter & _names(each.origin)]
+    recorded_names = [each.name for each in recorded()]
+    present_names = {
+        name
+        for each in [*recorded_names, *(entry.origin for entry in matches)]
+        for name in _names(each)
+    }
+    if missing := sorted(name_filter - present_names):
         raise FileNotFoundError(f"expected names in the cache, found none of {missing}")
     if clear:
-        for entry in found:
+        for entry in matches:
             remove_entry(entry)
-        for name in known:
-            if not wanted or wanted & _names(name):
+        for name in recorded_names:
+            if not name_filter or name_filter & _names(name):
                 forget(name)
-        say(f"removed {_size(sum(entry.size for entry in found))}, {len(found)} entries")
+        say(f"removed {_size(sum(entry.size for entry in matches))}, {len(matches)} entries")
         return
     rows = [
         (each.origin, each.kind, _size(each.size), f"{datetime.fromtimestamp(each.used):%F %H:%M}")
-        for each in found
+        for each in matches
     ]
     print_table(["name", "kind", "size", "last used"], rows)
-    total = sum(entry.size for entry in found)
+    total = sum(entry.size for entry in matches)
     say(f"{_size(total)} in {cache_folder('').resolve()}; limit {_size(limit())}")
 
 

@@ -67,15 +67,17 @@ def classify(
     options = {"batch_size": batch_size, "show_progress": False, "on_truncation": "ignore"}
     cells: list[tuple[str, str, str]] = []
     total = cut = 0
-    read = in_chunks(_texts(files or [STDIN]), rows=_ROWS, characters=_CHARACTERS, length=len)
+    chunks = in_chunks(_texts(files or [STDIN]), rows=_ROWS, characters=_CHARACTERS, length=len)
     with progress_lines(lambda: f"texts: {total:,}"):
-        for texts in read:
-            found = loaded.probabilities(texts, **options)
+        for texts in chunks:
+            probabilities = loaded.probabilities(texts, **options)
             total, cut = total + len(texts), cut + len(loaded.encoder.truncated(texts))
             if as_json:
-                _print_objects(texts, found, loaded.labels)
+                _print_objects(texts, probabilities, loaded.labels)
                 continue
-            chosen = zip(texts, found.argmax(axis=1), found.max(axis=1), strict=True)
+            chosen = zip(
+                texts, probabilities.argmax(axis=1), probabilities.max(axis=1), strict=True
+            )
             cells += [(loaded.labels[place], f"{most:.4f}", text) for text, place, most in chosen]
     if not total:
         raise ValueError("expected texts to classify, one a line, received none")

@@ -69,13 +69,13 @@ def data(
     from use_st5.data.preparation import PREPARATIONS
     from use_st5.evaluation.registry import all_tasks
 
-    opened = None if folder is None else DataFolder(folder)
+    data_folder = None if folder is None else DataFolder(folder)
     users: dict[DataSource, list[EvaluationTask]] = {}
     for task in all_tasks().values():
         for source in task.sources + task.optional_sources:
             users.setdefault(source, []).append(task)
     with waiting("reading the data sets"):
-        states = [_state(source, tasks, opened) for source, tasks in users.items()]
+        states = [_state(source, tasks, data_folder) for source, tasks in users.items()]
     rows = [
         (
             source.name,
@@ -108,14 +108,15 @@ def prepare(
     from use_st5.data.preparation import prepare as write_folders
 
     for name in names:
-        known = PREPARATIONS.get(name)
-        if known is None:
+        candidate = PREPARATIONS.get(name)
+        if candidate is None:
             raise typer.BadParameter(
                 f"expected one of {', '.join(PREPARATIONS)}, received {name!r}."
             )
-        if known.reads_downloads and source is None:
+        if candidate.reads_downloads and source is None:
             raise typer.BadParameter(
-                f"expected a folder with {known.needs}, which {name} needs.", param_hint="--from"
+                f"expected a folder with {candidate.needs}, which {name} needs.",
+                param_hint="--from",
             )
     for name in names:
         preparation = PREPARATIONS[name]

@@ -118,8 +118,8 @@ def check_packages(
     yield Finding(Status.OK, "Python", platform.python_version())  # pip refuses all others
     required = own_requirements() if required is None else required
     if required is None:
-        found = "not installed as a package, so the required versions are unknown"
-        yield Finding(Status.NOTE, "use_st5", found, "in the checkout: pip install --editable .")
+        problem = "not installed as a package, so the required versions are unknown"
+        yield Finding(Status.NOTE, "use_st5", problem, "in the checkout: pip install --editable .")
     name, version = _find_tensorflow(version_of)
     for requirement, extra in _of_this_platform(required or ()):
         if requirement.name == "tensorflow":
@@ -135,12 +135,12 @@ def _of_this_platform(required: Iterable[str]) -> Iterator[tuple[Requirement, st
     requirements = [Requirement(text) for text in required]
     seen = set()
     for extra in ("", *USES):
-        for each in requirements:
-            if each.name not in seen and (
-                each.marker.evaluate({"extra": extra}) if each.marker else not extra
+        for requirement in requirements:
+            if requirement.name not in seen and (
+                requirement.marker.evaluate({"extra": extra}) if requirement.marker else not extra
             ):
-                seen.add(each.name)
-                yield each, extra
+                seen.add(requirement.name)
+                yield requirement, extra
 
 
 def _find_tensorflow(version_of: VersionOf) -> tuple[str, str | None]:
@@ -162,16 +162,16 @@ def _check(
 ) -> Finding:
     subject = subject or requirement.name
     if version is None and extra:
-        found = f"not installed (optional: {USES[extra]})"
-        return Finding(Status.ABSENT, subject, found, install_line(extra))
+        state = f"not installed (optional: {USES[extra]})"
+        return Finding(Status.ABSENT, subject, state, install_line(extra))
     if version is None or not requirement.specifier.contains(version, prereleases=True):
         return Finding(Status.WRONG, subject, version or "not installed", _install(requirement))
     if subject in _MINOR_OF_TENSORFLOW and tensorflow and _minor(tensorflow) != _minor(version):
         matching = f"{subject}=={_minor(tensorflow)}.*"
         if not requirement.specifier.contains(_minor(tensorflow)):  # no version is as new
             matching = f"tensorflow=={_minor(version)}.*"
-        found = f"{version}, but TensorFlow is {tensorflow}"
-        return Finding(Status.WRONG, subject, found, f'pip install "{matching}"')
+        state = f"{version}, but TensorFlow is {tensorflow}"
+        return Finding(Status.WRONG, subject, state, f'pip install "{matching}"')
     return Finding(Status.OK, subject, version)
 
 
@@ -194,9 +194,9 @@ def _check_setuptools(version_of: VersionOf) -> Iterator[Finding]:
     if version is not None and _WITH_PKG_RESOURCES.contains(version):
         yield Finding(Status.OK, "setuptools", version)
         return
-    found = f"{version or 'not installed'}, but {' and '.join(users)} import pkg_resources"
+    problem = f"{version or 'not installed'}, but {' and '.join(users)} import pkg_resources"
     remedy = f'pip install "setuptools{_WITH_PKG_RESOURCES}"'
-    yield Finding(Status.WRONG, "setuptools", found, remedy)
+    yield Finding(Status.WRONG, "setuptools", problem, remedy)
 
 
 def _check_triton(version_of: VersionOf) -> Iterator[Finding]:
@@ -250,7 +250,10 @@ def _print(findings: Sequence[Finding]) -> None:
     if not sys.stdout.isatty():
         print_table(
             ["", "what", "found", "what to do"],
-            [(each.status.value, each.subject, each.found, each.remedy) for each in findings],
+            [
+                (finding.status.value, finding.subject, finding.found, finding.remedy)
+                for finding in findings
+            ],
         )
         return
     from rich.console import Console
@@ -259,16 +262,16 @@ def _print(findings: Sequence[Finding]) -> None:
     from rich.text import Text
 
     console = Console()
-    for each in findings:
+    for finding in findings:
         line = Table.grid(padding=(0, 2, 0, 0))
         line.add_column(width=4)
         line.add_column(width=max(len(one.subject) for one in findings))
         line.add_column(overflow="fold")
-        status = Text(each.status.value, style=_STYLES[each.status])
-        line.add_row(status, Text(each.subject), Text(each.found))
+        status = Text(finding.status.value, style=_STYLES[finding.status])
+        line.add_row(status, Text(finding.subject), Text(finding.found))
         console.print(line)
-        if each.remedy:
-            console.print(Padding(Text(each.remedy, style="bold"), (0, 0, 0, 6)))
+        if finding.remedy:
+            console.print(Padding(Text(finding.remedy, style="bold"), (0, 0, 0, 6)))
 
 
 def _check_environment() -> Iterator[Finding]:
@@ -312,10 +315,10 @@ def _check_embedding() -> Iterator[Finding]:
     try:
         encoder = load_encoder(DEFAULT_MODEL)
         encoder.encode(_SENTENCES[:1])
-        ready = time.perf_counter() - started
+        startup = time.perf_counter() - started
         started = time.perf_counter()
         vectors = encoder.encode(_SENTENCES)
-        again = time.perf_counter() - started
+        duration = time.perf_counter() - started
         like, unlike = float(vectors[0] @ vectors[1]), float(vectors[0] @ vectors[2])
     except Exception as error:
         message = (str(error).splitlines() or [""])[0]
@@ -326,9 +329,9 @@ def _check_embedding() -> Iterator[Finding]:
             "reinstall the package of the error, or report it with the output of --debug",
         )
         return
-    found = f"ready in {ready:.1f} s; three sentences in {1000 * again:.1f} ms"
+    timings = f"ready in {startup:.1f} s; three sentences in {1000 * duration:.1f} ms"
     if like > unlike:
-        yield Finding(Status.OK, "embedding", found)
+        yield Finding(Status.OK, "embedding", timings)
         return
     surprise = f"expected a higher similarity for the first pair, found {like:.2f} and {unlike:.2f}"
     yield Finding(Status.WRONG, "embedding", surprise, _REINSTALL)

@@ -201,14 +201,14 @@ def embedded(
     Continues the unfinished work of an earlier call. The messages call the result `shown`. `usual`
     names prompts, as for `ModelChoice.prompt_of`.
     """
-    found = count_lines(stream, source=source)
+    line_count = count_lines(stream, source=source)
     encoder = load_encoder(model)
     options = {**options, "prompt": model.prompt_of(encoder, usual)}
     job = EmbeddingJob(
         output,
         JobDescription(
-            found.sha256,
-            found.lines,
+            line_count.sha256,
+            line_count.lines,
             encoder.identity,
             encoder.dimension,
             layout,
@@ -218,21 +218,21 @@ def embedded(
     if not job.open():
         say(f"{job.folder} is for other texts, another model, prompt or format: starting again")
     if job.rows_done:
-        say(f"continuing {shown} after {job.rows_done:,} of {found.lines:,} rows")
-    started, before = time.monotonic(), job.rows_done
+        say(f"continuing {shown} after {job.rows_done:,} of {line_count.lines:,} rows")
+    started, rows_before = time.monotonic(), job.rows_done
     try:
         _run(job, stream, source, encoder, options)
         job.whole_file()
     except KeyboardInterrupt as interrupt:
         say(
-            f"interrupted: {job.rows_done:,} of {found.lines:,} rows are in {job.folder}; "
+            f"interrupted: {job.rows_done:,} of {line_count.lines:,} rows are in {job.folder}; "
             "the same command continues"
         )
         raise typer.Exit(130) from interrupt
     seconds = time.monotonic() - started
-    speed = (found.lines - before) / max(seconds, 1e-9)
-    say(f"{shown}: {found.lines:,} rows of {encoder.dimension} ({speed:,.0f} texts/s)")
-    say_truncated(encoder, job.truncated, found.lines)
+    speed = (line_count.lines - rows_before) / max(seconds, 1e-9)
+    say(f"{shown}: {line_count.lines:,} rows of {encoder.dimension} ({speed:,.0f} texts/s)")
+    say_truncated(encoder, job.truncated, line_count.lines)
     return job
 
 
@@ -447,12 +447,12 @@ class EmbeddingJob:
 
     def _check_bytes(self) -> None:
         """Checks the size of the complete file; for "npy", the rows alone determine it."""
-        expected, found = self._bytes, self._data.stat().st_size
+        expected, size = self._bytes, self._data.stat().st_size
         if self.description.format == "npy":
             expected = self._npy_bytes(self.description.rows)
-        if found != expected:
+        if size != expected:
             raise ValueError(
-                f"expected {expected:,} bytes in {self._data}, found {found:,}: another process "
+                f"expected {expected:,} bytes in {self._data}, found {size:,}: another process "
                 f"changed it; remove {self.folder} and start the command again"
             )
 
@@ -470,8 +470,8 @@ class EmbeddingJob:
         if not state.truncated <= rows <= self.description.rows:
             return False
         if self.description.format == "npy":
-            whole = state.bytes == self._npy_bytes(rows)
-            return whole and self._data.stat().st_size >= state.bytes
+            consistent = state.bytes == self._npy_bytes(rows)
+            return consistent and self._data.stat().st_size >= state.bytes
         with self._data.open("rb") as data:
             return _lines(data, state.bytes) == rows
 

@@ -63,13 +63,13 @@ class Corpus:
 
     def refuse_without_runner(self) -> None:
         """Raises typer.BadParameter if an option was given that only a runner takes."""
-        said = {
+        runner_only = {
             "--text": self.text_field,
             "--id": self.id_field,
             "--input-format": self.file_format,
             " ".join(self.runner_options): self.runner_options,
         }
-        for name, value in said.items():
+        for name, value in runner_only.items():
             if value:
                 raise typer.BadParameter(
                     f"{name} needs --runner. Without it, give one INPUT and no runner options.",

@@ -118,17 +118,19 @@ def evaluate(
         raise typer.BadParameter("expected a model, or --list.")
     if cache is not None and no_cache:
         raise typer.BadParameter("expected --cache or --no-cache, received both.")
-    named = ModelChoice(model, backend, prompt, prompt_name)
+    model_choice = ModelChoice(model, backend, prompt, prompt_name)
     chosen, skipped = chosen_tasks(tasks, data, weat or ())
     with contextlib.ExitStack() as claims:
         if output is not None:
             claims.enter_context(_claimed(output, chosen))
-        encoder = named_encoder(named, batch_size=batch_size)
+        encoder = named_encoder(model_choice, batch_size=batch_size)
         if output is None:
             output = _FOLDER / f"{_file_name(encoder.name)}.json"
             claims.enter_context(_claimed(output, chosen))
-        kept = _cache_folder(encoder, cache, no_cache)
-        record = _with_skipped(_run(encoder, chosen, data, seed=seed, cache=kept), skipped, data)
+        cache_folder = _cache_folder(encoder, cache, no_cache)
+        record = _with_skipped(
+            _run(encoder, chosen, data, seed=seed, cache=cache_folder), skipped, data
+        )
         record.write(output)
     _tell(record, encoder, skipped, output, as_json=as_json)
 
@@ -145,10 +147,10 @@ def _claimed(output: Path, tasks: list[EvaluationTask]) -> Iterator[None]:
 def _check_older(output: Path, tasks: list[EvaluationTask]) -> None:
     from use_st5.evaluation.record import EvaluationRecord
 
-    others = EvaluationRecord.read(output).tasks.keys() - {task.name for task in tasks}
-    if others:
+    extras = EvaluationRecord.read(output).tasks.keys() - {task.name for task in tasks}
+    if extras:
         raise FileExistsError(
-            f"{output} also has results of other tasks ({', '.join(sorted(others))}), which would "
+            f"{output} also has results of other tasks ({', '.join(sorted(extras))}), which would "
             "be lost: add them to --tasks, or choose another file with --out"
         )
 

@@ -116,18 +116,18 @@ def _description(task: EvaluationTask, folder: DataFolder | None) -> dict[str, s
     needs = [source.name for source in task.sources]
     if task.optional_sources:
         needs.append(f"any of {', '.join(source.name for source in task.optional_sources)}")
-    there = "unknown"
+    availability = "unknown"
     if not sources:
-        there = "yes"
+        availability = "yes"
     elif folder is not None:
-        there = "no" if _what_is_missing(task, folder) else "yes"
+        availability = "no" if _what_is_missing(task, folder) else "yes"
     return {
         "task": task.name,
         "title": task.title,
         "group": task.group,
         "what it computes": task.protocol,
         "needs": " and ".join(needs) or "nothing",
-        "there": there,
+        "there": availability,
         "from": "; ".join(dict.fromkeys(source.origin for source in sources)) or "the package",
         "licence": "; ".join(dict.fromkeys(source.licence for source in sources)),
     }

@@ -112,8 +112,8 @@ def export(
         if manifest is not None:
             manifest.check_contents(source)
         if to is not None:
-            found, size = _write(source, to, manifest, precision, onnx=with_graph)
-            say(f"{as_written(to)}: {size / 1e6:.1f} MB, precision {found}")
+            stored_precision, size = _write(source, to, manifest, precision, onnx=with_graph)
+            say(f"{as_written(to)}: {size / 1e6:.1f} MB, precision {stored_precision}")
         if archive is not None:
             _pack(source, archive, manifest, precision, onnx=with_graph)
         if web is not None:
@@ -180,13 +180,13 @@ def _write(
     onnx: bool,
 ) -> tuple[str, int]:
     """Writes the folder of a model; returns its precision and its size in bytes."""
-    found = manifest.precision if manifest else "unknown"
-    if onnx and precision not in (None, found):
+    stored_precision = manifest.precision if manifest else "unknown"
+    if onnx and precision not in (None, stored_precision):
         with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
             folder = Path(scratch, "model")
             _write(source, folder, manifest, precision, onnx=False)
             return _write(folder, to, ModelManifest.read(folder), None, onnx=True)
-    if precision is None or precision == found:
+    if precision is None or precision == stored_precision:
         with atomic_path(to, older=older_files(to)) as temporary:
             copy_model(source, temporary, manifest)
             if onnx:
@@ -194,7 +194,7 @@ def _write(
 
                 with waiting("writing the ONNX graph"):
                     add_onnx_model(temporary, ModelManifest.read(temporary))
-            return found, _size(temporary)
+            return stored_precision, _size(temporary)
     start_keras("export --precision")
     from use_st5.trainable_encoder import TrainableEncoder
 
@@ -280,9 +280,9 @@ def _write_runtime(
                 length=length,
                 int8=precision is Precision.INT8,
             )
-    found = precision or (manifest.precision if manifest else "unknown")
+    label = precision or (manifest.precision if manifest else "unknown")
     say(
-        f"{folder}: {_size(folder) / 1e6:.1f} MB, precision {found}; {folder / 'reader.py'} runs it"
+        f"{folder}: {_size(folder) / 1e6:.1f} MB, precision {label}; {folder / 'reader.py'} runs it"
     )
 
 
@@ -315,8 +315,8 @@ def _find(model: str) -> Path:
     inside = [name for name in sorted(names) if exists(folder / name / SAVED_MODEL_FILE)]
     if len(inside) == 1:
         return find_model(folder / inside[0])
-    found = ", ".join(inside) or "none"
+    listing = ", ".join(inside) or "none"
     raise FileNotFoundError(
         f"{as_written(folder)}: expected an exported model (a folder with {SAVED_MODEL_FILE}), or "
-        f"a folder with one such model, found inside: {found}"
+        f"a folder with one such model, found inside: {listing}"
     )

@@ -214,10 +214,10 @@ def check_new(path: Path, *, overwrite: bool) -> None:
 
 def _check_writable(folder: Path) -> None:
     """Checks that files can be made in a folder, or in the nearest existing one above it."""
-    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
-    if not there.is_dir():
-        raise NotADirectoryError(f"expected a folder to write to, found a file: {there}")
-    if not os.access(there, os.W_OK | os.X_OK):
+    location = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not location.is_dir():
+        raise NotADirectoryError(f"expected a folder to write to, found a file: {location}")
+    if not os.access(location, os.W_OK | os.X_OK):
         raise PermissionError(
-            f"expected a folder to write to, found no permission: {there}. Choose another one."
+            f"expected a folder to write to, found no permission: {location}. Choose another one."
         )

@@ -68,7 +68,7 @@ def mine(
         pairs = [(row["anchor"], row["positive"]) for row in source]
         encoder = CountingEncoder(load_encoder(chosen), chosen)
         with waiting(f"mining {len(pairs):,} pairs"):
-            found = mine_hard_negatives(
+            triplets = mine_hard_negatives(
                 encoder.encode,
                 pairs,
                 per_pair=negatives,
@@ -77,14 +77,14 @@ def mine(
                 relative_margin=margin,
             )
         encoder.say_truncated()
-        if not found:
+        if not triplets:
             raise ValueError(
                 f"{file}: expected hard negatives, found none within the ranks and the margin. "
                 "Raise --rank-to, or lower --margin."
             )
-        write_table(to, _COLUMNS, found)
-    with_one = len({triplet[:2] for triplet in found})
+        write_table(to, _COLUMNS, triplets)
+    with_one = len({triplet[:2] for triplet in triplets})
     say(
-        f"{to}: {len(found):,} triplets; of {len(set(pairs)):,} pairs "
+        f"{to}: {len(triplets):,} triplets; of {len(set(pairs)):,} pairs "
         f"{len(set(pairs)) - with_one:,} have no negative"
     )

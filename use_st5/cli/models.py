@@ -103,17 +103,17 @@ class ModelChoice:
 
         if self.prompt is not None:
             return self.prompt
-        name, known = self.prompt_name, encoder.prompts
+        name, prompts = self.prompt_name, encoder.prompts
         if name is None:
-            name = first_prompt_name(usual, known) or encoder.default_prompt_name
-        elif name not in known:
-            listed = ", ".join(f"{each} ({text!r})" for each, text in known.items() if text)
+            name = first_prompt_name(usual, prompts) or encoder.default_prompt_name
+        elif name not in prompts:
+            listed = ", ".join(f"{each} ({text!r})" for each, text in prompts.items() if text)
             raise typer.BadParameter(
                 f"expected one of the prompts of {encoder.name}, {listed or 'which has none'}; "
                 f"received {name}. Give one of them, or write the prompt itself with --prompt.",
                 param_hint="--prompt-name",
             )
-        return known.get(name or "", "")
+        return prompts.get(name or "", "")
 
 
 def start_tensorflow() -> None:
@@ -146,15 +146,15 @@ def _native_errors_dropped() -> Iterator[None]:
 
     This is for the import of TensorFlow, which logs before it reads its settings.
     """
-    with os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace") as heard:
+    with os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace") as stderr_copy:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 2)
         os.close(null)
         try:
-            with contextlib.redirect_stderr(heard):
+            with contextlib.redirect_stderr(stderr_copy):
                 yield
         finally:
-            os.dup2(heard.fileno(), 2)
+            os.dup2(stderr_copy.fileno(), 2)
 
 
 def check_keras(command: str) -> None:
@@ -273,8 +273,8 @@ class CountingEncoder:
     def languages(self) -> list[str]:
         """Codes of the languages in the model's metadata; empty if there are none."""
         manifest = getattr(self._encoder, "manifest", None)
-        found = manifest.metadata.get("languages", []) if manifest else []
-        return [str(each) for each in found] if isinstance(found, list) else [str(found)]
+        codes = manifest.metadata.get("languages", []) if manifest else []
+        return [str(each) for each in codes] if isinstance(codes, list) else [str(codes)]
 
     def encode(self, texts: list[str], **options: Any) -> np.ndarray:
         """Vectors of texts `[texts, dimension]`; `options` are those of the model's `encode`."""
@@ -348,16 +348,16 @@ def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> Name
         loaded = load_encoder(chosen)
         encoder: Any = CountingEncoder(loaded, chosen)
         counting, prompt = encoder, chosen.prompt_of(loaded)
-        other = prompt != ModelChoice(model).prompt_of(loaded)
+        prompt_differs = prompt != ModelChoice(model).prompt_of(loaded)
     else:
         encoder = _called(_look_up(_import(place), place, name), model)
         options |= {"prompt": chosen.prompt, "prompt_name": chosen.prompt_name}
         prompt = chosen.prompt or chosen.prompt_name or ""
-        other = chosen.prompt is not None or chosen.prompt_name is not None
-    given = getattr(encoder, "name", None)
-    name = given if isinstance(given, str) and given else name
+        prompt_differs = chosen.prompt is not None or chosen.prompt_name is not None
+    encoder_name = getattr(encoder, "name", None)
+    name = encoder_name if isinstance(encoder_name, str) and encoder_name else name
     identity = _identity(encoder, model)
-    if identity and other:  # The same weights give other vectors.
+    if identity and prompt_differs:  # The same weights give other vectors.
         identity = f"{identity} with the prompt {prompt!r}"
     options = {option: value for option, value in options.items() if value is not None}
     for option in options:
@@ -408,9 +408,9 @@ def _import_file(file: Path) -> ModuleType:
 def _look_up(module: ModuleType, place: str, name: str) -> Any:
     if hasattr(module, name):
         return getattr(module, name)
-    there = [each for each, value in vars(module).items() if each[0] != "_" and callable(value)]
+    names = [each for each, value in vars(module).items() if each[0] != "_" and callable(value)]
     raise ValueError(
-        f"{place}: expected {name}, found only: {', '.join(there) or 'no function or class'}"
+        f"{place}: expected {name}, found only: {', '.join(names) or 'no function or class'}"
     )
 
 

@@ -86,27 +86,27 @@ def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) ->
     """
     from rich.cells import cell_len
 
-    widths, wanted, names = [], [], {}
+    widths, full_widths, names = [], [], {}
     for place, (column, cells) in enumerate(zip(columns, _cells(columns, rows), strict=True)):
         longest = max(map(cell_len, cells), default=0)
         numbers = all(map(_NUMBER.fullmatch, cells))
         word = max(map(cell_len, column.split()), default=0)
         widths.append(max(word, longest if numbers else min(longest, _TEXT_WIDTH), 1))
-        wanted.append(max(cell_len(column), longest, 1))
+        full_widths.append(max(cell_len(column), longest, 1))
         if not any(" " in cell for cell in cells):
             names[place] = max(word, longest, 1) - widths[place]
     spare = most - sum(widths) - 2 * (len(columns) - 1)
     if spare < 0:
         return []
     if sum(names.values()) <= spare:
-        for place, more in names.items():
-            widths[place] += more
+        for place, extra in names.items():
+            widths[place] += extra
         spare -= sum(names.values())
-    places = sorted(range(len(columns)), key=lambda place: wanted[place] - widths[place])
+    places = sorted(range(len(columns)), key=lambda place: full_widths[place] - widths[place])
     for left, place in zip(range(len(columns), 0, -1), places, strict=True):
-        more = min(wanted[place] - widths[place], spare // left)
-        widths[place] += more
-        spare -= more
+        extra = min(full_widths[place] - widths[place], spare // left)
+        widths[place] += extra
+        spare -= extra
     return widths
 
 

@@ -48,10 +48,10 @@ def rank(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Ranks texts."""
-    found = list(_texts(files or [STDIN]))
-    if not found:
+    placed_texts = list(_texts(files or [STDIN]))
+    if not placed_texts:
         raise ValueError("expected texts to rank, one a line, received none")
-    places, texts = zip(*found, strict=True)
+    places, texts = zip(*placed_texts, strict=True)
     cross_encoder = load_cross_encoder(model)
     with progress_lines(lambda: f"ranking {len(texts):,} texts"):
         cut = cross_encoder.truncated([(query, text) for text in texts])
@@ -59,16 +59,14 @@ def rank(
     say_truncated(cross_encoder, len(cut), len(texts), what="pairs of the query and a text")
     if as_json:
         rows = [
-            {"score": each.score, "file": file, "line": line, "text": each.text}
-            for each in ranked
-            for file, line in [places[each.place]]
+            {"score": hit.score, "file": file, "line": line, "text": hit.text}
+            for hit in ranked
+            for file, line in [places[hit.place]]
         ]
         result = {"model": cross_encoder.name, "query": query, "texts": len(texts), "ranked": rows}
         typer.echo(json.dumps(result, ensure_ascii=False))
         return
-    cells = [
-        (f"{each.score:.4f}", "{}:{}".format(*places[each.place]), each.text) for each in ranked
-    ]
+    cells = [(f"{hit.score:.4f}", "{}:{}".format(*places[hit.place]), hit.text) for hit in ranked]
     print_table(["score", "place", "text"], cells)
 
 

@@ -51,23 +51,23 @@ def with_new_names(arguments: Sequence[str]) -> list[str]:
         return [*arguments]
     end = arguments.index("--") if "--" in arguments else len(arguments)
     words = list(arguments[:end])
-    new: list[str] = []
+    new_words: list[str] = []
     while words:
         name, equals, value = words.pop(0).partition("=")
         following = value if equals else next(iter(words), "")
-        found = renamed.get(f"{name} {following}") or renamed.get(name)
-        if found is None:
-            new.append(f"{name}{equals}{value}")
+        renaming = renamed.get(f"{name} {following}") or renamed.get(name)
+        if renaming is None:
+            new_words.append(f"{name}{equals}{value}")
             continue
         takes_value = f"{name} {following}" in renamed
-        option = found.option.split()
-        if takes_value or found.values:
+        option = renaming.option.split()
+        if takes_value or renaming.values:
             if not equals and words:
                 words.pop(0)
-            option += [] if takes_value else [found.values.get(following, following)]
-            new += option
+            option += [] if takes_value else [renaming.values.get(following, following)]
+            new_words += option
         else:
-            new.append(f"{found.option}{equals}{value}")
+            new_words.append(f"{renaming.option}{equals}{value}")
         old = f"{name} {following}" if takes_value else name
-        say(f"warning: {old} is now {found.option}; the next version removes the old name")
-    return [*new, *arguments[end:]]
+        say(f"warning: {old} is now {renaming.option}; the next version removes the old name")
+    return [*new_words, *arguments[end:]]

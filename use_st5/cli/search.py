@@ -85,14 +85,14 @@ def search(
         raise ValueError(f"{file}: expected queries, one a line, received none")
     find = _in_index if Path(where).is_dir() else _in_file
     chosen = ModelChoice(model or "", backend, prompt, prompt_name)
-    name, count, found = find(where, queries, top_k, breadth, chosen)
+    name, count, results = find(where, queries, top_k, breadth, chosen)
     if as_json:
         rows = [
             {
                 "query": query,
-                "found": [{"score": s, "line": n, "text": text} for s, n, text in each],
+                "found": [{"score": s, "line": n, "text": text} for s, n, text in hits],
             }
-            for query, each in zip(queries, found, strict=True)
+            for query, hits in zip(queries, results, strict=True)
         ]
         answer = {"model": name, "texts": count, "queries": rows}
         typer.echo(json.dumps(answer, ensure_ascii=False))
@@ -100,8 +100,8 @@ def search(
     several = len(queries) > 1
     cells = [
         (*([query] if several else []), f"{score:.4f}", str(line), text)
-        for query, each in zip(queries, found, strict=True)
-        for score, line, text in each
+        for query, hits in zip(queries, results, strict=True)
+        for score, line, text in hits
     ]
     print_table([*(["query"] if several else []), "score", "line", "text"], cells)
 
@@ -160,8 +160,8 @@ def _in_file(
     of_documents = ModelChoice(model.name).prompt_of(loaded, DOCUMENT)
     with waiting(f"searching {len(texts):,} texts"):
         corpus = unit_rows(encoder.encode(texts, prompt=of_documents))
-        asked = unit_rows(encoder.encode_query(list(queries)))
-        scores, rows = exact_search(asked, corpus, k=min(top_k, len(texts)))
+        query_vectors = unit_rows(encoder.encode_query(list(queries)))
+        scores, rows = exact_search(query_vectors, corpus, k=min(top_k, len(texts)))
     encoder.say_truncated()
     return encoder.name, len(texts), _hits(scores, rows, texts.__getitem__)
 

@@ -104,18 +104,18 @@ def _load(models: list[str], backend: BackendOption) -> dict[str, SentenceEncode
     loaded: dict[str, SentenceEncoder | CrossEncoder] = {}
     for model in models:
         manifest = ModelManifest.read(find_model(model))
-        found: SentenceEncoder | CrossEncoder
+        loaded_model: SentenceEncoder | CrossEncoder
         if manifest is not None and manifest.texts == 2:
-            found = load_cross_encoder(model)
-            found.predict([("a", "b")])
+            loaded_model = load_cross_encoder(model)
+            loaded_model.predict([("a", "b")])
         else:
-            found = load_encoder(ModelChoice(model, backend))
-            found.encode(["a"])
+            loaded_model = load_encoder(ModelChoice(model, backend))
+            loaded_model.encode(["a"])
         name = short_name(model)
         if name in loaded:
             raise ValueError(
                 f"{model}: expected models with different names, found two called {name}. Rename "
                 "one of the folders."
             )
-        loaded[name] = found
+        loaded[name] = loaded_model
     return loaded

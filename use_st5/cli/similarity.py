@@ -87,8 +87,8 @@ def similarity(
     prompt_name: PromptNameOption = None,
 ) -> None:
     """Compares texts."""
-    given = [source for source in (texts or None, file, pairs) if source is not None]
-    if len(given) != 1:
+    sources = [source for source in (texts or None, file, pairs) if source is not None]
+    if len(sources) != 1:
         raise typer.BadParameter("expected one of texts, --file and --pairs.")
     chosen = ModelChoice(model, backend, prompt, prompt_name)
     if pairs is not None:
@@ -218,11 +218,11 @@ def _print_closest(texts: list[str], matrix: np.ndarray, metric: Metric) -> None
     """Prints for each text the most similar other text."""
     import numpy as np
 
-    others = matrix.copy()
-    np.fill_diagonal(others, -np.inf)
-    closest = others.argmax(axis=1)
+    masked_matrix = matrix.copy()
+    np.fill_diagonal(masked_matrix, -np.inf)
+    closest = masked_matrix.argmax(axis=1)
     rows = [
-        (f"{others[row, column]:.3f}", texts[row], texts[column])
+        (f"{masked_matrix[row, column]:.3f}", texts[row], texts[column])
         for row, column in enumerate(closest)
     ]
     print_table([metric.value, "text", "closest other text"], rows)

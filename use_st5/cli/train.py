@@ -373,13 +373,13 @@ def _task(given: Sequence[str] | None) -> str | dict[str, str] | None:
 
 def named_words(option: str, given: Sequence[str] | None) -> dict[str, str]:
     """Splits words `NAME=VALUE`: name → value."""
-    found = {}
+    values = {}
     for word in given or ():
         name, equals, value = word.partition("=")
         if not (name and equals and value):
             raise typer.BadParameter(f"expected NAME=VALUE, received {word!r}.", param_hint=option)
-        found[name.strip()] = value.strip()
-    return found
+        values[name.strip()] = value.strip()
+    return values
 
 
 def _value(text: str) -> Any:

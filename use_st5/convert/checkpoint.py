@@ -166,8 +166,8 @@ def _of_tensorflow(path: Path) -> Checkpoint:
 
     The archives of google-research/bert have one checkpoint, but no file `checkpoint`.
     """
-    found = [] if is_tensorflow_checkpoint(path) else [*path.glob(f"*{TENSORFLOW_INDEX}")]
-    source = TensorFlowSource(found[0] if len(found) == 1 else path)
+    index_files = [] if is_tensorflow_checkpoint(path) else [*path.glob(f"*{TENSORFLOW_INDEX}")]
+    source = TensorFlowSource(index_files[0] if len(index_files) == 1 else path)
     config = Path(source.where).parent / BERT_CONFIG
     settings: dict[str, Any] = {}
     if config.is_file():

@@ -226,8 +226,8 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     path = Path(folder, MODULES)
     entries = _read(path, list[_Module])
     kinds = [entry.type.split(".")[-1] for entry in entries]
-    if kinds == ["Transformer"] and (cross := _cross_encoder(path.parent / entries[0].path)):
-        return cross
+    if kinds == ["Transformer"] and (modules := _cross_encoder(path.parent / entries[0].path)):
+        return modules
     _refuse_others(path, kinds)
     homes = [path.parent / entry.path for entry in entries]
     if kinds[0] == "StaticEmbedding":
@@ -311,14 +311,14 @@ def _refuse_others(path: Path, kinds: list[str]) -> None:
 def _static_embedding(path: Path, folder: Path, *, normalize: bool) -> SentenceModules:
     """The modules of a table: only its tokenizer may cut texts, not counting special tokens."""
     tokenizer = _read(folder / "tokenizer.json", _WholeTokenizer, limit=_TOKENIZER_LIMIT)
-    cut = tokenizer.truncation
+    truncation = tokenizer.truncation
     return SentenceModules(
         transformer=folder,
         pooling="mean",
         pooling_file=path,
         behind_pooling=(),
         normalize=normalize,
-        max_length=None if cut is None else cut.max_length + 2,
+        max_length=None if truncation is None else truncation.max_length + 2,
         static=True,
     )
 
@@ -353,9 +353,9 @@ def _max_length(folder: Path) -> int | None:
         if settings.max_seq_length is not None:
             return settings.max_seq_length
     path = folder / "tokenizer_config.json"
-    stated = _read(path, _Tokenizer).model_max_length if path.is_file() else None
+    limit = _read(path, _Tokenizer).model_max_length if path.is_file() else None
     # A tokenizer without a limit states 10³⁰.
-    return int(stated) if stated is not None and 1 <= stated <= _LONGEST else None
+    return int(limit) if limit is not None and 1 <= limit <= _LONGEST else None
 
 
 def _pooling(settings: dict[str, Any]) -> str:

@@ -52,19 +52,19 @@ def model_proto() -> Any:
     """An empty `ModelProto`."""
     file = descriptor_pb2.FileDescriptorProto(name=f"{_PACKAGE}.proto", package=_PACKAGE)
     for message, fields in _MESSAGES.items():
-        described = file.message_type.add(name=message)
+        message_type = file.message_type.add(name=message)
         for name, (number, kind) in fields.items():
-            several = name == "pieces"
-            label = _Field.LABEL_REPEATED if several else _Field.LABEL_OPTIONAL
-            field = described.field.add(name=name, number=number, label=label)
+            is_repeated = name == "pieces"
+            label = _Field.LABEL_REPEATED if is_repeated else _Field.LABEL_OPTIONAL
+            field = message_type.field.add(name=name, number=number, label=label)
             if isinstance(kind, str):
                 field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
             else:
                 field.type = kind
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    found = pool.FindMessageTypeByName(f"{_PACKAGE}.ModelProto")
-    return message_factory.GetMessageClass(found)()
+    descriptor = pool.FindMessageTypeByName(f"{_PACKAGE}.ModelProto")
+    return message_factory.GetMessageClass(descriptor)()
 
 
 _FILES = ("spiece.model", "sentencepiece.model")
@@ -128,16 +128,16 @@ def read_framed_model(folder: str | os.PathLike[str]) -> bytes:
     remedy = "Give the tokenizer of an XLM-RoBERTa."
     if (path := Path(folder, _REBUILT_FROM)).is_file():
         tokenizer = read_record(path, _Tokenizer, remedy=remedy, limit=MODEL_LIMIT)
-        read = functools.partial(_framed, tokenizer)
+        build = functools.partial(_framed, tokenizer)
     elif (path := Path(folder, _FRAMED_FILE)).is_file():
         content = read_bounded(path, limit=MODEL_LIMIT, remedy=remedy)
-        read = functools.partial(_framed_original, content)
+        build = functools.partial(_framed_original, content)
     else:
         raise FileNotFoundError(
             f"{os.fspath(folder)}: expected {_REBUILT_FROM} or {_FRAMED_FILE}, found none."
         )
     try:
-        return read()
+        return build()
     except (ValueError, DecodeError) as error:
         raise ValueError(f"{path}: {error}. {remedy}") from error
 
@@ -145,15 +145,17 @@ def read_framed_model(folder: str | os.PathLike[str]) -> bytes:
 def _framed(tokenizer: _Tokenizer) -> bytes:
     """Builds the model from a `tokenizer.json`, whose vocabulary has the special tokens."""
     model, pieces = tokenizer.model, tokenizer.model.vocab
-    pad, start, *others = _FRAMED_FIRST
+    pad, start, *other_tokens = _FRAMED_FIRST
     first = [piece for piece, _ in pieces[: len(_FRAMED_FIRST)]]
-    if (model.type, model.unk_id, first) != ("Unigram", 3, [start, pad, *others]):
+    if (model.type, model.unk_id, first) != ("Unigram", 3, [start, pad, *other_tokens]):
         raise ValueError(f"$.model: found {model.type} that begins with {first}")
     if model.byte_fallback:
         raise ValueError("$.model.byte_fallback: expected False, found True")
-    last = [piece for piece, _ in pieces[-1:]] == [_MASK]
-    ordinary = pieces[len(_FRAMED_FIRST) : -1 if last else None]
-    return _framed_proto(ordinary, base64.b64decode(_precompiled(tokenizer.normalizer)), mask=last)
+    has_mask = [piece for piece, _ in pieces[-1:]] == [_MASK]
+    ordinary = pieces[len(_FRAMED_FIRST) : -1 if has_mask else None]
+    return _framed_proto(
+        ordinary, base64.b64decode(_precompiled(tokenizer.normalizer)), mask=has_mask
+    )
 
 
 def _framed_original(content: bytes) -> bytes:
@@ -229,15 +231,15 @@ def _rebuild(tokenizer: _Tokenizer) -> bytes:
     if (model.type, model.unk_id, [p for p, _ in pieces[:2]]) != ("Unigram", 2, [_PAD, _EOS]):
         raise ValueError(f"$.model: found {model.type} that begins with {pieces[:3]}")
     sentinels = {token.content for token in tokenizer.added_tokens} - {_PAD, _EOS}
-    spells = {piece for piece, _ in pieces} >= _BYTES
-    kept = []
+    has_bytes = {piece for piece, _ in pieces} >= _BYTES
+    kept_pieces = []
     for number, (piece, score) in enumerate(pieces):
         if number != model.unk_id and piece in sentinels:
             continue
         kind = {0: _CONTROL, 1: _CONTROL, model.unk_id: _UNKNOWN}.get(number, _NORMAL)
-        kept.append((piece, score, _BYTE if spells and piece in _BYTES else kind))
+        kept_pieces.append((piece, score, _BYTE if has_bytes and piece in _BYTES else kind))
     table = base64.b64decode(_precompiled(tokenizer.normalizer))
-    return _unigram_model(kept, table, spells=spells, pad=0, eos=1, unk=2, bos=-1)
+    return _unigram_model(kept_pieces, table, spells=has_bytes, pad=0, eos=1, unk=2, bos=-1)
 
 
 def _precompiled(normalizer: _Normalizer) -> str:

@@ -53,8 +53,8 @@ class T5XSource(WeightSource):
     def read(self, name: str) -> np.ndarray:
         """One tensor in the dtype it is stored in."""
         array = self._arrays[name]
-        whole = array.copy() if isinstance(array, np.ndarray) else array.read()
-        return whole.reshape(_joined(name, array.shape))
+        tensor = array.copy() if isinstance(array, np.ndarray) else array.read()
+        return tensor.reshape(_joined(name, array.shape))
 
     def check_stored(self, names: Iterable[str]) -> None:
         """Compares the shapes of tensors with the bytes that are stored for them."""
@@ -80,9 +80,9 @@ class _Chunked:
         self.shape = tuple(content["shape"][str(n)] for n in range(len(content["shape"])))
         chunks = content["chunks"]
         self._pieces: list[np.ndarray] = [chunks[str(n)] for n in range(len(chunks))]
-        found = sum(piece.size for piece in self._pieces)
-        if found != math.prod(self.shape):
-            raise ValueError(f"expected the pieces of an array {list(self.shape)}, found {found}")
+        size = sum(piece.size for piece in self._pieces)
+        if size != math.prod(self.shape):
+            raise ValueError(f"expected the pieces of an array {list(self.shape)}, found {size}")
 
     def read(self) -> np.ndarray:
         """Returns the whole array."""
@@ -94,9 +94,9 @@ def _target(content: Any, index: Path) -> dict[str, Any]:
     try:
         return content["optimizer"]["target"]
     except (KeyError, TypeError) as error:
-        found = ", ".join(content) if isinstance(content, dict) else type(content).__name__
+        contents = ", ".join(content) if isinstance(content, dict) else type(content).__name__
         raise ValueError(
-            f'{index}: expected the weights of T5X under "optimizer/target", found {found}.'
+            f'{index}: expected the weights of T5X under "optimizer/target", found {contents}.'
         ) from error
 
 
@@ -131,12 +131,12 @@ def _folder_name(kvstore: Any, name: str, folder: Path) -> str:
     The stored paths of released checkpoints begin with a bucket.
     """
     path = kvstore.get("path") if isinstance(kvstore, dict) else None
-    found = Path(path).name if isinstance(path, str) else ""
-    if found in ("", "..") or "\0" in found or "\\" in found:
+    folder_name = Path(path).name if isinstance(path, str) else ""
+    if folder_name in ("", "..") or "\0" in folder_name or "\\" in folder_name:
         raise ValueError(
             f"{folder / INDEX}: expected the path of a folder in kvstore at {name}, found {path!r}."
         )
-    return found
+    return folder_name
 
 
 def _joined(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -255,11 +255,11 @@ class ZarrArray:
     def rows(self) -> Iterator[np.ndarray]:
         """The array in pieces along its first axis, each as long as a chunk."""
         lengths = list(zip(self.shape, self._chunk, strict=True))
-        first, *others = (range(-(-length // chunk)) for length, chunk in lengths)
-        for row in first:
+        first_axis, *other_axes = (range(-(-length // chunk)) for length, chunk in lengths)
+        for row in first_axis:
             rows = min(self._chunk[0], self.shape[0] - row * self._chunk[0])
             piece = np.empty((rows, *self.shape[1:]), self.dtype)
-            for column in itertools.product(*others):
+            for column in itertools.product(*other_axes):
                 corner = [n * chunk for n, chunk in zip(column, self._chunk[1:], strict=True)]
                 ends = map(sum, zip(corner, self._chunk[1:], strict=True))
                 part = piece[(slice(None), *map(slice, corner, ends))]
@@ -279,11 +279,11 @@ class ZarrArray:
         """
         lengths = zip(self.shape, self._chunk, strict=True)
         counts = [-(-length // chunk) for length, chunk in lengths]
-        found = sum(1 for path in self._folder.rglob("*") if path.is_file()) - 1  # except `.zarray`
-        if math.prod(counts) > found:
+        total = sum(1 for path in self._folder.rglob("*") if path.is_file()) - 1  # except `.zarray`
+        if math.prod(counts) > total:
             raise FileNotFoundError(
                 f"{self._folder}: expected {math.prod(counts):,} chunks of an array "
-                f"{list(self.shape)}, found {found:,} files. Copy it again."
+                f"{list(self.shape)}, found {total:,} files. Copy it again."
             )
         smallest = math.prod(self._chunk) * self.dtype.itemsize
         smallest = smallest // _MOST_DEFLATED if self._compressed else smallest
@@ -341,7 +341,7 @@ class _Metadata(msgspec.Struct):
     def wrong(self) -> list[str]:
         """The settings that T5X never writes."""
         lengths = list(zip(self.chunks, self.shape, strict=False))
-        right = {
+        checks = {
             "zarr_format": self.zarr_format == 2,
             "compressor": (self.compressor or {"id": "gzip"}).get("id") in ("gzip", "zlib"),
             "filters": not self.filters,
@@ -349,4 +349,4 @@ class _Metadata(msgspec.Struct):
             "dimension_separator": self.dimension_separator in (".", "/"),
             "chunks": len(self.chunks) == len(self.shape) and all(c <= n for c, n in lengths),
         }
-        return [f"{name} is {getattr(self, name)!r}" for name, fits in right.items() if not fits]
+        return [f"{name} is {getattr(self, name)!r}" for name, fits in checks.items() if not fits]

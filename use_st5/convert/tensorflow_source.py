@@ -66,11 +66,11 @@ class TensorFlowSource(WeightSource):
         )
         prefix = Path(self.where)
         files = prefix.parent.glob(f"{glob.escape(prefix.name)}.data-*")
-        found = sum(file.stat().st_size for file in files)
-        if found < expected:
+        data_size = sum(file.stat().st_size for file in files)
+        if data_size < expected:
             raise ValueError(
                 f"{self.where}{INDEX}: expected data files of {expected:,} bytes or more for these "
-                f"tensors, found {found:,}. Copy the checkpoint again."
+                f"tensors, found {data_size:,}. Copy the checkpoint again."
             )
 
     def read(self, name: str) -> np.ndarray:

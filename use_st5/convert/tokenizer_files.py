@@ -115,8 +115,8 @@ def read_tokenizer(folder: str | os.PathLike[str]) -> FramedTokenizer:
     settings = _Settings()
     if (path := folder / _SETTINGS).is_file():
         settings = read_record(path, _Settings, remedy=_REMEDY, limit=FILE_LIMIT)
-        found = (settings.do_basic_tokenize, settings.word_tokenizer_type)
-        _expect(path, "basic tokenizer", found, (True, "basic"))
+        options = (settings.do_basic_tokenize, settings.word_tokenizer_type)
+        _expect(path, "basic tokenizer", options, (True, "basic"))
     if (path := folder / _WHOLE).is_file():
         return _from_whole(path, settings)
     if (path := folder / _WORDS).is_file():
@@ -138,7 +138,7 @@ def _from_whole(path: Path, settings: _Settings) -> FramedTokenizer:
     """The tokenizer of a `tokenizer.json`."""
     tokenizer = read_record(path, _Tokenizer, remedy=_REMEDY, limit=FILE_LIMIT)
     model = tokenizer.model
-    added = _added(path, tokenizer.added_tokens)
+    added_tokens = _added(path, tokenizer.added_tokens)
     normalizer, pre_tokenizer = (
         part or _Part("none") for part in (tokenizer.normalizer, tokenizer.pre_tokenizer)
     )
@@ -146,10 +146,14 @@ def _from_whole(path: Path, settings: _Settings) -> FramedTokenizer:
     if parts == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
         special = _special(path, _frame(tokenizer.post_processor), _WORD_PIECE_TOKENS)
         _expect(path, "$.normalizer.clean_text", normalizer.clean_text, True)
-        found = (model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word)
-        _expect(path, "$.model", found, ("[UNK]", "##", 100))
+        model_options = (
+            model.unk_token,
+            model.continuing_subword_prefix,
+            model.max_input_chars_per_word,
+        )
+        _expect(path, "$.model", model_options, ("[UNK]", "##", 100))
         words = _in_order(path, model.vocab)
-        return _wordpieces(path, words, settings, normalizer, special, added)
+        return _wordpieces(path, words, settings, normalizer, special, added_tokens)
     if parts in (("BPE", "none", "ByteLevel"), ("BPE", "NFC", "ByteLevel")):
         special = _special(path, _frame(tokenizer.post_processor), _BYTE_PAIR_TOKENS)
         _expect(path, "$.pre_tokenizer.use_regex", pre_tokenizer.use_regex, True)
@@ -160,11 +164,11 @@ def _from_whole(path: Path, settings: _Settings) -> FramedTokenizer:
         pieces |= {each.content: each.id for each in tokenizer.added_tokens if each.special}
         merges = [*_pairs(path, _checked(path, model.merges, list[str | tuple[str, str]]))]
         prefix_space = pre_tokenizer.add_prefix_space
-        how = {"special": special, "added": added, "compose": normalizer.type == "NFC"}
+        how = {"special": special, "added": added_tokens, "compose": normalizer.type == "NFC"}
         return _byte_pairs(path, pieces, merges, settings, prefix_space=prefix_space, **how)
     if (
         model.type == "Unigram"
-        and not added
+        and not added_tokens
         and {*_steps(normalizer)} <= {"Precompiled", "Replace"}
     ):
         _expect(path, "$.post_processor", _frame(tokenizer.post_processor), ["<s>", "</s>"])
@@ -190,15 +194,15 @@ def _added(path: Path, tokens: Sequence[_Added]) -> list[AddedToken]:
     Raises:
         ValueError: A token matches only as a whole word, or includes the spaces next to it.
     """
-    ordinary = [each for each in tokens if not each.special]
-    for each in ordinary:
+    ordinary = [token for token in tokens if not token.special]
+    for token in ordinary:
         _expect(
             path,
-            f"$.added_tokens: {each.content!r}: single_word, lstrip, rstrip",
-            (each.single_word, each.lstrip, each.rstrip),
+            f"$.added_tokens: {token.content!r}: single_word, lstrip, rstrip",
+            (token.single_word, token.lstrip, token.rstrip),
             (False, False, False),
         )
-    return [AddedToken(each.content, each.id, each.normalized) for each in ordinary]
+    return [AddedToken(token.content, token.id, token.normalized) for token in ordinary]
 
 
 def _special(path: Path, frame: list[str], kinds: Sequence[SpecialTokens]) -> SpecialTokens:
@@ -206,9 +210,9 @@ def _special(path: Path, frame: list[str], kinds: Sequence[SpecialTokens]) -> Sp
     for each in kinds:
         if frame == [each.start, each.separator]:
             return each
-    known = [[each.start, each.separator] for each in kinds]
+    frames = [[each.start, each.separator] for each in kinds]
     raise ValueError(
-        f"{path}: $.post_processor: expected {' or '.join(map(str, known))} around a text, found "
+        f"{path}: $.post_processor: expected {' or '.join(map(str, frames))} around a text, found "
         f"{frame}. {_REMEDY}"
     )
 
@@ -241,8 +245,8 @@ def _byte_pairs(
     prefix_space: bool,
     **how: Any,
 ) -> BytePairTokenizer:
-    found = _given(settings.add_prefix_space, prefix_space)
-    _expect(path, "add_prefix_space", found, False)
+    has_prefix_space = _given(settings.add_prefix_space, prefix_space)
+    _expect(path, "add_prefix_space", has_prefix_space, False)
     with _named(path):
         return BytePairTokenizer(pieces, merges, **how)
 

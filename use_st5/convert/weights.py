@@ -85,10 +85,10 @@ class RenamedSource(WeightSource):
         """Name → shape of every tensor, without reading one."""
         stored = self._source.shapes()
         shapes = {new: stored[old] for new, old in self._names.items()} | dict(self._reshaped)
-        for name, (count, given) in self._first_rows.items():
+        for name, (count, kept_rows) in self._first_rows.items():
             if name in shapes:
                 rows, *row = shapes[name]
-                shapes[name] = (max(0, rows - count + len(given)), *row)
+                shapes[name] = (max(0, rows - count + len(kept_rows)), *row)
         return shapes
 
     def read(self, name: str) -> np.ndarray:
@@ -109,11 +109,11 @@ class RenamedSource(WeightSource):
             return
         pieces = self._source.pieces(self._names[name])
         if name in self._first_rows:
-            count, given = self._first_rows[name]
-            first = next(pieces)
-            while len(first) < count:
-                first = np.concatenate([first, next(pieces)])
-            yield np.concatenate([first[list(given)], first[count:]])
+            count, kept_rows = self._first_rows[name]
+            first_piece = next(pieces)
+            while len(first_piece) < count:
+                first_piece = np.concatenate([first_piece, next(pieces)])
+            yield np.concatenate([first_piece[list(kept_rows)], first_piece[count:]])
         yield from pieces
 
 
@@ -177,16 +177,16 @@ def check_shapes(
     """
     shapes = source.shapes()
     missing = sorted(set(expected) - set(shapes))
-    wrong = [
+    mismatches = [
         f"{name}: expected {list(shape)}, found {list(shapes[name])}"
         for name, shape in expected.items()
         if name in shapes and shapes[name] != shape
     ]
     left_over = [name for name in sorted(set(shapes) - set(expected)) if not left_out(name)]
-    if missing or wrong or left_over:
+    if missing or mismatches or left_over:
         raise ValueError(
             f"{source.where}: expected the tensors of the model. Missing: {listed(missing)}. "
-            f"Other shapes: {listed(wrong)}. Unknown: {listed(left_over)}."
+            f"Other shapes: {listed(mismatches)}. Unknown: {listed(left_over)}."
         )
     source.check_stored(expected)
 
@@ -272,5 +272,5 @@ def _write_in_place(target: Target, row: int, piece: np.ndarray) -> None:
 def listed(names: Iterable[str]) -> str:
     """Joins names by commas, only the first few of many; "none" if there are none."""
     names = list(names)
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more or "none"
+    suffix = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + suffix or "none"

@@ -98,8 +98,8 @@ class Block:
         if quoted:
             delimiters = delimiters[np.searchsorted(self._quotes, delimiters) % 2 == 0]
             # Also records that may be rows swallowed by a quote, and fields too long for `csv`.
-            further = self._counts(np.flatnonzero(self._bytes == _LINE_FEED)) - 1
-            odd |= (further * (width - 1) >= COMMAS_OF_ROWS) | (further > MOST_LINES)
+            extra_lines = self._counts(np.flatnonzero(self._bytes == _LINE_FEED)) - 1
+            odd |= (extra_lines * (width - 1) >= COMMAS_OF_ROWS) | (extra_lines > MOST_LINES)
             odd |= self.ends - self.starts > csv.field_size_limit()
         return odd | (self._counts(delimiters) != width - 1)
 
@@ -112,9 +112,12 @@ class Block:
         quotes, line_feeds = self._quotes, self.ends - 1
         before = np.where(quotes > 0, self._bytes[quotes - 1], _LINE_FEED)
         behind = self._bytes[quotes + 1]
-        wrong = [quotes[0::2][~np.isin(before[0::2], _BEFORE_OPENING)][:1]]
-        wrong += [quotes[1::2][~np.isin(behind[1::2], _BEHIND_CLOSING)][:1], self._lone_returns[:1]]
-        limit = min(np.concatenate(wrong).tolist(), default=len(self.data))
+        faults = [quotes[0::2][~np.isin(before[0::2], _BEFORE_OPENING)][:1]]
+        faults += [
+            quotes[1::2][~np.isin(behind[1::2], _BEHIND_CLOSING)][:1],
+            self._lone_returns[:1],
+        ]
+        limit = min(np.concatenate(faults).tolist(), default=len(self.data))
         outside = np.searchsorted(quotes, line_feeds) % 2 == 0
         ends = self.ends[outside & (line_feeds < limit)]
         size = int(ends[-1]) if len(ends) else 0
@@ -129,8 +132,8 @@ class Block:
         try:
             self.data.decode()
         except UnicodeDecodeError:
-            for place in self._records_of(np.flatnonzero(self._bytes >= 128)):
-                odd[place] |= not _is_utf8(self.data[self.starts[place] : self.ends[place]])
+            for record in self._records_of(np.flatnonzero(self._bytes >= 128)):
+                odd[record] |= not _is_utf8(self.data[self.starts[record] : self.ends[record]])
         return odd
 
     def _records_of(self, positions: np.ndarray) -> np.ndarray:

@@ -127,8 +127,8 @@ class Reader(ABC):
         report.check(self._names(), max_malformed=self.max_malformed, expects=self.expects)
 
     def _names(self) -> str:
-        more = len(self.paths) - 1
-        return f"{self.paths[0]}" + (f" and {more} more" if more else "")
+        other_count = len(self.paths) - 1
+        return f"{self.paths[0]}" + (f" and {other_count} more" if other_count else "")
 
 
 def _seen(report: ReadReport) -> int:

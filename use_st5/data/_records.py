@@ -107,8 +107,8 @@ def _named_damage(path: Path) -> Iterator[None]:
     except Exception as error:
         if getattr(error, "errno", None) is not None:  # Arrow's OSError of damage has none.
             raise
-        said = " ".join(str(error).split())
-        raise ValueError(f"{path}: expected a parquet file ({said}).") from error
+        message = " ".join(str(error).split())
+        raise ValueError(f"{path}: expected a parquet file ({message}).") from error
 
 
 def _repeated(names: Iterable[str]) -> str:
@@ -211,9 +211,9 @@ def csv_records(
     for number, fields in quoted_rows(
         decoded, where=where, first=first, width=width, enough=enough
     ):
-        wrong, decoded.wrong = decoded.wrong, None
-        if wrong is not None:
-            yield number, wrong
+        error, decoded.wrong = decoded.wrong, None
+        if error is not None:
+            yield number, error
         elif isinstance(fields, csv.Error):
             yield number, MalformedRowError(f"invalid csv ({fields})")
         elif not any(field.strip() for field in fields):

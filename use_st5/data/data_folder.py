@@ -98,19 +98,19 @@ class DataFolder:
         return self._hashes[file]
 
     def _files(self, source: DataSource) -> list[Path]:
-        below = (
+        path_groups = (
             match.rglob("*") if match.is_dir() else [match] for match in self._match(source)[1]
         )
-        return [file for files in below for file in files if file.is_file()]
+        return [file for files in path_groups for file in files if file.is_file()]
 
     def _match(self, source: DataSource) -> tuple[str, list[Path]]:
         """Returns the place that exists, and its paths: one path, or several with wildcards."""
         for place in source.places:
             for depth in _DEPTHS:
-                if found := sorted(self.path.glob(depth + place)):
+                if paths := sorted(self.path.glob(depth + place)):
                     # Copies in other folders are left out.
-                    root = found[0].parts[: len(self.path.parts) + depth.count("/")]
-                    return place, [path for path in found if path.parts[: len(root)] == root]
+                    root = paths[0].parts[: len(self.path.parts) + depth.count("/")]
+                    return place, [path for path in paths if path.parts[: len(root)] == root]
         raise MissingDataError(
             f"{source.name}: expected {' or '.join(source.places)} in {self.path} or up to two "
             f"folders deeper, found none. Get it from {source.origin}."

@@ -151,9 +151,9 @@ class Downloads:
 
     def folder_of(self, names: Iterable[str]) -> str | None:
         """The first folder, by its path, that has files of all these names; None if none has."""
-        wanted = set(names)
+        required_names = set(names)
         for folder in sorted({folder for folder, _ in self._places}):
-            if all((folder, name) in self._places for name in wanted):
+            if all((folder, name) in self._places for name in required_names):
                 return folder
         return None
 
@@ -234,7 +234,7 @@ def read_semeval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
     Returns:
         Folder → file → content, for the sets that are complete.
     """
-    found = {}
+    contents = {}
     for year, subsets in _YEARS.items():
         for prefix in ("STS", f"STS20{year}"):
             names = {
@@ -245,7 +245,7 @@ def read_semeval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
             folder = downloads.folder_of(names)
             if folder is not None:
                 names |= {name: name for name in downloads.names(folder) if _is_about(name)}
-                found[f"STS{year}-en-test"] = {
+                contents[f"STS{year}-en-test"] = {
                     new: downloads.read(folder, old) for old, new in names.items()
                 }
                 break
@@ -255,10 +255,14 @@ def read_semeval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
             name: each for name in files if (each := downloads.folder_of([name])) is not None
         }
         if len(folders) == len(files):
-            beside = folders[files[-1]]
-            folders |= {name: beside for name in downloads.names(beside) if _is_about(name)}
-            found[place] = {name: downloads.read(folder, name) for name, folder in folders.items()}
-    return found
+            last_folder = folders[files[-1]]
+            folders |= {
+                name: last_folder for name in downloads.names(last_folder) if _is_about(name)
+            }
+            contents[place] = {
+                name: downloads.read(folder, name) for name, folder in folders.items()
+            }
+    return contents
 
 
 def _is_about(name: str) -> bool:
@@ -275,19 +279,19 @@ def read_senteval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
     Returns:
         Folder → file → content, for the sets that are complete.
     """
-    found = {}
+    contents = {}
     for place, names in _SENTENCES.items():
         if (folder := downloads.folder_of(names)) is not None:
-            found[place] = {name: _tokenised(downloads.read(folder, name)) for name in names}
+            contents[place] = {name: _tokenised(downloads.read(folder, name)) for name in names}
     if (folder := downloads.folder_of(_QUESTIONS)) is not None:
-        found["TREC"] = {
+        contents["TREC"] = {
             name: downloads.read(folder, name).translate(None, b"`'") for name in _QUESTIONS
         }
     for place, pattern in _SENTIMENT.items():
-        renamed = {pattern.format(split): f"sentiment-{split}" for split in _SPLITS}
-        if (folder := downloads.folder_of(renamed)) is not None:
-            found[place] = {new: downloads.read(folder, old) for old, new in renamed.items()}
-    return found
+        new_names = {pattern.format(split): f"sentiment-{split}" for split in _SPLITS}
+        if (folder := downloads.folder_of(new_names)) is not None:
+            contents[place] = {new: downloads.read(folder, old) for old, new in new_names.items()}
+    return contents
 
 
 def _tokenised(content: bytes) -> bytes:
@@ -515,20 +519,20 @@ def prepare(
         ValueError: `source` holds a damaged file.
         ConnectionError: A download failed.
     """
-    left = [
+    existing_folders = [
         to / place
         for place, names in preparation.writes.items()
         if not overwrite and any((to / place / name).exists() for name in names)
     ]
-    if len(left) == len(preparation.writes):
-        return [], left
-    found = preparation.read(source)
-    if not found:
+    if len(existing_folders) == len(preparation.writes):
+        return [], existing_folders
+    contents = preparation.read(source)
+    if not contents:
         raise FileNotFoundError(f"{source}: expected {preparation.needs}; found no complete set.")
-    written = []
-    for place, files in found.items():
+    written_folders = []
+    for place, files in contents.items():
         folder = to / place
-        if folder in left:
+        if folder in existing_folders:
             continue
         with sole_writer(folder), atomic_path(folder) as temporary:
             if folder.exists():
@@ -537,5 +541,5 @@ def prepare(
                 temporary.mkdir()
             for name, content in files.items():
                 (temporary / name).write_bytes(content)
-        written.append(folder)
-    return written, left
+        written_folders.append(folder)
+    return written_folders, existing_folders

@@ -90,8 +90,10 @@ def prepare(
     folder = Path(folder)
     if not columns:
         raise ValueError("columns: expected at least one array name → column, received none.")
-    if bad := [name for name in columns if not name.isidentifier()]:
-        raise ValueError(f"columns: names become file names; expected identifiers, received {bad}.")
+    if bad_names := [name for name in columns if not name.isidentifier()]:
+        raise ValueError(
+            f"columns: names become file names; expected identifiers, received {bad_names}."
+        )
     if exists(f"{remote}/{_HEADER}") if remote else folder.exists():
         if reuse:
             return open_prepared(folder, columns=columns, tokenizer=tokenizer)
@@ -190,10 +192,10 @@ def _write_arrays(
         ) -> tuple[int, list[np.ndarray]]:
             number, chunk = numbered
             first = number * _CHUNK
-            places = f"examples {first} to {first + len(chunk) - 1}"
+            span = f"examples {first} to {first + len(chunk) - 1}"
             to_ids = graphs() if number else tokenizer  # For few texts, tracing takes longer.
             arrays = [
-                _array(chunk, name, column, to_ids, f"'{name}', {places}")
+                _array(chunk, name, column, to_ids, f"'{name}', {span}")
                 for name, column in columns.items()
             ]
             return len(chunk), arrays

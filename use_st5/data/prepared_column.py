@@ -39,9 +39,9 @@ class PreparedColumn:
             raise ValueError(f"kind: expected one of {[*COLUMN_KINDS]}, received {self.kind!r}.")
         of_text = COLUMN_KINDS[self.kind].of_text
         if of_text != (self.max_tokens is not None):
-            wanted = "expected a number" if of_text else "expected None"
+            requirement = "expected a number" if of_text else "expected None"
             raise ValueError(
-                f"max_tokens: {wanted} for a column of kind {self.kind!r}, received "
+                f"max_tokens: {requirement} for a column of kind {self.kind!r}, received "
                 f"{self.max_tokens}."
             )
         if self.max_tokens is not None and self.max_tokens < 1:
@@ -79,8 +79,8 @@ class PreparedColumn:
 def _labels(values: list[Any], dtype: np.dtype) -> np.ndarray:
     limits = np.iinfo(dtype)
     for value in values:
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or not limits.min <= value <= limits.max:
+        is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not is_whole or not limits.min <= value <= limits.max:
             raise ValueError(f"expected an int32 label, received {value!r:.80}")
     return np.array(values, dtype=dtype)
 

@@ -46,8 +46,8 @@ class ReadReport:
 
     def add_malformed(self, path: Path, line: int, reason: str) -> None:
         """Counts a malformed row and keeps its place if it is among the first."""
-        known = reason in self.malformed or len(self.malformed) < _MAX_REASONS
-        self.malformed[reason if known else "other reasons"] += 1
+        is_listed = reason in self.malformed or len(self.malformed) < _MAX_REASONS
+        self.malformed[reason if is_listed else "other reasons"] += 1
         if len(self.offences) < MAX_OFFENCES:
             self.offences.append(f"{path}:{line}: {reason}")
 

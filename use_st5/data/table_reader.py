@@ -88,16 +88,16 @@ class TableReader(Reader):
 
     def _places(self, path: Path, names: list[str]) -> dict[str, int]:
         """Key → position in a row."""
-        known = {name.strip().casefold(): place for place, name in enumerate(names)}
+        positions = {name.strip().casefold(): place for place, name in enumerate(names)}
         places: dict[str, int] = {}
         for key, column in self.columns.items():
             if isinstance(column, int):
                 places[key] = column
                 continue
-            found = [known[name] for name in _alternatives(column) if name in known]
-            if found:
-                _check_once(names[found[0]], names, path)
-                places[key] = found[0]
+            matches = [positions[name] for name in _alternatives(column) if name in positions]
+            if matches:
+                _check_once(names[matches[0]], names, path)
+                places[key] = matches[0]
             elif key not in self.optional:
                 raise ValueError(
                     f"{path}: the header has no column for {key!r}. Expected "
@@ -108,23 +108,23 @@ class TableReader(Reader):
     def _from_fields(self, row: Any, places: dict[str, int] | None, width: int) -> Any:
         if not isinstance(row, list) or places is None:
             return row
-        needed = 1 + max((p for key, p in places.items() if key not in self.optional), default=0)
-        if len(row) < needed or width and len(row) > width:
-            return MalformedRowError(f"{len(row)} fields, expected {width or needed}")
+        min_width = 1 + max((p for key, p in places.items() if key not in self.optional), default=0)
+        if len(row) < min_width or width and len(row) > width:
+            return MalformedRowError(f"{len(row)} fields, expected {width or min_width}")
         return {key: row[place] if place < len(row) else "" for key, place in places.items()}
 
     def _from_object(self, row: Any) -> Any:
         if not isinstance(row, dict):
             return row
-        folded = {name.strip().casefold(): value for name, value in row.items()}
+        fields = {name.strip().casefold(): value for name, value in row.items()}
         values: dict[str, Any] = {}
         for key, column in self.columns.items():
-            found = [name for name in _alternatives(column) if name in folded]
-            if found:
-                values[key] = folded[found[0]]
-                if len(folded) < len(row) and (same := _alike(found[0], row))[1:]:
+            names = [name for name in _alternatives(column) if name in fields]
+            if names:
+                values[key] = fields[names[0]]
+                if len(fields) < len(row) and (spellings := _alike(names[0], row))[1:]:
                     return MalformedRowError(
-                        f"{' and '.join(map(repr, same))} name the same column"
+                        f"{' and '.join(map(repr, spellings))} name the same column"
                     )
         return values
 
@@ -154,11 +154,11 @@ def _alternatives(column: Column) -> tuple[str, ...]:
 
 def _check_once(name: str, names: Iterable[str], path: Path) -> None:
     """Refuses a table with several columns of a name that is read, without regard to case."""
-    same = _alike(name.strip().casefold(), names)
-    if len(same) > 1:
+    spellings = _alike(name.strip().casefold(), names)
+    if len(spellings) > 1:
         raise ValueError(
-            f"{path}: expected one column {name!r}, found {len(same)} of that name: "
-            f"{', '.join(map(repr, same))}. Rename or leave out the others."
+            f"{path}: expected one column {name!r}, found {len(spellings)} of that name: "
+            f"{', '.join(map(repr, spellings))}. Rename or leave out the others."
         )
 
 

@@ -139,41 +139,41 @@ class Table(TableReader):
     def _of_parquet(self) -> Iterator[pa.Table]:
         def choose(names: list[str]) -> list[str]:
             places = self._places(self._path, names)
-            found.update({key: names[place] for key, place in places.items()})
-            return [*found.values()]
+            source_names.update({key: names[place] for key, place in places.items()})
+            return [*source_names.values()]
 
-        found: dict[str, str] = {}
+        source_names: dict[str, str] = {}
         first = 1
         for batch in parquet_batches(self._path, choose):
-            rows = pa.table([batch.column(name) for name in found.values()], [*found])
+            rows = pa.table([batch.column(name) for name in source_names.values()], [*source_names])
             yield self._good_rows(_ParquetRows(rows, first))
             first += rows.num_rows
 
     def _good_rows(self, block: Block | _ParquetRows) -> pa.Table:
         """Returns the good rows of a block, in their order."""
-        total, begun = len(block), 0
-        alone: list[dict[str, Any]] = []
-        places_alone: list[int] = []
+        total, start = len(block), 0
+        single_rows: list[dict[str, Any]] = []
+        single_places: list[int] = []
 
         def take(place: int) -> None:
             for number, row in self._rows_of(block, place):
                 examples = self._alone(number, row)
-                alone.extend(examples)
-                places_alone.extend([place] * len(examples))
+                single_rows.extend(examples)
+                single_places.extend([place] * len(examples))
 
-        while begun < total and not self._is_begun:
-            take(begun)
-            begun += 1
-        parts = [self._cleaned(*part) for part in self._parsed(block, begun)]
+        while start < total and not self._is_begun:
+            take(start)
+            start += 1
+        parts = [self._cleaned(*part) for part in self._parsed(block, start)]
         parsed = np.concatenate([places for _, places in parts] or [np.empty(0, np.int64)])
         self.report.rows += len(parsed)
         self.report.examples += len(parsed)
-        for place in np.setdiff1d(np.arange(begun, total), parsed, assume_unique=True).tolist():
+        for place in np.setdiff1d(np.arange(start, total), parsed, assume_unique=True).tolist():
             take(place)
-        merged = pa.concat_tables([*(table for table, _ in parts), self._table(alone)])
-        if not alone:
+        merged = pa.concat_tables([*(table for table, _ in parts), self._table(single_rows)])
+        if not single_rows:
             return merged
-        order = np.argsort(np.concatenate([parsed, places_alone]), kind="stable")
+        order = np.argsort(np.concatenate([parsed, single_places]), kind="stable")
         return merged.take(order)
 
     # Rows that are parsed one by one.
@@ -245,7 +245,7 @@ class Table(TableReader):
     def _delimited(self, block: Block, places: np.ndarray) -> Iterator[_Part]:
         quoted = self._format == "csv"
         names = [str(place) for place in range(len(self._header))]
-        mine = [names[place] for place in self._positions.values()]
+        selected_names = [names[place] for place in self._positions.values()]
         data = b"\n" + block.joined(places)  # Arrow skips a blank line, but also an initial mark.
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
@@ -257,7 +257,9 @@ class Table(TableReader):
                 newlines_in_values=quoted,
             ),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=mine, column_types=dict.fromkeys(mine, TEXT), check_utf8=False
+                include_columns=selected_names,
+                column_types=dict.fromkeys(selected_names, TEXT),
+                check_utf8=False,
             ),
         ).rename_columns([*self._positions])
         if quoted and b"\r" in data:  # As from `csv`, which gets lines without it.
@@ -289,9 +291,9 @@ class Table(TableReader):
     def _spelled(self, data: bytes) -> bool:
         """Whether there is a key that differs from a column's name only in case or spaces."""
         names = [re.escape(name.encode()) for name in self._column_names]
-        folded = [re.escape(name.strip().casefold().encode()) for name in self._column_names]
+        folded_names = [re.escape(name.strip().casefold().encode()) for name in self._column_names]
         exact = re.compile(b'"(?:%s)"\\s*:' % b"|".join(names))
-        alike = re.compile(b'"\\s*(?:%s)\\s*"\\s*:' % b"|".join(folded), re.IGNORECASE)
+        alike = re.compile(b'"\\s*(?:%s)\\s*"\\s*:' % b"|".join(folded_names), re.IGNORECASE)
         return len(exact.findall(data)) != len(alike.findall(data))
 
     def _cleaned(self, table: pa.Table, places: np.ndarray) -> _Part:
@@ -303,9 +305,9 @@ class Table(TableReader):
             clean = _numbers if key == self.score else _texts
             if clean is _texts and key == self.label and pa.types.is_integer(values.type):
                 values = values.cast(TEXT)
-            cleaned, mine = clean(values)
+            cleaned, valid = clean(values)
             columns.append(cleaned)
-            good &= mine
+            good &= valid
         cleaned = pa.table(columns, [*self.columns])
         return (cleaned, places) if good.all() else (cleaned.filter(good), places[good])
 

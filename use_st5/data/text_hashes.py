@@ -34,15 +34,15 @@ def text_hash(text: str) -> int:
 
 def text_hashes(texts: pa.ChunkedArray) -> np.ndarray:
     """`text_hash` of each text of a column of large_string, uint64 `[texts]`."""
-    found = np.zeros(len(texts), np.uint64)
+    hashes = np.zeros(len(texts), np.uint64)
     for start in range(0, len(texts), _AT_ONCE):
         part = texts.slice(start, _AT_ONCE).combine_chunks()
         plain = pc.string_is_ascii(part).to_numpy(zero_copy_only=False)
-        mine = found[start : start + len(part)]
-        mine[plain] = _hashed(_ascii_words(part.filter(pa.array(plain))))
-        others = part.filter(pa.array(~plain)).to_pylist()
-        mine[~plain] = _hashed(normalized(each).encode() for each in others)
-    return found
+        part_hashes = hashes[start : start + len(part)]
+        part_hashes[plain] = _hashed(_ascii_words(part.filter(pa.array(plain))))
+        other_texts = part.filter(pa.array(~plain)).to_pylist()
+        part_hashes[~plain] = _hashed(normalized(each).encode() for each in other_texts)
+    return hashes
 
 
 def _hashed(words: Iterable[bytes]) -> np.ndarray:
@@ -62,9 +62,9 @@ def _ascii_words(texts: pa.Array) -> list[bytes]:
     # Only the first of several spaces is kept, and none before or after a text.
     behind_space = np.concatenate([[True], spaces])[:-1]
     behind_space[bounds[bounds < len(characters)]] = True
-    kept = ~(spaces & behind_space)
-    words = characters[kept]
-    bounds = np.concatenate([[0], np.cumsum(kept)])[bounds]
+    is_kept = ~(spaces & behind_space)
+    words = characters[is_kept]
+    bounds = np.concatenate([[0], np.cumsum(is_kept)])[bounds]
     starts, ends = bounds[:-1], bounds[1:]
     ends = ends - ((ends > starts) & (np.append(words, 0)[ends - 1] == _SPACE))
     content = words.tobytes()

@@ -104,8 +104,8 @@ class TextReader:
 
 def _text_files(path: str | Path | list[str] | list[Path]) -> list[Path]:
     if isinstance(path, str | Path) and Path(path).is_dir():
-        found = sorted(p for p in Path(path).rglob("*") if p.name.endswith((".txt", ".txt.gz")))
-        files = [p for p in found if p.is_file()]
+        paths = sorted(p for p in Path(path).rglob("*") if p.name.endswith((".txt", ".txt.gz")))
+        files = [p for p in paths if p.is_file()]
         if not files:
             raise FileNotFoundError(f"{path}: expected *.txt or *.txt.gz files, found none.")
         return files

@@ -117,13 +117,13 @@ class TFDSReader:
     def _check_columns(self) -> None:
         features = self._builder.info.features
         for path in self.columns.values():
-            inside: Any = features
+            feature: Any = features
             for key in path.split("/"):
-                if not hasattr(inside, "keys") or key not in inside:
+                if not hasattr(feature, "keys") or key not in feature:
                     raise ValueError(
                         f"{self.name} has no column {path!r}. Its columns: {[*features]}."
                     )
-                inside = inside[key]
+                feature = feature[key]
 
 
 def _at(raw: Any, path: str) -> Any:

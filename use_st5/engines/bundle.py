@@ -93,11 +93,11 @@ class Bundle:
     def _checked_file(self, entry: _Entry) -> Path:
         """Returns the file of an entry, and checks that it contains the whole entry."""
         path = self._folder / f"variables.data-{entry.shard:05d}-of-{self._shards:05d}"
-        found = path.stat().st_size if path.is_file() else -1
-        if found < entry.offset + entry.size:
-            has = f"{found:,} bytes" if found >= 0 else "no such file"
+        size = path.stat().st_size if path.is_file() else -1
+        if size < entry.offset + entry.size:
+            actual = f"{size:,} bytes" if size >= 0 else "no such file"
             raise ValueError(
-                f"Expected {entry.offset + entry.size:,} bytes or more in {path}, found {has}. "
+                f"Expected {entry.offset + entry.size:,} bytes or more in {path}, found {actual}. "
                 "Copy or export the model again."
             )
         return path
@@ -110,19 +110,19 @@ class Bundle:
         _, place = _varint(footer, place)
         offset, place = _varint(footer, place)
         size, _ = _varint(footer, place)
-        found: dict[str, dict[int, list[int | bytes]]] = {}
+        fields_by_key: dict[str, dict[int, list[int | bytes]]] = {}
         for _, handle in self._block(data, offset, size):
-            first, place = _varint(handle, 0)
+            start, place = _varint(handle, 0)
             length, _ = _varint(handle, place)
-            for key, value in self._block(data, first, length):
-                found[key.decode()] = _fields(value)
-        if "" not in found:
+            for key, value in self._block(data, start, length):
+                fields_by_key[key.decode()] = _fields(value)
+        if "" not in fields_by_key:
             raise self._damaged("lacks its header")
-        header = found.pop("")
+        header = fields_by_key.pop("")
         self._shards = _number(header, 1, 1)
         if _number(header, 2):
             raise self._damaged("is of a big-endian machine, which is not read here")
-        self._entries = {key: self._entry(fields) for key, fields in found.items()}
+        self._entries = {key: self._entry(fields) for key, fields in fields_by_key.items()}
 
     def _block(self, data: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
         """The keys and values of a block; a key is stored without what it shares with the last."""
@@ -137,11 +137,11 @@ class Bundle:
         (restarts,) = struct.unpack_from("<I", data, end - 4)
         place, stop, key = offset, end - 4 * (restarts + 1), b""
         while place < stop:
-            shared, place = _varint(data, place)
-            own, place = _varint(data, place)
+            prefix_size, place = _varint(data, place)
+            suffix_size, place = _varint(data, place)
             length, place = _varint(data, place)
-            key = key[:shared] + data[place : place + own]
-            place += own
+            key = key[:prefix_size] + data[place : place + suffix_size]
+            place += suffix_size
             yield key, data[place : place + length]
             place += length
 
@@ -169,8 +169,8 @@ class Bundle:
         paths = {}
         for node in _fields(content[place:]).get(1, []):
             for attribute in _fields(node).get(2, []):
-                named = _fields(attribute)
-                key, path = _bytes(named, 3).decode(), _bytes(named, 2).decode()
+                fields = _fields(attribute)
+                key, path = _bytes(fields, 3).decode(), _bytes(fields, 2).decode()
                 if key.endswith(_VALUE):
                     paths[key.removesuffix(_VALUE)] = path
         return paths
@@ -196,7 +196,7 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 def _fields(field: int | bytes) -> dict[int, list[int | bytes]]:
     """The fields of a Protocol Buffers message by number, each a list of numbers or bytes."""
     message = _message(field)
-    found: dict[int, list[int | bytes]] = {}
+    fields: dict[int, list[int | bytes]] = {}
     place = 0
     while place < len(message):
         tag, place = _varint(message, place)
@@ -213,8 +213,8 @@ def _fields(field: int | bytes) -> dict[int, list[int | bytes]]:
             if len(value) < length:
                 raise IndexError("a field beyond the end")
             place += length
-        found.setdefault(tag >> 3, []).append(value)
-    return found
+        fields.setdefault(tag >> 3, []).append(value)
+    return fields
 
 
 def _message(value: int | bytes) -> bytes:

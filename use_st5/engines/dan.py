@@ -64,27 +64,27 @@ class DANEngine:
             first, last = dims[2 * block : 2 * block + 2]
             names = [f"hidden_{2 * block}", f"hidden_{2 * block + 1}", f"projection_{block}"]
             shapes = [(width, first), (first, last), (width, last)]
-            found = [
+            kernels = [
                 weights(f"network/feed_forward/{name}/kernel", shape)
                 for name, shape in zip(names, shapes, strict=True)
                 if width != last or not name.startswith("projection")
             ]
-            self.blocks.append(found)
+            self.blocks.append(kernels)
             width = last
         self.dimension: int = width
 
     def run(self, texts: list[str]) -> np.ndarray:
         """The vectors of a batch of texts, float32 `[texts, dimension]`."""
         mean = np.empty((len(texts), self.rows.table.shape[1]), np.float32)
-        long = [row for row, text in enumerate(texts) if len(text) > _LONG]
-        if long:
-            short = [row for row in range(len(texts)) if len(texts[row]) <= _LONG]
-            for row in long:
+        long_rows = [row for row, text in enumerate(texts) if len(text) > _LONG]
+        if long_rows:
+            short_rows = [row for row in range(len(texts)) if len(texts[row]) <= _LONG]
+            for row in long_rows:
                 mean[row] = self._mean(self._ids.of_long(texts[row]))
-            if short:
-                part = np.empty((len(short), mean.shape[1]), np.float32)
-                self._means([texts[row] for row in short], part)
-                mean[short] = part
+            if short_rows:
+                short_means = np.empty((len(short_rows), mean.shape[1]), np.float32)
+                self._means([texts[row] for row in short_rows], short_means)
+                mean[short_rows] = short_means
         else:
             self._means(texts, mean)
         return self._network(mean)
@@ -92,11 +92,11 @@ class DANEngine:
     def _means(self, texts: list[str], mean: np.ndarray) -> None:
         """Writes the mean of each text's rows, float32 `[texts, width]`."""
         ids, starts = self._ids.flat(texts)
-        begins = starts.tolist()
+        offsets = starts.tolist()
         first = 0
         while first < len(texts):
-            last = max(first + 1, int(np.searchsorted(starts, begins[first] + _ROWS, "right")) - 1)
-            begin, end = begins[first], begins[last]
+            last = max(first + 1, int(np.searchsorted(starts, offsets[first] + _ROWS, "right")) - 1)
+            begin, end = offsets[first], offsets[last]
             if end - begin > _ROWS:
                 parts = range(begin, end, _ROWS)
                 mean[first] = self._mean(ids[at : min(at + _ROWS, end)] for at in parts)
@@ -104,7 +104,7 @@ class DANEngine:
                 continue
             rows, scales = self.rows(ids[begin:end])
             for text in range(first, last):
-                at, to = begins[text] - begin, begins[text + 1] - begin
+                at, to = offsets[text] - begin, offsets[text + 1] - begin
                 np.matmul(scales[at:to], rows[at:to], out=mean[text])
                 mean[text] *= 1.0 / (to - at)
             first = last

@@ -101,5 +101,5 @@ def _weak(text: bytes, at: int, a: int, b: int) -> tuple[int, int]:
     w, x, y, z = (_word(text, at + each) for each in (0, 8, 16, 24))
     a = (a + w) & _MASK
     b = _turned(b + a + z, 21)
-    moved = (a + x + y) & _MASK
-    return (moved + z) & _MASK, (b + _turned(moved, 44) + a) & _MASK
+    total = (a + x + y) & _MASK
+    return (total + z) & _MASK, (b + _turned(total, 44) + a) & _MASK

@@ -97,13 +97,13 @@ def write_int8_model(
         round_rows(source, made, batches, largest=127 if has_vnni() else 63)
 
     blocks = partial(round_blocks, source)
-    ways = (products, LEAST_COSINE), (rows, _LEAST_OF_ROWS), (blocks, LEAST_COSINE)
+    methods = (products, LEAST_COSINE), (rows, _LEAST_OF_ROWS), (blocks, LEAST_COSINE)
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         made = Path(scratch, "int8.onnx")
-        for write, expected in ways:
+        for write, limit in methods:
             write(made)
             least = float(cosine(exact, run(made, texts)).min())
-            if least >= expected:
+            if least >= limit:
                 path.write_bytes(made.read_bytes())
                 return
     raise ValueError(
@@ -130,23 +130,23 @@ def round_products(source: Path, path: Path, *, reduce_range: bool, in_blocks: i
         ImportError: The package onnx is missing.
     """
     quantization = require("onnxruntime.quantization", "onnx")
-    left: list[str] = []
+    excluded_names: list[str] = []
     if in_blocks:
         nodes = require("onnx", "onnx").load(os.fspath(source)).graph.node
-        left = [each.name for each in nodes if each.op_type == "MatMul"][:in_blocks]
+        excluded_names = [each.name for each in nodes if each.op_type == "MatMul"][:in_blocks]
     with _without_advice():
         quantization.quantize_dynamic(
             os.fspath(source),
             os.fspath(path),
             op_types_to_quantize=["MatMul"],
-            nodes_to_exclude=left,
+            nodes_to_exclude=excluded_names,
             per_channel=True,
             reduce_range=reduce_range,
             weight_type=quantization.QuantType.QInt8,
             # After ONNX Runtime's own operators, its shape inference does not know the types.
             extra_options={"DefaultTensorType": 1, "MatMulConstBOnly": True},  # float
         )
-    if left:
+    if excluded_names:
         round_blocks(path, path)
 
 
@@ -208,12 +208,12 @@ def block_codes(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @contextlib.contextmanager
 def _without_advice() -> Iterator[None]:
     """Drops the warnings in which ONNX Runtime recommends its own scripts."""
-    before = logging.root.manager.disable
-    logging.disable(max(before, logging.WARNING))
+    level = logging.root.manager.disable
+    logging.disable(max(level, logging.WARNING))
     try:
         yield
     finally:
-        logging.disable(before)
+        logging.disable(level)
 
 
 def has_vnni() -> bool:

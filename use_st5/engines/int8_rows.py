@@ -52,19 +52,19 @@ def round_rows(source: Path, path: Path, batches: list[Arrays], *, largest: int)
     graph = model.graph
     weights = {each.name: each for each in graph.initializer}
     products = [n for n in graph.node if n.op_type == "MatMul" and n.input[1] in weights]
-    seen = _observed(model, [*dict.fromkeys(each.input[0] for each in products)], batches)
-    replaced: dict[str, list[Any]] = {}
+    statistics = _observed(model, [*dict.fromkeys(each.input[0] for each in products)], batches)
+    replacements: dict[str, list[Any]] = {}
     arrays = dict(_SHARED)
     for node in products:
         matrix = onnx.numpy_helper.to_array(weights[node.input[1]])
         x, y = node.input[0], node.output[0]
-        replaced[y], found = _rounded_product(x, y, matrix, seen[x], largest)
-        arrays |= found
-    nodes = [new for node in graph.node for new in replaced.get(node.output[0], [node])]
-    used = {name for node in nodes for name in node.input}
-    kept = [each for each in graph.initializer if each.name in used]
-    kept += [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
-    for field, values in ((graph.node, nodes), (graph.initializer, kept)):
+        replacements[y], product_arrays = _rounded_product(x, y, matrix, statistics[x], largest)
+        arrays |= product_arrays
+    nodes = [new for node in graph.node for new in replacements.get(node.output[0], [node])]
+    used_names = {name for node in nodes for name in node.input}
+    initializers = [each for each in graph.initializer if each.name in used_names]
+    initializers += [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    for field, values in ((graph.node, nodes), (graph.initializer, initializers)):
         del field[:]
         field.extend(values)
     path.write_bytes(model.SerializeToString())
@@ -88,24 +88,24 @@ class Inputs:
 def _observed(model: Any, names: list[str], batches: list[Arrays]) -> dict[str, Inputs]:
     """Runs a graph on batches; returns the statistics of the named values."""
     onnx, runtime = require("onnx", "onnx"), require("onnxruntime", "onnx")
-    watched = onnx.ModelProto.FromString(model.SerializeToString())
-    watched.graph.output.extend(
+    observed_model = onnx.ModelProto.FromString(model.SerializeToString())
+    observed_model.graph.output.extend(
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in names
     )
     options = runtime.SessionOptions()
     options.log_severity_level = 3
     session = runtime.InferenceSession(
-        watched.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        observed_model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    seen: dict[str, Inputs] = {}
+    statistics: dict[str, Inputs] = {}
     for batch in batches:
         for name, x in zip(names, session.run(names, batch), strict=True):
             new = Inputs(np.abs(x).max(axis=0), x.T @ x, float(x.min()))
-            if (old := seen.setdefault(name, new)) is not new:
+            if (old := statistics.setdefault(name, new)) is not new:
                 np.maximum(old.largest, new.largest, out=old.largest)
                 old.products += new.products
                 old.least = min(old.least, new.least)
-    return seen
+    return statistics
 
 
 def _rounded_product(
@@ -114,19 +114,25 @@ def _rounded_product(
     """The nodes for the product `y` of `x` and a matrix, and their arrays by name."""
     order = np.argsort(-seen.largest, kind="stable")
     outliers = min(_OUTLIERS, len(matrix) // 4)
-    apart, rest = np.sort(order[:outliers]), np.sort(order[outliers:])
-    low = -seen.least <= _LOWEST * seen.largest[rest].max()
+    outlier_rows, inlier_rows = np.sort(order[:outliers]), np.sort(order[outliers:])
+    low = -seen.least <= _LOWEST * seen.largest[inlier_rows].max()
     zero = _LOW if low else _MIDDLE
     # A row has only one scale, which is more exact for inputs of similar size.
-    even = np.ones(len(rest)) if low else np.sqrt(np.maximum(seen.largest[rest], _SMALLEST))
+    divisors = (
+        np.ones(len(inlier_rows))
+        if low
+        else np.sqrt(np.maximum(seen.largest[inlier_rows], _SMALLEST))
+    )
     codes = np.zeros(matrix.shape, np.int8)
-    products = seen.products[np.ix_(rest, rest)] / np.outer(even, even)
-    codes[rest], scales = compensated_codes(matrix[rest] * even[:, None], products, largest)
+    products = seen.products[np.ix_(inlier_rows, inlier_rows)] / np.outer(divisors, divisors)
+    codes[inlier_rows], scales = compensated_codes(
+        matrix[inlier_rows] * divisors[:, None], products, largest
+    )
     mask = np.zeros(len(matrix), np.float32)
-    mask[rest] = 1 / even
+    mask[inlier_rows] = 1 / divisors
     arrays: Arrays = {
         **{"mask": mask, "codes": codes, "scales": scales},
-        **{"places": apart, "exact": matrix[apart], "zero": np.array(zero, np.uint8)},
+        **{"places": outlier_rows, "exact": matrix[outlier_rows], "zero": np.array(zero, np.uint8)},
         "step": np.array(1 / (255 - zero), np.float32),
         # The smallest scale: with it, the smallest observed input has the code 0.
         "least": np.array(max(-seen.least / zero if low else 0.0, 1e-30), np.float32),
@@ -134,8 +140,8 @@ def _rounded_product(
 
     def node(kind: str, inputs: str, output: str, **attributes: Any) -> Any:
         names = [n if n == x or n in _SHARED else f"{y}_{n}" for n in inputs.split()]
-        made = require("onnx", "onnx").helper.make_node
-        return made(kind, names, [f"{y}_{output}" if output else y], **attributes)
+        make_node = require("onnx", "onnx").helper.make_node
+        return make_node(kind, names, [f"{y}_{output}" if output else y], **attributes)
 
     nodes = [
         node("Mul", f"{x} mask", "rest"),

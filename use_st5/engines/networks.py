@@ -124,19 +124,19 @@ def _use_transformer(
         name = f"block_{number}"
         normed = _norm(x, f"{name}/attention_norm", weights, dim, graph)
         heads = shape["num_heads"]
-        mixed = graph.attention(
+        context = graph.attention(
             normed,
             _roles(weights, f"{name}/attention", dim, dim),
             heads=heads,
             scale=(dim // heads) ** -0.5,
         )
-        attended = graph.linear(mixed, weights(f"{name}/attention/output/kernel", (dim, dim)))
-        x = graph.op("Add", attended, x)
+        attention = graph.linear(context, weights(f"{name}/attention/output/kernel", (dim, dim)))
+        x = graph.op("Add", attention, x)
         normed = _norm(x, f"{name}/feed_forward_norm", weights, dim, graph)
         hidden = graph.linear(normed, weights(f"{name}/inner/kernel", (dim, inner)))
         hidden = graph.op("Relu", graph.add(hidden, weights(f"{name}/inner/bias", (inner,))))
-        fed = graph.linear(hidden, weights(f"{name}/outer/kernel", (inner, dim)))
-        x = graph.op("Add", x, graph.add(fed, weights(f"{name}/outer/bias", (dim,))))
+        feed_forward = graph.linear(hidden, weights(f"{name}/outer/kernel", (inner, dim)))
+        x = graph.op("Add", x, graph.add(feed_forward, weights(f"{name}/outer/bias", (dim,))))
         if number + 1 == shape["early_output"]:
             sums.append(_summed("early_norm", x, weights, dim, graph))
     sums.append(_summed("norm", x, weights, dim, graph))
@@ -170,7 +170,7 @@ def _bert(
 
     for number in range(shape["num_layers"]):
         name = f"block_{number}"
-        mixed = graph.attention(
+        context = graph.attention(
             x,
             _roles(weights, f"{name}/attention", dim, dim),
             heads=heads,
@@ -181,14 +181,14 @@ def _bert(
             ],
             bias=bias,
         )
-        attended = graph.linear(mixed, weights(f"{name}/attention/output/kernel", (dim, dim)))
-        x = added(attended, x, f"{name}/attention_norm", f"{name}/attention/output/bias")
+        attention = graph.linear(context, weights(f"{name}/attention/output/kernel", (dim, dim)))
+        x = added(attention, x, f"{name}/attention_norm", f"{name}/attention/output/bias")
         hidden = graph.linear(x, weights(f"{name}/inner/kernel", (dim, inner)))
         activation = "FastGelu" if shape["activation"] == "gelu_tanh" else "BiasGelu"
         inner_bias = graph.weight(weights(f"{name}/inner/bias", (inner,)))
         hidden = graph.fused(activation, hidden, inner_bias)
-        fed = graph.linear(hidden, weights(f"{name}/outer/kernel", (inner, dim)))
-        x = added(fed, x, f"{name}/output_norm", f"{name}/outer/bias")
+        feed_forward = graph.linear(hidden, weights(f"{name}/outer/kernel", (inner, dim)))
+        x = added(feed_forward, x, f"{name}/output_norm", f"{name}/outer/bias")
     if config["pooling"] not in _POOLINGS:
         raise ValueError(
             f"Expected one of the poolings {[*_POOLINGS]} for ONNX Runtime, found "
@@ -239,7 +239,7 @@ def _t5(config: Config, table: Table, weights: Weights, graph: GraphWriter) -> t
             "the decoder's. Load it with backend='tensorflow'."
         )
     dim, heads = shape["hidden_dim"], shape["num_heads"]
-    wide, inner = heads * shape["key_value_dim"], shape["intermediate_dim"]
+    width, inner = heads * shape["key_value_dim"], shape["intermediate_dim"]
     x, branch = _embedded(table, graph), ""
 
     def normed(name: str, x: str, branch: str) -> tuple[str, str]:
@@ -248,23 +248,23 @@ def _t5(config: Config, table: Table, weights: Weights, graph: GraphWriter) -> t
         if not branch:
             kind = "SimplifiedLayerNormalization"
             return str(graph.op(kind, x, scale, axis=-1, epsilon=_EPSILON)), x
-        found = graph.fused(
+        outputs = graph.fused(
             "SkipSimplifiedLayerNormalization", branch, x, scale, outputs=4, epsilon=_EPSILON
         )
-        return found[0], found[3]
+        return outputs[0], outputs[3]
 
     for number in range(shape["num_layers"]):
         name = f"block_{number}"
         y, x = normed(f"{name}/attention_norm", x, branch)
         prefix = f"encoder/{name}"
-        mixed = graph.attention(
+        context = graph.attention(
             y,
-            _roles(weights, f"{prefix}/attention", dim, wide),
+            _roles(weights, f"{prefix}/attention", dim, width),
             heads=heads,
             scale=1.0,
             bias=graph.input(BIAS),
         )
-        branch = graph.linear(mixed, weights(f"{prefix}/attention/output/kernel", (wide, dim)))
+        branch = graph.linear(context, weights(f"{prefix}/attention/output/kernel", (width, dim)))
         y, x = normed(f"{name}/feed_forward_norm", x, branch)
         prefix = f"{prefix}/feed_forward"
         hidden = graph.linear(y, weights(f"{prefix}/inner/kernel", (dim, inner)))

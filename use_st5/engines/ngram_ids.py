@@ -46,8 +46,8 @@ class PartCache(dict[str, tuple[int, ...]]):
     def __missing__(self, part: str) -> tuple[int, ...]:
         if len(self) >= _KEPT:
             self.clear()
-        found = self[part] = self._numbers(part)
-        return found
+        numbers = self[part] = self._numbers(part)
+        return numbers
 
     def of(self, found: Sequence[str]) -> Iterator[int]:
         """The numbers of all parts, one part after the other."""
@@ -97,10 +97,10 @@ class NGramIds:
         """
         self._forget()
         numbers, starts = self._cache.flat(texts, empty=EMPTY_ID)
-        before = np.empty_like(numbers)
-        before[1:] = numbers[:-1]
-        before[starts[:-1]] = -1
-        ids, pairs = self._terms(numbers, before)
+        previous = np.empty_like(numbers)
+        previous[1:] = numbers[:-1]
+        previous[starts[:-1]] = -1
+        ids, pairs = self._terms(numbers, previous)
         return Flat(ids, starts + pairs[starts])
 
     def of_long(self, text: str) -> Iterator[np.ndarray]:
@@ -109,9 +109,9 @@ class NGramIds:
         last, start = -1, 0
         for piece in pieces(text, _PIECE):
             self._forget()
-            found = parts(piece, first=start == 0, last=start + len(piece) == len(text))
+            piece_parts = parts(piece, first=start == 0, last=start + len(piece) == len(text))
             start += len(piece)
-            numbers = np.fromiter(self._cache.of(found), np.int64)
+            numbers = np.fromiter(self._cache.of(piece_parts), np.int64)
             if len(numbers):
                 yield self._terms(numbers, np.append(last, numbers[:-1]))[0]
                 last = int(numbers[-1])
@@ -158,13 +158,13 @@ class NGramIds:
         return number
 
     def _bucket(self, token: str) -> int:
-        hashed = fingerprint64(token.encode()) % self.vocabulary.unigram_buckets
-        return self.vocabulary.unigram_bucket_id + hashed
+        bucket = fingerprint64(token.encode()) % self.vocabulary.unigram_buckets
+        return self.vocabulary.unigram_bucket_id + bucket
 
     def _bucket_of_pair(self, first: int, second: int) -> int:
         pair = f"{self._spelling(first)} {self._spelling(second)}"
-        hashed = fingerprint64(pair.encode()) % self.vocabulary.bigram_buckets
-        return self.vocabulary.bigram_bucket_id + hashed
+        bucket = fingerprint64(pair.encode()) % self.vocabulary.bigram_buckets
+        return self.vocabulary.bigram_bucket_id + bucket
 
     def _spelling(self, number: int) -> str:
         if number >= self.vocabulary.size:

@@ -101,19 +101,19 @@ class GraphWriter:
             bias: Numbers that are added to the scores, `[1, heads, length, length]`.
         """
         inner = kernels[0].shape[1]
-        joined = self.linear(x, np.concatenate(kernels, axis=1))
-        rows = self.op("Gather", joined, self.input(PLACES), axis=0)
+        qkv = self.linear(x, np.concatenate(kernels, axis=1))
+        rows = self.op("Gather", qkv, self.input(PLACES), axis=0)
         sizes = self.numbers(inner, inner, inner)
         query, key, value = self.op("Split", rows, sizes, outputs=3, axis=-1)
-        added = "" if biases is None else self.weight(np.concatenate(biases))
-        mixed = self.fused(
+        qkv_bias = "" if biases is None else self.weight(np.concatenate(biases))
+        context = self.fused(
             "MultiHeadAttention",
-            *(query, key, value, added, self.input(MASK), bias),
+            *(query, key, value, qkv_bias, self.input(MASK), bias),
             num_heads=heads,
             scale=scale,
             mask_filter_value=_EXCLUDED,
         )
-        flat = self.op("Reshape", mixed, self.numbers(-1, inner))
+        flat = self.op("Reshape", context, self.numbers(-1, inner))
         return str(self.op("Gather", flat, self.input(ROWS), axis=0))
 
     def pooled(self, x: str, how: str) -> str:
@@ -128,12 +128,12 @@ class GraphWriter:
             return str(self.op("Gather", x, first, axis=0))
         rows = self.op("Gather", x, self.input(PLACES), axis=0)
         mask = self.op("Unsqueeze", self.input(MASK), self.numbers(2))
-        seen = self.op("Cast", mask, to=9)  # bool
-        hidden = np.finfo(np.float32).min if how == "max" else 0.0
-        kept = self.op("Where", seen, rows, self.weight(np.array(hidden, np.float32)))
+        is_token = self.op("Cast", mask, to=9)  # bool
+        filler = np.finfo(np.float32).min if how == "max" else 0.0
+        values = self.op("Where", is_token, rows, self.weight(np.array(filler, np.float32)))
         if how == "max":
-            return str(self.op("ReduceMax", kept, axes=[1], keepdims=0))
-        total = self.op("ReduceSum", kept, self.numbers(1), keepdims=0)
+            return str(self.op("ReduceMax", values, axes=[1], keepdims=0))
+        total = self.op("ReduceSum", values, self.numbers(1), keepdims=0)
         length = self.input(LENGTHS)
         return str(self.op("Div", total, length if how == "mean" else self.op("Sqrt", length)))
 

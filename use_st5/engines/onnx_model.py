@@ -45,8 +45,8 @@ def onnx_model(folder: Path, manifest: ModelManifest, *, int8: bool = False) -> 
         content.mkdir()
         if int8:
             source = onnx_model(folder, manifest)
-            run, given = partial(_vectors, folder, manifest), partial(_given, folder, manifest)
-            write_int8_model(source, content / ENGINE_NAME, manifest, run, given)
+            run, feeds = partial(_vectors, folder, manifest), partial(_given, folder, manifest)
+            write_int8_model(source, content / ENGINE_NAME, manifest, run, feeds)
         else:
             write_onnx_model(folder, manifest, content / ENGINE_NAME)
 
@@ -71,11 +71,11 @@ def _given(
 ) -> list[dict[str, np.ndarray]]:
     """The arrays that the graph's inputs get, for each of its runs."""
     engine = graph_engine(graph, folder, manifest)
-    found: list[dict[str, np.ndarray]] = []
-    engine.session.on_run = found.append
+    feeds: list[dict[str, np.ndarray]] = []
+    engine.session.on_run = feeds.append
     for at in range(0, len(texts), 64):
         engine.run(texts[at : at + 64])
-    return found
+    return feeds
 
 
 def add_onnx_model(folder: Path, manifest: ModelManifest | None) -> None:

@@ -44,33 +44,33 @@ class PieceIds:
         return tuple(chain.from_iterable(map(self._of_token, tokens_of(part))))
 
     def _of_token(self, token: str) -> list[int]:
-        known = self._known.get(token)
-        if known is not None:
-            return [known]
+        token_id = self._known.get(token)
+        if token_id is not None:
+            return [token_id]
         if self._whole:
             return [self._bucket(token)]
         return [*chain.from_iterable(map(self._pieces, _at_punctuation(token)))]
 
     def _pieces(self, word: str) -> list[int]:
         """The ids of a word: its own, or those of the longest pieces from left to right."""
-        known = self._known.get(word)
-        if known is not None:
-            return [known]
-        found: list[int] = []
-        while word and len(found) < _MOST_PIECES:
-            mark = PIECE_MARK if found else ""
+        word_id = self._known.get(word)
+        if word_id is not None:
+            return [word_id]
+        ids: list[int] = []
+        while word and len(ids) < _MOST_PIECES:
+            mark = PIECE_MARK if ids else ""
             sizes = range(min(len(word), _PIECE_LETTERS), 0, -1)
-            fitting = (size for size in sizes if mark + word[:size] in self._known)
-            size = next(fitting, 0)
+            fitting_sizes = (size for size in sizes if mark + word[:size] in self._known)
+            size = next(fitting_sizes, 0)
             if not size:
-                return [*found, self._bucket(word)]
-            found.append(self._known[mark + word[:size]])
+                return [*ids, self._bucket(word)]
+            ids.append(self._known[mark + word[:size]])
             word = word[size:]
-        return found
+        return ids
 
     def _bucket(self, word: str) -> int:
-        hashed = fingerprint64(word.encode()) % self._vocabulary.unigram_buckets
-        return self._vocabulary.unigram_bucket_id + hashed
+        bucket = fingerprint64(word.encode()) % self._vocabulary.unigram_buckets
+        return self._vocabulary.unigram_bucket_id + bucket
 
 
 def _at_punctuation(token: str) -> list[str]:

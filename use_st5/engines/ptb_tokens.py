@@ -101,13 +101,13 @@ def parts(text: str, *, first: bool = True, last: bool = True) -> list[str]:
     """
     if _TAKES_SPACE in text:
         return [each + _EDGE * 2 for each in _tokens(text, first=first, last=last)]
-    found = text.split()
-    if found:
-        if last and "." in found[-1]:
-            found[-1] += _EDGE
+    words = text.split()
+    if words:
+        if last and "." in words[-1]:
+            words[-1] += _EDGE
         if first and text[0] in "\"'":
-            found[0] = _EDGE + found[0]
-    return found
+            words[0] = _EDGE + words[0]
+    return words
 
 
 def pieces(text: str, characters: int) -> Iterator[str]:
@@ -134,13 +134,13 @@ def tokens_of(part: str) -> tuple[str, ...]:
 
 def _tokens(text: str, *, first: bool, last: bool) -> list[str]:
     """The tokens of a text, or of a part with the white space next to it."""
-    spaced = text if first else f" {text}"
-    spaced = _OPENING_AT_START.sub(r"\1 `` ", spaced)
+    spaced_text = text if first else f" {text}"
+    spaced_text = _OPENING_AT_START.sub(r"\1 `` ", spaced_text)
     if last:
-        spaced = _LAST_STOP.sub(r"\1 .\2 ", spaced)
+        spaced_text = _LAST_STOP.sub(r"\1 .\2 ", spaced_text)
     for pattern, rewrite in _RULES:
-        spaced = pattern.sub(rewrite, spaced)
-    return [each for each in spaced.split(" ") if each]
+        spaced_text = pattern.sub(rewrite, spaced_text)
+    return [each for each in spaced_text.split(" ") if each]
 
 
 def _lower(text: str) -> str:
@@ -152,8 +152,8 @@ def _lower(text: str) -> str:
         return _lower(text.translate(_AS_MARKS)).translate(_BACK)
     if not _NOT_LOWERED.search(text):
         return text.lower()
-    pieces, kept = _NOT_LOWERED.split(text), _NOT_LOWERED.findall(text)
-    return "".join(a.lower() + b for a, b in zip(pieces, [*kept, ""], strict=True))
+    pieces, separators = _NOT_LOWERED.split(text), _NOT_LOWERED.findall(text)
+    return "".join(a.lower() + b for a, b in zip(pieces, [*separators, ""], strict=True))
 
 
 # Letters, marks and numbers of Unicode 15, which Python 3.11 does not know, and those of Unicode

@@ -53,10 +53,10 @@ class FramedIds:
     def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
         """The ids of each text."""
         room = None if max_tokens is None else max_tokens - 2
-        found = self._tokenizer.encode_batch_fast(
+        encodings = self._tokenizer.encode_batch_fast(
             _beginnings(texts, room), add_special_tokens=False
         )
-        return [[self._start, *each.ids[:room], self._end] for each in found]
+        return [[self._start, *each.ids[:room], self._end] for each in encodings]
 
     def write(self, path: Path, max_tokens: int | None) -> None:
         """Writes a `tokenizer.json` of the package tokenizers that gives the same ids.
@@ -92,19 +92,19 @@ class SentencePieceIds:
     def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
         """The ids of each text."""
         room = None if max_tokens is None else max_tokens - 1
-        found = self._model.encode(_beginnings(texts, room), out_type=int, num_threads=1)
-        cut = (each[:room] for each in found)
+        id_lists = self._model.encode(_beginnings(texts, room), out_type=int, num_threads=1)
+        cut_lists = (each[:room] for each in id_lists)
         if self._ids is None:
-            return [[*each, 1] for each in cut]
-        return [[*map(self._ids.__getitem__, each), 1] for each in cut]
+            return [[*each, 1] for each in cut_lists]
+        return [[*map(self._ids.__getitem__, each), 1] for each in cut_lists]
 
 
 def _beginnings(texts: list[str], tokens: int | None) -> list[str]:
     """The beginning of each text: long texts are cut at a space far after the first tokens."""
     if tokens is None:
         return texts
-    longest = tokens * _CHARACTERS_A_TOKEN
-    return [_cut(text, longest) if len(text) > longest else text for text in texts]
+    limit = tokens * _CHARACTERS_A_TOKEN
+    return [_cut(text, limit) if len(text) > limit else text for text in texts]
 
 
 def _cut(text: str, longest: int) -> str:

@@ -56,10 +56,10 @@ class TransformerEngine:
         ends = np.cumsum(lengths[order])
         first = 0
         while first < len(order):
-            begun = ends[first] - lengths[order[first]]
-            last = max(first + 1, int(np.searchsorted(ends, begun + _TOKENS, "right")))
-            chosen = order[first:last]
-            vectors[chosen] = self._vectors([ids[row] for row in chosen], lengths[chosen])
+            start = ends[first] - lengths[order[first]]
+            last = max(first + 1, int(np.searchsorted(ends, start + _TOKENS, "right")))
+            rows = order[first:last]
+            vectors[rows] = self._vectors([ids[row] for row in rows], lengths[rows])
             first = last
         return vectors
 
@@ -68,22 +68,22 @@ class TransformerEngine:
         return np.fromiter(map(len, self._tokens.ids(texts)), np.int64, len(texts))
 
     def _vectors(self, ids: list[list[int]], lengths: np.ndarray) -> np.ndarray:
-        longest = int(lengths.max())
-        columns = np.arange(longest)
-        seen = columns < lengths[:, None]
-        rows = np.flatnonzero(seen)
-        begins = np.cumsum(lengths) - lengths
-        given: dict[str, np.ndarray] = {
+        max_length = int(lengths.max())
+        columns = np.arange(max_length)
+        is_token = columns < lengths[:, None]
+        rows = np.flatnonzero(is_token)
+        starts = np.cumsum(lengths) - lengths
+        inputs: dict[str, np.ndarray] = {
             names.IDS: np.array([each for row in ids for each in row], np.int64),
-            names.POSITIONS: rows % longest,
-            names.PLACES: np.where(seen, begins[:, None] + columns, 0),
+            names.POSITIONS: rows % max_length,
+            names.PLACES: np.where(is_token, starts[:, None] + columns, 0),
             names.ROWS: rows,
-            names.MASK: seen.astype(np.int32),
+            names.MASK: is_token.astype(np.int32),
             names.LENGTHS: lengths[:, None].astype(np.float32),
         }
         if self._bias is not None:
-            given[names.BIAS] = self._bias.of_length(longest)
-        return self.session.run({name: given[name] for name in self.session.inputs})
+            inputs[names.BIAS] = self._bias.of_length(max_length)
+        return self.session.run({name: inputs[name] for name in self.session.inputs})
 
 
 class _PositionBias:
@@ -122,5 +122,5 @@ class _PositionBias:
             1.1920929e-07
         )
         scale = np.float32((half - exact) / np.log(self._distance / exact))
-        far = np.minimum(exact + (np.log(ratio) * scale).astype(np.int32), half - 1)
-        return np.where(distances > 0, half, 0) + np.where(size < exact, size, far)
+        far_buckets = np.minimum(exact + (np.log(ratio) * scale).astype(np.int32), half - 1)
+        return np.where(distances > 0, half, 0) + np.where(size < exact, size, far_buckets)

@@ -27,16 +27,16 @@ def read_side_by_side(
     If `first` is given, only the first `first` lines of `path` have a matching line in `other`.
     """
     path, other = Path(path), Path(other)
-    lines, others = read_lines(path)[:first], read_lines(other)
-    if len(lines) != len(others):
-        shorter, longer = (path, other) if len(lines) < len(others) else (other, path)
-        number = min(len(lines), len(others)) + 1
+    lines, other_lines = read_lines(path)[:first], read_lines(other)
+    if len(lines) != len(other_lines):
+        shorter, longer = (path, other) if len(lines) < len(other_lines) else (other, path)
+        number = min(len(lines), len(other_lines)) + 1
         raise ValueError(
             f"{shorter}:{number}: expected what belongs to line {number} of {longer.name}, "
             "received the end of the file."
         )
     numbers = range(1, len(lines) + 1)
-    return list(zip(numbers, lines, others, strict=True))
+    return list(zip(numbers, lines, other_lines, strict=True))
 
 
 def numbered_lines(path: str | Path, *, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:

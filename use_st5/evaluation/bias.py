@@ -30,20 +30,20 @@ _SEAT_FILES = {name.removeprefix("weat"): f"sent-{name}" for name in weat_tests(
 
 
 def _score(context: TaskContext, test: WEATTest) -> TaskResult:
-    found = run_weat(context.embed, test, **_SETTINGS, seed=context.seed)
+    result = run_weat(context.embed, test, **_SETTINGS, seed=context.seed)
     scores = ("effect_size", "effect_size_low", "effect_size_high", "p_value")
     return TaskResult(
         "effect_size",
-        {name: getattr(found, name) for name in scores},
+        {name: getattr(result, name) for name in scores},
         {
             "targets": len(test.x),
             "attributes_a": len(test.a),
             "attributes_b": len(test.b),
-            "partitions": found.partitions,
+            "partitions": result.partitions,
         },
         {
             "categories": [*test.categories],
-            "exact": found.exact,
+            "exact": result.exact,
             "ddof": _SETTINGS["ddof"],
             "interval": "percentile bootstrap over targets, 95 %",
         },

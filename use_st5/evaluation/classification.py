@@ -95,7 +95,7 @@ def _classed(
     encoding: str = "utf-8",
 ) -> LabelledTexts:
     """Reads one row per line; `parse` maps line number and line to class and sentence."""
-    found = []
+    rows = []
     for number, line in numbered_lines(path, encoding=encoding):
         label, sentence = parse(number, line)
         if (label := label.strip()) not in classes:
@@ -105,8 +105,8 @@ def _classed(
             )
         if not sentence.strip():
             raise ValueError(f"{path}:{number}: expected a sentence, received none.")
-        found.append((classes.index(label), [sentence]))
-    return _tokens(labelled_texts(Path(path), found))
+        rows.append((classes.index(label), [sentence]))
+    return _tokens(labelled_texts(Path(path), rows))
 
 
 def _tokens(texts: LabelledTexts) -> LabelledTexts:
@@ -189,24 +189,24 @@ def _score(
     """
     parts = {part: _features(embed, texts) for part, texts in data.items()}
     if "test" not in data:
-        found = inner_kfold(classifier, parts["train"])
+        result = inner_kfold(classifier, parts["train"])
     elif "dev" not in data:
-        found = kfold(classifier, **parts)
+        result = kfold(classifier, **parts)
     else:
-        found = split(classifier, **parts)
+        result = split(classifier, **parts)
     labels = parts.get("test", parts["train"]).labels
-    scores = {"accuracy": found.test_accuracy}
+    scores = {"accuracy": result.test_accuracy}
     if labels.max() < 2 and len(data["train"].columns) == 2:
         metrics = require("sklearn.metrics", "evaluation")
-        scores["f1"] = float(metrics.f1_score(labels, found.predictions, zero_division=0.0))
+        scores["f1"] = float(metrics.f1_score(labels, result.predictions, zero_division=0.0))
     return TaskResult(
         "accuracy",
         scores,
         {part: len(texts) for part, texts in data.items()},
         {
             "classifier": classifier.name,
-            "dev_accuracy": found.dev_accuracy,
-            "regularization": [*found.regularization],
+            "dev_accuracy": result.dev_accuracy,
+            "regularization": [*result.regularization],
         },
     )
 

@@ -243,12 +243,12 @@ class SklearnClassifier(Classifier):
         trained = []
         for value in values:
             model.set_params(C=value).fit(features, labels)
-            found = TrainedClassifier(float("nan"), *_layer(model, classes))
+            classifier = TrainedClassifier(float("nan"), *_layer(model, classes))
             if fold.dev is not None:
-                predicted = found.predict(dev, fold.dev)
+                predicted = classifier.predict(dev, fold.dev)
                 accuracy = float(np.mean(predicted == dev.labels[fold.dev]))
-                found = replace(found, dev_accuracy=accuracy)
-            trained.append(found)
+                classifier = replace(classifier, dev_accuracy=accuracy)
+            trained.append(classifier)
         return trained
 
 
@@ -295,7 +295,7 @@ def inner_kfold(classifier: Classifier, data: LabelledFeatures) -> Classificatio
     grid = classifier.grids["inner_kfold"]
     classes = _classes(data)
     predictions = np.empty(len(data), np.int64)
-    tested, chosen, dev = [], [], []
+    test_percents, chosen, dev_percents = [], [], []
     for fold in _folds(classifier.folds, data.labels, _INNER_KFOLD_SEED):
         inner = [
             Fold(fold.train[part.train], fold.train[part.dev])
@@ -305,12 +305,12 @@ def inner_kfold(classifier: Classifier, data: LabelledFeatures) -> Classificatio
         best, percent = _best(trained)
         final = classifier.fit(data, [Fold(fold.train)], [[grid[best]]], classes=classes)[0][0]
         predictions[fold.dev] = final.predict(data, fold.dev)
-        tested.append(_percent(predictions[fold.dev], data.labels[fold.dev]))
+        test_percents.append(_percent(predictions[fold.dev], data.labels[fold.dev]))
         chosen.append(grid[best])
-        dev.append(percent)
+        dev_percents.append(percent)
     return Classification(
-        _fraction(round(float(np.mean(dev)), 2)),
-        _fraction(round(float(np.mean(tested)), 2)),
+        _fraction(round(float(np.mean(dev_percents)), 2)),
+        _fraction(round(float(np.mean(test_percents)), 2)),
         predictions,
         tuple(chosen),
     )
@@ -357,8 +357,8 @@ def _tested(
     trained: TrainedClassifier, test: LabelledFeatures, dev_percent: float, regularization: float
 ) -> Classification:
     predictions = trained.predict(test)
-    tested = _fraction(_percent(predictions, test.labels))
-    return Classification(_fraction(dev_percent), tested, predictions, (regularization,))
+    accuracy = _fraction(_percent(predictions, test.labels))
+    return Classification(_fraction(dev_percent), accuracy, predictions, (regularization,))
 
 
 def _folds(count: int, labels: np.ndarray, seed: int) -> Iterator[Fold]:

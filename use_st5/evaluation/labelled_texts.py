@@ -94,10 +94,10 @@ class TableLayout:
         """Reads a file."""
         path, columns = Path(path), (*self.texts, self.label)
         broken: list[int] = []
-        found = read_columns(path, columns, most_broken=self.most_broken, broken=broken)
+        records = read_columns(path, columns, most_broken=self.most_broken, broken=broken)
         rows = [
             (self._label(path, number, label), [text.strip() for text in texts])
-            for number, (*texts, label) in found
+            for number, (*texts, label) in records
         ]
         return labelled_texts(path, rows, broken_lines=len(broken))
 
@@ -109,9 +109,9 @@ class TableLayout:
             return self.classes.index(text)
         if text in map(str, range(len(self.classes))):
             return int(text)
-        known = ", ".join(f"{name} or {index}" for index, name in enumerate(self.classes))
+        choices = ", ".join(f"{name} or {index}" for index, name in enumerate(self.classes))
         hint = " GLUE's test files have no labels: take its dev file." if text == "-1" else ""
-        raise ValueError(f"{path}:{number}: expected a label ({known}), received {text!r}.{hint}")
+        raise ValueError(f"{path}:{number}: expected a label ({choices}), received {text!r}.{hint}")
 
 
 Read = Callable[[Path], LabelledTexts]
@@ -127,7 +127,7 @@ def joined(parts: Sequence[LabelledTexts]) -> LabelledTexts:
     """All rows of the parts, in order."""
     columns = zip(*(part.columns for part in parts), strict=True)
     return LabelledTexts(
-        tuple([text for column in same for text in column] for same in columns),
+        tuple([text for column in pieces for text in column] for pieces in columns),
         np.concatenate([part.labels for part in parts]),
         sum(part.broken_lines for part in parts),
     )

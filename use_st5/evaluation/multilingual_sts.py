@@ -53,15 +53,15 @@ def read_jsts(path: str | Path) -> list[STSPair]:
     rows: dict[str, tuple[int, list[str], str]] = {}
     for number, line in numbered_lines(path):
         try:
-            found = msgspec.json.decode(line, type=_Jsts)
+            entry = msgspec.json.decode(line, type=_Jsts)
         except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{path}:{number}: expected a JSON object with {', '.join(_Jsts.__struct_fields__)}"
                 f", received {line[:80]!r}."
             ) from error
-        one = str(found.sentence_pair_id)
-        check_new_id(path, number, one, rows)
-        rows[one] = number, [found.sentence1, found.sentence2], str(found.label)
+        pair_id = str(entry.sentence_pair_id)
+        check_new_id(path, number, pair_id, rows)
+        rows[pair_id] = number, [entry.sentence1, entry.sentence2], str(entry.label)
     return _pairs(path, rows.values())
 
 
@@ -149,10 +149,13 @@ def _task(
         return read_files(*(data.find(source) for source in sources))
 
     def score(context: TaskContext, pairs: list[STSPair]) -> TaskResult:
-        (found,) = evaluate_sts(context.embed, pairs)
+        (correlations,) = evaluate_sts(context.embed, pairs)
         return TaskResult(
             "spearman_all",
-            {"spearman_all": found.spearman["all"], "pearson_all": found.pearson["all"]},
+            {
+                "spearman_all": correlations.spearman["all"],
+                "pearson_all": correlations.pearson["all"],
+            },
             {"pairs": len(pairs)},
             {"languages": languages.split()},
         )

@@ -140,9 +140,9 @@ def _predict(
     texts = (*_hold_out(train, seed=seed), dev)
     features = [_features(embed, each) for each in texts]
     if classifier is None:
-        learnt, held_out, asked = (each[:] for each in features)
-        known = (learnt, texts[0].labels), (held_out, texts[1].labels)
-        return predict_relatedness(*known, asked, seed=seed)
+        train_features, held_out, dev_features = (each[:] for each in features)
+        training_sets = (train_features, texts[0].labels), (held_out, texts[1].labels)
+        return predict_relatedness(*training_sets, dev_features, seed=seed)
     sets = [LabelledFeatures(x, each.labels) for x, each in zip(features, texts, strict=True)]
     return split(classifier, train=sets[0], dev=sets[1], test=sets[2]).predictions
 
@@ -213,8 +213,8 @@ def sentglue_task(
     def score(context: TaskContext, splits: dict[str, LabelledTexts]) -> TaskResult:
         train, dev = splits["train"], splits["dev"]
         classifier = None if graded else SentEvalClassifier(seed=context.seed)
-        found = _predict(context.embed, train, dev, classifier, seed=context.seed)
-        scores = {name: float(_METRICS[name](dev.labels, found)) for name in metrics}
+        predictions = _predict(context.embed, train, dev, classifier, seed=context.seed)
+        scores = {name: float(_METRICS[name](dev.labels, predictions)) for name in metrics}
         counts = {"train": len(train), "dev": len(dev), "broken_lines": train.broken_lines}
         return TaskResult(metrics[0], scores, counts)
 

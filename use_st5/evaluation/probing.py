@@ -26,25 +26,25 @@ def read_probing(path: str | Path) -> dict[str, LabelledTexts]:
     "train", "dev" and "test".
     """
     path = Path(path)
-    found: dict[str, list[tuple[int, str, str]]] = {code: [] for code in _CODES}
+    entries: dict[str, list[tuple[int, str, str]]] = {code: [] for code in _CODES}
     for number, line in numbered_lines(path):
         code, label, *_, sentence = split_fields(path, number, line, at_least=3)
-        if code not in found:
+        if code not in entries:
             raise ValueError(f"{path}:{number}: expected tr, va or te first, received {code!r}.")
-        found[code].append((number, label, sentence.strip()))
-    if empty := [code for code, rows in found.items() if not rows]:
+        entries[code].append((number, label, sentence.strip()))
+    if empty := [code for code, rows in entries.items() if not rows]:
         raise ValueError(f"{path}: expected lines of tr, va and te, found none of {empty}.")
-    classes = sorted({label for _, label, _ in found["tr"]})
+    classes = sorted({label for _, label, _ in entries["tr"]})
     if len(classes) < 2:
         raise ValueError(f"{path}: expected two classes or more to train on, found {classes}.")
     numbers = {label: number for number, label in enumerate(classes)}
-    for number, label, _ in (*found["va"], *found["te"]):
+    for number, label, _ in (*entries["va"], *entries["te"]):
         if label not in numbers:
             raise ValueError(
                 f"{path}:{number}: expected a class of the training part (tr), received {label!r}."
             )
     return {
-        part: labelled_texts(path, [(numbers[label], [text]) for _, label, text in found[code]])
+        part: labelled_texts(path, [(numbers[label], [text]) for _, label, text in entries[code]])
         for code, part in _CODES.items()
     }
 
@@ -55,13 +55,13 @@ def _score(context: TaskContext, data: dict[str, LabelledTexts]) -> TaskResult:
         part: LabelledFeatures(texts.embedded(context.embed)[0], texts.labels)
         for part, texts in data.items()
     }
-    found = split(classifier, **parts)
+    result = split(classifier, **parts)
     return TaskResult(
         "accuracy",
-        {"accuracy": found.test_accuracy, "dev_accuracy": found.dev_accuracy},
+        {"accuracy": result.test_accuracy, "dev_accuracy": result.dev_accuracy},
         {"classes": int(data["train"].labels.max()) + 1}
         | {part: len(texts) for part, texts in data.items()},
-        {"l2": found.regularization[0], "classifier": classifier.options()},
+        {"l2": result.regularization[0], "classifier": classifier.options()},
     )
 
 

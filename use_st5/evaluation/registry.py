@@ -52,25 +52,25 @@ def select_tasks(wanted: str) -> list[EvaluationTask]:
     """
     names = [name for part in wanted.split(",") if (name := part.strip())]
     grouped = groups()
-    known = {"all": [*all_tasks().values()], **grouped}
-    known |= {name: [task] for name, task in all_tasks().items()}
-    if not names or (unknown := [name for name in names if name not in known]):
+    tasks_by_name = {"all": [*all_tasks().values()], **grouped}
+    tasks_by_name |= {name: [task] for name, task in all_tasks().items()}
+    if not names or (unknown := [name for name in names if name not in tasks_by_name]):
         received = ", ".join(unknown) if names else "none"
         raise ValueError(
             f"tasks: expected names of tasks, groups ({', '.join(grouped)}) or all, received "
             f"{received}. `use-st5 evaluate --list` shows them."
         )
-    chosen = {task.name for name in names for task in known[name]}
+    chosen = {task.name for name in names for task in tasks_by_name[name]}
     return [task for name, task in all_tasks().items() if name in chosen]
 
 
 def with_data(tasks: Iterable[EvaluationTask], folder: DataFolder) -> list[EvaluationTask]:
     """The tasks whose data is in a folder."""
-    found = []
+    available_tasks = []
     for task in tasks:
         try:
             task.used_sources(folder)
         except MissingDataError:
             continue
-        found.append(task)
-    return found
+        available_tasks.append(task)
+    return available_tasks

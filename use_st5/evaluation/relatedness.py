@@ -62,8 +62,8 @@ def predict_relatedness(
     stopping = EarlyStopping((1,), _TENACITY)
     with one_blas_thread():
         for weights in _learn(train[0], soft_labels(train[1]), seed):
-            found = correlation(stats.pearsonr, _means(held_out[0], weights), held_out[1])
-            if stopping.update(np.nan_to_num([found], nan=-1.0))[0] or best is None:
+            pearson = correlation(stats.pearsonr, _means(held_out[0], weights), held_out[1])
+            if stopping.update(np.nan_to_num([pearson], nan=-1.0))[0] or best is None:
                 best = weights.copy()
             if not stopping.running[0]:
                 break

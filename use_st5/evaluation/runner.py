@@ -97,9 +97,9 @@ def _results(
     for number, task in enumerate(tasks, start=1):
         progress.started(task, number, len(tasks))
         try:
-            kept = store and store.read(task, hashes[task.name], context.seed)
-            result = kept or _run(task, context, hashes[task.name])
-            if store and not kept:
+            cached_result = store and store.read(task, hashes[task.name], context.seed)
+            result = cached_result or _run(task, context, hashes[task.name])
+            if store and not cached_result:
                 store.write(task, hashes[task.name], context.seed, result)
         except Exception as error:
             if number == len(tasks) and not results:
@@ -107,7 +107,7 @@ def _results(
             failed[task.name] = f"{type(error).__name__}: {error}"
             continue
         results[task.name] = result
-        progress.finished(task.name, result, cached=bool(kept))
+        progress.finished(task.name, result, cached=bool(cached_result))
     return results, failed
 
 

@@ -251,17 +251,17 @@ class SentEvalClassifier(Classifier):
         and are trained together. Folds of equal size are trained together, too.
         """
         dev = data if dev is None else dev
-        alike: dict[tuple[int, bool], list[int]] = {}
+        places_by_size: dict[tuple[int, bool], list[int]] = {}
         for place, fold in enumerate(folds):
-            alike.setdefault((len(fold.train), fold.dev is None), []).append(place)
+            places_by_size.setdefault((len(fold.train), fold.dev is None), []).append(place)
         trained: dict[int, list[TrainedClassifier]] = {}
         with one_blas_thread():
-            for places in alike.values():
+            for places in places_by_size.values():
                 for start in range(0, len(places), _GROUPS):
-                    some = places[start : start + _GROUPS]
-                    chosen = [folds[place] for place in some], [grid[place] for place in some]
+                    batch = places[start : start + _GROUPS]
+                    chosen = [folds[place] for place in batch], [grid[place] for place in batch]
                     training = ParallelTraining(self, data, dev, *chosen, classes)
-                    trained.update(zip(some, training.run(), strict=True))
+                    trained.update(zip(batch, training.run(), strict=True))
         return [trained[place] for place in range(len(folds))]
 
 
@@ -314,10 +314,10 @@ class ParallelTraining:
             self._evaluate()
             if not len(self._groups):
                 break
-        each = self._stopping.best.tolist(), *self._networks.unpack(self._best)
+        fold_results = self._stopping.best.tolist(), *self._networks.unpack(self._best)
         return [
             [TrainedClassifier(*of_one) for of_one in zip(*of_fold, strict=True)]
-            for of_fold in zip(*each, strict=True)
+            for of_fold in zip(*fold_results, strict=True)
         ]
 
     def _epoch(self) -> None:
@@ -349,13 +349,13 @@ class ParallelTraining:
         parameters = self._networks.unpack(self._optimizer.parameters)
         best = self._networks.unpack(self._best)
         for place, group in enumerate(self._groups):
-            for current, kept in zip(parameters, best, strict=True):
-                kept[group, better[group]] = current[place, better[group]]
-        going = np.any(self._stopping.running[self._groups], axis=1)
-        if not going.all():
-            self._groups = self._groups[going]
-            self._optimizer.keep(going)
-            self._gradient = self._gradient[going]
+            for current, best_array in zip(parameters, best, strict=True):
+                best_array[group, better[group]] = current[place, better[group]]
+        running = np.any(self._stopping.running[self._groups], axis=1)
+        if not running.all():
+            self._groups = self._groups[running]
+            self._optimizer.keep(running)
+            self._gradient = self._gradient[running]
 
     def _accuracies(self, place: int, rows: np.ndarray) -> np.ndarray:
         """Accuracies `[regularisations]` of a group on dev rows."""

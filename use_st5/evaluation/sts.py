@@ -302,12 +302,14 @@ def score_similarities(data: STSSet, similarity: np.ndarray) -> STSScore:
     parts = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
     correlations = {}
     for kind, correlate in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
-        each = [correlation(correlate, similarity[part], labels[part]) for part in parts]
+        part_correlations = [
+            correlation(correlate, similarity[part], labels[part]) for part in parts
+        ]
         correlations[kind] = {
             "all": correlation(correlate, similarity, labels),
-            "mean": float(np.mean(each)),
-            "wmean": float(np.average(each, weights=sizes)),
-            **dict(zip(data.subsets, each, strict=True)),
+            "mean": float(np.mean(part_correlations)),
+            "wmean": float(np.average(part_correlations, weights=sizes)),
+            **dict(zip(data.subsets, part_correlations, strict=True)),
         }
     return STSScore(**correlations)
 

@@ -94,15 +94,15 @@ class EvaluationTask:
         """
         for source in self.sources:
             data.find(source)
-        found = tuple(source for source in self.optional_sources if data.has(source))
-        if self.optional_sources and not found:
+        present_sources = tuple(source for source in self.optional_sources if data.has(source))
+        if self.optional_sources and not present_sources:
             names = ", ".join(source.name for source in self.optional_sources)
             raise MissingDataError(
                 f"{self.title}: expected at least one of {names} in {data.path}, found none. Get "
                 f"for example {self.optional_sources[0].name} from "
                 f"{self.optional_sources[0].origin}."
             )
-        return self.sources + found
+        return self.sources + present_sources
 
     def read(self, data: DataFolder) -> Any:
         """Reads the data sets; `use-st5 data` lists them as found if this succeeds.

@@ -109,15 +109,15 @@ def _score_tatoeba(
     context: TaskContext, data: dict[str, tuple[list[str], list[str]]]
 ) -> TaskResult:
     """The accuracies of all languages, and their means over 14, 36 and 112 of them."""
-    found = {code: _accuracies(context.embed, *sides) for code, sides in data.items()}
+    accuracies = {code: _accuracies(context.embed, *sides) for code, sides in data.items()}
     scores = {}
     for size, codes in GROUPS.items():
-        ways = np.array([[found[code][way] for way in _DIRECTIONS] for code in codes])
+        ways = np.array([[accuracies[code][way] for way in _DIRECTIONS] for code in codes])
         scores[f"accuracy_{size}"] = float(np.mean(ways.sum(axis=1) / 2))
         for way, values in zip(_DIRECTIONS, ways.T, strict=True):
             scores[f"accuracy_{size}_{way}"] = float(np.mean(values.copy()))
     pairs = sum(len(foreign) for foreign, _ in data.values())
-    return TaskResult("accuracy_36", scores, {"pairs": pairs}, {"languages": found})
+    return TaskResult("accuracy_36", scores, {"pairs": pairs}, {"languages": accuracies})
 
 
 @dataclass(frozen=True)
@@ -199,12 +199,12 @@ def _mining_scores(
     if threshold is None:
         threshold = best_threshold(margins, right, len(data.gold))
     extracted = right[margins >= threshold]
-    found = int(extracted.sum())
+    true_positives = int(extracted.sum())
     return {
         "threshold": threshold,
-        "precision": found / len(extracted) if found else 0.0,
-        "recall": found / len(data.gold),
-        "f1": 2 * found / (len(extracted) + len(data.gold)),
+        "precision": true_positives / len(extracted) if true_positives else 0.0,
+        "recall": true_positives / len(data.gold),
+        "f1": 2 * true_positives / (len(extracted) + len(data.gold)),
     }
 
 
@@ -220,10 +220,10 @@ def best_threshold(margins: np.ndarray, right: np.ndarray, gold: int) -> float:
     if not right.any():
         return 0.0
     f1 = 2 * np.cumsum(right) / (np.arange(1, len(right) + 1) + gold)
-    following = np.append(margins[1:], margins[-1])
+    next_margins = np.append(margins[1:], margins[-1])
     f1[:-1][margins[:-1] == margins[1:]] = -1.0
     last = int(f1.argmax())
-    return float((margins[last] + following[last]) / 2)
+    return float((margins[last] + next_margins[last]) / 2)
 
 
 def _mined(embed: VectorCache, data: BUCCSet, k: int) -> tuple[list[tuple[str, str]], np.ndarray]:
@@ -232,8 +232,8 @@ def _mined(embed: VectorCache, data: BUCCSet, k: int) -> tuple[list[tuple[str, s
     rows, margins = mine_bitext(embed([*foreign]), embed([*english]), k=k)
     foreign_ids, english_ids = [*foreign.values()], [*english.values()]
     pairs = [(foreign_ids[one], english_ids[other]) for one, other in rows.tolist()]
-    known = np.array([None not in pair for pair in pairs], dtype=bool)
-    return [pair for pair in pairs if None not in pair], margins[known]
+    mask = np.array([None not in pair for pair in pairs], dtype=bool)
+    return [pair for pair in pairs if None not in pair], margins[mask]
 
 
 def _unique(sentences: dict[str, str]) -> dict[str, str | None]:
@@ -259,8 +259,8 @@ def _bucc_parts(
             f"{language}, .en and .gold with X one of {', '.join(_DEVELOPMENT)}; found "
             "none that is complete."
         )
-    others = [part for part in _TEST if part != development and complete(part)]
-    for part in (development, *others[:1]):
+    test_parts = [part for part in _TEST if part != development and complete(part)]
+    for part in (development, *test_parts[:1]):
         yield part, read_bucc(folder, language, part)
 
 
@@ -271,10 +271,10 @@ def _score_bucc(context: TaskContext, parts: dict[str, BUCCSet]) -> TaskResult:
     counts: dict[str, int] = {}
     threshold: float | None = None
     for data, suffix in zip(parts.values(), ("_dev", ""), strict=False):
-        found = _mining_scores(context.embed, data, threshold=threshold)
-        threshold = scores["threshold"] = found["threshold"]
+        part_scores = _mining_scores(context.embed, data, threshold=threshold)
+        threshold = scores["threshold"] = part_scores["threshold"]
         for name in ("f1", "precision", "recall"):
-            scores[name + suffix] = found[name]
+            scores[name + suffix] = part_scores[name]
         for name in ("foreign", "english", "gold"):
             counts[name + suffix] = len(getattr(data, name))
     details = {"development": development, "test": test}

@@ -95,21 +95,21 @@ class EncoderGraph:
             ValueError: The vocabulary has more ids than the table has rows, or Keras runs on
                 another backend than TensorFlow.
         """
-        apart: dict[int, EmbeddingTable | Int8Weights] = {id(each): w for each, w in rounded}
+        stored_forms: dict[int, EmbeddingTable | Int8Weights] = {id(each): w for each, w in rounded}
         if table is not None:
             embeddings = model.embedding.embeddings
             _check_vocabulary(tokenizer, rows=embeddings.shape[0])
-            apart[id(embeddings)] = table
-        left_out = {id(each) for each in unread}
-        read = [each for each in model.variables if id(each) not in left_out]
-        trained = [each for each in model.trainable_variables if id(each) not in left_out]
+            stored_forms[id(embeddings)] = table
+        unread_ids = {id(each) for each in unread}
+        variables = [each for each in model.variables if id(each) not in unread_ids]
+        trainable = [each for each in model.trainable_variables if id(each) not in unread_ids]
 
         def stored(variable: keras.Variable) -> list[tf.Variable]:
-            weights = apart.get(id(variable))
+            weights = stored_forms.get(id(variable))
             return weights.variables if weights else raw_variables([variable])
 
         def tuned(variable: keras.Variable) -> list[tf.Variable]:
-            weights = apart.get(id(variable))
+            weights = stored_forms.get(id(variable))
             return weights.trainable_variables if weights else raw_variables([variable])
 
         functions.setdefault("embed_tokens", functions["embed_ids"])
@@ -118,10 +118,10 @@ class EncoderGraph:
             dimension=model.dimension,
             max_length=max_length,
             precision=model.variable_dtype if table is None else table.precision,
-            variables=[raw for each in read for raw in stored(each)],
-            trainable_variables=[raw for each in trained for raw in tuned(each)],
+            variables=[raw for each in variables for raw in stored(each)],
+            trainable_variables=[raw for each in trainable for raw in tuned(each)],
             regularization_losses=[
-                _regularization(v) for v in trained if v.regularizer and id(v) not in apart
+                _regularization(v) for v in trainable if v.regularizer and id(v) not in stored_forms
             ],
             tracked={"tokenizer": tokenizer, **(table.tracked() if table else {})},
             **functions,
@@ -235,11 +235,15 @@ def network_of(
         with computing_with(rounded, model):
             return network(*given, training)
 
-    plain = graph_of(functools.partial(through, training=False), inputs)
+    inference_graph = graph_of(functools.partial(through, training=False), inputs)
     # Only models with random layers have the state of a seed generator.
-    random = dropout and any("seed_generator_state" in each.path for each in model.variables)
-    dropping = graph_of(functools.partial(through, training=True), inputs) if random else plain
-    return lambda *given: (dropping if given[-1] else plain)(*given[:-1])
+    is_random = dropout and any("seed_generator_state" in each.path for each in model.variables)
+    training_graph = (
+        graph_of(functools.partial(through, training=True), inputs)
+        if is_random
+        else inference_graph
+    )
+    return lambda *given: (training_graph if given[-1] else inference_graph)(*given[:-1])
 
 
 def _regularization(variable: keras.Variable) -> Callable[[], tf.Tensor]:

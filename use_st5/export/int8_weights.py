@@ -105,14 +105,14 @@ def computing_with(
         yield
         return
     mapping = [(variable, weights.whole()) for variable, weights in stored]
-    replaced = {id(variable) for variable, _ in stored}
+    stored_ids = {id(variable) for variable, _ in stored}
     with keras.StatelessScope(state_mapping=mapping) as scope:
         yield
     # The scope does not pass on what is assigned within it: the states of seed generators.
     for variable in model.variables:
-        changed = scope.get_current_value(variable)
-        if changed is not None and id(variable) not in replaced:
-            variable.assign(changed)
+        value = scope.get_current_value(variable)
+        if value is not None and id(variable) not in stored_ids:
+            variable.assign(value)
 
 
 def stored_weights(variables: Sequence[tf.Variable]) -> list[tf.Variable | Int8Weights]:

@@ -50,8 +50,8 @@ class Encoder:
             raise TypeError(
                 f"Expected a list of texts, received one text: {texts!r}. Put it in []."
             )
-        given = [self.facts["prompt"] + _valid(text) for text in texts]
-        return self._tokens(given) if given else []
+        prompted_texts = [self.facts["prompt"] + _valid(text) for text in texts]
+        return self._tokens(prompted_texts) if prompted_texts else []
 
     def encode(self, texts: Iterable[str | bytes]) -> np.ndarray:
         """The vectors of texts, float32 `[texts, dimension]`."""
@@ -67,11 +67,11 @@ class Encoder:
     def _batches(self, lengths: list[int]) -> Iterator[tuple[list[int], int]]:
         """Yields the indices of texts of similar length, and the padded length of their ids."""
         order = sorted(range(len(lengths)), key=lengths.__getitem__)
-        most, fixed = self.facts["max_length"] or sys.maxsize, self.facts["length"]
+        max_length, fixed_length = self.facts["max_length"] or sys.maxsize, self.facts["length"]
         while order:
-            length = fixed or min(-(-lengths[order[0]] // _STEP) * _STEP, most)
-            fitting = sum(lengths[row] <= length for row in order[: _TOKENS // length])
-            size = 1 if fixed else max(fitting, 1)
+            length = fixed_length or min(-(-lengths[order[0]] // _STEP) * _STEP, max_length)
+            count = sum(lengths[row] <= length for row in order[: _TOKENS // length])
+            size = 1 if fixed_length else max(count, 1)
             yield order[:size], length
             del order[:size]
 
@@ -83,7 +83,7 @@ def _valid(text: str | bytes) -> str:
 
 
 def _tokenizer(folder: Path, facts: dict[str, Any]) -> Callable[[list[str]], list[Sequence[int]]]:
-    kind, most = facts["tokenizer"], facts["length"] or facts["max_length"]
+    kind, max_length = facts["tokenizer"], facts["length"] or facts["max_length"]
     if kind == "tokenizer.json":
         from tokenizers import Tokenizer
 
@@ -99,13 +99,13 @@ def _tokenizer(folder: Path, facts: dict[str, Any]) -> Callable[[list[str]], lis
 
         def cut(texts: list[str]) -> list[Sequence[int]]:
             ids, starts = terms.flat(texts)
-            return [each[:most].tolist() for each in np.split(ids, starts[1:-1])]
+            return [each[:max_length].tolist() for each in np.split(ids, starts[1:-1])]
 
         return cut
     from use_st5.engines.piece_ids import PieceIds
 
     pieces = PieceIds(vocabulary, whole=kind == "unigrams")
-    return lambda texts: [*pieces.ids(texts, most)]
+    return lambda texts: [*pieces.ids(texts, max_length)]
 
 
 def _onnx(network: str) -> Callable[[np.ndarray], np.ndarray]:

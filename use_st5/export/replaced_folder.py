@@ -23,13 +23,13 @@ def check_replaced_folder(
     """
     folder = Path(path)
     if folder.is_dir():
-        found = sorted(entry.name for entry in folder.iterdir())
-        other = [name for name in found if not is_ours(name)]
-        other = other or (found if marker not in found else [])
+        names = sorted(entry.name for entry in folder.iterdir())
+        extras = [name for name in names if not is_ours(name)]
+        extras = extras or (names if marker not in names else [])
     else:
-        other = ["a file"] if folder.exists() else []
-    if other:
+        extras = ["a file"] if folder.exists() else []
+    if extras:
         raise FileExistsError(
             f"Expected {folder} to be empty or to contain only {kind} of use_st5, because it would "
-            f"be replaced. Found {', '.join(other[:3])}. Move this away, or choose another folder."
+            f"be replaced. Found {', '.join(extras[:3])}. Move this away, or choose another folder."
         )

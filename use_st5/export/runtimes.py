@@ -125,10 +125,10 @@ def _network(loaded: Any, ids: tf.TensorSpec) -> Callable[..., Any]:
 def _int8_onnx(content: bytes) -> bytes:
     """A graph with matrix products in int8."""
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
-        source, made = Path(scratch, "float32.onnx"), Path(scratch, "int8.onnx")
+        source, target = Path(scratch, "float32.onnx"), Path(scratch, "int8.onnx")
         source.write_bytes(content)
-        round_products(source, made, reduce_range=True)
-        return made.read_bytes()
+        round_products(source, target, reduce_range=True)
+        return target.read_bytes()
 
 
 def _loaded(folder: Path) -> Any:

@@ -176,14 +176,14 @@ def restore_weights(model: keras.Model, loaded: Any) -> None:
         ValueError: The shapes of their variables differ.
     """
     weights, targets = stored_weights(loaded.variables), list(model.variables)
-    found, expected = ([tuple(each.shape) for each in some] for some in (weights, targets))
-    if found != expected:
+    shapes, expected = ([tuple(each.shape) for each in group] for group in (weights, targets))
+    if shapes != expected:
         raise ValueError(
             f"Expected the weights of a {type(model).__name__} of shapes {expected}, found "
-            f"{found}: use_st5.json and the SavedModel do not belong together. Export it again."
+            f"{shapes}: use_st5.json and the SavedModel do not belong together. Export it again."
         )
     for target, weight in zip(targets, weights, strict=True):
         # Assigned as a tensor, because an array would be copied twice; and computed in a graph,
         # which needs no memory for the codes as floats.
-        whole = tf.function(weight.whole) if isinstance(weight, Int8Weights) else weight.value
-        target.assign(whole())
+        read_value = tf.function(weight.whole) if isinstance(weight, Int8Weights) else weight.value
+        target.assign(read_value())

@@ -128,9 +128,9 @@ def text_model_manifest(folder: Path, length: int | None = None) -> ModelManifes
             f"{_kind(manifest)}. Serve it with `use-st5 serve`, or write its network alone with "
             "use_st5.export.to_onnx or to_litert."
         )
-    most = _max_length(manifest)
-    if length is not None and not SHORTEST <= length <= (most or length):
-        limit = f" to {most}, the most that this model reads" if most else " or more"
+    max_length = _max_length(manifest)
+    if length is not None and not SHORTEST <= length <= (max_length or length):
+        limit = f" to {max_length}, the most that this model reads" if max_length else " or more"
         raise ValueError(
             f"Expected a fixed length of {SHORTEST}{limit}, received {length}. Choose another."
         )
@@ -208,8 +208,8 @@ def _write_readers(folder: Path, facts: dict[str, Any]) -> None:
 def _copied(file: Path) -> str:
     """The text of a source of this package, as a file of the folder."""
     text = file.read_text(encoding="utf-8")
-    moved = re.sub(r"from use_st5\.(?:engines|tokenizers)\.", f"from {_PACKAGE}.", text)
-    return f"# A file of use_st5 {use_st5.__version__} (Apache License 2.0).\n{moved}"
+    code = re.sub(r"from use_st5\.(?:engines|tokenizers)\.", f"from {_PACKAGE}.", text)
+    return f"# A file of use_st5 {use_st5.__version__} (Apache License 2.0).\n{code}"
 
 
 def _check_vectors(source: Path, folder: Path, *, int8: bool) -> None:
@@ -223,19 +223,19 @@ def _check_vectors(source: Path, folder: Path, *, int8: bool) -> None:
     from use_st5._loading import load_saved_model
 
     encoder = Encoder(folder)
-    most = encoder.facts["length"]
-    given = [
+    length = encoder.facts["length"]
+    texts = [
         text
         for text, ids in zip(sentences(), encoder.ids(sentences()), strict=True)
-        if most is None or len(ids) < most
+        if length is None or len(ids) < length
     ]
-    prompted = tf.constant([encoder.facts["prompt"] + text for text in given])
-    expected = load_saved_model(source).signatures["serving_default"](text=prompted)["embeddings"]
-    least = float(cosine(np.asarray(expected), encoder.encode(given)).min())
+    inputs = tf.constant([encoder.facts["prompt"] + text for text in texts])
+    expected = load_saved_model(source).signatures["serving_default"](text=inputs)["embeddings"]
+    least = float(cosine(np.asarray(expected), encoder.encode(texts)).min())
     limit = _LEAST_COSINE_INT8 if int8 else _LEAST_COSINE
     if not least >= limit:
         raise ValueError(
             f"{source}: expected a cosine of {limit} or more to the model's vectors, found "
-            f"{least:.4f} among {len(given)} sentences. "
+            f"{least:.4f} among {len(texts)} sentences. "
             + ("Export in float32." if int8 else "Use backend='onnx' instead.")
         )

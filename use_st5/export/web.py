@@ -86,8 +86,8 @@ def check_page(path: str | os.PathLike[str]) -> None:
     Raises:
         FileExistsError: The folder holds anything else, or it is a file.
     """
-    ours = {_MODEL, *(entry.name for entry in _PAGE.iterdir())}
-    check_replaced_folder(path, _MODEL, lambda name: name in ours or _is_part(name), "a page")
+    page_names = {_MODEL, *(entry.name for entry in _PAGE.iterdir())}
+    check_replaced_folder(path, _MODEL, lambda name: name in page_names or _is_part(name), "a page")
 
 
 def _is_part(name: str) -> bool:

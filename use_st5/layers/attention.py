@@ -107,9 +107,11 @@ class MultiHeadAttention(keras.layers.Layer):
         if visible is not None:
             scores = ops.where(visible, scores, EXCLUDED)
         weights = self.dropout_layer(ops.softmax(scores, axis=-1), training=training)
-        mixed = ops.matmul(ops.cast(weights, value.dtype), value)
-        joined = self._joined(mixed) if packing is None else packing.join_heads(mixed)
-        return self.output_dense(joined)
+        head_outputs = ops.matmul(ops.cast(weights, value.dtype), value)
+        outputs = (
+            self._joined(head_outputs) if packing is None else packing.join_heads(head_outputs)
+        )
+        return self.output_dense(outputs)
 
     @property
     def linear_layers(self) -> dict[str, LoRADense]:

@@ -42,8 +42,8 @@ def masked_weighted_mean(x: Any, mask: Any) -> Any:
 
 def last_token(x: Any, mask: Any) -> Any:
     """The vector of the last token."""
-    behind = ops.cumsum(ops.cast(mask, "int32")[:, ::-1], axis=1)[:, ::-1]
-    last = ops.logical_and(mask, ops.equal(behind, 1))
+    tokens_left = ops.cumsum(ops.cast(mask, "int32")[:, ::-1], axis=1)[:, ::-1]
+    last = ops.logical_and(mask, ops.equal(tokens_left, 1))
     return ops.sum(_at_tokens(x, last), axis=1)
 
 
@@ -53,14 +53,14 @@ def masked_max(x: Any, mask: Any) -> Any:
     If several tokens have the maximum, the first one gets the gradient.
     """
     lowest = float(np.finfo(np.float32).min)
-    kept = _at_tokens(x, mask, lowest)
+    values = _at_tokens(x, mask, lowest)
     # Not `ops.max`: its gradient divides by the number of entries that equal the maximum. XLA may
     # compute `x` twice with different rounding; then this number is 0, and the gradient NaN.
-    largest = ops.argmax(kept, axis=1)
-    positions = ops.arange(ops.shape(kept)[1], dtype=largest.dtype)
-    chosen = ops.equal(positions[None, :, None], largest[:, None])
-    found = ops.sum(ops.where(chosen, kept, 0.0), axis=1)
-    return ops.where(ops.any(mask, axis=1, keepdims=True), found, 0.0)
+    indices = ops.argmax(values, axis=1)
+    positions = ops.arange(ops.shape(values)[1], dtype=indices.dtype)
+    is_maximum = ops.equal(positions[None, :, None], indices[:, None])
+    maxima = ops.sum(ops.where(is_maximum, values, 0.0), axis=1)
+    return ops.where(ops.any(mask, axis=1, keepdims=True), maxima, 0.0)
 
 
 def first_token(x: Any) -> Any:

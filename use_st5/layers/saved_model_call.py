@@ -30,10 +30,10 @@ class SavedModelCall:
         signature: str | None = None,
         output_key: str | None = None,
     ) -> None:
-        known = [*getattr(model, "signatures", {})]
-        if signature is not None and signature not in known:
-            raise ValueError(f"Expected signature to be one of {known}, received {signature!r}.")
-        if signature is None and not callable(model) and not known:
+        names = [*getattr(model, "signatures", {})]
+        if signature is not None and signature not in names:
+            raise ValueError(f"Expected signature to be one of {names}, received {signature!r}.")
+        if signature is None and not callable(model) and not names:
             raise ValueError(
                 "Expected a SavedModel that can be called, or one with signatures, found neither."
             )

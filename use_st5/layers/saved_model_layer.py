@@ -166,9 +166,9 @@ class SavedModelLayer(keras.layers.Layer):
         except ValueError:
             self._infer = self._train = None  # Not a text embedding: other inputs or outputs.
             return
-        static = self._infer.structured_outputs.shape
-        known = static[1] if static.rank else None
-        self.dimension = known or int(self._infer(tf.constant([""])).shape[1])
+        shape = self._infer.structured_outputs.shape
+        dimension = shape[1] if shape.rank else None
+        self.dimension = dimension or int(self._infer(tf.constant([""])).shape[1])
 
     @property
     def _embeds_text(self) -> bool:
@@ -259,20 +259,22 @@ class SavedModelLayer(keras.layers.Layer):
     def _traced_spec(self, inputs: Any, dtype: str) -> Any:
         """The shapes and dtypes of the outputs, found by tracing; `output_shape` has priority."""
         specs = tf.nest.map_structure(lambda each: tf.TensorSpec(each.shape, each.dtype), inputs)
-        traced = tf.function(lambda given: self._call(given, training=False), autograph=False)
-        found = traced.get_concrete_function(specs).structured_outputs
+        function = tf.function(lambda given: self._call(given, training=False), autograph=False)
+        outputs = function.get_concrete_function(specs).structured_outputs
         batch = tf.nest.flatten(specs)[0].shape[0]
 
         def spec(each: Any, shape: Sequence[int | None] | None) -> keras.KerasTensor:
             if shape is None and each.shape.rank is None:
                 raise ValueError("Expected output_shape, because the SavedModel states no shape.")
-            whole = each.shape.as_list() if shape is None else [batch, *shape]
-            return keras.KerasTensor(whole, dtype if each.dtype.is_floating else each.dtype.name)
+            full_shape = each.shape.as_list() if shape is None else [batch, *shape]
+            return keras.KerasTensor(
+                full_shape, dtype if each.dtype.is_floating else each.dtype.name
+            )
 
-        if isinstance(found, Mapping):
+        if isinstance(outputs, Mapping):
             shapes = self.output_shape or {}
-            return {name: spec(each, shapes.get(name)) for name, each in found.items()}
-        return tf.nest.map_structure(lambda each: spec(each, self.output_shape), found)
+            return {name: spec(each, shapes.get(name)) for name, each in outputs.items()}
+        return tf.nest.map_structure(lambda each: spec(each, self.output_shape), outputs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the SavedModel with the layer's weights and the model card.
@@ -340,25 +342,25 @@ def _float32_encoder(folder: os.PathLike[str]) -> Any:
 
 def _fixed_weights(model: Any) -> int:
     """The number of int8 weights of a SavedModel, which training cannot change."""
-    coded = [each for each in getattr(model, "variables", ()) if each.dtype == tf.int8]
-    return count_weights(coded)
+    int8_variables = [each for each in getattr(model, "variables", ()) if each.dtype == tf.int8]
+    return count_weights(int8_variables)
 
 
 def _fixed_notice(model: Any, fixed: int) -> str:
-    trained = count_weights(model.trainable_variables)
+    num_trained = count_weights(model.trainable_variables)
     return (
-        f"trainable=True trains {trained:,} weights; {fixed:,} are int8 and stay as they are. "
+        f"trainable=True trains {num_trained:,} weights; {fixed:,} are int8 and stay as they are. "
         'Use precision="float32" to train them too.'
     )
 
 
 def _adopted(model: Any) -> list[keras.Variable]:
     """Keras variables that share their values with the SavedModel's variables."""
-    trainable = {id(variable) for variable in getattr(model, "trainable_variables", ())}
+    trainable_ids = {id(variable) for variable in getattr(model, "trainable_variables", ())}
     return [
         keras.Variable(
             initializer=variable,
-            trainable=id(variable) in trainable,
+            trainable=id(variable) in trainable_ids,
             dtype=variable.dtype.name,
             name=variable.name.split(":")[0].replace("/", "_"),
         )

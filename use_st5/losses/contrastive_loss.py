@@ -95,22 +95,22 @@ class ContrastiveLoss(VectorLoss):
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
         del training  # The loss has no dropout.
-        anchors, positives, *negatives = (l2_normalize(each) for each in vectors)
-        same = ops.logical_or(
+        anchors, positives, *negatives = (l2_normalize(embeddings) for embeddings in vectors)
+        duplicates = ops.logical_or(
             *(equal_ids(batch[name], gather(batch[name])) for name in ("anchor", "positive"))
         )
         softmax = partial(
             in_batch_softmax, scale=1.0 / self.temperature, margin=self.margin, gather=gather
         )
-        candidates, repeated = [gather(positives)], [same]
-        for name, each in zip(self._negatives, negatives, strict=True):
-            candidates.append(gather(each))
-            repeated.append(equal_ids(batch["positive"], gather(batch[name])))
+        candidates, duplicate_masks = [gather(positives)], [duplicates]
+        for name, embeddings in zip(self._negatives, negatives, strict=True):
+            candidates.append(gather(embeddings))
+            duplicate_masks.append(equal_ids(batch["positive"], gather(batch[name])))
         loss, metrics = softmax(
-            anchors, ops.concatenate(candidates), ops.concatenate(repeated, axis=1)
+            anchors, ops.concatenate(candidates), ops.concatenate(duplicate_masks, axis=1)
         )
         if self.bidirectional:
-            loss += softmax(positives, gather(anchors), same)[0]
+            loss += softmax(positives, gather(anchors), duplicates)[0]
         return loss, metrics
 
     def get_config(self) -> dict[str, Any]:

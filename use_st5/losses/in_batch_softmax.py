@@ -43,9 +43,9 @@ def in_batch_softmax(
     products = ops.matmul(queries, ops.transpose(candidates))
     rows = ops.shape(queries)[0]
     labels = gather.first_row(rows) + ops.arange(rows, dtype="int32")
-    true = ops.arange(ops.shape(products)[1], dtype="int32")[None, :] == labels[:, None]
-    logits = scale * (products - margin * ops.cast(true, "float32"))
-    logits = ops.where(ops.logical_and(repeated, ops.logical_not(true)), EXCLUDED, logits)
+    true_mask = ops.arange(ops.shape(products)[1], dtype="int32")[None, :] == labels[:, None]
+    logits = scale * (products - margin * ops.cast(true_mask, "float32"))
+    logits = ops.where(ops.logical_and(repeated, ops.logical_not(true_mask)), EXCLUDED, logits)
     return cross_entropy(labels, logits)
 
 

@@ -83,9 +83,9 @@ class MatryoshkaLoss(VectorLoss):
         metrics: dict[str, Any] = {}
         for dimension, loss in zip(self.dimensions, self.losses_of_heads, strict=True):
             heads = [l2_normalize(each[:, :dimension]) for each in vectors]
-            value, found = loss.from_vectors(heads, batch, training=training, gather=gather)
+            value, loss_metrics = loss.from_vectors(heads, batch, training=training, gather=gather)
             values.append(value)
-            metrics |= {f"{name}_{dimension}": found[name] for name in found}
+            metrics |= {f"{name}_{dimension}": loss_metrics[name] for name in loss_metrics}
         return ops.mean(ops.stack(values)), metrics
 
     def get_config(self) -> dict[str, Any]:

@@ -127,6 +127,6 @@ def soft_cross_entropy(scores: Any, logits: Any) -> Any:
 def _disorder(similarities: Any, scores: Any) -> Any:
     """`log(1 + Σ exp(sⱼ − sᵢ))` over the pairs of rows with `yᵢ > yⱼ`; 0 without such pairs."""
     differences = similarities[None, :] - similarities[:, None]
-    ordered = scores[:, None] > scores[None, :]
-    exponents = ops.reshape(ops.where(ordered, differences, EXCLUDED), (-1,))
+    pair_mask = scores[:, None] > scores[None, :]
+    exponents = ops.reshape(ops.where(pair_mask, differences, EXCLUDED), (-1,))
     return ops.logsumexp(ops.pad(exponents, [[1, 0]]))

@@ -103,14 +103,14 @@ class _Block(keras.layers.Layer):
 
     def __init__(self, width: int, num_heads: int, intermediate_dim: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        same = {"dtype": self.dtype_policy}
+        options = {"dtype": self.dtype_policy}
         self.width = width
-        self.attention_norm = keras.layers.LayerNormalization(**same)
-        self.attention = keras.layers.MultiHeadAttention(num_heads, width // num_heads, **same)
-        self.condition = keras.layers.Dense(width, **same)
-        self.feed_forward_norm = keras.layers.LayerNormalization(**same)
-        self.expand = keras.layers.Dense(intermediate_dim, activation="gelu", **same)
-        self.contract = keras.layers.Dense(width, **same)
+        self.attention_norm = keras.layers.LayerNormalization(**options)
+        self.attention = keras.layers.MultiHeadAttention(num_heads, width // num_heads, **options)
+        self.condition = keras.layers.Dense(width, **options)
+        self.feed_forward_norm = keras.layers.LayerNormalization(**options)
+        self.expand = keras.layers.Dense(intermediate_dim, activation="gelu", **options)
+        self.contract = keras.layers.Dense(width, **options)
 
     def build(self, vectors_shape: tuple[int | None, int]) -> None:
         shape = (None, None, self.width)

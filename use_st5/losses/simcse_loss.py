@@ -89,28 +89,35 @@ class SimCSELoss(VectorLoss):
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
         del training  # The loss has no dropout.
-        first, second = (l2_normalize(each) for each in vectors)
-        same = equal_ids(batch["sentence"], gather(batch["sentence"]))
+        first_views, second_views = (l2_normalize(each) for each in vectors)
+        duplicates = equal_ids(batch["sentence"], gather(batch["sentence"]))
         softmax = partial(in_batch_softmax, scale=1.0 / self.temperature, margin=0.0, gather=gather)
-        others = gather(second)
+        all_second = gather(second_views)
         if not self.all_views:
-            return softmax(first, others, same)
-        # `same` excludes a view from its own candidates.
-        own, same = gather(first), ops.concatenate([same, same], axis=1)
-        loss, metrics = softmax(first, ops.concatenate([others, own]), same)
-        back, more = softmax(second, ops.concatenate([own, others]), same)
-        return (loss + back) / 2, {name: (metrics[name] + more[name]) / 2 for name in metrics}
+            return softmax(first_views, all_second, duplicates)
+        # `duplicates` excludes a view from its own candidates.
+        all_first, duplicates = (
+            gather(first_views),
+            ops.concatenate([duplicates, duplicates], axis=1),
+        )
+        loss, metrics = softmax(first_views, ops.concatenate([all_second, all_first]), duplicates)
+        back_loss, back_metrics = softmax(
+            second_views, ops.concatenate([all_first, all_second]), duplicates
+        )
+        return (loss + back_loss) / 2, {
+            name: (metrics[name] + back_metrics[name]) / 2 for name in metrics
+        }
 
     def _masked(self, ids: Any) -> Any:
         """Masks a span at a random position; the special tokens at both ends stay."""
         lengths = ops.sum(ops.cast(ids != 0, "int32"), axis=1, keepdims=True)
         room = ops.maximum(lengths - 2 - self.masked_span, 0)
-        drawn = keras.random.uniform(ops.shape(lengths), seed=self.places)
-        start = 1 + ops.cast(drawn * ops.cast(room + 1, "float32"), "int32")
+        draws = keras.random.uniform(ops.shape(lengths), seed=self.places)
+        start = 1 + ops.cast(draws * ops.cast(room + 1, "float32"), "int32")
         positions = ops.arange(ops.shape(ids)[1], dtype="int32")[None, :]
-        inside = (positions >= start) & (positions < start + self.masked_span)
+        span_mask = (positions >= start) & (positions < start + self.masked_span)
         long_enough = lengths - 2 > self.masked_span
-        return ops.where(inside & long_enough, ops.cast(self.mask_id, ids.dtype), ids)
+        return ops.where(span_mask & long_enough, ops.cast(self.mask_id, ids.dtype), ids)
 
     def get_config(self) -> dict[str, Any]:
         return {

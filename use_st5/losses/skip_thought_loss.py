@@ -95,11 +95,11 @@ class SkipThoughtLoss(VectorLoss):
         logits = self.decoder(
             targets, vectors=ops.concatenate([sentences, sentences], axis=0), directions=directions
         )
-        counted = ops.cast(targets != _PADDING, "float32")
+        token_mask = ops.cast(targets != _PADDING, "float32")
         losses = ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)
-        right = ops.cast(ops.argmax(logits, axis=-1), "int32") == ops.cast(targets, "int32")
-        accuracy = _mean_of_row_means(ops.cast(right, "float32"), counted)
-        return _mean_of_row_means(losses, counted), {"accuracy": accuracy}
+        hits = ops.cast(ops.argmax(logits, axis=-1), "int32") == ops.cast(targets, "int32")
+        accuracy = _mean_of_row_means(ops.cast(hits, "float32"), token_mask)
+        return _mean_of_row_means(losses, token_mask), {"accuracy": accuracy}
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "vocabulary_size": self.vocabulary_size, **self.sizes}

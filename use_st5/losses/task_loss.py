@@ -152,8 +152,8 @@ def stack_ids(ids: list[Any]) -> Any:
     """Concatenates id arrays `[batch, length]`, padded with 0 to the longest length."""
     # Integers, or tensors if the batches have several lengths.
     lengths = [ops.shape(array)[1] for array in ids]
-    known = all(isinstance(length, int) for length in lengths)
-    longest = max(lengths) if known else functools.reduce(ops.maximum, lengths)
+    is_static = all(isinstance(length, int) for length in lengths)
+    longest = max(lengths) if is_static else functools.reduce(ops.maximum, lengths)
     padded = [
         ops.pad(array, [[0, 0], [0, longest - length]])
         for array, length in zip(ids, lengths, strict=True)
@@ -177,5 +177,5 @@ def build_stack(layers: list[keras.layers.Dense], width: int) -> int:
 def cross_entropy(labels: Any, logits: Any) -> tuple[Any, dict[str, Any]]:
     """Mean cross-entropy and accuracy of int32 labels `[batch]`, logits `[batch, classes]`."""
     losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
-    right = ops.cast(ops.argmax(logits, axis=-1), "int32") == labels
-    return ops.mean(losses), {"accuracy": ops.mean(ops.cast(right, "float32"))}
+    hits = ops.cast(ops.argmax(logits, axis=-1), "int32") == labels
+    return ops.mean(losses), {"accuracy": ops.mean(ops.cast(hits, "float32"))}

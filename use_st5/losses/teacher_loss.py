@@ -111,11 +111,15 @@ class TeacherLoss(VectorLoss):
         teacher = l2_normalize(batch["teacher"])
         projected = student if self.projection is None else self.projection(student)
         cosine = _mean_cosine(projected, teacher)
-        ours, theirs, others = _cosine_matrices(l2_normalize(student), teacher, gather)
-        error = _mean_where(ops.square(ours - theirs), others)
+        student_cosines, teacher_cosines, mask = _cosine_matrices(
+            l2_normalize(student), teacher, gather
+        )
+        error = _mean_where(ops.square(student_cosines - teacher_cosines), mask)
         loss = self.vector_weight * (1.0 - cosine) + self.similarity_weight * error
         if self.ranking_weight:
-            loss += self.ranking_weight * self._ranking_divergence(ours, theirs, others)
+            loss += self.ranking_weight * self._ranking_divergence(
+                student_cosines, teacher_cosines, mask
+            )
         metrics = {"teacher_cosine": cosine, "similarity_error": error}
         if self.hint_projection is not None:
             cosine = _mean_cosine(self.hint_projection(student), batch["hint"])
@@ -159,11 +163,13 @@ def _mean_cosine(first: Any, second: Any) -> Any:
 
 def _cosine_matrices(student: Any, teacher: Any, gather: Gather) -> tuple[Any, Any, Any]:
     """Cosines of own rows with all rows, `[rows, all]`, and a mask: False for the row itself."""
-    ours, theirs = (ops.matmul(x, ops.transpose(gather(x))) for x in (student, teacher))
+    student_cosines, teacher_cosines = (
+        ops.matmul(x, ops.transpose(gather(x))) for x in (student, teacher)
+    )
     rows = ops.shape(student)[0]
-    own = gather.first_row(rows) + ops.arange(rows, dtype="int32")
-    others = ops.arange(ops.shape(ours)[1], dtype="int32")[None, :] != own[:, None]
-    return ours, theirs, others
+    row_indices = gather.first_row(rows) + ops.arange(rows, dtype="int32")
+    mask = ops.arange(ops.shape(student_cosines)[1], dtype="int32")[None, :] != row_indices[:, None]
+    return student_cosines, teacher_cosines, mask
 
 
 def _mean_where(values: Any, mask: Any) -> Any:

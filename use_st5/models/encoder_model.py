@@ -40,15 +40,15 @@ class EncoderModel(keras.Model):
         """
         if name not in cls.presets:
             raise ValueError(f"Unknown preset: {name!r}. Expected one of {sorted(cls.presets)}.")
-        given = {key: changes.pop(key) for key in cls.own_arguments if key in changes}
-        return cls(dataclasses.replace(cls.presets[name], **changes), **given, dtype=dtype)
+        arguments = {key: changes.pop(key) for key in cls.own_arguments if key in changes}
+        return cls(dataclasses.replace(cls.presets[name], **changes), **arguments, dtype=dtype)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
         return (input_shape[0], self.dimension)
 
     def get_config(self) -> dict[str, Any]:
-        own = {name: getattr(self, name) for name in self.own_arguments}
-        return {**super().get_config(), "config": dataclasses.asdict(self.config), **own}
+        arguments = {name: getattr(self, name) for name in self.own_arguments}
+        return {**super().get_config(), "config": dataclasses.asdict(self.config), **arguments}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:

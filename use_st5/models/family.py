@@ -236,8 +236,8 @@ def register(family: Family) -> Family:
     Raises:
         ValueError: Another family has its name.
     """
-    known = _registered.get(family.name)
-    if family.name in _OWN or (known is not None and type(known) is not type(family)):
+    namesake = _registered.get(family.name)
+    if family.name in _OWN or (namesake is not None and type(namesake) is not type(family)):
         raise ValueError(f"Expected a new name for a family, {family.name!r} is taken.")
     _registered[family.name] = family
     return family
@@ -282,9 +282,9 @@ def family_of(model: keras.Model) -> Family:
     """
     family = known_family(model)
     if family is None:
-        known = ", ".join(each.model_types[0].__name__ for each in families().values())
+        names = ", ".join(each.model_types[0].__name__ for each in families().values())
         raise TypeError(
-            f"Expected an encoder of a known family ({known}), received a {type(model).__name__}. "
+            f"Expected an encoder of a known family ({names}), received a {type(model).__name__}. "
             "use_st5.models.family.register adds a family."
         )
     return family
@@ -316,8 +316,8 @@ def family_with(preset: str) -> Family:
     for family in families().values():
         if preset in family.presets:
             return family
-    known = {name: [*family.presets] for name, family in families().items()}
-    raise ValueError(f"Unknown preset: {preset!r}. Expected one of {known}.")
+    presets = {name: [*family.presets] for name, family in families().items()}
+    raise ValueError(f"Unknown preset: {preset!r}. Expected one of {presets}.")
 
 
 def family_that_knows(checkpoint: Checkpoint, pooling: str | None) -> Family:
@@ -334,9 +334,9 @@ def family_that_knows(checkpoint: Checkpoint, pooling: str | None) -> Family:
                 f"{checkpoint.where}: expected one of the poolings {family.poolings} of the family "
                 f"{family.name!r}, received {pooling!r}."
             )
-    *others, last = (name for family in families().values() for name in family.reads)
+    *names, last = (name for family in families().values() for name in family.reads)
     raise ValueError(
-        f"{checkpoint.where}: found {checkpoint.summary()}; use_st5 reads {', '.join(others)} and "
+        f"{checkpoint.where}: found {checkpoint.summary()}; use_st5 reads {', '.join(names)} and "
         f"{last}. KerasHub has others: TrainableEncoder.of_kerashub(keras_hub.models.TextEmbedder."
         "from_preset(…))."
     )

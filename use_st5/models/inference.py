@@ -57,7 +57,7 @@ def _family(model: keras.Model) -> Any:
 
 def in_float32(model: keras.Model) -> keras.Model:
     """A copy with the same weights that computes in float32."""
-    exact = type(model).from_config({**model.get_config(), "dtype": "float32"})
-    exact.build()
-    exact.set_weights(model.get_weights())
-    return exact
+    copy = type(model).from_config({**model.get_config(), "dtype": "float32"})
+    copy.build()
+    copy.set_weights(model.get_weights())
+    return copy

@@ -59,11 +59,15 @@ def apply_lora(
     for variable in trainable_before:
         variable.trainable = False
     # With one seed for all layers, layers of the same shape would get the same A.
-    seeds = [None] * len(layers) if seed is None else np.random.default_rng(seed).spawn(len(layers))
-    for layer, each in zip(layers.values(), seeds, strict=True):
-        drawn = None if each is None else int(each.integers(2**31))
-        uniform = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed=drawn)
-        layer.enable_lora(rank, lora_alpha=alpha, a_initializer=uniform)
+    generators = (
+        [None] * len(layers) if seed is None else np.random.default_rng(seed).spawn(len(layers))
+    )
+    for layer, generator in zip(layers.values(), generators, strict=True):
+        layer_seed = None if generator is None else int(generator.integers(2**31))
+        initializer = keras.initializers.VarianceScaling(
+            1 / 3, "fan_in", "uniform", seed=layer_seed
+        )
+        layer.enable_lora(rank, lora_alpha=alpha, a_initializer=initializer)
     forget_traces(model)
     return LoRAAdapters(model, layers, trainable_before=trainable_before)
 
@@ -118,13 +122,13 @@ def _facts(path: Any, metadata: str | None) -> _Facts:
 def _chosen(model: keras.Model, targets: Targets) -> dict[str, LoRADense]:
     """Path → layer for the targets: the layers of a group that the model has, or every name."""
     family = family_of(model)
-    known = family.lora_layers(model) if model.built else {}
-    if not known:
+    all_layers = family.lora_layers(model) if model.built else {}
+    if not all_layers:
         raise ValueError(
             "Expected an encoder that is built (model.build()) and whose family has linear layers "
             f"for adapters, received {type(model).__name__}, built={model.built}."
         )
-    roles = sorted({_role(path) for path in known})
+    roles = sorted({_role(path) for path in all_layers})
     if isinstance(targets, str):
         if targets not in family.lora_targets:
             raise ValueError(
@@ -138,10 +142,10 @@ def _chosen(model: keras.Model, targets: Targets) -> dict[str, LoRADense]:
             f"targets: expected names of layers, {roles}, received {list(targets)}; no layer "
             f"has the names {missing}."
         )
-    layers = {path: layer for path, layer in known.items() if _role(path) in targets}
-    if adapted := [path for path, layer in layers.items() if layer.lora_enabled]:
+    layers = {path: layer for path, layer in all_layers.items() if _role(path) in targets}
+    if adapted_paths := [path for path, layer in layers.items() if layer.lora_enabled]:
         raise ValueError(
-            f"Expected a model without adapters, found one in {adapted[0]}. Merge it first."
+            f"Expected a model without adapters, found one in {adapted_paths[0]}. Merge it first."
         )
     return layers
 

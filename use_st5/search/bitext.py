@@ -34,19 +34,19 @@ def mine_bitext(
         descending order; only margins above 0.
     """
     first, second = unit_rows(first), unit_rows(second)
-    forth, second_rows = exact_search(first, second, k=min(k, len(second)))
-    back, first_rows = exact_search(second, first, k=min(k, len(first)))
-    first_means = forth.mean(axis=1, dtype=np.float64)
-    second_means = back.mean(axis=1, dtype=np.float64)
-    second_best, forth_margins = _best(forth, second_rows, first_means, second_means)
-    first_best, back_margins = _best(back, first_rows, second_means, first_means)
+    forward_scores, second_rows = exact_search(first, second, k=min(k, len(second)))
+    backward_scores, first_rows = exact_search(second, first, k=min(k, len(first)))
+    first_means = forward_scores.mean(axis=1, dtype=np.float64)
+    second_means = backward_scores.mean(axis=1, dtype=np.float64)
+    second_best, forward_margins = _best(forward_scores, second_rows, first_means, second_means)
+    first_best, backward_margins = _best(backward_scores, first_rows, second_means, first_means)
     pairs = np.concatenate(
         [
             np.stack([np.arange(len(first)), second_best], axis=1),
             np.stack([first_best, np.arange(len(second))], axis=1),
         ]
     )
-    return _one_to_one(pairs, np.concatenate([forth_margins, back_margins]))
+    return _one_to_one(pairs, np.concatenate([forward_margins, backward_margins]))
 
 
 def _best(
@@ -63,15 +63,15 @@ def _best(
 
 
 def _one_to_one(pairs: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    taken_first: set[int] = set()
-    taken_second: set[int] = set()
-    kept = []
+    paired_first: set[int] = set()
+    paired_second: set[int] = set()
+    places = []
     for place in np.argsort(-margins, kind="stable"):
-        one, other = pairs[place].tolist()
+        first, second = pairs[place].tolist()
         if margins[place] <= 0:
             break
-        if one not in taken_first and other not in taken_second:
-            taken_first.add(one)
-            taken_second.add(other)
-            kept.append(place)
-    return pairs[kept], margins[kept]
+        if first not in paired_first and second not in paired_second:
+            paired_first.add(first)
+            paired_second.add(second)
+            places.append(place)
+    return pairs[places], margins[places]

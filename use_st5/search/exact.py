@@ -59,10 +59,10 @@ def exact_search(
     scores = np.full((len(queries), k), -np.inf, np.float32)
     rows = np.zeros((len(queries), k), np.int64)
     for start in range(0, corpus.shape[0], block[1]):
-        some = _Block(corpus[start : start + block[1]], start, longest)
+        corpus_block = _Block(corpus[start : start + block[1]], start, longest)
         for first in range(0, len(queries), block[0]):
             part = slice(first, first + block[0])
-            _search_block(_Block(queries[part], first), some, scores[part], rows[part])
+            _search_block(_Block(queries[part], first), corpus_block, scores[part], rows[part])
     return scores, rows
 
 
@@ -81,12 +81,12 @@ def rescored(
         As `exact_search`; −inf and −1 if a query has fewer than `k` candidates.
     """
     candidates = np.sort(candidates, axis=1)
-    known = candidates >= 0
-    found = np.full(candidates.shape, -np.inf, np.float32)
-    which, columns = np.nonzero(known)
-    found[known] = _products(queries, vectors, which, candidates[which, columns])
-    order = np.argsort(-found, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(found, order, axis=1), np.take_along_axis(candidates, order, axis=1)
+    is_candidate = candidates >= 0
+    scores = np.full(candidates.shape, -np.inf, np.float32)
+    query_rows, columns = np.nonzero(is_candidate)
+    scores[is_candidate] = _products(queries, vectors, query_rows, candidates[query_rows, columns])
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(scores, order, axis=1), np.take_along_axis(candidates, order, axis=1)
 
 
 class _Block:
@@ -121,19 +121,21 @@ def _search_block(queries: _Block, corpus: _Block, scores: np.ndarray, rows: np.
     """Merges the best rows of a block of the corpus into the best ones so far, in place."""
     error = _error_bound(queries, corpus)
     if error is not None:
-        which, columns = _candidates(queries.narrow @ corpus.narrow.T, scores, error)
-        if len(which) <= _SPARSE * len(queries.vectors) * len(corpus.vectors):
-            found = _products(queries.vectors, corpus.vectors, which, columns)
-            _merge(scores, rows, *_padded(which, columns + corpus.start, found, len(scores)))
+        query_rows, columns = _candidates(queries.narrow @ corpus.narrow.T, scores, error)
+        if len(query_rows) <= _SPARSE * len(queries.vectors) * len(corpus.vectors):
+            products = _products(queries.vectors, corpus.vectors, query_rows, columns)
+            _merge(
+                scores, rows, *_padded(query_rows, columns + corpus.start, products, len(scores))
+            )
             return
     numbers = corpus.start + np.arange(len(corpus.vectors))
-    whole = np.asarray(corpus.vectors, np.float64)
+    vectors = np.asarray(corpus.vectors, np.float64)
     size = max(1, _AT_ONCE // len(numbers))
     for first in range(0, len(scores), size):
         part = slice(first, first + size)
-        found = (np.asarray(queries.vectors[part], np.float64) @ whole.T).astype(np.float32)
-        found_rows = np.broadcast_to(numbers, found.shape)
-        _merge(scores[part], rows[part], np.arange(len(found)), found, found_rows)
+        products = (np.asarray(queries.vectors[part], np.float64) @ vectors.T).astype(np.float32)
+        product_rows = np.broadcast_to(numbers, products.shape)
+        _merge(scores[part], rows[part], np.arange(len(products)), products, product_rows)
 
 
 def _error_bound(queries: _Block, corpus: _Block) -> np.ndarray | None:
@@ -155,29 +157,29 @@ def _candidates(
     """Returns queries and columns of all products that may beat a query's `k` best so far."""
     k = scores.shape[1]
     limits = scores[:, -1] - error.astype(np.float32)
-    near = products >= limits[:, None]
-    if k < products.shape[1] and np.count_nonzero(near) > _MANY * k * len(near):
-        many = np.flatnonzero(np.count_nonzero(near, axis=1) > _MANY * k)
+    is_near = products >= limits[:, None]
+    if k < products.shape[1] and np.count_nonzero(is_near) > _MANY * k * len(is_near):
+        crowded_queries = np.flatnonzero(np.count_nonzero(is_near, axis=1) > _MANY * k)
         # In parts, because each part is copied.
-        for part in np.array_split(many, max(1, products.size // _AT_ONCE)):
+        for part in np.array_split(crowded_queries, max(1, products.size // _AT_ONCE)):
             kth = np.partition(products[part], -k, axis=1)[:, -k]
-            own = kth - 2 * error[part].astype(np.float32)
-            near[part] = products[part] >= np.maximum(own, limits[part])[:, None]
-    return np.divmod(np.flatnonzero(near), products.shape[1])
+            part_limits = kth - 2 * error[part].astype(np.float32)
+            is_near[part] = products[part] >= np.maximum(part_limits, limits[part])[:, None]
+    return np.divmod(np.flatnonzero(is_near), products.shape[1])
 
 
 def _products(
     queries: np.ndarray, vectors: np.ndarray, which: np.ndarray, rows: np.ndarray
 ) -> np.ndarray:
     """The inner products of some queries with some rows, pair by pair, `[pairs]`."""
-    found = np.empty(len(which), np.float32)
+    products = np.empty(len(which), np.float32)
     size = max(1, _AT_ONCE // vectors.shape[1])
     for start in range(0, len(which), size):
         part = slice(start, start + size)
-        some = np.asarray(queries[which[part]], np.float64)
-        others = np.asarray(vectors[rows[part]], np.float64)
-        found[part] = np.einsum("nd,nd->n", some, others)
-    return found
+        query_vectors = np.asarray(queries[which[part]], np.float64)
+        row_vectors = np.asarray(vectors[rows[part]], np.float64)
+        products[part] = np.einsum("nd,nd->n", query_vectors, row_vectors)
+    return products
 
 
 def _padded(
@@ -217,11 +219,11 @@ def _merge(
     """
     better = found.max(axis=1, initial=-np.inf) > scores[touched, -1]
     touched, found, found_rows = touched[better], found[better], found_rows[better]
-    every = np.concatenate([scores[touched], found], axis=1)
-    every_row = np.concatenate([rows[touched], found_rows], axis=1)
-    order = np.argsort(-every, axis=1, kind="stable")[:, : scores.shape[1]]
-    scores[touched] = np.take_along_axis(every, order, axis=1)
-    rows[touched] = np.take_along_axis(every_row, order, axis=1)
+    all_scores = np.concatenate([scores[touched], found], axis=1)
+    all_rows = np.concatenate([rows[touched], found_rows], axis=1)
+    order = np.argsort(-all_scores, axis=1, kind="stable")[:, : scores.shape[1]]
+    scores[touched] = np.take_along_axis(all_scores, order, axis=1)
+    rows[touched] = np.take_along_axis(all_rows, order, axis=1)
 
 
 def _check(queries: np.ndarray, corpus: np.ndarray, k: int, block: tuple[int, int]) -> None:

@@ -67,16 +67,16 @@ def mine_hard_negatives(
     anchors, positives = _places(pairs, texts)
     cosines = _cosines(vectors, anchors, positives)
     limits = cosines - np.maximum(margin, relative_margin * np.abs(cosines))
-    known = _known_positives(pairs)
-    mined: list[list[str]] = [[] for _ in pairs]
-    for chunk, pairs_of in _by_anchor(anchors):
-        left_out = [known[_key(texts[anchor])] for anchor in chunk]
-        found = _nearest(vectors[chunk], vectors, candidates, left_out, (rank_from, rank_to))
-        for of_anchor, (scores, rows) in zip(pairs_of, found, strict=True):
-            for pair in of_anchor:
-                far = rows[scores <= limits[pair]]
-                mined[pair] = [candidates[row] for row in far[:per_pair]]
-    return [(*pair, text) for pair, texts in zip(pairs, mined, strict=True) for text in texts]
+    known_positives = _known_positives(pairs)
+    negatives: list[list[str]] = [[] for _ in pairs]
+    for chunk, pair_groups in _by_anchor(anchors):
+        left_out = [known_positives[_key(texts[anchor])] for anchor in chunk]
+        neighbours = _nearest(vectors[chunk], vectors, candidates, left_out, (rank_from, rank_to))
+        for anchor_pairs, (scores, rows) in zip(pair_groups, neighbours, strict=True):
+            for pair in anchor_pairs:
+                negative_rows = rows[scores <= limits[pair]]
+                negatives[pair] = [candidates[row] for row in negative_rows[:per_pair]]
+    return [(*pair, text) for pair, texts in zip(pairs, negatives, strict=True) for text in texts]
 
 
 def _places(pairs: Sequence[tuple[str, str]], texts: Sequence[str]) -> np.ndarray:
@@ -87,10 +87,10 @@ def _places(pairs: Sequence[tuple[str, str]], texts: Sequence[str]) -> np.ndarra
 
 def _by_anchor(anchors: np.ndarray) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
     """Yields distinct anchors, a chunk at a time, and for each anchor the pairs that contain it."""
-    distinct, starts = np.unique(np.sort(anchors), return_index=True)
-    pairs_of = np.split(np.argsort(anchors, kind="stable"), starts[1:])
-    for start in range(0, len(distinct), _CHUNK):
-        yield distinct[start : start + _CHUNK], pairs_of[start : start + _CHUNK]
+    distinct_anchors, starts = np.unique(np.sort(anchors), return_index=True)
+    pair_groups = np.split(np.argsort(anchors, kind="stable"), starts[1:])
+    for start in range(0, len(distinct_anchors), _CHUNK):
+        yield distinct_anchors[start : start + _CHUNK], pair_groups[start : start + _CHUNK]
 
 
 def _nearest(
@@ -107,10 +107,10 @@ def _nearest(
     keys = [_key(text) for text in candidates]
     k = min(ranks[1] + max(map(len, left_out)), len(keys))
     scores, rows = exact_search(queries, vectors[: len(keys)], k=k)
-    for out, near, found in zip(left_out, scores, rows, strict=True):
-        allowed = [place for place, row in enumerate(found) if keys[row] not in out]
-        ranked = allowed[ranks[0] - 1 : ranks[1]]
-        yield near[ranked], found[ranked]
+    for excluded_keys, query_scores, query_rows in zip(left_out, scores, rows, strict=True):
+        places = [place for place, row in enumerate(query_rows) if keys[row] not in excluded_keys]
+        ranked = places[ranks[0] - 1 : ranks[1]]
+        yield query_scores[ranked], query_rows[ranked]
 
 
 def _key(text: str) -> str:
@@ -130,10 +130,10 @@ def _distinct(corpus: Sequence[str]) -> list[str]:
 
 def _known_positives(pairs: Sequence[tuple[str, str]]) -> dict[str, set[str]]:
     """Returns anchor's key → keys of the texts it must not get: its positives and itself."""
-    known: dict[str, set[str]] = defaultdict(set)
+    excluded_keys: dict[str, set[str]] = defaultdict(set)
     for anchor, positive in pairs:
-        known[_key(anchor)] |= {_key(anchor), _key(positive)}
-    return known
+        excluded_keys[_key(anchor)] |= {_key(anchor), _key(positive)}
+    return excluded_keys
 
 
 def _directions(embed: VectorCache, texts: list[str]) -> np.ndarray:

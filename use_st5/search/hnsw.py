@@ -91,8 +91,8 @@ class NearGraph:
         """Returns rows near each query, int64 `[queries, count]`; −1 if fewer were found."""
         faiss = require("faiss", "search")
         effort = faiss.SearchParametersHNSW(efSearch=count)
-        narrow = np.ascontiguousarray(queries, np.float32)
-        return self._index.search(narrow, count, params=effort)[1]
+        vectors = np.ascontiguousarray(queries, np.float32)
+        return self._index.search(vectors, count, params=effort)[1]
 
 
 def check_graph_file(path: Path, *, rows: int, dimension: int) -> None:
@@ -138,13 +138,13 @@ def _check_edges(fields: _Fields, rows: int) -> None:
     fields.vector("<f8")
     starts_of_level, levels = fields.vector("<i4"), fields.vector("<i4")
     offsets, neighbours = fields.vector("<u8"), fields.vector("<i4")
-    entry, most, _, _, _ = fields.record("<i4,<i4,<i4,<i4,<i4")
-    known = len(starts_of_level) - 1
-    fields.require("levels that grow", 1 <= known <= _MOST_LEVELS)
+    entry, top_level, _, _, _ = fields.record("<i4,<i4,<i4,<i4,<i4")
+    level_count = len(starts_of_level) - 1
+    fields.require("levels that grow", 1 <= level_count <= _MOST_LEVELS)
     fields.require("levels that grow", starts_of_level[0] == 0)
     fields.require("levels that grow", bool((np.diff(starts_of_level) > 0).all()))
     fields.expect("a level of each row", len(levels), rows)
-    fields.require("levels in their range", levels.min() >= 1 and levels.max() <= known)
+    fields.require("levels in their range", levels.min() >= 1 and levels.max() <= level_count)
     fields.expect("a begin of each row's neighbours", len(offsets), rows + 1)
     widths = starts_of_level[levels].astype(np.uint64)
     fields.require("neighbours in order", offsets[0] == 0 and offsets[-1] == len(neighbours))
@@ -152,7 +152,7 @@ def _check_edges(fields: _Fields, rows: int) -> None:
     inside = bool((neighbours >= -1).all() and (neighbours < rows).all())
     fields.require("neighbours that are rows", inside)
     fields.require("a first row", 0 <= entry < rows)
-    fields.require("a highest level", most == int(levels[entry]) - 1 == int(levels.max()) - 1)
+    fields.require("a highest level", top_level == int(levels[entry]) - 1 == int(levels.max()) - 1)
 
 
 class _Fields:

@@ -87,23 +87,23 @@ class IndexRecord:
                 "VectorIndex.build write one."
             )
         record = read_record(path, cls, remedy=REMEDY, version=_FORMAT)
-        hashed = bool(record.hashes) or HASHES in record.files
-        if hashed and record.hashes.get(_RECORD) != record._own_hash():
+        has_hashes = bool(record.hashes) or HASHES in record.files
+        if has_hashes and record.hashes.get(_RECORD) != record._own_hash():
             raise ValueError(
                 f"{path}: expected the record that was written, found another: the file is "
                 f"damaged. {REMEDY}"
             )
         texts = (TEXTS, STARTS) if {TEXTS, STARTS} & {*record.files} else ()
-        needed = {VECTORS, *((GRAPH,) if record.kind == "hnsw" else ()), *texts}
-        if missing := sorted(needed - {*record.files}):
+        needed_names = {VECTORS, *((GRAPH,) if record.kind == "hnsw" else ()), *texts}
+        if missing := sorted(needed_names - {*record.files}):
             raise ValueError(
                 f"{path}: $.files: expected {', '.join(missing)}, found none of this name. {REMEDY}"
             )
         for name, size in record.files.items():
             file = folder / name
-            found = file.stat().st_size if file.is_file() else "no such file"
-            if found != size:
-                raise ValueError(f"{file}: expected {size} bytes, found {found}. {REMEDY}")
+            file_size = file.stat().st_size if file.is_file() else "no such file"
+            if file_size != size:
+                raise ValueError(f"{file}: expected {size} bytes, found {file_size}. {REMEDY}")
         return record
 
     def _own_hash(self) -> str:
@@ -121,8 +121,8 @@ def check_replaceable(folder: Path) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {"a file"}
-    ours = {_RECORD, VECTORS, GRAPH, TEXTS, STARTS, HASHES, *_OLD}
-    if _RECORD not in names or names - ours:
+    index_names = {_RECORD, VECTORS, GRAPH, TEXTS, STARTS, HASHES, *_OLD}
+    if _RECORD not in names or names - index_names:
         raise FileExistsError(
             f"Expected {folder} to be empty or to contain only an index of use_st5, because it "
             "would be replaced. Move the other files away, or choose another folder."
@@ -136,18 +136,18 @@ def write_vectors(folder: Path, vectors: np.ndarray, kind: Kind) -> None:
         ValueError: They are not finite.
     """
     rows, dimension = vectors.shape
-    kept = np.lib.format.open_memmap(folder / VECTORS, "w+", np.float32, (rows, dimension))
+    units = np.lib.format.open_memmap(folder / VECTORS, "w+", np.float32, (rows, dimension))
     for start in range(0, rows, _ROWS):
         part = slice(start, min(start + _ROWS, rows))
-        some = np.asarray(vectors[part])
-        if not np.isfinite(some).all():
+        block = np.asarray(vectors[part])
+        if not np.isfinite(block).all():
             raise ValueError(
                 "vectors: expected finite numbers, received NaN or infinity in rows "
                 f"{part.start} to {part.stop - 1}."
             )
-        kept[part] = unit_rows(some)
+        units[part] = unit_rows(block)
     if kind == "hnsw":
-        NearGraph.of(kept).write(folder / GRAPH)
+        NearGraph.of(units).write(folder / GRAPH)
 
 
 def write_texts(folder: Path, texts: Sequence[str]) -> None:
@@ -264,13 +264,13 @@ class OpenIndex:
         """Checks that some rows, in ascending order, are finite and of length 1 or 0."""
         for start in range(0, len(rows), _ROWS):
             part = rows[start : start + _ROWS]
-            some = self._vectors[part]
-            squares = np.einsum("nd,nd->n", some, some)
-            wrong = np.flatnonzero(~((np.abs(squares - 1) < _ROUNDED) | (squares == 0)))
-            if len(wrong):
+            vectors = self._vectors[part]
+            squares = np.einsum("nd,nd->n", vectors, vectors)
+            wrong_places = np.flatnonzero(~((np.abs(squares - 1) < _ROUNDED) | (squares == 0)))
+            if len(wrong_places):
                 raise ValueError(
                     f"{self._file(VECTORS).path}: expected finite numbers of length 1 or 0 in each "
-                    f"row, found others in row {part[wrong[0]]}. {REMEDY}"
+                    f"row, found others in row {part[wrong_places[0]]}. {REMEDY}"
                 )
 
     def _read_graph(self) -> NearGraph:

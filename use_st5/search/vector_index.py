@@ -233,8 +233,8 @@ class VectorIndex:
         unit, k = unit_rows(queries).astype(np.float32), min(k, len(self))
         if self._files.graph is None:
             return exact_search(unit, self._files.vectors(), k=k, longest=1.0)
-        near = self._files.graph.near(unit, count=min(k * breadth, len(self)))
-        return rescored(unit, self._files.vectors(near[near >= 0]), near, k=k)
+        candidates = self._files.graph.near(unit, count=min(k * breadth, len(self)))
+        return rescored(unit, self._files.vectors(candidates[candidates >= 0]), candidates, k=k)
 
 
 def _check_origin(vectors: np.ndarray, encoder: Encoder, texts: Sequence[str]) -> None:
@@ -243,10 +243,10 @@ def _check_origin(vectors: np.ndarray, encoder: Encoder, texts: Sequence[str]) -
     if len(texts) != rows:
         raise ValueError(f"texts: expected {rows:,}, one for each vector, received {len(texts):,}.")
     places = np.unique(np.linspace(0, rows - 1, min(rows, _PROBES)).astype(int)).tolist()
-    found, checked = vectors[places], [texts[place] for place in places]
+    probe_vectors, probe_texts = vectors[places], [texts[place] for place in places]
     # The vectors should have the prompt for documents, but may also have none.
-    ways = (getattr(encoder, "encode_document", encoder.encode), encoder.encode)
-    if not any(_are_same(np.asarray(encode(checked)), found) for encode in ways):
+    methods = (getattr(encoder, "encode_document", encoder.encode), encoder.encode)
+    if not any(_are_same(np.asarray(encode(probe_texts)), probe_vectors) for encode in methods):
         raise ValueError(
             f"vectors: expected the vectors of {encoder.name} for these texts, received others "
             f"(checked on {len(places)} texts). Give the model and the texts of these vectors, in "

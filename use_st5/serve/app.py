@@ -117,8 +117,8 @@ class _Service:
             return next(iter(models))
         if name in models:
             return str(name)
-        found = ", ".join(models) or "none"
-        raise HTTPException(404, f"model: expected {what}, one of {found}; received {name}.")
+        names = ", ".join(models) or "none"
+        raise HTTPException(404, f"model: expected {what}, one of {names}; received {name}.")
 
     def prompted(self, name: str, texts: list[str], prompt_name: str | None = None) -> list[str]:
         """Puts a prompt of the model before each text: its default prompt if none is named."""
@@ -126,8 +126,8 @@ class _Service:
         try:
             prompt = chosen_prompt(None, prompt_name, encoder.prompts, encoder.default_prompt_name)
         except ValueError:
-            known = f"expected one of the prompts of {name}, {', '.join(encoder.prompts)}"
-            raise HTTPException(400, f"prompt_name: {known}; received {prompt_name}.") from None
+            hint = f"expected one of the prompts of {name}, {', '.join(encoder.prompts)}"
+            raise HTTPException(400, f"prompt_name: {hint}; received {prompt_name}.") from None
         return [prompt + text for text in texts] if prompt else texts
 
     async def compute(self, name: str, items: Sequence[Any], request: Request) -> np.ndarray:

@@ -103,20 +103,22 @@ class Batcher:
 
     def _run(self) -> None:
         while batch := self._next_batch():
-            asked = [each for each in batch if each.future.set_running_or_notify_cancel()]
-            if not asked:
+            requests = [
+                request for request in batch if request.future.set_running_or_notify_cancel()
+            ]
+            if not requests:
                 continue
-            items = [item for each in asked for item in each.items]
+            items = [item for request in requests for item in request.items]
             self.on_batch(len(items))
             try:
                 rows = self._compute(items)
             except Exception as error:  # The waiting clients get the error.
-                for each in asked:
-                    each.future.set_exception(error)
+                for request in requests:
+                    request.future.set_exception(error)
                 continue
-            ends = np.cumsum([len(each.items) for each in asked])
-            for each, part in zip(asked, np.split(rows, ends[:-1]), strict=True):
-                each.future.set_result(part)
+            ends = np.cumsum([len(request.items) for request in requests])
+            for request, part in zip(requests, np.split(rows, ends[:-1]), strict=True):
+                request.future.set_result(part)
 
     def _next_batch(self) -> list[_Request]:
         """Returns waiting requests for one batch; none when the batcher is closed and empty."""

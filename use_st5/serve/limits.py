@@ -61,11 +61,11 @@ class BodyLimits:
     async def _read(self, receive: Receive) -> bytes | None:
         """The body; None if it is too large."""
         body = bytearray()
-        more = True
-        while more:
+        has_more = True
+        while has_more:
             message = await receive()
             body += message.get("body", b"")
-            more = message.get("more_body", False)
+            has_more = message.get("more_body", False)
             if len(body) > self._bytes:
                 return None
         return bytes(body)

@@ -40,18 +40,18 @@ class Metrics:
 
     def __init__(self, waiting: Callable[[], int]) -> None:
         self._registry = CollectorRegistry()
-        to = {"registry": self._registry}
+        options = {"registry": self._registry}
         self._requests = Counter(
-            "use_st5_requests", "Requests that were answered.", ["path", "status"], **to
+            "use_st5_requests", "Requests that were answered.", ["path", "status"], **options
         )
         self._seconds = Histogram(
-            "use_st5_request_seconds", "Time to answer.", ["path"], buckets=_SECONDS, **to
+            "use_st5_request_seconds", "Time to answer.", ["path"], buckets=_SECONDS, **options
         )
-        self.texts = Counter("use_st5_texts", "Texts and pairs that were accepted.", **to)
+        self.texts = Counter("use_st5_texts", "Texts and pairs that were accepted.", **options)
         self.batch_size = Histogram(
-            "use_st5_batch_size", "Texts or pairs of each batch.", buckets=_SIZES, **to
+            "use_st5_batch_size", "Texts or pairs of each batch.", buckets=_SIZES, **options
         )
-        queue = Gauge("use_st5_waiting_texts", "Texts and pairs that wait.", **to)
+        queue = Gauge("use_st5_waiting_texts", "Texts and pairs that wait.", **options)
         queue.set_function(waiting)
 
     def count(self, path: str, status: int, seconds: float) -> None:

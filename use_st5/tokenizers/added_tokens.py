@@ -103,16 +103,16 @@ class _Finder(tf.Module):
         marked = tf.strings.regex_replace(text, self._pattern, _CUT + rb"\1" + _CUT)
         positions, parts, shape = tf.raw_ops.StringSplitV2(input=marked, sep=_CUT)
         added = positions[:, 1] % 2 == 1
-        between = ordinary(tf.where(added, "", parts))
-        known = tf.RaggedTensor.from_row_lengths(
+        ordinary_ids = ordinary(tf.where(added, "", parts))
+        added_ids = tf.RaggedTensor.from_row_lengths(
             self._table.lookup(tf.boolean_mask(parts, added)), tf.cast(added, tf.int64)
         )
-        both = tf.concat([between.with_row_splits_dtype(tf.int64), known], axis=1)
-        numbers = tf.math.bincount(
+        ids = tf.concat([ordinary_ids.with_row_splits_dtype(tf.int64), added_ids], axis=1)
+        part_counts = tf.math.bincount(
             tf.cast(positions[:, 0], tf.int32), minlength=tf.cast(shape[0], tf.int32)
         )
-        firsts = tf.concat([[0], tf.cumsum(numbers)], axis=0)
-        return tf.RaggedTensor.from_row_splits(both.values, tf.gather(both.row_splits, firsts))
+        firsts = tf.concat([[0], tf.cumsum(part_counts)], axis=0)
+        return tf.RaggedTensor.from_row_splits(ids.values, tf.gather(ids.row_splits, firsts))
 
 
 def _escaped(content: bytes) -> bytes:

@@ -33,9 +33,9 @@ _WHITE_CONTROLS = in_ranges("9-D 85")
 def byte_letters() -> list[str]:
     """The letter that stands for each byte in files; a printable byte stands for itself."""
     plain = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = (byte for byte in range(256) if byte not in plain)
+    other_bytes = (byte for byte in range(256) if byte not in plain)
     letters = {byte: chr(byte) for byte in plain}
-    letters |= {byte: chr(256 + number) for number, byte in enumerate(others)}
+    letters |= {byte: chr(256 + number) for number, byte in enumerate(other_bytes)}
     return [letters[byte] for byte in range(256)]
 
 
@@ -126,5 +126,5 @@ def _with_clitics(points: tf.Tensor, first: tf.Tensor, begins: tf.Tensor) -> tf.
 
 def _is_one_of(points: tf.Tensor, *texts: str) -> tf.Tensor:
     """Whether each row of code points `[number, letters]` is one of the texts of that length."""
-    same = points[:, None] == [[*map(ord, text)] for text in texts]
-    return tf.reduce_any(tf.reduce_all(same, axis=2), axis=1)
+    matches = points[:, None] == [[*map(ord, text)] for text in texts]
+    return tf.reduce_any(tf.reduce_all(matches, axis=2), axis=1)

@@ -108,14 +108,14 @@ class BytePairTokenizer(FramedTokenizer):
         normal = _composed if compose else as_utf8
         if compose:
             require("tensorflow_text", "text")
-        ours = [dataclasses.replace(each, id=self._ours(each.id, padding)) for each in added]
-        self._added = AddedTokens(ours, normal) if compose or added else None
+        tokens = [dataclasses.replace(each, id=self._ours(each.id, padding)) for each in added]
+        self._added = AddedTokens(tokens, normal) if compose or added else None
         self._words = ByteLevelWords()
         letters = byte_letters()
         self._bytes = tf.constant([pieces[letter] for letter in letters], tf.int32)
-        ranks, merged = _merge_table(pieces, merges)
-        self._merged = tf.constant([*merged, 0], tf.int32)
-        self._last = len(merged)
+        ranks, merged_ids = _merge_table(pieces, merges)
+        self._merged = tf.constant([*merged_ids, 0], tf.int32)
+        self._last = len(merged_ids)
         self._ranks = _table([*ranks], [*ranks.values()], tf.int64, default=_NO_RANK)
         self._wholes = self._whole_words(pieces, letters)
         self._assets = written_assets(self, contents)
@@ -144,12 +144,12 @@ class BytePairTokenizer(FramedTokenizer):
     def _ordinary(self, text: tf.Tensor) -> tf.RaggedTensor:
         """The ids of normalised texts without added tokens."""
         words, splits = self._words(text)
-        whole = self._wholes.lookup(words)
-        spelled = tf.where(whole == _UNKNOWN)
+        whole_ids = self._wholes.lookup(words)
+        spelled = tf.where(whole_ids == _UNKNOWN)
         values, splits = tf.cond(
             tf.size(spelled) > 0,
-            lambda: self._spelled_out(words, splits, whole, spelled),
-            lambda: (whole, splits),
+            lambda: self._spelled_out(words, splits, whole_ids, spelled),
+            lambda: (whole_ids, splits),
         )
         return tf.RaggedTensor.from_row_splits(values, tf.cast(splits, tf.int64), validate=False)
 
@@ -190,8 +190,8 @@ class BytePairTokenizer(FramedTokenizer):
         Returns:
             `(ids, rows)`, both int32 `[pieces]`: the ids, and the word that each belongs to.
         """
-        joined = tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8)
-        ids = tf.gather(self._bytes, tf.cast(joined, tf.int32))
+        byte_values = tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8)
+        ids = tf.gather(self._bytes, tf.cast(byte_values, tf.int32))
         rows = tf.repeat(tf.range(tf.size(words)), tf.strings.length(words))
         none = ids[:0]
         state = (ids, rows, self._ranks_of(ids, rows, tf.range(tf.size(ids))), none, none)
@@ -215,27 +215,27 @@ class BytePairTokenizer(FramedTokenizer):
         Returns:
             The same values after the merge; words without any pair are done.
         """
-        best = tf.gather(tf.math.segment_min(ranks, rows), rows)
-        going = best < _NO_RANK
+        best_ranks = tf.gather(tf.math.segment_min(ranks, rows), rows)
+        has_pair = best_ranks < _NO_RANK
         done = tuple(
-            tf.concat([old, tf.boolean_mask(new, ~going)], axis=0)
+            tf.concat([old, tf.boolean_mask(new, ~has_pair)], axis=0)
             for old, new in zip(done, (ids, rows), strict=True)
         )
-        merged = _without_overlaps((ranks == best) & going)
-        ids = tf.where(merged, tf.gather(self._merged, tf.minimum(ranks, self._last)), ids)
-        kept = tf.where(going & ~tf.pad(merged, [[1, 0]])[:-1])[:, 0]
-        ids, rows, ranks, merged = (tf.gather(each, kept) for each in (ids, rows, ranks, merged))
-        stale = tf.where(merged | tf.pad(merged, [[0, 1]])[1:])
-        changed = self._ranks_of(ids, rows, tf.cast(stale[:, 0], tf.int32))
-        return ids, rows, tf.tensor_scatter_nd_update(ranks, stale, changed), *done
+        merges = _without_overlaps((ranks == best_ranks) & has_pair)
+        ids = tf.where(merges, tf.gather(self._merged, tf.minimum(ranks, self._last)), ids)
+        places = tf.where(has_pair & ~tf.pad(merges, [[1, 0]])[:-1])[:, 0]
+        ids, rows, ranks, merges = (tf.gather(each, places) for each in (ids, rows, ranks, merges))
+        stale = tf.where(merges | tf.pad(merges, [[0, 1]])[1:])
+        new_ranks = self._ranks_of(ids, rows, tf.cast(stale[:, 0], tf.int32))
+        return ids, rows, tf.tensor_scatter_nd_update(ranks, stale, new_ranks), *done
 
     def _ranks_of(self, ids: tf.Tensor, rows: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
         """The ranks of the pairs that begin at the given places within a word, int32."""
-        behind = tf.minimum(places + 1, tf.size(ids) - 1)
-        one, two = (tf.cast(tf.gather(ids, each), tf.int64) for each in (places, behind))
-        same = (tf.gather(rows, places) == tf.gather(rows, behind)) & (places < behind)
+        next_places = tf.minimum(places + 1, tf.size(ids) - 1)
+        one, two = (tf.cast(tf.gather(ids, each), tf.int64) for each in (places, next_places))
+        is_pair = (tf.gather(rows, places) == tf.gather(rows, next_places)) & (places < next_places)
         ranks = tf.cast(self._ranks.lookup(one * _MOST_IDS + two), tf.int32)
-        return tf.where(same, ranks, _NO_RANK)
+        return tf.where(is_pair, ranks, _NO_RANK)
 
     def _whole_words(
         self, pieces: Mapping[str, int], letters: Sequence[str]
@@ -249,8 +249,8 @@ class BytePairTokenizer(FramedTokenizer):
         ]
         ids, rows = (each.numpy() for each in self._merge(tf.constant(words)))
         single = np.bincount(rows, minlength=len(words))[rows] == 1
-        known = [words[row] for row in rows[single]]
-        return _table(known, ids[single].tolist(), tf.int32, default=_UNKNOWN)
+        whole_words = [words[row] for row in rows[single]]
+        return _table(whole_words, ids[single].tolist(), tf.int32, default=_UNKNOWN)
 
 
 def read_pieces(path: Path) -> dict[str, int]:
@@ -318,7 +318,7 @@ def _merge_table(
     """The rank of each pair of ids, and the id that the pair of each rank is merged into."""
     if not merges:
         raise ValueError(f"Expected a list of merges, received an empty one. {_REMEDY}")
-    ranks, merged, letters = {}, [], frozenset(byte_letters())
+    ranks, merged_ids, letters = {}, [], frozenset(byte_letters())
     for rank, (one, two) in enumerate(merges):
         if not ({one, two, one + two} <= pieces.keys() and letters >= {*one, *two}):
             raise ValueError(
@@ -327,8 +327,8 @@ def _merge_table(
             )
         # If a merge occurs several times, the last one counts, as in Hugging Face's tokenizers.
         ranks[pieces[one] * _MOST_IDS + pieces[two]] = rank
-        merged.append(pieces[one + two])
-    return ranks, merged
+        merged_ids.append(pieces[one + two])
+    return ranks, merged_ids
 
 
 def _table(

@@ -119,7 +119,9 @@ class CodePointRewriter:
         lengths = tf.where(pooled, places % _LENGTHS, 1)
         owners, columns = spread(lengths)
         sources = tf.gather(places // _LENGTHS, owners) + columns
-        found = tf.gather(self._pool, tf.where(tf.gather(pooled, owners), sources, 0))
-        rewritten = tf.where(tf.gather(pooled, owners), found, tf.gather(points + values, owners))
+        pool_points = tf.gather(self._pool, tf.where(tf.gather(pooled, owners), sources, 0))
+        rewritten = tf.where(
+            tf.gather(pooled, owners), pool_points, tf.gather(points + values, owners)
+        )
         ends = tf.concat([[0], tf.cumsum(lengths)], axis=0)
         return rewritten, tf.cast(tf.gather(ends, splits), splits.dtype)

@@ -179,8 +179,8 @@ class FramedTokenizer(tf.Module, abc.ABC):
         pieces = self.pieces(tf.constant([*words], tf.string))
         single = pieces.row_lengths() == 1
         ids = _cut(pieces, tf.ones_like(pieces.row_lengths())).to_tensor(shape=[None, 1])[:, 0]
-        known = single if self._unknown is None else single & (ids != self._unknown)
-        return tf.where(known, ids, 0).numpy()
+        is_known = single if self._unknown is None else single & (ids != self._unknown)
+        return tf.where(is_known, ids, 0).numpy()
 
     def _beginnings(self, text: tf.Tensor, room: int | None) -> tf.RaggedTensor:
         """The pieces of each text; of long texts at least the first `room` pieces."""
@@ -220,5 +220,5 @@ def _cut(pieces: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
     columns = tf.range(tf.size(pieces.values, tf.int64)) - tf.gather(
         pieces.row_starts(), pieces.value_rowids()
     )
-    kept = columns < tf.gather(lengths, pieces.value_rowids())
-    return tf.ragged.boolean_mask(pieces, pieces.with_values(kept))
+    mask = columns < tf.gather(lengths, pieces.value_rowids())
+    return tf.ragged.boolean_mask(pieces, pieces.with_values(mask))

@@ -112,13 +112,13 @@ def kerashub_class(name: str, base: str, where: Any) -> Any:
         ValueError: There is no such class.
     """
     models = require("keras_hub", "kerashub").models
-    found = getattr(models, name, None)
-    if not (isinstance(found, type) and issubclass(found, getattr(models, base))):
+    hub_class = getattr(models, name, None)
+    if not (isinstance(hub_class, type) and issubclass(hub_class, getattr(models, base))):
         raise ValueError(
             f"{where}: expected the name of a {base} of keras_hub.models, found {name!r}. Update "
             "keras-hub or export the model again."
         )
-    return found
+    return hub_class
 
 
 def _files(preprocessor: Any) -> dict[str, bytes]:

@@ -93,10 +93,10 @@ def beginnings(text: tf.Tensor, tokens: int) -> tf.Tensor:
     def of_long() -> tf.Tensor:
         # There is at least one token in a piece.
         pieces, positions = cut(as_utf8(text), between=_PLAIN)
-        kept = positions[:, 1] < tokens
+        mask = positions[:, 1] < tokens
         return tf.strings.unsorted_segment_join(
-            tf.boolean_mask(pieces, kept),
-            tf.boolean_mask(positions[:, 0], kept),
+            tf.boolean_mask(pieces, mask),
+            tf.boolean_mask(positions[:, 0], mask),
             tf.shape(text)[0],
             separator=" ",
         )
@@ -141,8 +141,8 @@ def summed(
     batch = tf.shape(text)[0]
 
     def read(pieces: tf.Tensor, rows: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor]:
-        more = tf.math.unsorted_segment_sum(sums(pieces), rows, batch)
-        return (total + tf.cast(more, total.dtype),)
+        block_sums = tf.math.unsorted_segment_sum(sums(pieces), rows, batch)
+        return (total + tf.cast(block_sums, total.dtype),)
 
     def of_long() -> tf.Tensor:
         pieces, positions = cut(as_utf8(text), between=_PLAIN)

@@ -159,12 +159,12 @@ class NGramTokenizer(tf.Module):
         def of_long() -> tuple[tf.Tensor, tf.Tensor]:
             # There is at least one token in a piece.
             pieces, positions = self._cut(text)
-            kept = positions[:, 1] < max_tokens
-            return _split(tf.boolean_mask(pieces, kept), tf.boolean_mask(positions[:, 0], kept))
+            mask = positions[:, 1] < max_tokens
+            return _split(tf.boolean_mask(pieces, mask), tf.boolean_mask(positions[:, 0], mask))
 
         tokens, positions = tf.cond(are_long(text), of_long, lambda: self.split(text))
-        kept = positions[:, 1] < max_tokens
-        return tf.boolean_mask(tokens, kept), tf.boolean_mask(positions, kept)
+        mask = positions[:, 1] < max_tokens
+        return tf.boolean_mask(tokens, mask), tf.boolean_mask(positions, mask)
 
     def split(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns all tokens end to end, `[tokens]`, and row and column of each, `[tokens, 2]`."""
@@ -179,16 +179,16 @@ class NGramTokenizer(tf.Module):
 
     def ids(self, tokens: tf.Tensor) -> tf.Tensor:
         """Returns the int64 ids of tokens; unknown ones get those of their buckets."""
-        known = self.table.lookup(tokens)
-        return tf.where(known == _UNKNOWN, self.buckets(tokens), known)
+        table_ids = self.table.lookup(tokens)
+        return tf.where(table_ids == _UNKNOWN, self.buckets(tokens), table_ids)
 
     def _bigram_ids(self, pairs: tf.Tensor) -> tf.Tensor:
         """Returns the int64 ids of pairs; unknown ones get those of their buckets, or -1."""
-        known = self.table.lookup(pairs)
+        table_ids = self.table.lookup(pairs)
         if not self.vocabulary.bigram_buckets:
-            return known
+            return table_ids
         bucket = tf.strings.to_hash_bucket_fast(pairs, self.vocabulary.bigram_buckets)
-        return tf.where(known == _UNKNOWN, self.vocabulary.bigram_bucket_id + bucket, known)
+        return tf.where(table_ids == _UNKNOWN, self.vocabulary.bigram_bucket_id + bucket, table_ids)
 
     def _terms(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns ids and rows of the unigrams and bi-grams, int32 `[terms]` each."""
@@ -203,8 +203,8 @@ class NGramTokenizer(tf.Module):
         pairs = tf.strings.join([before, tokens], separator=" ")
         pair_ids = tf.where(paired, self._bigram_ids(pairs), _UNKNOWN)
         ids = tf.reshape(tf.stack([pair_ids, self.ids(tokens)], axis=1), [-1])
-        kept = tf.where(ids != _UNKNOWN)[:, 0]
-        return tf.cast(tf.gather(ids, kept), tf.int32), kept // 2
+        places = tf.where(ids != _UNKNOWN)[:, 0]
+        return tf.cast(tf.gather(ids, places), tf.int32), places // 2
 
     def _spaced(self, text: tf.Tensor) -> tf.Tensor:
         """The tokens of each text with spaces between; `EMPTY_TERM` if there are none."""

@@ -35,15 +35,15 @@ class PieceTokenizer(TokenTokenizer):
     def ids(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The ids of tokens, one or more for each, and the row of each id."""
         parts, owners = self._parts(tokens)
-        known = self._ngrams.table.lookup(parts)
-        unknown = tf.where(known == _UNKNOWN)
+        part_ids = self._ngrams.table.lookup(parts)
+        unknown = tf.where(part_ids == _UNKNOWN)
         pieces = self._pieces(tf.gather_nd(parts, unknown))
         # One row per part, one column per piece, 0 if there is no piece.
-        every = tf.pad(known[:, None], [[0, 0], [0, _MOST_PIECES - 1]])
-        every = tf.tensor_scatter_nd_update(every, unknown, pieces)
-        kept = tf.where(every > 0)
-        rows = tf.gather(positions[:, 0], tf.gather(owners, kept[:, 0]))
-        return tf.cast(tf.gather_nd(every, kept), tf.int32), tf.cast(rows, tf.int32)
+        piece_ids = tf.pad(part_ids[:, None], [[0, 0], [0, _MOST_PIECES - 1]])
+        piece_ids = tf.tensor_scatter_nd_update(piece_ids, unknown, pieces)
+        places = tf.where(piece_ids > 0)
+        rows = tf.gather(positions[:, 0], tf.gather(owners, places[:, 0]))
+        return tf.cast(tf.gather_nd(piece_ids, places), tf.int32), tf.cast(rows, tf.int32)
 
     def _parts(self, tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Cuts unknown tokens at punctuation; returns all parts, and the token of each part."""
@@ -79,12 +79,12 @@ class PieceTokenizer(TokenTokenizer):
             tf.tile(sizes, [tf.size(rest)]),
             unit="UTF8_CHAR",
         )
-        known = self._ngrams.table.lookup(tf.strings.join([mark, beginnings]))
-        known = tf.reshape(known, [-1, _PIECE_LETTERS])
-        fits = (known != _UNKNOWN) & (sizes <= letters[:, None])
+        beginning_ids = self._ngrams.table.lookup(tf.strings.join([mark, beginnings]))
+        beginning_ids = tf.reshape(beginning_ids, [-1, _PIECE_LETTERS])
+        fits = (beginning_ids != _UNKNOWN) & (sizes <= letters[:, None])
         size = tf.reduce_max(tf.where(fits, sizes, 0), axis=1)
-        best = tf.gather(known, tf.maximum(size - 1, 0), axis=1, batch_dims=1)
-        none = tf.zeros_like(best)
-        ids = tf.where(size > 0, best, tf.where(letters > 0, self._ngrams.buckets(rest), none))
-        left = tf.strings.substr(rest, tf.minimum(size, letters), letters, unit="UTF8_CHAR")
-        return ids, tf.where(size > 0, left, "")
+        best_ids = tf.gather(beginning_ids, tf.maximum(size - 1, 0), axis=1, batch_dims=1)
+        none = tf.zeros_like(best_ids)
+        ids = tf.where(size > 0, best_ids, tf.where(letters > 0, self._ngrams.buckets(rest), none))
+        remainder = tf.strings.substr(rest, tf.minimum(size, letters), letters, unit="UTF8_CHAR")
+        return ids, tf.where(size > 0, remainder, "")

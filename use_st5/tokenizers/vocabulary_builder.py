@@ -97,10 +97,12 @@ class VocabularyBuilder:
                 f"Expected at most num_unigrams={num_unigrams} words in `always`, received "
                 f"{len(fixed)}. Raise num_unigrams or shorten the list."
             )
-        others = _most_frequent(
+        frequent_terms = _most_frequent(
             self.unigrams, num_unigrams - len(fixed), min_count=min_count, without=fixed
         )
-        unigrams = sorted([*fixed, *others], key=lambda term: (-self.unigrams.counts[term], term))
+        unigrams = sorted(
+            [*fixed, *frequent_terms], key=lambda term: (-self.unigrams.counts[term], term)
+        )
         return NGramVocabulary(
             unigrams=tuple(term.decode() for term in unigrams),
             bigrams=tuple(

@@ -142,8 +142,8 @@ class WordPieceTokenizer(FramedTokenizer):
             padding=padding,
         )
         strips = lower_case if strip_accents is None else strip_accents
-        ours = {0: padding, padding: 0}
-        added = [dataclasses.replace(each, id=ours.get(each.id, each.id)) for each in added]
+        swaps = {0: padding, padding: 0}
+        added = [dataclasses.replace(each, id=swaps.get(each.id, each.id)) for each in added]
         content = "".join(f"{word}\n" for word in words).encode()
         self.vocabulary = WordPieceVocabulary(
             size=max(len(words), *(each.id + 1 for each in added), 0),
@@ -202,11 +202,11 @@ class WordPieceTokenizer(FramedTokenizer):
         too_long = tf.gather(tf.math.segment_sum(tf.abs(letters), words) > _MOST_LETTERS, words)
 
         def without_long() -> tuple[tf.Tensor, tf.Tensor]:
-            known = tf.where(too_long, self._unknown_id, pieces.values)
-            kept = tf.ragged.boolean_mask(
-                pieces.with_values(known), pieces.with_values(begins | ~too_long)
+            ids = tf.where(too_long, self._unknown_id, pieces.values)
+            kept_ids = tf.ragged.boolean_mask(
+                pieces.with_values(ids), pieces.with_values(begins | ~too_long)
             )
-            return kept.values, kept.row_splits
+            return kept_ids.values, kept_ids.row_splits
 
         values, splits = tf.cond(
             tf.reduce_any(too_long), without_long, lambda: (pieces.values, pieces.row_splits)
@@ -239,15 +239,15 @@ def _padding_first(words: Sequence[str], padding: str) -> tuple[list[str], int]:
 
 
 def _digest(content: bytes, special: SpecialTokens, added: Sequence[AddedToken]) -> str:
-    named = "" if special == BERT_TOKENS else repr(special)
-    more = repr(added) if added else ""
-    return hashlib.sha256(content + (named + more).encode()).hexdigest()
+    special_text = "" if special == BERT_TOKENS else repr(special)
+    added_text = repr(added) if added else ""
+    return hashlib.sha256(content + (special_text + added_text).encode()).hexdigest()
 
 
 def _check_words(words: Sequence[str], special: SpecialTokens) -> None:
-    known = set(words)
+    word_set = set(words)
     needed = (special.padding, special.unknown, special.start, special.separator)
-    if missing := [word for word in needed if word not in known]:
+    if missing := [word for word in needed if word not in word_set]:
         raise ValueError(
             f"Expected a vocabulary with {', '.join(missing)}, received one without among its "
             f"{len(words):,} words. Give the vocab.txt of a BERT."
@@ -270,11 +270,11 @@ def _spelled(
     """The words as they appear in normalised texts; unusable words are made unreachable."""
     # Also a character of private use, but no stand-in: no normalised text contains it.
     unreachable = chr(0xE000)
-    hidden = dict.fromkeys(_STAND_INS, unreachable) | stand_ins
+    translation = dict.fromkeys(_STAND_INS, unreachable) | stand_ins
 
     def spelled(number: int, word: str) -> str:
-        found = ids[word] == number and 0 < abs(_letters(word, unknown)) <= _MOST_LETTERS
-        return word.translate(hidden) if word and found else f"{unreachable}{number}"
+        is_usable = ids[word] == number and 0 < abs(_letters(word, unknown)) <= _MOST_LETTERS
+        return word.translate(translation) if word and is_usable else f"{unreachable}{number}"
 
     return [spelled(*each) for each in enumerate(words)]
 
@@ -301,15 +301,15 @@ def _rewriter(*, lower_case: bool, strip_accents: bool, split_chinese: bool) -> 
             text = "".join(each.lower() for each in text)
         return text.translate(stand_ins)
 
-    every = ((point, rewritten(point, kind)) for point, kind in kinds.items())
-    return CodePointRewriter({point: text for point, text in every if text != chr(point)})
+    pairs = ((point, rewritten(point, kind)) for point, kind in kinds.items())
+    return CodePointRewriter({point: text for point, text in pairs if text != chr(point)})
 
 
 @functools.cache
 def _stand_ins(*, split_chinese: bool) -> dict[int, str]:
     """The replacements of the characters that tensorflow-text would split differently."""
-    joined = [*_NO_PUNCTUATION, *(_NOT_CHINESE if split_chinese else _CHINESE)]
-    stand_ins = {point: chr(other) for point, other in zip(joined, _STAND_INS, strict=False)}
+    points = [*_NO_PUNCTUATION, *(_NOT_CHINESE if split_chinese else _CHINESE)]
+    stand_ins = {point: chr(stand_in) for point, stand_in in zip(points, _STAND_INS, strict=False)}
     # Characters that were punctuation in Unicode 8, but are not today, are replaced by characters
     # that became punctuation later: these are free, because stand-ins replace them.
     free = (chr(point) for point in _NO_PUNCTUATION)

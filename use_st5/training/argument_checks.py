@@ -85,9 +85,9 @@ def check_arguments(given: Mapping[str, Any]) -> None:
         ),
         "log": ("a function", callable),
     }
-    for name, (what, fits) in expected.items():
+    for name, (description, fits) in expected.items():
         if not fits(given[name]):
-            raise _wrong_type(name, what, given[name])
+            raise _wrong_type(name, description, given[name])
 
 
 def checked_arguments(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,24 +96,24 @@ def checked_arguments(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> dic
     `kinds` has each setting's type, as `typing.get_type_hints` returns it. A value of another type
     raises a TypeError, an unknown argument a ValueError.
     """
-    if unknown := sorted(set(given) - set(kinds)):
-        meant = [f"{name}: {_OTHER_NAMES[name]}" for name in unknown if name in _OTHER_NAMES]
-        known = f"Unknown arguments {unknown}. Known are: {', '.join(kinds)}."
-        raise ValueError(" ".join([known, *meant]))
-    found = {}
+    if unknown_names := sorted(set(given) - set(kinds)):
+        hints = [f"{name}: {_OTHER_NAMES[name]}" for name in unknown_names if name in _OTHER_NAMES]
+        message = f"Unknown arguments {unknown_names}. Known are: {', '.join(kinds)}."
+        raise ValueError(" ".join([message, *hints]))
+    arguments = {}
     for name, value in given.items():
         if isinstance(value, os.PathLike):
             value = os.fspath(value)
         if not _fits(value, kinds[name]):
             raise _wrong_type(name, _expected(kinds[name]), value)
-        found[name] = _plain(value)
-    return found
+        arguments[name] = _plain(value)
+    return arguments
 
 
 def _wrong_type(name: str, expected: str, value: Any) -> TypeError:
     # None, numbers and texts are shown themselves: they say more than their types do.
-    shown = repr(value) if value is None or isinstance(value, numbers.Number | str) else ""
-    received = shown[:60] or _kind_of(value)
+    value_text = repr(value) if value is None or isinstance(value, numbers.Number | str) else ""
+    received = value_text[:60] or _kind_of(value)
     remedy = _REMEDIES.get(name, "")
     return TypeError(f"{name}: expected {expected}, received {received}. {remedy}".rstrip())
 
@@ -144,11 +144,11 @@ def _words(value: Any, *others: type) -> bool:
 
 def _fits(value: Any, kind: Any) -> bool:
     """Whether a value has a type; True and False do not count as numbers here."""
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    origin, type_args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        return any(_fits(value, each) for each in inner)
+        return any(_fits(value, each) for each in type_args)
     if origin is tuple:
-        return isinstance(value, tuple | list) and all(_fits(each, inner[0]) for each in value)
+        return isinstance(value, tuple | list) and all(_fits(each, type_args[0]) for each in value)
     if origin is Literal:
         return isinstance(value, str)
     number = {int: numbers.Integral, float: numbers.Real}.get(kind)
@@ -159,13 +159,13 @@ def _fits(value: Any, kind: Any) -> bool:
 
 def _expected(kind: Any) -> str:
     """Describes a type in words."""
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    origin, type_args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        return " or ".join(_expected(each) for each in inner)
+        return " or ".join(_expected(each) for each in type_args)
     if origin is tuple:
-        return f"a tuple, each {_expected(inner[0])}"
+        return f"a tuple, each {_expected(type_args[0])}"
     if origin is Literal:
-        return " or ".join(inner)
+        return " or ".join(type_args)
     words: dict[Any, str] = {
         int: "a whole number",
         float: "a number",

@@ -109,8 +109,8 @@ class TrainingArguments:
                 DeprecationWarning,
                 stacklevel=3,
             )
-            others = tuple(part for part in self.freeze if part != "encoder")
-            object.__setattr__(self, "freeze", others or None)
+            other_parts = tuple(part for part in self.freeze if part != "encoder")
+            object.__setattr__(self, "freeze", other_parts or None)
             object.__setattr__(self, "train_only", "embedding")
         if not callable(self.optimizer):
             self._check_choice("optimizer", OptimizerName)
@@ -141,8 +141,8 @@ class TrainingArguments:
         Args:
             read: The largest number of tokens that the encoder reads; None: any number.
         """
-        wanted = self.max_length or read or _MAX_LENGTH
-        return min(wanted, read or wanted)
+        length = self.max_length or read or _MAX_LENGTH
+        return min(length, read or length)
 
     def steps_of(self, examples: float) -> int:
         """The number of optimizer steps for a number of examples."""
@@ -154,9 +154,9 @@ class TrainingArguments:
 
     def evaluation_interval(self, steps: int) -> int:
         """The number of steps between two evaluations: whole calls from the host."""
-        call = self.execution_steps(steps)
-        wanted = self.evaluation_steps or steps // self.evaluations
-        return min(max(call, wanted // call * call), steps)
+        call_steps = self.execution_steps(steps)
+        interval = self.evaluation_steps or steps // self.evaluations
+        return min(max(call_steps, interval // call_steps * call_steps), steps)
 
     def ends(self, steps: int, examples: float) -> list[int]:
         """The steps at the ends of epochs, if each epoch has an evaluation, and the last step.
@@ -334,14 +334,14 @@ def make_arguments(name: str | None = None, **changes: Any) -> FileArguments:
         ValueError: There are no such settings, or a value is out of its range.
     """
     if name is not None and name not in NAMED_SETTINGS:
-        known = ", ".join(NAMED_SETTINGS)
-        raise ValueError(f"settings: expected one of {known}, received {name!r}.")
-    named = dict(NAMED_SETTINGS[name]) if name else {}
+        valid_names = ", ".join(NAMED_SETTINGS)
+        raise ValueError(f"settings: expected one of {valid_names}, received {name!r}.")
+    named_settings = dict(NAMED_SETTINGS[name]) if name else {}
     changes = checked_arguments(changes, get_type_hints(FileArguments))
-    loss, of_paper = changes.pop("loss", {}), named.pop("loss", {})
+    loss, paper_loss = changes.pop("loss", {}), named_settings.pop("loss", {})
     if isinstance(loss, Mapping):
-        loss = {**of_paper, **loss}
-    return FileArguments(**{**named, **changes, "loss": loss})
+        loss = {**paper_loss, **loss}
+    return FileArguments(**{**named_settings, **changes, "loss": loss})
 
 
 def completed(
@@ -358,14 +358,14 @@ def completed(
     rate that is too high for one of them makes the encoder forget. `fresh`: the encoder starts with
     initial weights. `from_teacher`: it learns a teacher's vectors, which needs all of its parts.
     """
-    given = {
+    options = {
         "lora": arguments.lora_rank is not None,
         "fresh": fresh,
         "random_head": arguments.head_init == "random",
     }
-    usual = min(task.usual_learning_rate(family, **given) for task in tasks)
+    usual_rate = min(task.usual_learning_rate(family, **options) for task in tasks)
     train_only = arguments.train_only
     if family is not None and fresh and not from_teacher and arguments.freeze is None:
         train_only = train_only or family.train_only_when_fresh
-    learning_rate = arguments.learning_rate or usual
+    learning_rate = arguments.learning_rate or usual_rate
     return dataclasses.replace(arguments, learning_rate=learning_rate, train_only=train_only)

@@ -18,10 +18,10 @@ def check_shared(batch_size: int, task: str = "", /, **parts: int) -> None:
     `parts` has the number of parts of each kind, such as `replicas=2`; `task` is for the message.
     """
     if min(parts.values()) < 1 or batch_size % math.prod(parts.values()):
-        shown = " x ".join(f"{number} {kind}" for kind, number in parts.items())
-        of_task = f" of task '{task}'" if task else ""
+        product = " x ".join(f"{number} {kind}" for kind, number in parts.items())
+        phrase = f" of task '{task}'" if task else ""
         raise ValueError(
-            f"Expected the batch size{of_task} to be a multiple of {shown}. Received: {batch_size}"
+            f"Expected the batch size{phrase} to be a multiple of {product}. Received: {batch_size}"
         )
 
 
@@ -31,10 +31,10 @@ def fitting_batch_size(wanted: int, rows: int, **parts: int) -> int:
     The parts are those of `check_shared`; fewer rows than parts raise a ValueError.
     """
     check_shared(wanted, **parts)
-    equal = math.prod(parts.values())
-    if rows < equal:
-        raise ValueError(f"Expected at least {equal} rows, one for each part. Received: {rows}")
-    return min(wanted, rows // equal * equal)
+    divisor = math.prod(parts.values())
+    if rows < divisor:
+        raise ValueError(f"Expected at least {divisor} rows, one for each part. Received: {rows}")
+    return min(wanted, rows // divisor * divisor)
 
 
 def row_lengths(ids: np.ndarray) -> np.ndarray:
@@ -126,12 +126,12 @@ class ArrayData:
             rows: The positions of the examples.
             batch: The positions of all examples of the batch that has these rows; None: `rows`.
         """
-        taken = {name: array[rows] for name, array in self.arrays.items()}
+        columns = {name: array[rows] for name, array in self.arrays.items()}
         if self._bucket_of is not None:
-            whole = rows if batch is None else batch
-            width = self.buckets[self._bucket_of[whole].max()]
-            taken |= {name: taken[name][:, :width] for name in self._ids}
-        return {name: np.ascontiguousarray(array) for name, array in taken.items()}
+            batch_rows = rows if batch is None else batch
+            width = self.buckets[self._bucket_of[batch_rows].max()]
+            columns |= {name: columns[name][:, :width] for name in self._ids}
+        return {name: np.ascontiguousarray(array) for name, array in columns.items()}
 
     def row_shape(self, name: str, *, width: int | None = None) -> tuple[int | None, ...]:
         """The shape of an example in an array.
@@ -149,9 +149,9 @@ class ArrayData:
     def fingerprint(self, names: Sequence[str]) -> str:
         """SHA-256 of some arrays, the group size and the buckets; takes a second for a gigabyte."""
         digest = hashlib.sha256()
-        made = [self.group_size, list(self.buckets)]
+        settings = [self.group_size, list(self.buckets)]
         kinds = {name: [self.arrays[name].dtype.str, self.arrays[name].shape] for name in names}
-        digest.update(json.dumps([made, kinds]).encode())
+        digest.update(json.dumps([settings, kinds]).encode())
         for array in (self.arrays[name] for name in names):
             for start in range(0, self.size, _MEASURED_AT_ONCE):
                 digest.update(array[start : start + _MEASURED_AT_ONCE].tobytes())
@@ -188,33 +188,33 @@ class ArrayData:
     def _order(self, batch_size: int, seed: int, epoch: int) -> np.ndarray:
         """The positions of the examples of an epoch's batches, one after the other."""
         # One tuple, read and replaced as a whole: two data sets may call from different threads.
-        kept, wanted = self._epoch, (batch_size, seed, epoch)
-        if kept is None or kept[0] != wanted:
+        entry, key = self._epoch, (batch_size, seed, epoch)
+        if entry is None or entry[0] != key:
             dtype = np.dtype(np.int32 if self.size < 2**31 else np.int64)
             groups = np.arange(0, self.size, self.group_size, dtype=dtype)
-            draw = np.random.default_rng([seed, epoch])
-            groups = draw.permutation(groups)
+            generator = np.random.default_rng([seed, epoch])
+            groups = generator.permutation(groups)
             order = (groups[:, None] + np.arange(self.group_size, dtype=dtype)).ravel()
             if self._bucket_of is not None:
                 order = order[: self.size // batch_size * batch_size]
                 by_bucket = order[np.argsort(self._bucket_of[order], kind="stable")]
-                order = draw.permutation(by_bucket.reshape(-1, batch_size)).reshape(-1)
-            kept = self._epoch = (wanted, order)
-        return kept[1]
+                order = generator.permutation(by_bucket.reshape(-1, batch_size)).reshape(-1)
+            entry = self._epoch = (key, order)
+        return entry[1]
 
     def _buckets_of_rows(self) -> np.ndarray:
         """The position of the bucket that holds each example's longest text, `[examples]`."""
-        longest = np.zeros(self.size, np.int32)
+        lengths = np.zeros(self.size, np.int32)
         for start in range(0, self.size, _MEASURED_AT_ONCE):
             rows = slice(start, start + _MEASURED_AT_ONCE)
             for ids in (self.arrays[name][rows] for name in self._ids):
-                longest[rows] = np.maximum(longest[rows], row_lengths(ids))
+                lengths[rows] = np.maximum(lengths[rows], row_lengths(ids))
         widths = list(self.buckets)
         grouped = self.group_size > 1
-        if grouped or widths != sorted({*widths}) or widths[0] < 1 or longest.max() > widths[-1]:
+        if grouped or widths != sorted({*widths}) or widths[0] < 1 or lengths.max() > widths[-1]:
             raise ValueError(
-                f"Expected buckets of ascending widths that hold {longest.max()} ids, the longest "
+                f"Expected buckets of ascending widths that hold {lengths.max()} ids, the longest "
                 f"text, and no groups with them. Received: buckets={widths}, "
                 f"group_size={self.group_size}"
             )
-        return np.searchsorted(widths, longest).astype(np.int16)
+        return np.searchsorted(widths, lengths).astype(np.int16)

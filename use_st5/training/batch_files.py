@@ -72,7 +72,7 @@ class BatchFiles:
         part = batch_size // micro_batches
         shards = math.gcd(part, _SHARDS)
         self.shards = shards if shards % replicas == 0 else math.gcd(part, _SHARDS * replicas)
-        described = {
+        settings = {
             "format": _FORMAT,
             "data": data.fingerprint(self.columns),
             "batch_size": batch_size,
@@ -80,7 +80,7 @@ class BatchFiles:
             "micro_batches": micro_batches,
             "shards": self.shards,
         }
-        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
         # A remote worker has another working directory.
         path = remote_path(folder) or Path(folder).absolute()
         self.folder = f"{path}/{name}-{digest[:16]}"
@@ -104,14 +104,14 @@ class BatchFiles:
         The pipeline is made of TensorFlow's own operations and of file names, and runs anywhere.
         Reading past the end is an error.
         """
-        each = self.shards // replica_count
+        shards_each = self.shards // replica_count
         blocks = self._blocks(start, end)
-        skipped = start % _STEPS_A_FILE
-        read = tuple(
-            tf.data.TFRecordDataset([self._file(block, shard) for block in blocks]).skip(skipped)
-            for shard in range(replicas.start * each, replicas.stop * each)
+        offset = start % _STEPS_A_FILE
+        shard_datasets = tuple(
+            tf.data.TFRecordDataset([self._file(block, shard) for block in blocks]).skip(offset)
+            for shard in range(replicas.start * shards_each, replicas.stop * shards_each)
         )
-        records = tf.data.Dataset.zip(read).map(
+        records = tf.data.Dataset.zip(shard_datasets).map(
             lambda *parts: self._rows(tf.stack(parts), len(replicas)),
             num_parallel_calls=_PARSED_AT_ONCE,
             deterministic=True,
@@ -120,7 +120,7 @@ class BatchFiles:
 
     def _rows(self, records: tf.Tensor, replicas: int) -> dict[str, tf.Tensor]:
         """Records of a step `[replicas · shards of each]` → columns `[replicas, rows, …]`."""
-        found = tf.io.parse_example(
+        features = tf.io.parse_example(
             records, {name: tf.io.FixedLenFeature([], tf.string) for name in self.columns}
         )
         shards, micro = records.shape[0] // replicas, self.micro_batches
@@ -128,7 +128,7 @@ class BatchFiles:
         columns = {}
         for name in self.columns:
             shape = [-1 if size is None else size for size in self.data.row_shape(name)]
-            values = tf.io.decode_raw(found[name], tf.as_dtype(self.data.arrays[name].dtype))
+            values = tf.io.decode_raw(features[name], tf.as_dtype(self.data.arrays[name].dtype))
             values = tf.reshape(values, [replicas, shards, micro, rows, *shape])
             # A shard holds its part of each micro-batch; a replica has the micro-batches in order.
             values = tf.transpose(values, [0, 2, 1, *range(3, 4 + len(shape))])

@@ -118,10 +118,10 @@ class Checkpoints:
             )
         path = self._path(step)
         names = self._variables if groups is None else groups
-        wanted = self._named({name: self._variables[name] for name in names})
+        variables = self._named({name: self._variables[name] for name in names})
         with open_local(path) as folder:
             try:
-                _assign(folder / _VALUES, wanted)
+                _assign(folder / _VALUES, variables)
             except FloatingPointError as error:
                 raise ValueError(
                     f"{as_written(path / _VALUES)}: expected finite numbers, {error} holds NaN or "
@@ -152,12 +152,12 @@ class Checkpoints:
         return self.folder / f"checkpoint-{step:09d}"
 
     def _remove_old(self, also_keep: int | None) -> None:
-        old = [self._path(step) for step in self.steps()[:-1] if step != also_keep]
+        old_paths = [self._path(step) for step in self.steps()[:-1] if step != also_keep]
         if self._remote:
-            for path in old:
+            for path in old_paths:
                 remove(f"{self._remote}/{path.name}")
             return
-        for path in old:
+        for path in old_paths:
             # A removal that is killed in the middle must not look like a checkpoint.
             path.rename(path.with_name(f".{path.name}.{secrets.token_hex(6)}"))
         for path in self.folder.iterdir():
@@ -184,12 +184,12 @@ def frozen_weights(layer: keras.layers.Layer) -> list[keras.Variable]:
     """
     # Keras keeps a list of the variables that were made trainable, even if they are frozen later,
     # but it is not public.
-    to_train = {
+    trainable_ids = {
         id(variable)
-        for each in layer._flatten_layers(include_self=True, recursive=True)
-        for variable in each._trainable_variables
+        for sublayer in layer._flatten_layers(include_self=True, recursive=True)
+        for variable in sublayer._trainable_variables
     }
-    return [v for v in layer.weights if id(v) in to_train and not v.trainable]
+    return [v for v in layer.weights if id(v) in trainable_ids and not v.trainable]
 
 
 def changing_variables(layer: keras.layers.Layer) -> list[keras.Variable]:

@@ -36,11 +36,11 @@ def record_text(labels: Sequence[str], accuracy: Mapping[str, float], *, where: 
     content = {"labels": [*labels], "accuracy": dict(accuracy)}
     text = json.dumps(content, indent=2) + "\n"
     if len(text) > LARGEST:
-        longest = max(labels, key=len)
+        longest_label = max(labels, key=len)
         raise ValueError(
             f"{where}: expected labels with at most {LARGEST:,} bytes in all, received "
             f"{len(labels):,} labels with {len(text):,} bytes; the longest begins with "
-            f"{longest[:40]!r}. {remedy}"
+            f"{longest_label[:40]!r}. {remedy}"
         )
     parse_record(text, ClassRecord, where=where, remedy=remedy)
     return text

@@ -115,16 +115,16 @@ class Classifier:
         The arguments are those of `predict`.
         """
         vectors = self.encoder.encode(texts, **options)
-        found = np.asarray(self._head(np.atleast_2d(vectors)))
-        return found[0] if vectors.ndim == 1 else found
+        probabilities = np.asarray(self._head(np.atleast_2d(vectors)))
+        return probabilities[0] if vectors.ndim == 1 else probabilities
 
     def line(self) -> str:
         """The log line after the training."""
-        where = as_written(self.path)
-        right = ", ".join(f"{100 * part:.2f} on {name}" for name, part in self.accuracy.items())
-        accuracy = f", accuracy {right}" if right else ""
+        location = as_written(self.path)
+        scores = ", ".join(f"{100 * share:.2f} on {name}" for name, share in self.accuracy.items())
+        accuracy = f", accuracy {scores}" if scores else ""
         return (
-            f"classifier: {where}{accuracy}; use it with `use-st5 classify` or "
+            f"classifier: {location}{accuracy}; use it with `use-st5 classify` or "
             "use_st5.training.Classifier"
         )
 
@@ -162,13 +162,15 @@ def write_classifiers(
     folder `encoder`), which does not change. Its accuracy is measured on the test rows, or on the
     validation rows if there are no test rows.
     """
-    labelled = [found for found in stats if found.source.kind.is_a(LABELS)]
-    written = []
-    for number, found in enumerate(labelled, start=1):
-        name = "classifier" if len(labelled) == 1 else f"classifier_{number}"
-        path, held = work / f"{name}.keras", [*sets, *tests]
-        written.append(_write(found, held, tests or sets, as_written(encoder), path, seed))
-    return written
+    labelled_stats = [file_stats for file_stats in stats if file_stats.source.kind.is_a(LABELS)]
+    classifiers = []
+    for number, file_stats in enumerate(labelled_stats, start=1):
+        name = "classifier" if len(labelled_stats) == 1 else f"classifier_{number}"
+        path, held_sets = work / f"{name}.keras", [*sets, *tests]
+        classifiers.append(
+            _write(file_stats, held_sets, tests or sets, as_written(encoder), path, seed)
+        )
+    return classifiers
 
 
 def _write(
@@ -180,29 +182,31 @@ def _write(
     seed: int,
 ) -> Classifier:
     numbers = found.label_numbers
-    written = Classifier(path, encoder, [*numbers], accuracy={})
+    classifier = Classifier(path, encoder, [*numbers], accuracy={})
     keras.utils.set_random_seed(seed)
-    head = _new_head(written.encoder.dimension, len(numbers))
+    head = _new_head(classifier.encoder.dimension, len(numbers))
 
     def read(rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray]:
         texts = [row["text"] for row in rows]
-        vectors = written.encoder.encode(texts, on_truncation="ignore")
+        vectors = classifier.encoder.encode(texts, on_truncation="ignore")
         return vectors, np.array([numbers[row["label"]] for row in rows])
 
     fit_layers(head.layers, *read([*training_rows(found, held)]), from_logits=False)
     accuracy = {}
-    for each in measured:
-        if each.labels_of == found.source.name and each.kind.is_a(LABELS):
-            vectors, labels = read(each.rows)
-            accuracy[each.name] = float((np.asarray(head(vectors)).argmax(axis=1) == labels).mean())
+    for measured_set in measured:
+        if measured_set.labels_of == found.source.name and measured_set.kind.is_a(LABELS):
+            vectors, labels = read(measured_set.rows)
+            accuracy[measured_set.name] = float(
+                (np.asarray(head(vectors)).argmax(axis=1) == labels).mean()
+            )
     _check_finite(head, path, "Do the encoder's vectors hold NaN?")
-    named = path.with_suffix(".json")
-    text = record_text([*numbers], accuracy, where=as_written(named))
+    record_path = path.with_suffix(".json")
+    text = record_text([*numbers], accuracy, where=as_written(record_path))
     with atomic_path(path) as temporary, saving_quietly():
         head.save(temporary)
-    with atomic_path(named) as temporary:
+    with atomic_path(record_path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-    return dataclasses.replace(written, accuracy=accuracy)
+    return dataclasses.replace(classifier, accuracy=accuracy)
 
 
 def _new_head(dimension: int, labels: int) -> keras.Sequential:

@@ -16,24 +16,24 @@ def prompts_by_key(given: Prompts, kind: TaskSpec, columns: Mapping[str, str]) -
     """The prompts of a row's texts, by key; `given` has keys or the file's own column names."""
     keys = [key for key in kind.texts if key in columns]
     if isinstance(given, str):
-        found = dict.fromkeys(keys, given)
+        prompts = dict.fromkeys(keys, given)
     else:
-        found = {key: given.get(key, given.get(columns[key], "")) for key in keys}
-    return {key: prompt for key, prompt in found.items() if prompt}
+        prompts = {key: given.get(key, given.get(columns[key], "")) for key in keys}
+    return {key: prompt for key, prompt in prompts.items() if prompt}
 
 
 def check_prompts(given: Prompts, sources: Sequence[Source]) -> None:
     """Refuses prompts for columns that no training file has."""
-    known = dict.fromkeys(
+    names = dict.fromkeys(
         name
         for source in sources
         for key in source.kind.texts
         if key in source.columns
         for name in (key, source.columns[key])
     )
-    if not isinstance(given, str) and (unknown := [name for name in given if name not in known]):
+    if not isinstance(given, str) and (unknown := [name for name in given if name not in names]):
         raise ValueError(
-            f"prompts: expected columns of the training files that hold texts, {', '.join(known)}; "
+            f"prompts: expected columns of the training files that hold texts, {', '.join(names)}; "
             f"received {', '.join(unknown)}."
         )
 
@@ -59,23 +59,23 @@ def exported_prompts(sources: Sequence[Source]) -> tuple[dict[str, str], str | N
         for key in source.kind.texts
         if key in source.columns
     ]
-    different = {prompt for _, _, prompt in texts}
-    if different == {""}:
+    distinct_prompts = {prompt for _, _, prompt in texts}
+    if distinct_prompts == {""}:
         return {}, None
-    if len(different) == 1:
-        return dict.fromkeys(("query", "document"), different.pop()), "query"
-    found: dict[str, str] = {}
+    if len(distinct_prompts) == 1:
+        return dict.fromkeys(("query", "document"), distinct_prompts.pop()), "query"
+    named_prompts: dict[str, str] = {}
     for kind, key, prompt in texts:
-        found.setdefault(_exported_name(kind, key), prompt)
-    return {name: text for name, text in found.items() if text or name in _ROLES}, None
+        named_prompts.setdefault(_exported_name(kind, key), prompt)
+    return {name: text for name, text in named_prompts.items() if text or name in _ROLES}, None
 
 
 _ROLES = ("query", "document")
 
 
 def _exported_name(kind: TaskSpec, key: str) -> str:
-    asking = kind.metric.query if kind.metric else None
-    needed = [each for each in kind.needed if each in kind.texts]
-    if asking is None or len(needed) < 2:
+    query_key = kind.metric.query if kind.metric else None
+    keys = [each for each in kind.needed if each in kind.texts]
+    if query_key is None or len(keys) < 2:
         return key
-    return dict(zip(needed, _ROLES, strict=False)).get(key, key) if asking == needed[0] else key
+    return dict(zip(keys, _ROLES, strict=False)).get(key, key) if query_key == keys[0] else key

@@ -71,10 +71,10 @@ class DatasetStats:
     def label_numbers(self) -> dict[str, int]:
         """Label → its number: in the usual order for inference, else in alphabetical order."""
         names = {name.casefold(): name for name in self.classes}
-        ordered = sorted(self.classes)
+        labels = sorted(self.classes)
         if self.source.kind.is_a(INFERENCE) and {*names} == {*_INFERENCE_LABELS}:
-            ordered = [names[name] for name in _INFERENCE_LABELS]
-        return {name: number for number, name in enumerate(ordered)}
+            labels = [names[name] for name in _INFERENCE_LABELS]
+        return {name: number for number, name in enumerate(labels)}
 
     def lines(self, limit: int, *, longer: bool = False) -> Iterator[str]:
         """The log lines: the statistics, and the number of texts that are cut.
@@ -82,23 +82,23 @@ class DatasetStats:
         `limit` is the number of tokens that training reads; `longer`: the encoder could read more.
         """
         kind, report = self.source.kind, self.source.report
-        found = ", ".join(
+        columns_text = ", ".join(
             key if key == column else f"{column} as {key}"
             for key, column in self.source.columns.items()
         )
-        yield f"{self.source.name}: {found} → {kind.name} ({kind.description})"
-        if other := {TEXTS.name: NEIGHBOURS, NEIGHBOURS.name: TEXTS}.get(kind.name):
+        yield f"{self.source.name}: {columns_text} → {kind.name} ({kind.description})"
+        if other_task := {TEXTS.name: NEIGHBOURS, NEIGHBOURS.name: TEXTS}.get(kind.name):
             yield (
-                f"  as {other.name} with --task {self.source.name}={other.name} "
-                f"({other.description})"
+                f"  as {other_task.name} with --task {self.source.name}={other_task.name} "
+                f"({other_task.description})"
             )
-        bad = f", {report.malformed_rows} bad rows left out" if report.malformed_rows else ""
-        skipped = report.skipped.total() - report.skipped["blank"]
-        bad += f", {skipped} skipped ({', '.join(report.skipped)})" if skipped else ""
-        repeated = f", {self.repeated:,} of them repeated" if self.repeated else ""
+        omissions = f", {report.malformed_rows} bad rows left out" if report.malformed_rows else ""
+        skip_count = report.skipped.total() - report.skipped["blank"]
+        omissions += f", {skip_count} skipped ({', '.join(report.skipped)})" if skip_count else ""
+        repeats = f", {self.repeated:,} of them repeated" if self.repeated else ""
         if self.conflicting:
-            repeated += f" ({self.conflicting:,} with another {kind.target} than before)"
-        yield f"  {self.rows:,} rows{repeated}{bad}"
+            repeats += f" ({self.conflicting:,} with another {kind.target} than before)"
+        yield f"  {self.rows:,} rows{repeats}{omissions}"
         yield from (f"    {offence}" for offence in report.offences)
         if self.source.prompts:
             yield self._prompts()
@@ -109,9 +109,9 @@ class DatasetStats:
             )
         yield self._lengths(limit, longer=longer)
         if self.classes:
-            shown = ", ".join(f"{name} {count:,}" for name, count in self.classes.most_common(8))
-            more = f", … ({len(self.classes)} labels)" if len(self.classes) > 8 else ""
-            yield f"  labels: {shown}{more}"
+            counts = ", ".join(f"{name} {count:,}" for name, count in self.classes.most_common(8))
+            suffix = f", … ({len(self.classes)} labels)" if len(self.classes) > 8 else ""
+            yield f"  labels: {counts}{suffix}"
         if self.scores is not None:
             yield "  " + self.scores.line(self.lowest, self.highest)
         for row in self.first:
@@ -119,17 +119,17 @@ class DatasetStats:
 
     def _prompts(self) -> str:
         prompts, keys = self.source.prompts, self.source.kind.texts
-        without = [key for key in keys if key in self.source.columns and key not in prompts]
-        shown = ", ".join(f"{key} {prompt!r}" for key, prompt in prompts.items())
-        return f"  prompts: {shown}" + (f"; none before {', '.join(without)}" if without else "")
+        bare_keys = [key for key in keys if key in self.source.columns and key not in prompts]
+        text = ", ".join(f"{key} {prompt!r}" for key, prompt in prompts.items())
+        return f"  prompts: {text}" + (f"; none before {', '.join(bare_keys)}" if bare_keys else "")
 
     def _lengths(self, limit: int, *, longer: bool) -> str:
-        middle, most = np.median(self.lengths), self.lengths.max()
-        shown = f"  {len(self.lengths):,} texts of {middle:.0f} tokens (median), {most:,} at most; "
-        if not (cut := int((self.lengths > limit).sum())):
-            return f"{shown}none is cut"
+        median, most = np.median(self.lengths), self.lengths.max()
+        text = f"  {len(self.lengths):,} texts of {median:.0f} tokens (median), {most:,} at most; "
+        if not (count := int((self.lengths > limit).sum())):
+            return f"{text}none is cut"
         return (
-            f"{shown}training cuts {cut:,} of them ({cut / len(self.lengths):.1%}) at {limit:,} "
+            f"{text}training cuts {count:,} of them ({count / len(self.lengths):.1%}) at {limit:,} "
             "tokens" + (" (--max-length changes this)" if longer else ", the limit of the model")
         )
 
@@ -199,8 +199,8 @@ def _token_counts(columns: Sequence[pa.ChunkedArray], tokenizer: Any) -> np.ndar
 
 def _with_prompt(texts: pa.ChunkedArray, prompt: str) -> pa.ChunkedArray:
     """Texts with a prompt before each."""
-    first, between = (pa.scalar(each, texts.type) for each in (prompt, ""))
-    return pc.binary_join_element_wise(first, texts, between) if prompt else texts
+    prefix, separator = (pa.scalar(each, texts.type) for each in (prompt, ""))
+    return pc.binary_join_element_wise(prefix, texts, separator) if prompt else texts
 
 
 def _repeated(source: Source) -> tuple[int, int]:
@@ -208,28 +208,28 @@ def _repeated(source: Source) -> tuple[int, int]:
 
     If more than half of all rows have another label or score than before, it is a ValueError.
     """
-    _, first, group = np.unique(
+    _, first_rows, group = np.unique(
         combined([*source.hashes.values()]), return_index=True, return_inverse=True
     )
     rows, target = len(group), source.kind.target
     if target is None:
-        return rows - len(first), 0
+        return rows - len(first_rows), 0
     values = source.table[target].combine_chunks()
     if source.kind.label is not None:
         values = values.dictionary_encode().indices
-    found = values.to_numpy(zero_copy_only=False)
-    differs = found[first[group]] != found
-    conflicting = int(np.count_nonzero(differs))
-    if 2 * conflicting > rows:
-        place = int(differs.argmax())
-        before, row = source.table.take([int(first[group[place]]), place]).to_pylist()
+    target_array = values.to_numpy(zero_copy_only=False)
+    mismatches = target_array[first_rows[group]] != target_array
+    conflicts = int(np.count_nonzero(mismatches))
+    if 2 * conflicts > rows:
+        place = int(mismatches.argmax())
+        earlier, row = source.table.take([int(first_rows[group[place]]), place]).to_pylist()
         words = " | ".join(_short(row[key]) for key in source.hashes)
         raise ValueError(
-            f"{source.name}: expected one {target} for the same words, found {conflicting:,} of "
-            f"{rows:,} rows with another one than before ({words}: {before[target]}, then "
+            f"{source.name}: expected one {target} for the same words, found {conflicts:,} of "
+            f"{rows:,} rows with another one than before ({words}: {earlier[target]}, then "
             f"{row[target]}). Is {source.columns[target]!r} the right column?"
         )
-    return rows - len(first), conflicting
+    return rows - len(first_rows), conflicts
 
 
 def false_negatives(source: Source) -> dict[str, np.ndarray]:

@@ -76,9 +76,9 @@ def feature_columns(
     """Feature of a loss → the column that it is made from; a missing one raises a ValueError."""
     keys = _keys([feature.name for feature in loss.features], names)
     if keys is None:
-        wanted = ", ".join(feature.name for feature in loss.features)
+        expected = ", ".join(feature.name for feature in loss.features)
         raise ValueError(
-            f"{name}: {type(loss).__name__} reads the columns {wanted}; received the columns "
+            f"{name}: {type(loss).__name__} reads the columns {expected}; received the columns "
             f"{', '.join(names)}. Rename them."
         )
     return {
@@ -98,10 +98,10 @@ def _keys(features: Collection[str], names: Collection[str]) -> dict[str, str] |
     if set(features) <= set(names):
         return {feature: feature for feature in features}
     for task in TASKS.values():
-        found = task.found_in([*names])
-        keys = {feature: task.key_of(feature, found) for feature in features}
-        if set(task.needed) <= set(found) and set(keys.values()) <= set(found):
-            return {feature: found[key] for feature, key in keys.items()}
+        columns = task.found_in([*names])
+        keys = {feature: task.key_of(feature, columns) for feature in features}
+        if set(task.needed) <= set(columns) and set(keys.values()) <= set(columns):
+            return {feature: columns[key] for feature, key in keys.items()}
     return None
 
 

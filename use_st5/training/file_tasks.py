@@ -88,14 +88,14 @@ def file_task(
     for feature in make_loss().features:
         key = spec.key_of(feature.name, found.source.columns)
         if feature.of_text:
-            most = width if feature.kind == "ids" else DECODED_TOKENS
-            columns[feature.name] = PreparedColumn(feature.kind, most, key)
+            max_tokens = width if feature.kind == "ids" else DECODED_TOKENS
+            columns[feature.name] = PreparedColumn(feature.kind, max_tokens, key)
         else:
             columns[feature.name] = PreparedColumn(feature.kind)
             numbers[feature.name] = (key, _number_of(found, key))
 
-    read = {column.key for column in columns.values() if column.kind == "ids"}
-    prompts = {key: text for key, text in found.source.prompts.items() if key in read}
+    text_keys = {column.key for column in columns.values() if column.kind == "ids"}
+    prompts = {key: text for key, text in found.source.prompts.items() if key in text_keys}
 
     def rows() -> Iterator[Row]:
         for row in _usable(found, sets, encoder, scorer, names_words="word" in numbers):
@@ -122,24 +122,24 @@ def teacher_task(
     are rows that are not trained on.
     """
     # Another teacher gets no prompts of the files: it has its own, if any.
-    same = teacher is encoder
+    is_encoder = teacher is encoder
     texts = (
-        (prompted[key] if same else row[key], prompted[key])
-        for found in stats
-        for row in training_rows(found, sets)
-        for prompted in [with_prompts(row, found.source.prompts)]
-        for key in found.source.kind.texts
+        (prompted[key] if is_encoder else row[key], prompted[key])
+        for file_stats in stats
+        for row in training_rows(file_stats, sets)
+        for prompted in [with_prompts(row, file_stats.source.prompts)]
+        for key in file_stats.source.kind.texts
         if key in row
     )
-    distinct = [*dict.fromkeys(texts)]
+    text_pairs = [*dict.fromkeys(texts)]
     if isinstance(teacher, VectorFile):
-        known = {*texts_with_vectors([text for text, _ in distinct], teacher)}
-        distinct = [each for each in distinct if each[0] in known]
+        covered_texts = {*texts_with_vectors([text for text, _ in text_pairs], teacher)}
+        text_pairs = [each for each in text_pairs if each[0] in covered_texts]
     width = _width(stats, encoder, arguments)
 
     def rows() -> Iterator[Row]:
-        vectors = teacher.encode([text for text, _ in distinct])
-        for (_, text), vector in zip(distinct, vectors, strict=True):
+        vectors = teacher.encode([text for text, _ in text_pairs])
+        for (_, text), vector in zip(text_pairs, vectors, strict=True):
             yield {"sentence": text, "teacher": vector}
 
     weights = _OWN_WEIGHTS if teacher is encoder else _TEACHER_WEIGHTS
@@ -152,11 +152,11 @@ def check_loss_arguments(stats: Sequence[DatasetStats], arguments: FileArguments
     """Refuses an argument that no task's loss takes."""
     if isinstance(arguments.loss, TaskLoss):
         return
-    known = {name for found in stats for name in argument_names(found.source.kind.loss)}
-    if unknown := set(arguments.loss) - known:
+    valid_names = {name for found in stats for name in argument_names(found.source.kind.loss)}
+    if unknown_names := set(arguments.loss) - valid_names:
         raise ValueError(
-            f"loss: expected arguments among {', '.join(sorted(known))}, received "
-            f"{', '.join(sorted(unknown))}."
+            f"loss: expected arguments among {', '.join(sorted(valid_names))}, received "
+            f"{', '.join(sorted(unknown_names))}."
         )
 
 

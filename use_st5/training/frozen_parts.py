@@ -33,9 +33,9 @@ def frozen_parts(model: keras.Model, parts: Collection[ModelPart]) -> Iterator[N
     by_part = _variables(model) if parts else {}
     for part in parts:
         if not by_part.get(part):
-            there = [name for name, variables in by_part.items() if variables]
+            part_names = [name for name, variables in by_part.items() if variables]
             raise ValueError(
-                f"Expected parts of a {type(model).__name__} to freeze, among {there}. "
+                f"Expected parts of a {type(model).__name__} to freeze, among {part_names}. "
                 f"Received: {part!r}"
             )
     frozen = [variable for part in parts for variable in by_part[part] if variable.trainable]
@@ -52,13 +52,13 @@ def _variables(model: keras.Model) -> dict[str, list[keras.Variable]]:
     """The weights of each part."""
     embedding, head = (getattr(model, name, None) for name in ("embedding", "head"))
     table = {id(variable): variable for variable in getattr(embedding, "weights", [])}
-    named = {id(v): v for v in getattr(head, "weights", []) if id(v) not in table}
-    rest = [v for v in model.weights if id(v) not in table and id(v) not in named]
-    beside = (getattr(model, name, None) for name in _BESIDE_THE_TABLE)
-    inputs = table | {id(v): v for layer in beside if layer is not None for v in layer.weights}
+    head_variables = {id(v): v for v in getattr(head, "weights", []) if id(v) not in table}
+    rest = [v for v in model.weights if id(v) not in table and id(v) not in head_variables]
+    side_layers = (getattr(model, name, None) for name in _BESIDE_THE_TABLE)
+    inputs = table | {id(v): v for layer in side_layers if layer is not None for v in layer.weights}
     return {
         "embedding": [*table.values()],
         "all_embeddings": [*inputs.values()],
         "encoder": rest,
-        "head": [*named.values()],
+        "head": [*head_variables.values()],
     }

@@ -38,14 +38,14 @@ def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row
     """
     share = _SHARE if found.rows >= _FEW else _SHARE_OF_FEW
     share = min(share, (1 + tested) * MOST_VALIDATION_ROWS / found.rows)
-    kind, wanted = found.source.kind, max(2, round(share * found.rows))
+    kind, count = found.source.kind, max(2, round(share * found.rows))
     if kind.is_a(NEIGHBOURS):  # In one piece: rows that are near each other share sentences.
-        rows = found.source.table.slice(max(0, found.rows - wanted)).to_pylist()
+        rows = found.source.table.slice(max(0, found.rows - count)).to_pylist()
         groups = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
     else:
-        groups = _groups(found, wanted, found.source.hashes[kind.texts[0]])
+        groups = _groups(found, count, found.source.hashes[kind.texts[0]])
         # A few first texts with many rows each cannot be divided: then by all texts of a row.
-        groups = groups or _groups(found, wanted, found.source.pair_keys)
+        groups = groups or _groups(found, count, found.source.pair_keys)
     if sum(map(len, groups)) < 2:
         raise ValueError(
             f"{found.source.name}: expected enough rows to hold some out for validation, found "
@@ -62,18 +62,18 @@ def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row
 def _groups(found: DatasetStats, wanted: int, groups: np.ndarray) -> list[list[Row]]:
     """Whole groups with about `wanted` rows in all, chosen by each row's hash, int `[rows]`."""
     keys, counts = np.unique(groups, return_counts=True)
-    chosen: list[int] = []
+    chosen_keys: list[int] = []
     count = 0
     for key, size in zip(keys, counts.tolist(), strict=True):
         if count >= wanted:
             break
         if count + size <= 2 * wanted:
-            chosen.append(key)
+            chosen_keys.append(key)
             count += size
     if count < 2:
         return []
-    places = np.flatnonzero(np.isin(groups, chosen))
-    rows: dict[int, list[Row]] = {key: [] for key in chosen}
+    places = np.flatnonzero(np.isin(groups, chosen_keys))
+    rows: dict[int, list[Row]] = {key: [] for key in chosen_keys}
     for place, row in zip(places, found.source.table.take(places).to_pylist(), strict=True):
         rows[groups[place]].append(row)
     return [*rows.values()]
@@ -97,17 +97,17 @@ def validation_set(
     kind = found.source.kind
     examples: list[Row] = []
     if kind.label is not None:
-        held = {pair_key(row, kind) for row in (*rows, *others)}
-        training = found.source.table.filter(~np.isin(found.source.pair_keys, [*held]))
-        examples = spread(training, found.rows - len(held), _FITTED)
+        held_keys = {pair_key(row, kind) for row in (*rows, *others)}
+        table = found.source.table.filter(~np.isin(found.source.pair_keys, [*held_keys]))
+        examples = spread(table, found.rows - len(held_keys), _FITTED)
     source = found.source
     return ValidationSet(name, kind, rows, examples, labels_of=source.name, prompts=source.prompts)
 
 
 def without_rows_of(one: ValidationSet, others: Sequence[ValidationSet]) -> ValidationSet:
     """The set without the rows of other sets, so that test rows do not choose the best step."""
-    held = _held(one.kind, others)
-    rows = [row for row in one.rows if pair_key(row, one.kind) not in held]
+    held_keys = _held(one.kind, others)
+    rows = [row for row in one.rows if pair_key(row, one.kind) not in held_keys]
     if len(rows) < 2:
         raise ValueError(
             f"{one.name}: expected validation rows that are not test rows too, found {len(rows)} "
@@ -120,10 +120,10 @@ def without_held_out(found: DatasetStats, sets: Sequence[ValidationSet]) -> Data
     """The statistics with the number of held-out rows, and of others that share their texts."""
     source = found.source
     texts_of = {key for each in sets for row in each.rows for key in _text_keys(row, each.kind)}
-    held = _is_held(source, sets)
-    left_out = np.count_nonzero(held)
-    shares = [np.isin(hashes, _uint64(texts_of)) for hashes in source.hashes.values()]
-    shared = np.count_nonzero(np.any(shares, axis=0) & ~held)
+    held_mask = _is_held(source, sets)
+    left_out = np.count_nonzero(held_mask)
+    text_masks = [np.isin(hashes, _uint64(texts_of)) for hashes in source.hashes.values()]
+    shared = np.count_nonzero(np.any(text_masks, axis=0) & ~held_mask)
     if left_out == found.rows:
         raise ValueError(
             f"{found.source.name}: expected training rows, found only rows that are also in the "
@@ -139,10 +139,10 @@ def training_table(found: DatasetStats, sets: Collection[ValidationSet]) -> pa.T
     replaces it: the loss does not use that as a negative.
     """
     source, table = found.source, found.source.table
-    for key, false in false_negatives(source).items():
+    for key, mask in false_negatives(source).items():
         positive = table[source.kind.needed[1]]
-        replaced = pc.if_else(pa.array(false), positive, table[key])
-        table = table.set_column(table.column_names.index(key), key, replaced)
+        column = pc.if_else(pa.array(mask), positive, table[key])
+        table = table.set_column(table.column_names.index(key), key, column)
     return table.filter(~_is_held(source, sets))
 
 
@@ -153,10 +153,10 @@ def training_rows(found: DatasetStats, sets: Collection[ValidationSet]) -> Itera
 
 def spread(table: pa.Table, count: int, most: int) -> list[Row]:
     """At most `most` of about `count` rows, evenly spread, because a file may be sorted."""
-    every = max(1.0, count / most)
+    interval = max(1.0, count / most)
     places = np.arange(table.num_rows)
-    chosen = np.trunc(places / every) != np.trunc((places - 1) / every)
-    return table.filter(chosen).to_pylist()
+    mask = np.trunc(places / interval) != np.trunc((places - 1) / interval)
+    return table.filter(mask).to_pylist()
 
 
 def pair_key(row: Row, kind: TaskSpec) -> int:

@@ -103,9 +103,9 @@ class JaxStep:
         self._feature_names = [feature.name for feature in task.loss.features]
         self._trained = [*encoder.trainable_variables, *task.loss.trainable_variables]
         layers = (encoder, task.loss)
-        known = {id(variable) for variable in trainable}
+        trainable_ids = {id(variable) for variable in trainable}
         self._state = [
-            v for layer in layers for v in changing_variables(layer) if id(v) not in known
+            v for layer in layers for v in changing_variables(layer) if id(v) not in trainable_ids
         ]
         self._changing = [*trainable, *self._state, *optimizer.variables]
         self._frozen = [variable for layer in layers for variable in frozen_weights(layer)]
@@ -118,17 +118,17 @@ class JaxStep:
         frozen = [variable.value for variable in self._frozen]
         if self._compiled is None:
             self._compiled = self._program(values)
-        found = []
+        results = []
         try:
             # The host prepares the next batch while the device computes.
             for batch in batches:
-                needed = placed({name: batch[name] for name in self._feature_names})
-                values, numbers = self._compiled(values, frozen, needed)
-                found.append(numbers)
+                columns = placed({name: batch[name] for name in self._feature_names})
+                values, numbers = self._compiled(values, frozen, columns)
+                results.append(numbers)
         finally:
             for variable, value in zip(self._changing, values, strict=True):
                 variable.assign(value)
-        means = np.mean(self._jax.device_get(found), axis=0)
+        means = np.mean(self._jax.device_get(results), axis=0)
         return dict(zip(self.names, map(float, means), strict=True))
 
     def _program(self, values: Values) -> Any:
@@ -140,14 +140,14 @@ class JaxStep:
 
     def _step(self, values: Values, frozen: Values, batch: Batch) -> tuple[Values, jax.Array]:
         """Makes one update; returns the variables' next values, and loss and metrics `[names]`."""
-        rest = list(zip(self._frozen, frozen, strict=True))
+        frozen_values = list(zip(self._frozen, frozen, strict=True))
         total: Any = 0.0
         sums: Any = None
         for part in micro_batches(batch, self.gradient_accumulation_steps):
-            current = list(zip(self._changing, values, strict=True)) + rest
-            trained = _values_of(self._trained, current)
+            variable_values = list(zip(self._changing, values, strict=True)) + frozen_values
+            trained_values = _values_of(self._trained, variable_values)
             differentiate = self._jax.value_and_grad(self._loss_of, has_aux=True)
-            (_, (numbers, values)), gradients = differentiate(trained, current, part)
+            (_, (numbers, values)), gradients = differentiate(trained_values, variable_values, part)
             total = total + numbers
             sums = gradients if sums is None else [*map(operator.add, sums, gradients)]
         return self._updated(values, sums), total / self.gradient_accumulation_steps
@@ -165,8 +165,8 @@ class JaxStep:
             with _Reading([*current, *state], self._read) as scope:
                 loss, metrics = self.loss.from_vectors(vectors, batch, training=True, gather=LOCAL)
         numbers = ops.stack([loss, *(metrics[name] for name in self.names[1:])])
-        after = scope.values_of(self._changing)
-        return loss, (ops.stop_gradient(numbers), after)
+        next_values = scope.values_of(self._changing)
+        return loss, (ops.stop_gradient(numbers), next_values)
 
     def _encode_in_pieces(
         self, current: VariableValues, batch: Batch
@@ -178,7 +178,7 @@ class JaxStep:
         """
         # Each piece has rows of every device. If the pieces were consecutive rows, each would have
         # the rows of one device, and all devices would compute what only that one needs to.
-        cut = [
+        pieces = [
             ids.reshape(-1, self.pieces, *ids.shape[1:]).swapaxes(0, 1)
             for ids in self.loss.texts(batch)
         ]
@@ -190,10 +190,10 @@ class JaxStep:
             return scope.values_of(self._state), vectors
 
         # In a loop the compiler cannot merge the two computations, so it need not be prevented.
-        forgetful = self._jax.checkpoint(encode, prevent_cse=False)
-        state, vectors = self._jax.lax.scan(forgetful, _values_of(self._state, current), cut)
-        joined = [each.swapaxes(0, 1).reshape(-1, each.shape[-1]) for each in vectors]
-        return joined, list(zip(self._state, state, strict=True))
+        encode_piece = self._jax.checkpoint(encode, prevent_cse=False)
+        state, vectors = self._jax.lax.scan(encode_piece, _values_of(self._state, current), pieces)
+        row_vectors = [each.swapaxes(0, 1).reshape(-1, each.shape[-1]) for each in vectors]
+        return row_vectors, list(zip(self._state, state, strict=True))
 
     def _updated(self, values: Values, gradients: Values) -> Values:
         # Variables that the loss does not read get no update, and no weight decay either.

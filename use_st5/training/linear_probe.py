@@ -49,23 +49,23 @@ def probe_weights(
     numbers, kind = found.label_numbers, found.source.kind
     labels = np.array([numbers[row[kind.label or ""]] for row in rows])
     vectors = [encoder.encode([row[key] for row in rows]) for key in kind.texts]
-    given = make_loss()
+    first_loss = make_loss()
     keras.utils.set_random_seed(seed)
     loss = make_loss()
-    if loss is given:  # The user made it: it is built later, in the strategy's scope.
-        loss = type(given).from_config(given.get_config())
+    if loss is first_loss:  # The user made it: it is built later, in the strategy's scope.
+        loss = type(first_loss).from_config(first_loss.get_config())
     loss.build((None, encoder.dimension))
-    for head, seen in _heads(loss, vectors):
+    for head, head_vectors in _heads(loss, vectors):
         layers = [*head.hidden_layers, head.output_layer]
-        fit_layers(layers, np.asarray(head.head_input(seen)), labels)
+        fit_layers(layers, np.asarray(head.head_input(head_vectors)), labels)
     weights: list[np.ndarray] = loss.get_weights()
     return weights
 
 
 def has_heads(loss: TaskLoss) -> bool:
     """Whether a loss has heads that can be fitted."""
-    inner = loss.losses_of_heads[0] if isinstance(loss, MatryoshkaLoss) else loss
-    return isinstance(inner, LabelLoss)
+    head_loss = loss.losses_of_heads[0] if isinstance(loss, MatryoshkaLoss) else loss
+    return isinstance(head_loss, LabelLoss)
 
 
 def fit_layers(
@@ -81,8 +81,8 @@ def fit_layers(
     gives logits, not probabilities.
     """
     order = np.random.default_rng(0).permutation(len(labels))
-    held = round(_HELD_OUT * len(labels)) if len(labels) >= _FEW else 0
-    shown = tf.data.Dataset.from_tensor_slices((features[order[held:]], labels[order[held:]]))
+    split = round(_HELD_OUT * len(labels)) if len(labels) >= _FEW else 0
+    examples = tf.data.Dataset.from_tensor_slices((features[order[split:]], labels[order[split:]]))
     outputs: Any = (inputs := keras.Input(features.shape[1:]))
     for layer in layers:
         outputs = layer(outputs)
@@ -94,13 +94,13 @@ def fit_layers(
         steps_per_execution=_STEPS,
         jit_compile=False,
     )
-    enough = keras.callbacks.EarlyStopping(patience=_PATIENCE, restore_best_weights=True)
+    early_stopping = keras.callbacks.EarlyStopping(patience=_PATIENCE, restore_best_weights=True)
     classifier.fit(
-        shown.shuffle(len(labels), seed=0).repeat().batch(_BATCH),
+        examples.shuffle(len(labels), seed=0).repeat().batch(_BATCH),
         steps_per_epoch=_STEPS,
-        epochs=_ROUNDS if held else _ROUNDS_OF_FEW,
-        validation_data=(features[order[:held]], labels[order[:held]]) if held else None,
-        callbacks=[enough] if held else [],
+        epochs=_ROUNDS if split else _ROUNDS_OF_FEW,
+        validation_data=(features[order[:split]], labels[order[:split]]) if split else None,
+        callbacks=[early_stopping] if split else [],
         shuffle=False,  # The data is shuffled already.
         verbose=0,
     )

@@ -26,9 +26,9 @@ def card(
 ) -> str:
     """The model card in Markdown: data, command, and scores "before" and "after" the training."""
     files = [
-        f"| {Path(found.source.name).name} | {found.source.kind.name} | {found.kept:,} |"
-        f" {found.source.mixing_weight or ''} | `{found.source.identity()[:16]}` |"
-        for found in plan.stats
+        f"| {Path(stats.source.name).name} | {stats.source.kind.name} | {stats.kept:,} |"
+        f" {stats.source.mixing_weight or ''} | `{stats.source.identity()[:16]}` |"
+        for stats in plan.stats
     ]
     return "\n".join(
         [
@@ -66,7 +66,7 @@ def _scores(
 ) -> Iterator[str]:
     """The tables of the validation and the test scores, each with the use of its rows."""
     best, unit = history.best_step or 0, plan.unit
-    chosen = (
+    choice = (
         f"{unit} {best} of {history.step}, the best of {len(history.evaluations)} evaluations by "
         f"{plan.monitor}"
         if best
@@ -74,7 +74,7 @@ def _scores(
     )
     rows = _described(plan.sets, plan.validation)
     yield f"Scores are multiplied by 100. Validation, {rows}, chose the exported weights:"
-    yield f"{chosen}." + ("" if plan.tests else " Without test rows, the scores are optimistic.")
+    yield f"{choice}." + ("" if plan.tests else " Without test rows, the scores are optimistic.")
     yield ""
     yield from _table("validation", validation)
     if plan.tests:
@@ -85,9 +85,9 @@ def _scores(
 
 def _described(sets: Sequence[ValidationSet], files: Sequence[Source]) -> str:
     """Describes the rows of sets, and their metrics."""
-    where = "separate files" if files else "held-out rows of the training files"
-    shown = (f"{each.name}, {len(each.rows):,} rows, {each.metric.description}" for each in sets)
-    return f"{where} ({'; '.join(shown)})"
+    origin = "separate files" if files else "held-out rows of the training files"
+    texts = (f"{each.name}, {len(each.rows):,} rows, {each.metric.description}" for each in sets)
+    return f"{origin} ({'; '.join(texts)})"
 
 
 def _table(use: str, scores: Mapping[str, Scores]) -> list[str]:
@@ -111,18 +111,18 @@ def command_line(plan: TrainingPlan, target: Path) -> str:
         words += ["--validation", source.name]
     for source in plan.test:
         words += ["--test", source.name]
-    everything = (*sources, *plan.validation, *plan.test)
-    for renamed in dict.fromkeys(each for source in everything for each in _renamed(source)):
-        words += ["--column", renamed]
-    usual, others = FileArguments(), []
+    all_sources = (*sources, *plan.validation, *plan.test)
+    for renaming in dict.fromkeys(each for source in all_sources for each in _renamed(source)):
+        words += ["--column", renaming]
+    defaults, extras = FileArguments(), []
     for name, value in vars(plan.arguments).items():
         if name in PYTHON_ONLY or isinstance(value, TaskLoss) or callable(value):
-            others += [name] if value != getattr(usual, name) else []
-        elif value != getattr(usual, name):
+            extras += [name] if value != getattr(defaults, name) else []
+        elif value != getattr(defaults, name):
             words += _option(f"--{name.replace('_', '-')}", value)
     command = shlex.join([*words, "--to", target.name])
     return (
-        f"{command}\n# and, of use_st5.train in Python: {', '.join(others)}" if others else command
+        f"{command}\n# and, of use_st5.train in Python: {', '.join(extras)}" if extras else command
     )
 
 

@@ -38,10 +38,10 @@ def open_model(
     else:
         _check_vocabulary_unasked(settings, ("words", "bigrams"))
         encoder = model if isinstance(model, TrainableEncoder) else _loaded(model)
-    known = family_of(encoder.model)
-    if known.texts != 1:
+    family = family_of(encoder.model)
+    if family.texts != 1:
         raise ValueError(
-            f"{model}: expected a sentence encoder, received a {known.name}, which compares pairs "
+            f"{model}: expected a sentence encoder, received a {family.name}, which compares pairs "
             "of texts."
         )
     encoder = _with_dropout(encoder, _dropout(encoder, kinds, settings))
@@ -52,15 +52,15 @@ def open_model(
 
 def copy_of(model: keras.Model, **config: Any) -> keras.Model:
     """Copies a model with its weights; `config` has changed settings that affect no weights."""
-    given = model.get_config()
+    model_config = model.get_config()
     if config:
-        given["config"] = {**given["config"], **config}
-    copied = type(model).from_config(given)
-    copied.build()
-    copied.set_weights(model.get_weights())
+        model_config["config"] = {**model_config["config"], **config}
+    clone = type(model).from_config(model_config)
+    clone.build()
+    clone.set_weights(model.get_weights())
     if hasattr(model, "pooler"):  # A BERT's, which is no weight: a cross-encoder starts with it.
-        copied.pooler = model.pooler
-    return copied
+        clone.pooler = model.pooler
+    return clone
 
 
 def _loaded(model: str | os.PathLike[str]) -> TrainableEncoder:
@@ -73,8 +73,8 @@ def _loaded(model: str | os.PathLike[str]) -> TrainableEncoder:
 def _names_words(kind: TaskSpec) -> bool:
     """Whether a task's loss needs a head for words; a user's own task may have another loss."""
     loss = kind.loss if isinstance(kind.loss, type) else type(kind.loss)
-    other = issubclass(loss, TaskLoss) and not issubclass(loss, DefinitionLoss)
-    return kind.is_a(DEFINITIONS) and not other
+    has_other_loss = issubclass(loss, TaskLoss) and not issubclass(loss, DefinitionLoss)
+    return kind.is_a(DEFINITIONS) and not has_other_loss
 
 
 def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:
@@ -101,10 +101,10 @@ def _fresh(preset: str, sources: Sequence[Source], settings: FileArguments) -> T
 
 def _check_vocabulary_unasked(settings: FileArguments, names: Sequence[str]) -> None:
     """Refuses sizes of a vocabulary that would have no effect."""
-    if asked := [name for name in names if getattr(settings, name) != getattr(FileArguments, name)]:
+    if sizes := [name for name in names if getattr(settings, name) != getattr(FileArguments, name)]:
         raise ValueError(
-            f"{asked[0]}: expected no value for this model, received "
-            f"{getattr(settings, asked[0])}. Only a fresh: USE-DAN or USE Transformer takes words, "
+            f"{sizes[0]}: expected no value for this model, received "
+            f"{getattr(settings, sizes[0])}. Only a fresh: USE-DAN or USE Transformer takes words, "
             "and only a fresh: USE-DAN takes bigrams. Leave it out."
         )
 
@@ -140,8 +140,8 @@ def _dropout(
     if settings.dropout is not None:
         return settings.dropout
     config = getattr(encoder.model, "config", None)
-    own = getattr(config, "dropout", None)
-    return _DROPOUT_OF_TEXTS if own == 0 and any(kind.is_a(TEXTS) for kind in kinds) else None
+    rate = getattr(config, "dropout", None)
+    return _DROPOUT_OF_TEXTS if rate == 0 and any(kind.is_a(TEXTS) for kind in kinds) else None
 
 
 def _with_dropout(encoder: TrainableEncoder, rate: float | None) -> TrainableEncoder:

@@ -24,8 +24,8 @@ def clipped(optimizer: keras.optimizers.Optimizer, gradients: list[Any]) -> list
         return tf.clip_by_global_norm(gradients, norm)[0]
     if norm := optimizer.clipnorm:
         return [tf.clip_by_norm(tf.convert_to_tensor(each), norm) for each in gradients]
-    if most := optimizer.clipvalue:
-        return [tf.clip_by_value(tf.convert_to_tensor(each), -most, most) for each in gradients]
+    if limit := optimizer.clipvalue:
+        return [tf.clip_by_value(tf.convert_to_tensor(each), -limit, limit) for each in gradients]
     return gradients
 
 

@@ -55,10 +55,10 @@ def train_in_cycles(plan: TrainingPlan, work: Path, strategy: Any) -> History:
     Returns:
         The evaluations; a step of the history is a cycle.
     """
-    below = _reads_pairs(plan)
+    base = _reads_pairs(plan)
 
     def cross() -> CrossEncoderModel:
-        model = CrossEncoderModel(copy_of(below.model))
+        model = CrossEncoderModel(copy_of(base.model))
         model.build()
         return model
 
@@ -68,8 +68,8 @@ def train_in_cycles(plan: TrainingPlan, work: Path, strategy: Any) -> History:
         name=_NAME,
         bi=lambda: copy_of(plan.encoder.model),
         cross=cross,
-        pairs=_ids(plan, below, rows),
-        validation=_ids(plan, below, validation.rows),
+        pairs=_ids(plan, base, rows),
+        validation=_ids(plan, base, validation.rows),
     )
     models = train_trans_encoder(
         [student],
@@ -80,16 +80,16 @@ def train_in_cycles(plan: TrainingPlan, work: Path, strategy: Any) -> History:
         strategy=strategy,
         jit_compile=False,
     )
-    history, chosen = History(step=plan.steps), best(models, _NAME, "bi")
+    history, best_model = History(step=plan.steps), best(models, _NAME, "bi")
     start = plan.encoder.model.get_weights()
-    for each in models:
-        if each.kind == "bi":
-            _load(plan.encoder.model, each, start)
+    for cycle_model in models:
+        if cycle_model.kind == "bi":
+            _load(plan.encoder.model, cycle_model, start)
             scores = validation.scores(plan.encoder.encode)
-            history.evaluations.append({"step": each.cycle, **scores})
-    history.best_step, history.best_score = chosen.cycle, chosen.spearman
-    _load(plan.encoder.model, chosen, start)
-    cross_encoder = TrainableEncoder(cross(), below.tokenizer)
+            history.evaluations.append({"step": cycle_model.cycle, **scores})
+    history.best_step, history.best_score = best_model.cycle, best_model.spearman
+    _load(plan.encoder.model, best_model, start)
+    cross_encoder = TrainableEncoder(cross(), base.tokenizer)
     _load(cross_encoder.model, best(models, _NAME, "cross"), [])
     cross_encoder.export(work / _CROSS_ENCODER)
     return history
@@ -101,25 +101,25 @@ def settings_of_cycles(arguments: FileArguments) -> TransEncoder:
     Raises:
         ValueError: An argument has no meaning in cycles.
     """
-    usual = FileArguments()
-    strange = [
-        name for name in _WITHOUT_MEANING if getattr(arguments, name) != getattr(usual, name)
+    defaults = FileArguments()
+    names = [
+        name for name in _WITHOUT_MEANING if getattr(arguments, name) != getattr(defaults, name)
     ]
-    if strange:
+    if names:
         raise ValueError(
-            f"{', '.join(strange)}: expected no value, because pairs without a score are trained "
+            f"{', '.join(names)}: expected no value, because pairs without a score are trained "
             "in cycles. Leave it out, or give a trained cross-encoder, which scores the pairs, "
             "with --teacher CROSS_ENCODER."
         )
     paper = TransEncoder()
-    both: dict[str, Any] = {"steps": arguments.steps}
+    common: dict[str, Any] = {"steps": arguments.steps}
     if arguments.learning_rate is not None:
-        both["learning_rate"] = arguments.learning_rate
+        common["learning_rate"] = arguments.learning_rate
     size = arguments.batch_size
     return TransEncoder(
         cycles=arguments.cycles,
-        to_cross=dataclasses.replace(paper.to_cross, **both),
-        to_bi=dataclasses.replace(paper.to_bi, epochs=arguments.epochs, batch_size=size, **both),
+        to_cross=dataclasses.replace(paper.to_cross, **common),
+        to_bi=dataclasses.replace(paper.to_bi, epochs=arguments.epochs, batch_size=size, **common),
     )
 
 
@@ -130,10 +130,10 @@ def check_cycles(plan: TrainingPlan) -> None:
         ValueError: There are other tasks, no cross-encoder can be made, there are no scored pairs
             to choose the best cycle by, or an argument has no meaning in cycles.
     """
-    if others := {found.source.kind.name for found in plan.stats} - {UNSCORED_PAIRS.name}:
+    if tasks := {found.source.kind.name for found in plan.stats} - {UNSCORED_PAIRS.name}:
         raise ValueError(
             "Expected only files of pairs without a score, because they are trained in cycles, "
-            f"received also {', '.join(sorted(others))}. Train twice, first on the one, then on "
+            f"received also {', '.join(sorted(tasks))}. Train twice, first on the one, then on "
             "the other; or give a trained cross-encoder, which scores the pairs, with --teacher "
             "FOLDER."
         )

@@ -65,15 +65,17 @@ class PairIds:
                 the bi-encoder; None: `tokenizer`. If it cannot join two texts, `joined` and
                 `turned` have no columns, and only models of single texts can read the pairs.
         """
-        one, two = (np.asarray(tokenizer.padded(each, max_tokens)) for each in (first, second))
+        first_ids, second_ids = (
+            np.asarray(tokenizer.padded(each, max_tokens)) for each in (first, second)
+        )
         join = getattr(pair_tokenizer or tokenizer, "padded_pairs", None)
         if join is None:
-            none = np.zeros((len(first), 0), np.int32)
-            return cls(first=one, second=two, joined=none, turned=none)
+            empty = np.zeros((len(first), 0), np.int32)
+            return cls(first=first_ids, second=second_ids, joined=empty, turned=empty)
         joined, turned = (
             np.asarray(join(*each, max_pair_tokens)) for each in ((first, second), (second, first))
         )
-        return cls(first=one, second=two, joined=joined, turned=turned)
+        return cls(first=first_ids, second=second_ids, joined=joined, turned=turned)
 
 
 def scores(embed: Embed, kind: Kind, pairs: PairIds) -> np.ndarray:
@@ -104,8 +106,8 @@ def stacked(*ids: np.ndarray) -> np.ndarray:
 
 def widths(longest: int) -> tuple[int, ...]:
     """The widths of batches of similar lengths, up to one that holds the longest row."""
-    known = [width for width in _WIDTHS if width < longest]
-    return (*known, next((width for width in _WIDTHS if width >= longest), longest))
+    narrow_widths = [width for width in _WIDTHS if width < longest]
+    return (*narrow_widths, next((width for width in _WIDTHS if width >= longest), longest))
 
 
 def _vectors(embed: Embed, ids: np.ndarray) -> np.ndarray:

@@ -67,7 +67,7 @@ class PiecewiseEncoder:
         """
         parts = [self._cut(ids) for ids in texts]
         upstream = tf.stack([self._cut(gradient) for gradient in vector_gradients], axis=1)
-        reached = [False] * len(self._weights)  # Known once the loop's body has been traced.
+        has_gradient = [False] * len(self._weights)  # Known once the loop's body has been traced.
 
         def back(
             piece: tf.Tensor, seeds: list[tf.Tensor], sums: list[tf.Tensor]
@@ -75,12 +75,12 @@ class PiecewiseEncoder:
             with tf.GradientTape() as tape:
                 encoded, seeds = self._encode(parts, piece, seeds)
             values = [weight.value for weight in self._weights]
-            found = tape.gradient(encoded, values, output_gradients=upstream[piece])
-            reached[:] = [gradient is not None for gradient in found]
+            gradients = tape.gradient(encoded, values, output_gradients=upstream[piece])
+            has_gradient[:] = [gradient is not None for gradient in gradients]
             # Dense before it is added: see TrainStep.
             sums = [
                 total if gradient is None else total + tf.convert_to_tensor(gradient)
-                for total, gradient in zip(sums, found, strict=True)
+                for total, gradient in zip(sums, gradients, strict=True)
             ]
             return piece + 1, seeds, sums
 
@@ -88,7 +88,7 @@ class PiecewiseEncoder:
         seeds, sums = self._loop(back, zeros)
         for variable, value in zip(self._seeds, seeds, strict=True):
             variable.assign(value)
-        return [total if is_one else None for total, is_one in zip(sums, reached, strict=True)]
+        return [total if is_one else None for total, is_one in zip(sums, has_gradient, strict=True)]
 
     def _encode(
         self, parts: list[tf.Tensor], piece: tf.Tensor, seeds: list[tf.Tensor]

@@ -88,8 +88,8 @@ class TrainingPlan:
     @property
     def metadata(self) -> dict[str, Any]:
         """Facts for `use_st5.json`."""
-        inherited = {"languages", "license"} & set(self.encoder.metadata)
-        facts = {name: self.encoder.metadata[name] for name in sorted(inherited)}
+        shared_names = {"languages", "license"} & set(self.encoder.metadata)
+        facts = {name: self.encoder.metadata[name] for name in sorted(shared_names)}
         facts["trained_from"] = self.start
         if not self.in_cycles:
             facts |= {"seed": self.arguments.seed, "tasks": [task.name for task in self.tasks]}
@@ -98,8 +98,8 @@ class TrainingPlan:
     def lines(self) -> Iterator[str]:
         """The log lines before the first step."""
         limit, most = self.arguments.text_length(self.encoder.max_length), self.encoder.max_length
-        for found in self.stats:
-            yield from found.lines(limit, longer=most is None or most > limit)
+        for file_stats in self.stats:
+            yield from file_stats.lines(limit, longer=most is None or most > limit)
         yield from self.evaluation_lines()
         family = known_family(self.encoder.model)
         yield (
@@ -119,24 +119,24 @@ class TrainingPlan:
         if self.tests and not self.test:
             yield f"No --test: {_count(self.tests)} rows are held out for the test."
         for use, sets in (("validation", self.sets), ("test", self.tests)):
-            for each in sets:
-                metric, asked = each.metric, each.questions()
-                differ = f", {asked:,} of them different" if asked < len(each.rows) else ""
+            for eval_set in sets:
+                metric, distinct = eval_set.metric, eval_set.questions()
+                note = f", {distinct:,} of them different" if distinct < len(eval_set.rows) else ""
                 yield (
-                    f"{use} on {each.name}: {metric.name}, {metric.description}; "
-                    f"{len(each.rows):,} rows{differ}"
+                    f"{use} on {eval_set.name}: {metric.name}, {metric.description}; "
+                    f"{len(eval_set.rows):,} rows{note}"
                 )
         if not self.tests:
-            looks = self.steps if self.in_cycles else self.arguments.evaluations
+            evaluations = self.steps if self.in_cycles else self.arguments.evaluations
             yield (
                 "No test rows: the final scores are optimistic, because they are the best of up to "
-                f"{looks + 1} evaluations on the same rows. Give other rows with --test."
+                f"{evaluations + 1} evaluations on the same rows. Give other rows with --test."
             )
-        for found in self.stats:
-            if (self.validation or self.test) and (found.left_out or found.shared):
+        for stats in self.stats:
+            if (self.validation or self.test) and (stats.left_out or stats.shared):
                 yield (
-                    f"{found.source.name}: {found.left_out:,} rows are not trained on, because "
-                    f"they are validation or test rows; {found.shared:,} others share a text with "
+                    f"{stats.source.name}: {stats.left_out:,} rows are not trained on, because "
+                    f"they are validation or test rows; {stats.shared:,} others share a text with "
                     "these"
                 )
 
@@ -167,13 +167,13 @@ class TrainingPlan:
         loss = type(arguments.loss).__name__
         if isinstance(arguments.loss, Mapping):
             loss = ", ".join(f"{name} {value}" for name, value in arguments.loss.items())
-        labelled = any(found.source.kind.label for found in self.stats)
+        has_labels = any(found.source.kind.label for found in self.stats)
         return (
             f"training: {self.steps:,} steps of {arguments.batch_size}, learning rate "
             f"{arguments.learning_rate:.3g}{self.learning_rate_note}"
             + (f", loss with {loss}" if loss else "")
             + "".join(f", frozen: {_FROZEN[part]}" for part in arguments.frozen)
-            + (f", the classifier {_HEADS[arguments.head_init]}" if labelled else "")
+            + (f", the classifier {_HEADS[arguments.head_init]}" if has_labels else "")
             + self._shares()
         )
 
@@ -198,20 +198,20 @@ class TrainingPlan:
         adam = arguments.optimizer == "adam" and arguments.lora_rank is None
         moments = 2 * self._weights if adam else 0
         # The models of all cycles stay until the end: an encoder and a cross-encoder each.
-        others = 2 * arguments.cycles + 1 if self.in_cycles else 0
+        model_count = 2 * arguments.cycles + 1 if self.in_cycles else 0
         limit = arguments.text_length(self.encoder.max_length)
-        texts = sum(
-            found.kept * len(found.source.columns) * min(limit, int(found.lengths.max()))
-            for found in self.stats
+        token_count = sum(
+            stats.kept * len(stats.source.columns) * min(limit, int(stats.lengths.max()))
+            for stats in self.stats
         )
-        run = _CHECKPOINTS * (sum(sizes) + moments) + others * sum(sizes) + texts
-        whole = arguments.precision != "int8"
-        model = _BYTES * sum(sizes) - (0 if whole else (_BYTES - 1) * max(sizes))
-        same = arguments.precision == self.encoder.stored
+        run = _CHECKPOINTS * (sum(sizes) + moments) + model_count * sum(sizes) + token_count
+        is_float = arguments.precision != "int8"
+        model = _BYTES * sum(sizes) - (0 if is_float else (_BYTES - 1) * max(sizes))
+        keeps_precision = arguments.precision == self.encoder.stored
         return (
             f"disk: up to {_megabytes(_BYTES * run)} for the run until it ends, about "
             f"{_megabytes(model)} for the model in {arguments.precision}"
-            + (", the precision of the start" if same else "")
+            + (", the precision of the start" if keeps_precision else "")
         )
 
     @property
@@ -238,8 +238,8 @@ def make_plan(
     stats = [without_held_out(found, [*sets, *tests]) for found in stats]
     start = (model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model)
     teacher = open_teacher(arguments.teacher) if arguments.teacher else None
-    unscored = any(source.kind.is_a(UNSCORED_PAIRS) for source in sources)
-    if isinstance(teacher, CrossEncoder) and not unscored:
+    has_unscored = any(source.kind.is_a(UNSCORED_PAIRS) for source in sources)
+    if isinstance(teacher, CrossEncoder) and not has_unscored:
         raise ValueError(
             "teacher: expected a file with sentence1 and sentence2 but without a score, because "
             "the teacher is a cross-encoder, found none. Give such pairs, or an encoder as the "
@@ -255,7 +255,7 @@ def make_plan(
         validation=validation,
         test=test,
         teacher=teacher,
-        in_cycles=unscored and not isinstance(teacher, CrossEncoder),
+        in_cycles=has_unscored and not isinstance(teacher, CrossEncoder),
     )
     if plan.in_cycles:
         check_cycles(plan)
@@ -266,11 +266,11 @@ def make_plan(
 def _precision(encoder: TrainableEncoder, arguments: FileArguments) -> str:
     """How the export stores large matrices: as the start does, unless it is stated."""
     family = known_family(encoder.model)
-    known = family.precisions if family else ("float32",)
-    if (precision := arguments.precision or encoder.stored) in known:
+    precisions = family.precisions if family else ("float32",)
+    if (precision := arguments.precision or encoder.stored) in precisions:
         return precision
     raise ValueError(
-        f"precision: expected {' or '.join(known)} for this model, received {precision}."
+        f"precision: expected {' or '.join(precisions)} for this model, received {precision}."
     )
 
 
@@ -282,32 +282,34 @@ def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
     arguments = completed(
         plan.arguments,
         known_family(plan.encoder.model),
-        [found.source.kind for found in stats],
+        [file_stats.source.kind for file_stats in stats],
         fresh=plan.start.startswith(FRESH),
         from_teacher=teacher is not None,
     )
     check_loss_arguments(stats, arguments)
-    total = sum(found.kept for found in stats)
-    weighed = arguments.keep or vectors is not None or any(s.source.mixing_weight for s in stats)
+    total = sum(file_stats.kept for file_stats in stats)
+    is_mixed = arguments.keep or vectors is not None or any(s.source.mixing_weight for s in stats)
     tasks = []
-    for found, name in zip(stats, short_names([s.source for s in stats]), strict=True):
-        if vectors is not None and any(map(found.source.kind.is_a, (TEXTS, NEIGHBOURS))):
+    for file_stats, name in zip(stats, short_names([s.source for s in stats]), strict=True):
+        if vectors is not None and any(map(file_stats.source.kind.is_a, (TEXTS, NEIGHBOURS))):
             continue  # For these tasks the teacher's vectors say more than the losses.
-        weight = found.source.mixing_weight or len(stats) * found.kept / total
-        options: dict[str, Any] = {"weight": weight if weighed else None, "scorer": scorer}
-        tasks.append(file_task(found, plan.held, plan.encoder, arguments, name=name, **options))
+        weight = file_stats.source.mixing_weight or len(stats) * file_stats.kept / total
+        options: dict[str, Any] = {"weight": weight if is_mixed else None, "scorer": scorer}
+        tasks.append(
+            file_task(file_stats, plan.held, plan.encoder, arguments, name=name, **options)
+        )
     teachers: list[tuple[str, TrainableEncoder | VectorFile | None, float]] = [
         ("start", plan.encoder if arguments.keep else None, arguments.keep),
         ("teacher", vectors, 1.0),
     ]
-    for name, each, weight in teachers:
-        if each is not None:
+    for name, vector_source, weight in teachers:
+        if vector_source is not None:
             options = {"name": name, "weight": weight * len(stats)}
             rows = stats, plan.held
-            tasks.append(teacher_task(each, plan.encoder, *rows, arguments, **options))
+            tasks.append(teacher_task(vector_source, plan.encoder, *rows, arguments, **options))
     steps = arguments.steps_of(total * (1 + arguments.keep))
-    several = plan.arguments.learning_rate is None and len(stats) > 1
-    note = " (the smallest of the tasks')" if several else ""
+    takes_smallest = plan.arguments.learning_rate is None and len(stats) > 1
+    note = " (the smallest of the tasks')" if takes_smallest else ""
     return dataclasses.replace(
         plan, arguments=arguments, tasks=tasks, steps=steps, learning_rate_note=note
     )

@@ -57,9 +57,9 @@ class StopSignal:
         """Begins to note the signal."""
         self.asked = False
         if self.listens and threading.current_thread() is threading.main_thread():
-            before = signal.signal(signal.SIGTERM, self._note)
+            old_handler = signal.signal(signal.SIGTERM, self._note)
             # A handler that was not installed from Python cannot be restored.
-            self._before = signal.SIG_DFL if before is None else before
+            self._before = signal.SIG_DFL if old_handler is None else old_handler
         return self
 
     def __exit__(

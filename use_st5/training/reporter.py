@@ -65,10 +65,10 @@ class Reporter:
 
     def evaluation(self, step: int, metrics: dict[str, float], best: bool) -> None:
         """Shows the metrics of an evaluation."""
-        chosen = " (best)" if best else ""
+        best_mark = " (best)" if best else ""
         losses = f"  losses: {_shown(self.losses)}" if self.losses else ""
         self.console.print(
-            f"step {step}  {_shown(metrics)}{chosen}{losses}{self._time_left(step)}",
+            f"step {step}  {_shown(metrics)}{best_mark}{losses}{self._time_left(step)}",
             highlight=False,
             soft_wrap=True,
         )
@@ -83,9 +83,9 @@ class Reporter:
         """The speed, and the remaining time at that speed; "" before the first step."""
         if step == self._first:
             return ""
-        passed = time.monotonic() - self._began
-        left = passed / (step - self._first) * max(0, self._steps - step)
-        return f"  {self._speed(step)}, {datetime.timedelta(seconds=round(left))} left"
+        elapsed = time.monotonic() - self._began
+        remaining = elapsed / (step - self._first) * max(0, self._steps - step)
+        return f"  {self._speed(step)}, {datetime.timedelta(seconds=round(remaining))} left"
 
     def _write(self, step: int, scalars: dict[str, float]) -> None:
         if self.writer is not None:

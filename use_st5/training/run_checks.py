@@ -143,7 +143,7 @@ def run_configuration(
         options["frozen"] = fingerprint(frozen)
     if order != "drawn":  # Only if it has an effect, as in `_task`.
         options["order"] = order
-    described = {
+    configuration = {
         **options,
         "encoder": {
             # By position: Keras numbers names by process, so that a name proves nothing.
@@ -153,7 +153,7 @@ def run_configuration(
         "optimizer": serialized,
         "tasks": {task.name: _task(task) for task in tasks},
     }
-    return dict(_flat(described, ""))
+    return dict(_flat(configuration, ""))
 
 
 def check_same(saved: Mapping[str, str], current: Mapping[str, str], folder: Path) -> None:
@@ -173,17 +173,17 @@ def check_same(saved: Mapping[str, str], current: Mapping[str, str], folder: Pat
 
 def _name_now(name: str) -> str:
     """The current name of a setting, which may have another name in version 0.2."""
-    renamed = {
+    new_names = {
         "steps_per_call": "steps_per_execution",
         "accumulation": "gradient_accumulation_steps",
     }
-    return renamed.get(name) or re.sub(r"^(tasks\..*)\.rate$", r"\1.mixing_weight", name)
+    return new_names.get(name) or re.sub(r"^(tasks\..*)\.rate$", r"\1.mixing_weight", name)
 
 
 def check_unchanged(path: Path, facts: Mapping[str, Any]) -> None:
     """Refuses facts that differ from those at the start of a run; lists each difference."""
-    found = read_record(path, dict[str, Any], remedy="Give another folder.")
-    saved, current = (dict(_flat(each, "")) for each in (found, facts))
+    record = read_record(path, dict[str, Any], remedy="Give another folder.")
+    saved, current = (dict(_flat(each, "")) for each in (record, facts))
     if differences := _differences(saved, current, "it was begun with"):
         raise ValueError(
             f"Expected the settings of {path}, to continue the run. Use them, or give another "

@@ -72,9 +72,9 @@ def request_of(
     settings: FileArguments,
 ) -> dict[str, Any]:
     """The settings that must be the same to continue a run."""
-    named = model.name or "" if isinstance(model, TrainableEncoder) else as_written(model)
+    model_name = model.name or "" if isinstance(model, TrainableEncoder) else as_written(model)
     request = {
-        "model": named,
+        "model": model_name,
         "train": [_described(source) for source in sources],
         "dev": [_described(source) for source in validation],
         "test": [_described(source) for source in test],
@@ -85,8 +85,8 @@ def request_of(
 
 def _plain(settings: FileArguments) -> dict[str, Any]:
     """The arguments as JSON values; a loss becomes its class and its own arguments."""
-    found: dict[str, Any] = json.loads(json.dumps(vars(settings), default=_as_json))
-    return found
+    values: dict[str, Any] = json.loads(json.dumps(vars(settings), default=_as_json))
+    return values
 
 
 def _as_json(value: Any) -> Any:
@@ -132,14 +132,14 @@ def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> 
     try:
         with sole_writer(target), sole_writer(work, inside=True, remote=True):
             check_replaceable(target)
-            begun = _begun(work)
-            if begun is not None and not overwrite:
-                _check_same(work, begun, request)
-            elif begun is None and any(name != ".lock" for name in names_in(work)):
+            saved_request = _begun(work)
+            if saved_request is not None and not overwrite:
+                _check_same(work, saved_request, request)
+            elif saved_request is None and any(name != ".lock" for name in names_in(work)):
                 raise FileExistsError(
                     f"{as_written(work)}: expected an empty folder or an earlier run."
                 )
-            if names_in(target) and begun is None and not overwrite:
+            if names_in(target) and saved_request is None and not overwrite:
                 raise FileExistsError(
                     f"{as_written(target)} exists; give --overwrite or choose another folder"
                 )
@@ -173,20 +173,20 @@ def _begun(work: Path) -> dict[str, Any] | None:
     if not exists(path):
         return None
     try:
-        found = read_record(path, _Request, remedy="Move it away, or choose another folder.")
+        record = read_record(path, _Request, remedy="Move it away, or choose another folder.")
     except ValueError as error:
         raise FileExistsError(
             f"{as_written(work)}: expected an empty folder or an earlier run. {error}"
         ) from error
-    if found.format > _FORMAT:
+    if record.format > _FORMAT:
         raise ValueError(
-            f"{as_written(path)}: $.format: expected up to {_FORMAT}, received {found.format}: a "
+            f"{as_written(path)}: $.format: expected up to {_FORMAT}, received {record.format}: a "
             "newer version of use_st5 wrote it. Update use_st5."
         )
     # A setting that an earlier version did not know had its default value.
-    usual = _plain(FileArguments())
-    fields: dict[str, Any] = msgspec.to_builtins(found)
-    fields["settings"] = usual | _with_new_names(fields["settings"])
+    defaults = _plain(FileArguments())
+    fields: dict[str, Any] = msgspec.to_builtins(record)
+    fields["settings"] = defaults | _with_new_names(fields["settings"])
     for source in (*fields["train"], *fields["dev"], *fields["test"]):
         if "rate" in source:  # Its name in version 0.2.
             source["mixing_weight"] = source.pop("rate")
@@ -195,22 +195,22 @@ def _begun(work: Path) -> dict[str, Any] | None:
 
 def _with_new_names(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run, perhaps of version 0.2, by their current names."""
-    found = {_RENAMED.get(name, name): value for name, value in settings.items()}
-    if found.get("head_init") in _HEADS:
-        found["head_init"] = _HEADS[found["head_init"]]
-    if "encoder" in (found.get("freeze") or ()):
-        others = [part for part in found["freeze"] if part != "encoder"]
-        found |= {"freeze": others or None, "train_only": "embedding"}
-    return found
+    new_settings = {_RENAMED.get(name, name): value for name, value in settings.items()}
+    if new_settings.get("head_init") in _HEADS:
+        new_settings["head_init"] = _HEADS[new_settings["head_init"]]
+    if "encoder" in (new_settings.get("freeze") or ()):
+        other_parts = [part for part in new_settings["freeze"] if part != "encoder"]
+        new_settings |= {"freeze": other_parts or None, "train_only": "embedding"}
+    return new_settings
 
 
 def _check_inputs(work: Path, request: Mapping[str, Any]) -> None:
     """Refuses inputs that lie in the folder of the run, because the run writes there."""
     files = [each["name"] for part in ("train", "dev", "test") for each in request[part]]
-    for given in (request["model"], *files, request["settings"].get("teacher") or ""):
-        if _within(given, work):
+    for name in (request["model"], *files, request["settings"].get("teacher") or ""):
+        if _within(name, work):
             raise ValueError(
-                f"{as_written(given)}: expected an input outside {as_written(work)}, because the "
+                f"{as_written(name)}: expected an input outside {as_written(work)}, because the "
                 "run replaces files there. Copy the input to another place, or choose another --to."
             )
 
@@ -244,13 +244,13 @@ def _within(given: str, folder: Path) -> bool:
 def _check_same(work: Path, found: Mapping[str, Any], request: Mapping[str, Any]) -> None:
     if found == request:
         return
-    differ = [name for name in request if found.get(name) != request[name]]
-    if differ == ["settings"]:
-        theirs, mine = found["settings"], request["settings"]
-        differ = [name for name in mine if theirs.get(name) != mine[name]]
+    names = [name for name in request if found.get(name) != request[name]]
+    if names == ["settings"]:
+        old_settings, new_settings = found["settings"], request["settings"]
+        names = [name for name in new_settings if old_settings.get(name) != new_settings[name]]
     raise FileExistsError(
         f"{as_written(work)}: expected the arguments of the run in this folder, received others "
-        f"({', '.join(differ)}). Give the same arguments to continue, --overwrite to start again, "
+        f"({', '.join(names)}). Give the same arguments to continue, --overwrite to start again, "
         "or another folder."
     )
 

@@ -85,15 +85,15 @@ def _done(plan: TrainingPlan, history: History, seconds: float) -> str:
 
 def _scores_table(scores: Mapping[str, Mapping[str, Scores]]) -> str:
     rows = []
-    for part, found in scores.items():
-        for name, after in found["after"].items():
-            before = found["before"][name]
+    for part, part_scores in scores.items():
+        for name, after in part_scores["after"].items():
+            before = part_scores["before"][name]
             values = (100 * before, 100 * after, 100 * (after - before))
             texts = (f"{values[0]:.2f}", f"{values[1]:.2f}", f"{values[2]:+.2f}")
-            best = (before > after, after > before, False)
+            bolds = (before > after, after > before, False)
             cells = [
                 Cell(text.replace("-", "−"), value, bold)
-                for text, value, bold in zip(texts, values, best, strict=True)
+                for text, value, bold in zip(texts, values, bolds, strict=True)
             ]
             rows.append((f"{part}: {name}", cells))
     return _page.table("Rows: score", ("Before", "After", "Change"), rows, name="Scores")
@@ -111,14 +111,14 @@ def _curves(
     if series:
         caption = "Loss of each task, in training."
         yield _page.figure(_svg.lines(series, Axis("step", "loss"), alt=caption), caption)
-    measured = Series(
+    score_series = Series(
         monitor,
         tuple(each["step"] for each in history.evaluations),
         tuple(100 * each[monitor] for each in history.evaluations),
     )
     caption = f"{monitor} × 100 of the validation rows. The line is at the {unit} that is exported."
     axis, rule = Axis(unit, f"{monitor} × 100"), (history.best_step or 0, "exported")
-    yield _page.figure(_svg.lines([measured], axis, alt=caption, rule=rule), caption)
+    yield _page.figure(_svg.lines([score_series], axis, alt=caption, rule=rule), caption)
 
 
 def _thinned(values: Sequence[float]) -> tuple[float, ...]:
@@ -151,7 +151,7 @@ def logged_losses(folder: Path) -> dict[str, dict[int, float]]:
     """Task → step → loss, from TensorBoard's files; the later value if a step was made twice."""
     import tensorflow as tf
 
-    found: dict[str, dict[int, float]] = {}
+    losses: dict[str, dict[int, float]] = {}
     with open_local(folder) as local:
         files = [str(file) for file in sorted(local.glob("events.*"))]
         for record in tf.data.TFRecordDataset(files).as_numpy_iterator():
@@ -160,5 +160,5 @@ def logged_losses(folder: Path) -> dict[str, dict[int, float]]:
                 task, _, name = value.tag.rpartition("/")
                 if name == "loss":
                     number = float(np.squeeze(tf.make_ndarray(value.tensor)))
-                    found.setdefault(task, {})[int(event.step)] = number
-    return found
+                    losses.setdefault(task, {})[int(event.step)] = number
+    return losses

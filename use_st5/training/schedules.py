@@ -38,8 +38,8 @@ class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step: Any) -> Any:
         """The learning rate of the update that follows `step` updates, float32 scalar."""
-        left = 1.0 - ops.cast(step, "float32") / self.steps
-        return self.learning_rate * ops.clip(left / (1.0 - self.constant_share), 0.0, 1.0)
+        remaining = 1.0 - ops.cast(step, "float32") / self.steps
+        return self.learning_rate * ops.clip(remaining / (1.0 - self.constant_share), 0.0, 1.0)
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
@@ -84,12 +84,12 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step: Any) -> Any:
         """The learning rate of the update that follows `step` updates, float32 scalar."""
-        rising = math.ceil(self.warmup_share * self.steps)
+        warmup = math.ceil(self.warmup_share * self.steps)
         step = ops.cast(step, "float32")
-        share = ops.minimum(step / max(1, rising), 1.0) if rising else ops.ones_like(step)
+        share = ops.minimum(step / max(1, warmup), 1.0) if warmup else ops.ones_like(step)
         if self.decay:
-            left = (self.steps - step) / max(1, self.steps - rising)
-            share = ops.minimum(share, ops.maximum(left, 0.0))
+            remaining = (self.steps - step) / max(1, self.steps - warmup)
+            share = ops.minimum(share, ops.maximum(remaining, 0.0))
         return self.learning_rate * share
 
     def get_config(self) -> dict[str, Any]:

@@ -32,11 +32,11 @@ class ScoreRange:
 
     def line(self, lowest: float, highest: float) -> str:
         """The log line about a file's scores, whose lowest and highest score are given."""
-        found = f"scores: {lowest:g} … {highest:g}"
+        text = f"scores: {lowest:g} … {highest:g}"
         if not self.scaled:
-            return f"{found}, not scaled"
-        taken = f"{found}, scaled from {self.lowest:g} … {self.highest:g} to 0 … 1"
-        return taken if self.usual else f"{taken} (not a usual range; --score-range sets another)"
+            return f"{text}, not scaled"
+        line = f"{text}, scaled from {self.lowest:g} … {self.highest:g} to 0 … 1"
+        return line if self.usual else f"{line} (not a usual range; --score-range sets another)"
 
 
 def score_range(
@@ -48,9 +48,9 @@ def score_range(
     or else the range of the rows. Scores outside of a given range raise a ValueError.
     """
     if asked is None:
-        holding = [each for each in _USUAL if each[0] <= lowest and highest <= each[1]]
-        bottom, top = holding[0] if holding else (lowest, highest)
-        return ScoreRange(bottom, top, scaled=bottom < -1 or top > 1, usual=bool(holding))
+        ranges = [each for each in _USUAL if each[0] <= lowest and highest <= each[1]]
+        bottom, top = ranges[0] if ranges else (lowest, highest)
+        return ScoreRange(bottom, top, scaled=bottom < -1 or top > 1, usual=bool(ranges))
     bottom, top = asked
     if lowest < bottom or highest > top:
         raise ValueError(

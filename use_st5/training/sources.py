@@ -104,8 +104,8 @@ class Source:
         """`pair_key` of each row, int64 `[rows]`."""
         if self.kind.is_a(NEIGHBOURS):
             return self.hashes["text"].view(np.int64)
-        needed = [self.hashes[key] for key in self.kind.texts if key not in self.kind.optional]
-        rows = zip(*np.sort(np.stack(needed), axis=0).tolist(), strict=True)
+        hashes = [self.hashes[key] for key in self.kind.texts if key not in self.kind.optional]
+        rows = zip(*np.sort(np.stack(hashes), axis=0).tolist(), strict=True)
         return np.fromiter(map(hash, rows), np.int64, self.table.num_rows)
 
     @cached_property
@@ -204,35 +204,35 @@ def open_source(
     path = cached_path(name)
     if is_text := _is_text(path):
         running = _runs_on(TextReader(path))
-        renamed = {"text": "text"}
+        names = {"text": "text"}
         kind = task_of(["text"], name, task or (NEIGHBOURS if running else TEXTS).name, tasks)
     else:
-        renamed = _renamed(_column_names(name, path), columns or {})
-        kind = task_of([*renamed], name, task, tasks)
+        names = _renamed(_column_names(name, path), columns or {})
+        kind = task_of([*names], name, task, tasks)
 
     def source_of(kind: TaskSpec) -> Source:
-        found = {key: renamed[each] for key, each in kind.found_in([*renamed]).items()}
-        put = prompts_by_key(prompts, kind, found)
-        return Source(name, kind, found, weight, task is not None, put)
+        own_columns = {key: names[each] for key, each in kind.found_in([*names]).items()}
+        own_prompts = prompts_by_key(prompts, kind, own_columns)
+        return Source(name, kind, own_columns, weight, task is not None, own_prompts)
 
     source = source_of(kind)
     if is_text or task is not None or not kind.is_a(NEIGHBOURS) or source.runs_on():
         return source
-    return source_of(task_of([*renamed], name, TEXTS.name, tasks))
+    return source_of(task_of([*names], name, TEXTS.name, tasks))
 
 
 def _renamed(names: Iterable[str], columns: Mapping[str, str]) -> dict[str, str]:
     """The key or name that a column is used as → its name in the file; keys come first."""
-    own = {theirs.strip().casefold(): key for key, theirs in columns.items()}
-    asked: dict[str, str] = {}
-    others: dict[str, str] = {}
+    keys_by_name = {column.strip().casefold(): key for key, column in columns.items()}
+    keyed_names: dict[str, str] = {}
+    other_names: dict[str, str] = {}
     for name in names:
-        key = own.get(name.strip().casefold())
+        key = keys_by_name.get(name.strip().casefold())
         if key is None:
-            others[name] = name
+            other_names[name] = name
         else:
-            asked.setdefault(key, name)
-    return asked | {name: name for name in others if name not in asked}
+            keyed_names.setdefault(key, name)
+    return keyed_names | {name: name for name in other_names if name not in keyed_names}
 
 
 def _is_text(path: Path) -> bool:
@@ -244,8 +244,8 @@ def _is_text(path: Path) -> bool:
     if not _TEXT.search(path.name):
         return False
     lines = read_lines(path, longest=LONGEST_ROW, skip_long=True)
-    first = next((line for _, line in lines), b"")
-    return b"\t" not in first
+    first_line = next((line for _, line in lines), b"")
+    return b"\t" not in first_line
 
 
 def split_weight(given: str | os.PathLike[str]) -> tuple[str, float | None]:

@@ -101,8 +101,8 @@ def any_worker(strategy: tf.distribute.Strategy, says: bool) -> bool:
 @functools.cache
 def _sum_over_workers(strategy: tf.distribute.Strategy) -> Callable[[tf.Tensor], tf.Tensor]:
     def total(value: tf.Tensor) -> tf.Tensor:
-        each = strategy.run(tf.identity, args=(value,))
-        return strategy.reduce(tf.distribute.ReduceOp.SUM, each, axis=None)
+        per_replica = strategy.run(tf.identity, args=(value,))
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)
 
     return tf.function(total)
 
@@ -118,8 +118,8 @@ def _one_device() -> tf.distribute.Strategy:
 
 
 def _mirrored() -> tf.distribute.Strategy:
-    seen = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    return tf.distribute.MirroredStrategy([each.name for each in seen])
+    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    return tf.distribute.MirroredStrategy([each.name for each in devices])
 
 
 def _multi_worker() -> tf.distribute.Strategy:
@@ -153,14 +153,14 @@ def _tpu(name: str | None) -> tf.distribute.Strategy:
 
 def _no_tpu(name: str | None, error: Exception) -> str:
     """The message about what to do if no TPU was found."""
-    found = "No TPU on this machine." if name is None else f"No TPU was found at {name!r}."
+    problem = "No TPU on this machine." if name is None else f"No TPU was found at {name!r}."
     # TensorFlow without TPUs lacks the operation that starts one; its message does not help.
-    lacking = isinstance(error, tf.errors.NotFoundError)
-    said = "" if lacking else f" TensorFlow says: {str(error).strip().splitlines()[0]}"
+    is_unsupported = isinstance(error, tf.errors.NotFoundError)
+    note = "" if is_unsupported else f" TensorFlow says: {str(error).strip().splitlines()[0]}"
     return (
-        f"{found} On a TPU virtual machine, install tensorflow-tpu in place of tensorflow "
+        f"{problem} On a TPU virtual machine, install tensorflow-tpu in place of tensorflow "
         "(docs/on_a_tpu.md has the lines). For a TPU of another machine, give its name or address "
-        f"(--tpu NAME, in Python 'tpu:NAME'). Or train without the strategy 'tpu'.{said}"
+        f"(--tpu NAME, in Python 'tpu:NAME'). Or train without the strategy 'tpu'.{note}"
     )
 
 
@@ -185,11 +185,11 @@ def check_scope(
     optimizer: keras.optimizers.Optimizer,
 ) -> None:
     """Refuses an encoder or an optimizer that was not made in the strategy's scope."""
-    for what, variables in (("encoder", encoder.variables), ("optimizer", optimizer.variables)):
+    for name, variables in (("encoder", encoder.variables), ("optimizer", optimizer.variables)):
         for variable in variables:
             if not strategy.extended.variable_created_in_scope(variable.value):
                 raise ValueError(
-                    f"Expected the {what} to be made within `with strategy.scope():`. "
+                    f"Expected the {name} to be made within `with strategy.scope():`. "
                     f"Its variable {variable.path} was made outside."
                 )
 

@@ -63,14 +63,14 @@ class Task:
         ]
         if not problems:
             return
-        needed = "\n".join(f"  {feature}" for feature in self.loss.features)
-        held = "\n".join(
+        features = "\n".join(f"  {feature}" for feature in self.loss.features)
+        columns = "\n".join(
             f"  {name}: {array.dtype} {list(array.shape)}"
             for name, array in self.data.arrays.items()
         )
         raise ValueError(
             f"The data of task '{self.name}' does not fit {type(self.loss).__name__}: "
-            f"{'; '.join(problems)}.\nThe loss needs\n{needed}\nthe data holds\n{held}"
+            f"{'; '.join(problems)}.\nThe loss needs\n{features}\nthe data holds\n{columns}"
         )
 
 
@@ -101,9 +101,9 @@ def steps_of_tasks(
     """
     counts = dict.fromkeys(tasks, 0)
     for step in steps:
-        first = step // steps_per_turn * steps_per_turn
-        if step == first or step == steps.start:
-            name = task_in_turn(tasks, order=order, seed=seed, step=first)
+        turn_start = step // steps_per_turn * steps_per_turn
+        if step == turn_start or step == steps.start:
+            name = task_in_turn(tasks, order=order, seed=seed, step=turn_start)
         counts[name] += 1
     return counts
 

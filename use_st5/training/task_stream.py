@@ -83,9 +83,9 @@ class TaskStream:
     ) -> tf.data.Dataset:
         """Data of a host's replicas; all hosts together read the batches of a single device."""
         replicas = context.num_replicas_in_sync
-        local = replicas // context.num_input_pipelines
-        first = context.input_pipeline_id * local
-        share = range(first, first + local)
+        local_count = replicas // context.num_input_pipelines
+        first_replica = context.input_pipeline_id * local_count
+        share = range(first_replica, first_replica + local_count)
         if name in self._files:
             end = self._ends[name]
             files = self._files[name]

@@ -106,14 +106,14 @@ class TaskSpec:
 
     def found_in(self, names: Sequence[str]) -> dict[str, str]:
         """Key → name of the column, for the keys that have one among a file's names."""
-        known = {name.strip().casefold(): name for name in reversed(names)}
-        found = {}
+        originals = {name.strip().casefold(): name for name in reversed(names)}
+        column_names = {}
         for key, alternatives in self.columns.items():
-            folded = (name.strip().casefold() for name in alternatives)
-            there = [known[name] for name in folded if name in known]
-            if there:
-                found[key] = there[0]
-        return found
+            folded_names = (name.strip().casefold() for name in alternatives)
+            matches = [originals[name] for name in folded_names if name in originals]
+            if matches:
+                column_names[key] = matches[0]
+        return column_names
 
     def key_of(self, feature: str, columns: Mapping[str, str]) -> str:
         """The key of a row that holds a feature of the loss.
@@ -123,9 +123,9 @@ class TaskSpec:
                 columns in their order, the first feature from the first column.
             columns: Key → name of the column, as `found_in` returns them.
         """
-        there = (key for key in self.optional if key in columns)
-        shifted = dict(zip(self.optional, there, strict=False))
-        return shifted.get(feature) or self.features.get(feature, feature)
+        present_keys = (key for key in self.optional if key in columns)
+        feature_keys = dict(zip(self.optional, present_keys, strict=False))
+        return feature_keys.get(feature) or self.features.get(feature, feature)
 
     def make_loss(
         self, found: DatasetStats, encoder: TrainableEncoder, given: Mapping[str, Any] | TaskLoss
@@ -144,10 +144,10 @@ class TaskSpec:
             return given
         if isinstance(self.loss, TaskLoss):
             return self.loss
-        known = argument_names(self.loss)
-        own = {name: value for name, value in given.items() if name in known}
+        valid_names = argument_names(self.loss)
+        loss_options = {name: value for name, value in given.items() if name in valid_names}
         try:
-            return self.loss(**{**self.loss_arguments(found, encoder), **own})
+            return self.loss(**{**self.loss_arguments(found, encoder), **loss_options})
         except (TypeError, ValueError) as error:
             raise ValueError(f"loss: {error}") from error
 
@@ -173,8 +173,8 @@ class TaskSpec:
             (family.name, family.learning_rates) if family else ("", Family.learning_rates)
         )
         task = "" if random_head and self.label is not None else self.name
-        of_family = rates.get(task, rates[""])
-        return self.learning_rate.get(name, self.learning_rate.get("", of_family))
+        family_rate = rates.get(task, rates[""])
+        return self.learning_rate.get(name, self.learning_rate.get("", family_rate))
 
 
 def _vocabulary_size(encoder: TrainableEncoder) -> int:
@@ -327,20 +327,20 @@ def task_of(
     """
     if asked is not None:
         return _asked(names, where, asked, tasks)
-    fitting = [each for each in tasks.values() if {*each.needed} <= {*each.found_in(names)}]
+    kinds = [each for each in tasks.values() if {*each.needed} <= {*each.found_in(names)}]
     # A text with a label is more than a text, a scored pair more than a pair.
-    used = [{*kind.found_in(names).values()} for kind in fitting]
-    best = [
-        kind for kind, mine in zip(fitting, used, strict=True) if not any(mine < o for o in used)
+    used = [{*kind.found_in(names).values()} for kind in kinds]
+    best_kinds = [
+        kind for kind, fields in zip(kinds, used, strict=True) if not any(fields < o for o in used)
     ]
-    alike = [each.name for each in best] == [NEIGHBOURS.name, TEXTS.name]
-    if len(best) == 1 or alike:
-        return best[0]
-    if best:
-        fits = " and ".join(kind.name for kind in best)
+    is_text = [each.name for each in best_kinds] == [NEIGHBOURS.name, TEXTS.name]
+    if len(best_kinds) == 1 or is_text:
+        return best_kinds[0]
+    if best_kinds:
+        fits = " and ".join(kind.name for kind in best_kinds)
         raise ValueError(
             f"{where}: expected columns of one task, found {', '.join(names)}, which fit {fits}. "
-            f"Choose one with --task, such as --task {best[0].name}."
+            f"Choose one with --task, such as --task {best_kinds[0].name}."
         )
     raise ValueError(
         f"{where}: expected the columns of a task, found {_shown(names)}. The tasks have the "
@@ -350,11 +350,11 @@ def task_of(
 
 def known_columns(tasks: Mapping[str, TaskSpec] = TASKS) -> str:
     """The columns of all tasks, in a line."""
-    shown = dict.fromkeys(
+    column_texts = dict.fromkeys(
         ", ".join(kind.needed) + (" [, negative …]" if kind.is_a(PAIRS) else "")
         for kind in tasks.values()
     )
-    return "; ".join(shown)
+    return "; ".join(column_texts)
 
 
 def _with_others(names: Sequence[str]) -> str:
@@ -367,11 +367,11 @@ def _asked(names: Sequence[str], where: str, asked: str, tasks: Mapping[str, Tas
     if asked not in tasks:
         raise ValueError(f"task: expected one of {', '.join(tasks)}, received {asked!r}.")
     kind = tasks[asked]
-    missing = [key for key in kind.needed if key not in kind.found_in(names)]
-    if missing:
-        wanted = " and ".join(_with_others(kind.columns[key]) for key in missing)
+    missing_keys = [key for key in kind.needed if key not in kind.found_in(names)]
+    if missing_keys:
+        columns = " and ".join(_with_others(kind.columns[key]) for key in missing_keys)
         raise ValueError(
-            f"{where}: expected the columns {wanted} for the task {asked}, found {_shown(names)}. "
+            f"{where}: expected the columns {columns} for the task {asked}, found {_shown(names)}. "
             "Give the names in the file with --column KEY=NAME."
         )
     return kind

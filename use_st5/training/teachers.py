@@ -107,13 +107,13 @@ def scored_by(scorer: CrossEncoder, rows: Iterator[Row]) -> Iterator[Row]:
 
 def texts_with_vectors(texts: Sequence[str], file: VectorFile) -> list[str]:
     """The texts that have a vector in a file; if there are none, it is a ValueError."""
-    known = [text for text in texts if text in file]
-    if not known:
+    embedded_texts = [text for text in texts if text in file]
+    if not embedded_texts:
         raise ValueError(
             f"teacher: expected vectors of the training texts, found none of {len(texts):,} texts "
             "in the file. Embed the texts of the training files with use-st5 embed."
         )
-    return known
+    return embedded_texts
 
 
 def _shown(record: Any) -> str:

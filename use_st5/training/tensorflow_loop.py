@@ -72,8 +72,8 @@ class TensorFlowLoop(TrainingLoop):
         **options: Any,
     ) -> None:
         self.strategy = strategy or tf.distribute.get_strategy()
-        alone = self._replicas == 1 and not compiles_everything(self.strategy)
-        self.jit_compile = alone if jit_compile == "auto" else jit_compile
+        auto_compile = self._replicas == 1 and not compiles_everything(self.strategy)
+        self.jit_compile = auto_compile if jit_compile == "auto" else jit_compile
         self.tensorboard = tensorboard
         self.batch_files = batch_files
         super().__init__(encoder, tasks, optimizer, **options)
@@ -116,16 +116,16 @@ class TensorFlowLoop(TrainingLoop):
 
     def _loop(self, steps: int, callbacks: keras.callbacks.CallbackList) -> None:
         if self._files_folder() is not None:
-            done = self.history.task_steps
-            more = steps_of_tasks(
+            done_steps = self.history.task_steps
+            new_steps = steps_of_tasks(
                 self.tasks,
                 range(self.history.step, steps),
                 order=self.order,
                 seed=self.seed,
                 steps_per_turn=self.steps_per_execution,
             )
-            ends = {name: done[name] + more[name] for name in self.tasks}
-            self._stream.prepare(done, ends, writes=self._is_chief)
+            ends = {name: done_steps[name] + new_steps[name] for name in self.tasks}
+            self._stream.prepare(done_steps, ends, writes=self._is_chief)
         try:
             super()._loop(steps, callbacks)
         except _LOST as error:
@@ -144,9 +144,9 @@ class TensorFlowLoop(TrainingLoop):
         return self._train_steps[name](self._stream.batches(name, first), steps)
 
     def _save(self) -> None:
-        saved = self._saved_step
+        previous_step = self._saved_step
         super()._save()
-        if self._saved_step != saved:
+        if self._saved_step != previous_step:
             wait_for_workers(self.strategy)  # One process writes, and all may read next.
 
     def _train_step(self, task: Task) -> TrainStep:

@@ -194,8 +194,8 @@ def _run(
     write_json(work / "history.json", {"": history.to_state()})
     with progress_lines(lambda: f"evaluating and exporting {as_written(target)}"):
         encoder = _trained_encoder(plan)
-        before = {name: value for name, value in history.evaluations[0].items() if name != "step"}
-        validation = {"before": before, "after": scores_of(plan.sets, encoder.encode)}
+        baseline = {name: value for name, value in history.evaluations[0].items() if name != "step"}
+        validation = {"before": baseline, "after": scores_of(plan.sets, encoder.encode)}
         test = {"before": test_before, "after": scores_of(plan.tests, encoder.encode)}
         encoder.card = card(plan, history, validation, test, target)
         encoder.export(target, precision=plan.arguments.precision or encoder.stored)
@@ -214,11 +214,11 @@ def _run(
         test=test,
         classifiers=[each.path.name for each in classifiers],
     )
-    found = [*(each.line() for each in classifiers), *plan.result_lines(result)]
-    for line in found:
+    final_lines = [*(each.line() for each in classifiers), *plan.result_lines(result)]
+    for line in final_lines:
         log(line)
     scores = {"validation": validation, "test": test}
-    log(write_page(plan, history, work, target, scores, found, seconds))
+    log(write_page(plan, history, work, target, scores, final_lines, seconds))
     write_result(work, result)
     return _as_trained(result, work, target, classifiers)
 
@@ -228,10 +228,10 @@ def _train_in_steps(plan: TrainingPlan, work: Path, place: Mapping[str, Any]) ->
     arguments, encoder = plan.arguments, plan.encoder
     heads = {}
     for task in plan.tasks:
-        found = task.stats if arguments.head_init == "linear-probe" else None
-        if found and found.source.kind.label and has_heads(task.make_loss()):
-            held, seed = plan.held, arguments.seed
-            heads[task.name] = probe_weights(task.make_loss, found, held, encoder, seed)
+        file_stats = task.stats if arguments.head_init == "linear-probe" else None
+        if file_stats and file_stats.source.kind.label and has_heads(task.make_loss()):
+            held_sets, seed = plan.held, arguments.seed
+            heads[task.name] = probe_weights(task.make_loss, file_stats, held_sets, encoder, seed)
     with progress_lines(lambda: "tokenizing the files"):
         data = {task.name: task.prepared(encoder, work / "prepared") for task in plan.tasks}
     keras.utils.set_random_seed(arguments.seed)
@@ -240,10 +240,10 @@ def _train_in_steps(plan: TrainingPlan, work: Path, place: Mapping[str, Any]) ->
         if arguments.lora_rank is not None:
             adapters = apply_lora(encoder.model, rank=arguments.lora_rank, seed=arguments.seed)
         losses = {task.name: task.make_loss() for task in plan.tasks}
-        for name, fitted in heads.items():
+        for name, head_weights in heads.items():
             if not losses[name].built:  # A loss that the user made may serve several files.
                 losses[name].build((None, encoder.dimension))
-            losses[name].set_weights(fitted)
+            losses[name].set_weights(head_weights)
     weights = {task.name: task.weight for task in plan.tasks if task.weight is not None}
     trainer = Trainer(
         encoder,
@@ -299,20 +299,20 @@ def _place(
         )
     from use_st5.training.strategies import shared_strategy
 
-    made = None if strategy is None else shared_strategy(strategy)
-    replicas = 1 if made is None else made.num_replicas_in_sync
+    made_strategy = None if strategy is None else shared_strategy(strategy)
+    replicas = 1 if made_strategy is None else made_strategy.num_replicas_in_sync
     check_shared(arguments.batch_size, replicas=replicas)
     files = None if batch_files is None else as_written(batch_files)
-    return {"strategy": made, "batch_files": files, "callbacks": callbacks}
+    return {"strategy": made_strategy, "batch_files": files, "callbacks": callbacks}
 
 
 def _check_places_of_cycles(target: Path, place: Mapping[str, Any]) -> None:
     """Refuses batch files, callbacks and a remote folder: a cycle is several trainings."""
     for name in ("batch_files", "callbacks"):
-        if given := place[name]:
+        if value := place[name]:
             raise ValueError(
                 f"{name}: expected None, because pairs without a score are trained in cycles, "
-                f"received {given}. Leave it out."
+                f"received {value}. Leave it out."
             )
     if remote := remote_path(target):
         raise ValueError(
@@ -365,27 +365,27 @@ def _open_sources(
     prompts: Prompts,
 ) -> tuple[list[Source], list[Source], list[Source]]:
     """The training, validation and test files, each with its task."""
-    known = TASKS | {spec.name: spec for spec in tasks}
+    known_tasks = TASKS | {spec.name: spec for spec in tasks}
     names = [split_weight(each)[0] for each in _listed(files)]
-    if isinstance(task, Mapping) and (unknown := set(task) - set(names)):
+    if isinstance(task, Mapping) and (unknown_names := set(task) - set(names)):
         raise ValueError(
             f"task: expected names among the training files, {', '.join(names)}; received "
-            f"{', '.join(sorted(unknown))}."
+            f"{', '.join(sorted(unknown_names))}."
         )
-    options: dict[str, Any] = {"columns": columns, "tasks": known, "prompts": prompts}
+    options: dict[str, Any] = {"columns": columns, "tasks": known_tasks, "prompts": prompts}
     sources = [open_source(each, task=task, **options) for each in _listed(files)]
     if not sources:
         raise ValueError("Expected at least one training file, received none.")
     check_prompts(prompts, sources)
     if not isinstance(prompts, str):
         # The other files may have other names for the same columns.
-        by_key = {key: text for source in sources for key, text in source.prompts.items()}
-        options["prompts"] = by_key | dict(prompts)
-    validating, testing = (
-        [_evaluation_source(each, task, options) for each in _listed(given)]
-        for given in (validation, test)
+        key_prompts = {key: text for source in sources for key, text in source.prompts.items()}
+        options["prompts"] = key_prompts | dict(prompts)
+    validation_sources, test_sources = (
+        [_evaluation_source(each, task, options) for each in _listed(file_list)]
+        for file_list in (validation, test)
     )
-    return sources, validating, testing
+    return sources, validation_sources, test_sources
 
 
 def _evaluation_source(

@@ -61,9 +61,9 @@ class TrainStep:
         self._pieces = PiecewiseEncoder(encoder, gradient_cache) if gradient_cache > 1 else None
         # A dense gradient of a large table is written and read three more times, but XLA, replicas
         # and Keras's own optimizers need a dense one.
-        alone = strategy.num_replicas_in_sync == gradient_accumulation_steps == 1
+        is_single = strategy.num_replicas_in_sync == gradient_accumulation_steps == 1
         self._takes_sparse = (
-            alone and not (jit_compile or static_shapes) and isinstance(optimizer, OneOperation)
+            is_single and not (jit_compile or static_shapes) and isinstance(optimizer, OneOperation)
         )
         # Without XLA no inner function: the threads of the replicas could not synchronise in it.
         self._replica_step = (
@@ -104,9 +104,9 @@ class TrainStep:
         parts = micro_batches(batch, self.gradient_accumulation_steps)
         values, gradients = self._gradients(parts[0])
         for part in parts[1:]:
-            more_values, more = self._gradients(part)
-            values += more_values
-            gradients = [_add(a, b) for a, b in zip(gradients, more, strict=True)]
+            part_values, part_gradients = self._gradients(part)
+            values += part_values
+            gradients = [_add(a, b) for a, b in zip(gradients, part_gradients, strict=True)]
         self._apply(gradients)
         return values / self.gradient_accumulation_steps
 
@@ -117,8 +117,8 @@ class TrainStep:
             if self._pieces is None
             else self._cached_gradients(batch, self._pieces)
         )
-        summed = _rows_once if self._takes_sparse else tf.convert_to_tensor
-        gradients = [None if g is None else summed(g) for g in gradients]
+        convert = _rows_once if self._takes_sparse else tf.convert_to_tensor
+        gradients = [None if g is None else convert(g) for g in gradients]
         return tf.stack([loss, *(metrics[name] for name in self.names[1:])]), gradients
 
     def _direct_gradients(self, batch: Batch) -> Found:

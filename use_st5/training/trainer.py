@@ -103,8 +103,8 @@ class Trainer:
         self._restores_best = restore_best and evaluate is not None
         sizes = batch_sizes or {}
         self._tasks = self._made_tasks(tasks, mixing_weights or {}, sizes)
-        usual = self.args.batch_size
-        examples = (len(each.data) * usual / sizes.get(each.name, usual) for each in self._tasks)
+        size = self.args.batch_size
+        examples = (len(each.data) * size / sizes.get(each.name, size) for each in self._tasks)
         self._examples = sum(examples)
         self.steps = self.args.steps_of(self._examples)
         interval = self.args.evaluation_interval(self.steps)
@@ -122,9 +122,9 @@ class Trainer:
             "evaluate_at": self.args.ends(self.steps, self._examples),
         }
         if evaluate is not None:
-            evaluated = self._model if self._encoder is None else self._encoder.encode
+            subject = self._model if self._encoder is None else self._encoder.encode
             self._options |= {
-                "evaluate": lambda: evaluate(evaluated),
+                "evaluate": lambda: evaluate(subject),
                 "evaluate_every": interval,
                 "evaluate_start": evaluate_start,
                 "patience": self.args.early_stopping_patience,
@@ -168,24 +168,24 @@ class Trainer:
         weights: Mapping[str, float],
         sizes: Mapping[str, int],
     ) -> list[Task]:
-        for argument, given in (("mixing_weights", weights), ("batch_sizes", sizes)):
-            if unknown := set(given) - set(tasks):
+        for argument, mapping in (("mixing_weights", weights), ("batch_sizes", sizes)):
+            if extra_names := set(mapping) - set(tasks):
                 raise ValueError(
-                    f"{argument}: expected names among {[*tasks]}, received {sorted(unknown)}."
+                    f"{argument}: expected names among {[*tasks]}, received {sorted(extra_names)}."
                 )
         parts = {
             "replicas": 1 if self._strategy is None else self._strategy.num_replicas_in_sync,
             "micro_batches": self.args.gradient_accumulation_steps,
             "pieces": self.args.pieces,
         }
-        made = []
+        task_list = []
         for name, (dataset, loss) in tasks.items():
             data = self._arrays(name, dataset, loss)
-            wanted = sizes.get(name, self.args.batch_size)
-            size = fitting_batch_size(wanted, len(data), **parts)
+            batch_size = sizes.get(name, self.args.batch_size)
+            size = fitting_batch_size(batch_size, len(data), **parts)
             weight = weights.get(name, float(len(data)))
-            made.append(Task(name, loss, data, mixing_weight=weight, batch_size=size))
-        return made
+            task_list.append(Task(name, loss, data, mixing_weight=weight, batch_size=size))
+        return task_list
 
     def _arrays(self, name: str, dataset: Dataset, loss: TaskLoss) -> ArrayData:
         if isinstance(dataset, ArrayData):
@@ -202,16 +202,16 @@ class Trainer:
         self, optimizer: keras.optimizers.Optimizer, folder: str | os.PathLike[str] | None
     ) -> TrainingLoop:
         """The loop of Keras's backend; JAX compiles in any case."""
-        given = self._model, self._tasks, optimizer
+        loop_args = self._model, self._tasks, optimizer
         # Imported here: each needs its backend, and one machine need not have both.
         if keras.config.backend() == "jax":
             from use_st5.training.jax_loop import JaxLoop
 
-            return JaxLoop(*given, folder=folder, **self._options)
+            return JaxLoop(*loop_args, folder=folder, **self._options)
         from use_st5.training.tensorflow_loop import TensorFlowLoop
 
         return TensorFlowLoop(
-            *given,
+            *loop_args,
             folder=folder,
             tensorboard=folder is not None,
             jit_compile=self._jit_compile(),

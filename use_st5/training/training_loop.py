@@ -134,8 +134,8 @@ class TrainingLoop(abc.ABC):
         self.configuration = self._configuration()
         self._checkpoints: Checkpoints | None = None
         if folder is not None:
-            changing = variables_of_run(self.encoder, self.tasks, optimizer)
-            self._checkpoints = Checkpoints(folder, changing, writes=self._is_chief)
+            variables = variables_of_run(self.encoder, self.tasks, optimizer)
+            self._checkpoints = Checkpoints(folder, variables, writes=self._is_chief)
         self._saved_step: int | None = None
         self._signal = StopSignal(listens=folder is not None)
         self._reporter = Reporter(self._writer(), progress=progress and self._is_chief)
@@ -234,11 +234,11 @@ class TrainingLoop(abc.ABC):
 
     def _call(self, end: int, callbacks: keras.callbacks.CallbackList) -> Metrics:
         """Runs the next steps of one task; returns its values as `task/name`, and the loss."""
-        history, at, turn = self.history, self.history.step, self.steps_per_execution
-        due = next_multiple(at, turn, self.evaluate_every, self.checkpoint_every)
-        steps = min(end, due, *(step for step in self.evaluate_at if step > at)) - at
-        first = at // turn * turn
-        name = task_in_turn(self.tasks, order=self.order, seed=self.seed, step=first)
+        history, start, turn = self.history, self.history.step, self.steps_per_execution
+        next_event = next_multiple(start, turn, self.evaluate_every, self.checkpoint_every)
+        steps = min(end, next_event, *(step for step in self.evaluate_at if step > start)) - start
+        turn_start = start // turn * turn
+        name = task_in_turn(self.tasks, order=self.order, seed=self.seed, step=turn_start)
         callbacks.on_train_batch_begin(history.step)
         values = self._train(name, history.task_steps[name], steps)
         check_finite_loss(values["loss"], name, step=history.step + steps, of=steps)
@@ -250,14 +250,14 @@ class TrainingLoop(abc.ABC):
 
     def _evaluate(self) -> Metrics:
         """Evaluates the encoder, notes the best score, and saves a checkpoint if one is due."""
-        metrics, best = Metrics(), False
+        metrics, is_best = Metrics(), False
         if self.evaluate is not None:
             metrics = {name: float(value) for name, value in self.evaluate().items()}
-            best = self.history.improve(metrics, monitor=self.monitor, mode=self.mode)
+            is_best = self.history.improve(metrics, monitor=self.monitor, mode=self.mode)
             self.history.evaluations.append({"step": self.history.step, **metrics})
-            self._reporter.evaluation(self.history.step, metrics, best)
+            self._reporter.evaluation(self.history.step, metrics, is_best)
             self.encoder.stop_training |= self.history.has_waited(self.patience)
-        if best or self._due(self.checkpoint_every) or self.history.step in self.evaluate_at:
+        if is_best or self._due(self.checkpoint_every) or self.history.step in self.evaluate_at:
             self._save()
         return metrics
 
@@ -275,10 +275,10 @@ class TrainingLoop(abc.ABC):
     def _resume(self) -> None:
         if self._checkpoints is None or not (steps := self._checkpoints.steps()):
             return
-        saved = self._checkpoints.state(steps[-1], SavedRun)
-        check_same(saved.configuration, self.configuration, self._checkpoints.folder)
+        saved_run = self._checkpoints.state(steps[-1], SavedRun)
+        check_same(saved_run.configuration, self.configuration, self._checkpoints.folder)
         self._checkpoints.restore(steps[-1])
-        self.history = saved.history()
+        self.history = saved_run.history()
         self._saved_step = self.history.step
 
     def _build(self) -> None:
@@ -314,8 +314,8 @@ class TrainingLoop(abc.ABC):
 
     def _epoch(self, step: int, steps: int) -> int:
         """The number of the epoch that has the update after `step` updates."""
-        every = self.evaluate_every or steps
-        return step // every + sum(at <= step and at % every != 0 for at in self.evaluate_at)
+        interval = self.evaluate_every or steps
+        return step // interval + sum(at <= step and at % interval != 0 for at in self.evaluate_at)
 
     def _due(self, every: int | None) -> bool:
         return every is not None and self.history.step % every == 0

@@ -190,8 +190,8 @@ def train_trans_encoder(
 
 def best(models: Sequence[DistilledModel], student: str, kind: Kind) -> DistilledModel:
     """The best model of one kind and student by the validation pairs; if equal, the earlier one."""
-    own = [each for each in models if (each.student, each.kind) == (student, kind)]
-    return max(own, key=lambda each: (each.spearman, -each.cycle))
+    candidates = [each for each in models if (each.student, each.kind) == (student, kind)]
+    return max(candidates, key=lambda each: (each.spearman, -each.cycle))
 
 
 class _Model(NamedTuple):
@@ -238,7 +238,7 @@ class _Cycles:
     ) -> list[_Model]:
         """One half of a cycle: trains all models of one kind on the scores of the other."""
         students = [each for each in self.students if kind == "bi" or each.cross is not None]
-        scoring = [each for each in self.students if of_kind == "bi" or each.cross is not None]
+        scorers = [each for each in self.students if of_kind == "bi" or each.cross is not None]
         labels: np.ndarray | None = None
         models = []
         for number, student in enumerate(students):
@@ -246,11 +246,11 @@ class _Cycles:
             folder = self.folder / f"cycle_{cycle}" / f"{kind}_{student.name}"
             if not (folder / _BEST).exists():
                 if labels is None:
-                    given = zip(teachers, scoring, strict=True)
-                    views = [scores(each.embed, of_kind, by.pairs) for each, by in given]
+                    teacher_pairs = zip(teachers, scorers, strict=True)
+                    views = [scores(each.embed, of_kind, by.pairs) for each, by in teacher_pairs]
                     labels = np.mean(views, axis=0)
                 if not self.settings.refresh:
-                    _start_from(model.keras, kind, teachers[scoring.index(student)].keras)
+                    _start_from(model.keras, kind, teachers[scorers.index(student)].keras)
                 self._train(
                     student, kind, model, labels, folder, self._seed_of(cycle, kind, number)
                 )
@@ -290,19 +290,19 @@ class _Cycles:
         data = ArrayData(arrays, buckets=widths(longest))
         per_call = self.args.steps_per_execution or 1
         batch_size = min(distillation.batch_size, len(data))
-        wanted = distillation.steps or distillation.epochs * len(data) / batch_size
+        step_count = distillation.steps or distillation.epochs * len(data) / batch_size
         args = dataclasses.replace(
             self.args,
             optimizer=functools.partial(_optimizer, distillation, factor),
             batch_size=batch_size,
             # A multiple of the number of steps in a call.
-            steps=per_call * max(1, round(wanted / per_call)),
+            steps=per_call * max(1, round(step_count / per_call)),
             evaluation_steps=self.settings.evaluate_every,
             evaluate_epochs=distillation.steps is None,
             seed=seed,
         )
-        frozen = model.keras.encoder if kind == "cross" else model.keras
-        with frozen_parts(frozen, distillation.freeze):
+        encoder = model.keras.encoder if kind == "cross" else model.keras
+        with frozen_parts(encoder, distillation.freeze):
             history = Trainer(
                 model.keras,
                 {f"{kind}_{student.name}": (data, loss)},

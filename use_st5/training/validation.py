@@ -99,10 +99,10 @@ def scores_of(sets: Sequence[ValidationSet], encode: Encode) -> Scores:
     """The scores of an encoder on all sets; empty without sets."""
     if len(sets) <= 1:
         return sets[0].scores(encode) if sets else {}
-    found = {each.name: each.scores(encode) for each in sets}
-    mean = float(np.mean([found[each.name][each.metric.name] for each in sets]))
-    named = {f"{of}_{name}": v for of, scores in found.items() for name, v in scores.items()}
-    return {"mean": mean, **named}
+    results = {each.name: each.scores(encode) for each in sets}
+    mean = float(np.mean([results[each.name][each.metric.name] for each in sets]))
+    set_scores = {f"{of}_{name}": v for of, scores in results.items() for name, v in scores.items()}
+    return {"mean": mean, **set_scores}
 
 
 def correlation(first: str, second: str, score: str) -> Metric:
@@ -114,8 +114,8 @@ def correlation(first: str, second: str, score: str) -> Metric:
         vectors = _vectors(encode, [row[key] for key in (first, second) for row in rows])
         cosines = cosine(vectors[: len(rows)], vectors[len(rows) :])
         labels = np.array([row[score] for row in rows])
-        found = {"spearman": spearmanr(cosines, labels), "pearson": pearsonr(cosines, labels)}
-        return {name: float(np.nan_to_num(each.statistic)) for name, each in found.items()}
+        results = {"spearman": spearmanr(cosines, labels), "pearson": pearsonr(cosines, labels)}
+        return {name: float(np.nan_to_num(each.statistic)) for name, each in results.items()}
 
     return Metric("spearman", "rank correlation of the cosine with the scores", scores)
 
@@ -130,11 +130,11 @@ def retrieval(query: str, answer: str, *, negatives: Sequence[str] = ()) -> Metr
     """
 
     def scores(encode: Encode, rows: Sequence[Row], examples: Sequence[Row]) -> Scores:
-        hard = [row[key] for row in rows for key in negatives if key in row]
-        return _retrieval(encode, [(row[query], row[answer]) for row in rows], hard)
+        negative_texts = [row[key] for row in rows for key in negatives if key in row]
+        return _retrieval(encode, [(row[query], row[answer]) for row in rows], negative_texts)
 
-    what = "mean reciprocal rank of what belongs to a text, by cosine"
-    return Metric("mrr", what, scores, query=query)
+    description = "mean reciprocal rank of what belongs to a text, by cosine"
+    return Metric("mrr", description, scores, query=query)
 
 
 def halves_retrieval(text: str) -> Metric:
@@ -157,20 +157,20 @@ def accuracy(*texts: str, label: str) -> Metric:
     """
 
     def scores(encode: Encode, rows: Sequence[Row], examples: Sequence[Row]) -> Scores:
-        everything = [*examples, *rows]
-        names = sorted({row[label] for row in everything})
+        all_rows = [*examples, *rows]
+        names = sorted({row[label] for row in all_rows})
         places = {name: place for place, name in enumerate(names)}
-        labels = np.array([places[row[label]] for row in everything])
-        features = _vectors(encode, [row[key] for key in texts for row in everything])
+        labels = np.array([places[row[label]] for row in all_rows])
+        features = _vectors(encode, [row[key] for key in texts for row in all_rows])
         if len(texts) == 2:
             u, v = np.split(features, 2)
             features = np.concatenate([u, v, np.abs(u - v), u * v], axis=1)
-        known = len(examples)
-        predicted = ridge_classes(features[:known], labels[:known], features[known:], len(names))
-        return {"accuracy": float((predicted == labels[known:]).mean())}
+        split = len(examples)
+        predicted = ridge_classes(features[:split], labels[:split], features[split:], len(names))
+        return {"accuracy": float((predicted == labels[split:]).mean())}
 
-    on = "[u; v; |u − v|; u ⊙ v]" if len(texts) == 2 else "the vectors"
-    return Metric("accuracy", f"accuracy of a ridge classifier on {on}", scores)
+    inputs = "[u; v; |u − v|; u ⊙ v]" if len(texts) == 2 else "the vectors"
+    return Metric("accuracy", f"accuracy of a ridge classifier on {inputs}", scores)
 
 
 def _retrieval(
@@ -187,20 +187,20 @@ def _retrieval(
         "mrr", the mean reciprocal rank of a query's best answer, and "accuracy@k", the share of
         queries that have an answer among the first k candidates.
     """
-    right: dict[str, set[str]] = {}
+    answer_sets: dict[str, set[str]] = {}
     for query, answer in pairs:
-        right.setdefault(query, set()).add(answer)
+        answer_sets.setdefault(query, set()).add(answer)
     answers = [*dict.fromkeys([*(answer for _, answer in pairs), *negatives])]
     places = {answer: place for place, answer in enumerate(answers)}
-    vectors = unit_rows(_vectors(encode, [*right, *answers]).astype(np.float32))
-    cosines = vectors[: len(right)] @ vectors[len(right) :].T
+    vectors = unit_rows(_vectors(encode, [*answer_sets, *answers]).astype(np.float32))
+    cosines = vectors[: len(answer_sets)] @ vectors[len(answer_sets) :].T
     ranks = []
-    for row, found in zip(cosines, right.values(), strict=True):
-        own = [places[answer] for answer in found]
-        others = np.delete(row, own)
+    for row, right_answers in zip(cosines, answer_sets.values(), strict=True):
+        positions = [places[answer] for answer in right_answers]
+        other_cosines = np.delete(row, positions)
         # Half of equal candidates rank before: one vector for all texts must not score well.
-        best = row[own].max()
-        ranks.append(1 + (others > best).sum() + (others == best).sum() / 2)
+        best = row[positions].max()
+        ranks.append(1 + (other_cosines > best).sum() + (other_cosines == best).sum() / 2)
     rank = np.array(ranks)
     return {
         "mrr": float((1 / rank).mean()),
@@ -225,20 +225,20 @@ def ridge_classes(known: np.ndarray, labels: np.ndarray, asked: np.ndarray, n: i
     y = np.where(labels[:, None] == np.arange(n), 1.0, -1.0)
     offset = y.mean(axis=0)
     values, q = np.linalg.eigh((x @ x.T).astype(np.float64))
-    turned = q.T @ (y - offset)
-    best, chosen = -1.0, np.zeros_like(y)
+    projections = q.T @ (y - offset)
+    best_score, best_dual = -1.0, np.zeros_like(y)
     for penalty in _LAMBDAS:
         inverse = 1.0 / (np.maximum(values, 0) + penalty)
-        dual = q @ (inverse[:, None] * turned)
+        dual = q @ (inverse[:, None] * projections)
         left_out = y - dual / (q**2 @ inverse)[:, None]
-        right = float((left_out.argmax(axis=1) == labels).mean())
-        if right > best:
-            best, chosen = right, dual
-    return (z @ (x.T @ chosen) + offset).argmax(axis=1)
+        score = float((left_out.argmax(axis=1) == labels).mean())
+        if score > best_score:
+            best_score, best_dual = score, dual
+    return (z @ (x.T @ best_dual) + offset).argmax(axis=1)
 
 
 def _vectors(encode: Encode, texts: list[str]) -> np.ndarray:
     """The vectors of texts; each distinct text is encoded once."""
-    distinct = [*dict.fromkeys(texts)]
-    places = {text: place for place, text in enumerate(distinct)}
-    return np.asarray(encode(distinct))[[places[text] for text in texts]]
+    distinct_texts = [*dict.fromkeys(texts)]
+    places = {text: place for place, text in enumerate(distinct_texts)}
+    return np.asarray(encode(distinct_texts))[[places[text] for text in texts]]

@@ -46,8 +46,8 @@ def validation_and_test_sets(
         if not validation:
             sets, _ = _held_out(stats, tested=False)
             return [without_rows_of(each, tests) for each in sets], tests
-        held = [row for each in tests for row in each.rows]
-        sets = _of_files(validation, stats, others=held)
+        test_rows = [row for each in tests for row in each.rows]
+        sets = _of_files(validation, stats, others=test_rows)
         return [without_rows_of(each, tests) for each in sets], tests
     return _held_out(stats, tested=True)
 
@@ -58,34 +58,34 @@ def short_names(sources: Sequence[Source]) -> list[str]:
     for source in sources:
         stem = re.sub(r"\W+", "_", Path(source.name).name.split(".")[0]).strip("_") or "data"
         stem = stem if stem.isidentifier() else f"data_{stem}"
-        numbered = (f"{stem}_{number}" for number in itertools.count(len(names) + 1))
-        taken = {*names, *_RESERVED}
-        names.append(next(name for name in itertools.chain([stem], numbered) if name not in taken))
+        variants = (f"{stem}_{number}" for number in itertools.count(len(names) + 1))
+        used = {*names, *_RESERVED}
+        names.append(next(name for name in itertools.chain([stem], variants) if name not in used))
     return names
 
 
 def _held_out(stats: Sequence[DatasetStats], *, tested: bool) -> tuple[Sets, Sets]:
     """Sets of rows of the training files; either all files have test rows, or none has."""
-    names = short_names([found.source for found in stats])
-    measured = [
-        (found, name)
-        for found, name in zip(stats, names, strict=True)
-        if found.source.kind.metric is not None
+    names = short_names([file_stats.source for file_stats in stats])
+    named_stats = [
+        (file_stats, name)
+        for file_stats, name in zip(stats, names, strict=True)
+        if file_stats.source.kind.metric is not None
     ]
-    if not measured:
+    if not named_stats:
         raise ValueError(
             "validation: expected a file with scores or labels, because pairs without a score "
             "cannot evaluate a model. Give --validation FILE, for example with the columns "
             "sentence1, sentence2 and score."
         )
-    parts = [held_out_rows(found, tested=tested) for found, _ in measured]
+    parts = [held_out_rows(file_stats, tested=tested) for file_stats, _ in named_stats]
     if not all(test for _, test in parts):
         parts = [([*validation, *test], []) for validation, test in parts]
     sets, tests = [], []
-    for (found, name), (validation, test) in zip(measured, parts, strict=True):
-        sets.append(validation_set(found, validation, name, others=test))
+    for (file_stats, name), (validation, test) in zip(named_stats, parts, strict=True):
+        sets.append(validation_set(file_stats, validation, name, others=test))
         if test:
-            tests.append(validation_set(found, test, name, others=validation))
+            tests.append(validation_set(file_stats, test, name, others=validation))
     return sets, tests
 
 
@@ -99,9 +99,9 @@ def _of_files(
         if source.kind.label is None:
             sets.append(ValidationSet(name, source.kind, rows, prompts=source.prompts))
             continue
-        alike = [row for row in others if source.kind.label in row]
+        labelled_rows = [row for row in others if source.kind.label in row]
         sets.append(
-            validation_set(_training_file(stats, source, classes), rows, name, others=alike)
+            validation_set(_training_file(stats, source, classes), rows, name, others=labelled_rows)
         )
     return sets
 
@@ -110,18 +110,20 @@ def _training_file(
     stats: Sequence[DatasetStats], source: Source, classes: Collection[str]
 ) -> DatasetStats:
     """The training file of the same task that has the labels of a validation file."""
-    alike = [found for found in stats if found.source.kind.name == source.kind.name]
-    if not alike:
+    candidates = [found for found in stats if found.source.kind.name == source.kind.name]
+    if not candidates:
         raise ValueError(
             f"{source.name}: expected a training file of the task {source.kind.name}, to fit a "
             "classifier, found none. Give one, or evaluate on another file."
         )
-    unknown = [set(classes) - set(found.classes) for found in alike]
-    chosen, missing = min(zip(alike, unknown, strict=True), key=lambda each: len(each[1]))
-    if missing:
+    unknown_labels = [set(classes) - set(found.classes) for found in candidates]
+    training_stats, missing_labels = min(
+        zip(candidates, unknown_labels, strict=True), key=lambda each: len(each[1])
+    )
+    if missing_labels:
         raise ValueError(
-            f"{source.name}: expected the labels of {chosen.source.name}, "
-            f"{', '.join(sorted(chosen.classes)[:8])}; received others: "
-            f"{', '.join(sorted(missing)[:8])}."
+            f"{source.name}: expected the labels of {training_stats.source.name}, "
+            f"{', '.join(sorted(training_stats.classes)[:8])}; received others: "
+            f"{', '.join(sorted(missing_labels)[:8])}."
         )
-    return chosen
+    return training_stats

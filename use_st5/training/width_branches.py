@@ -30,9 +30,9 @@ class WidthBranches:
         self, task: Task, names: Sequence[str], *, strategy: tf.distribute.Strategy
     ) -> None:
         data, rows = task.data, task.batch_size // strategy.num_replicas_in_sync
-        varying = [name for name in names if None in data.row_shape(name)]
+        varying_names = [name for name in names if None in data.row_shape(name)]
         self._strategy = strategy
-        self._widest = max(varying, key=lambda name: data.arrays[name].shape[1], default=None)
+        self._widest = max(varying_names, key=lambda name: data.arrays[name].shape[1], default=None)
         self._shapes: dict[int, dict[str, list[int | None]]] = {}
         if self._widest is None:
             return
@@ -53,10 +53,10 @@ class WidthBranches:
 
 
 def _with_shapes(step: Step, batch: Batch, shapes: dict[str, list[int | None]]) -> tf.Tensor:
-    known = {
+    shaped_batch = {
         name: tf.nest.map_structure(
             functools.partial(tf.ensure_shape, shape=shape), batch[name], expand_composites=True
         )
         for name, shape in shapes.items()
     }
-    return step(known)
+    return step(shaped_batch)

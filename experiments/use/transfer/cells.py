@@ -55,30 +55,30 @@ class TransferCell:
 
     def run(self, console: rich.console.Console) -> dict[str, Any]:
         """The cell's hyper-parameters, accuracies and cost."""
-        started = time.monotonic()
+        start = time.monotonic()
         trials, repeats, seed = (self.settings[name] for name in ("trials", "repeats", "seed"))
         with _progress(console) as bar:
-            shown = bar.add_task(
+            progress_task = bar.add_task(
                 f"{self.task} {self.row.name}: trainings",
                 total=repeats + (trials + 1 if trials else 0),
             )
 
             def tried(chosen: dict[str, Any]) -> float:
                 _, dev_accuracy = self._train(0, chosen)
-                bar.advance(shown)
+                bar.advance(progress_task)
                 return dev_accuracy
 
             chosen = tune(self.row, tried, trials=trials, seed=seed)
             dev, test = [], []
             for repeat in range(repeats):
                 head, dev_accuracy = self._train(repeat, chosen)
-                bar.advance(shown)
+                bar.advance(progress_task)
                 dev.append(dev_accuracy)
                 test.append(accuracy(head, self._prepare(repeat).test))
-        seconds = time.monotonic() - started
+        seconds = time.monotonic() - start
         mean = statistics.fmean(test)
-        said = f"{self.task} {self.row.name}: {100 * mean:.2f} ({seconds:.0f} s)"
-        console.print(said, highlight=False)
+        message = f"{self.task} {self.row.name}: {100 * mean:.2f} ({seconds:.0f} s)"
+        console.print(message, highlight=False)
         return {
             "hyper_parameters": chosen,
             "mean": mean,
@@ -104,9 +104,11 @@ class TransferCell:
 
     def _prepare(self, repeat: int) -> PreparedSplit:
         """The split of a repeat as features; keeps the last one for the next call."""
-        this = split(self._samples, repeat, seed=self.settings["seed"], examples=self._examples)
-        if self._prepared is None or self._prepared.number != this.number:
-            self._prepared = self._ingredients.prepare(self.row, this)
+        new_split = split(
+            self._samples, repeat, seed=self.settings["seed"], examples=self._examples
+        )
+        if self._prepared is None or self._prepared.number != new_split.number:
+            self._prepared = self._ingredients.prepare(self.row, new_split)
         return self._prepared
 
 

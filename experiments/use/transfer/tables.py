@@ -39,9 +39,9 @@ def _table(
         "|---" * (len(tasks) + 1) + "|",
     ]
     for row in rows:
-        found = [cells.get((task, row)) for task in tasks]
-        if any(found):
-            lines.append(f"| {row} | " + " | ".join(map(_cell, found)) + " |")
+        row_cells = [cells.get((task, row)) for task in tasks]
+        if any(row_cells):
+            lines.append(f"| {row} | " + " | ".join(map(_cell, row_cells)) + " |")
     return [*lines, *below]
 
 
@@ -54,12 +54,12 @@ def _cell(cell: dict[str, Any] | None) -> str:
 
 def _published() -> Iterable[str]:
     """The paper's figures; a question mark if only a recollection of the paper supports them."""
-    found: dict[str, dict[str, str]] = {}
+    by_model: dict[str, dict[str, str]] = {}
     for table in published_tables("senteval", unconfirmed=True):
         for row in table.rows if table.table == "Table 2" else ():
             if row.model.startswith(("USE", "DAN", "CNN")):
                 mark = "" if row.confirmed else "?"
                 scores = {task: f"{score}{mark}" for task, score in row.scores.items()}
-                found.setdefault(row.model, {}).update(scores)
-    for model, scores in found.items():
+                by_model.setdefault(row.model, {}).update(scores)
+    for model, scores in by_model.items():
         yield f"| paper: {model} | " + " | ".join(scores.get(task, "") for task in TABLE_2) + " |"

@@ -59,12 +59,12 @@ class WordDAN(keras.layers.Layer):
             width = dense.units
 
     def call(self, ids: Any, training: bool = False) -> Any:
-        counted = ids > 0
+        mask = ids > 0
         if training and self.word_dropout:
             draw = keras.random.uniform(ops.shape(ids), seed=self.seed_generator)
-            counted = ops.logical_and(counted, draw >= self.word_dropout)
-        total = ops.sum(ops.where(counted[..., None], self.embedding(ids), 0.0), axis=1)
-        count = ops.sum(ops.cast(counted, total.dtype), axis=1, keepdims=True)
+            mask = ops.logical_and(mask, draw >= self.word_dropout)
+        total = ops.sum(ops.where(mask[..., None], self.embedding(ids), 0.0), axis=1)
+        count = ops.sum(ops.cast(mask, total.dtype), axis=1, keepdims=True)
         vectors = total / ops.maximum(count, 1.0)
         for dense in self.dense:
             vectors = dense(vectors)

@@ -78,8 +78,8 @@ class WordVectors:
         for row, word in enumerate(self.words):
             lower.setdefault(word.lower(), row)
         exact = {word: row for row, word in enumerate(self.words)}
-        found = (exact.get(token, lower.get(token, -1)) for token in tokens)
-        return np.fromiter(found, np.int64)
+        rows = (exact.get(token, lower.get(token, -1)) for token in tokens)
+        return np.fromiter(rows, np.int64)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, limit: int | None = None) -> WordVectors:
@@ -101,19 +101,19 @@ class WordVectors:
             raise ValueError(f"limit: expected at least 1 word, received {limit}.")
         if not path.is_file():
             raise FileNotFoundError(f"{path}: expected a file of word vectors, found none.")
-        found: dict[str, np.ndarray] = {}
+        vectors: dict[str, np.ndarray] = {}
         try:
             for word, vector in islice(_rows(path), limit):
-                found.setdefault(word, vector)
+                vectors.setdefault(word, vector)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(
                 f"{path}: expected a complete gzip file, found a damaged one ({error}). Download "
                 "it again."
             ) from error
-        if not found:
+        if not vectors:
             raise ValueError(f"{path}: expected words with vectors, found none.")
         try:
-            return cls(tuple(found), np.stack([*found.values()]))
+            return cls(tuple(vectors), np.stack([*vectors.values()]))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -136,12 +136,12 @@ def _rows(path: Path) -> Iterator[tuple[str, np.ndarray]]:
             rows = _text_rows(stream, path, dimension, line=2)
         else:
             rows = _binary_rows(stream, path, dimension, count)
-        read = 0
-        for read, row in enumerate(islice(rows, count), start=1):  # noqa: B007
+        rows_read = 0
+        for rows_read, row in enumerate(islice(rows, count), start=1):  # noqa: B007
             yield row
-        if read < count:
+        if rows_read < count:
             raise ValueError(
-                f"{path}: expected {count} words as its first line says, found {read}."
+                f"{path}: expected {count} words as its first line says, found {rows_read}."
             )
 
 

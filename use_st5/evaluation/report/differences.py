@@ -78,15 +78,15 @@ def difference(task: dict[str, Any], base: dict[str, Any]) -> Difference | None:
     Returns:
         The difference; None if a score is undefined.
     """
-    value, other = task["scores"][task["main"]], base["scores"][base["main"]]
-    if value is None or other is None:
+    value, base_value = task["scores"][task["main"]], base["scores"][base["main"]]
+    if value is None or base_value is None:
         return None
-    ours, theirs = interval(task), interval(base)
-    if ours is None or theirs is None:
-        return Difference(value - other)
-    low = math.hypot(value - ours[0], theirs[1] - other)
-    high = math.hypot(ours[1] - value, other - theirs[0])
-    return Difference(value - other, value - other - low, value - other + high)
+    task_interval, base_interval = interval(task), interval(base)
+    if task_interval is None or base_interval is None:
+        return Difference(value - base_value)
+    low = math.hypot(value - task_interval[0], base_interval[1] - base_value)
+    high = math.hypot(task_interval[1] - value, base_value - base_interval[0])
+    return Difference(value - base_value, value - base_value - low, value - base_value + high)
 
 
 def mean_difference(differences: Sequence[Difference]) -> Difference:

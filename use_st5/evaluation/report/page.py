@@ -90,12 +90,12 @@ def _section(section: Section) -> Iterator[str]:
     if section.lead:
         yield f"<p>{escape(section.lead)}</p>"
     for table in section.tables:
-        shown = "\n".join(_html_table(table, section))
+        markup = "\n".join(_html_table(table, section))
         if table.long:
-            shown = folded(table.title, shown)
+            markup = folded(table.title, markup)
         elif table.title:
-            shown = f"<h3>{escape(table.title)}</h3>\n{shown}"
-        yield shown
+            markup = f"<h3>{escape(table.title)}</h3>\n{markup}"
+        yield markup
     if section.plots:
         yield '<div class="plots">'
         yield from (_page.figure(plot.svg, plot.caption) for plot in section.plots)

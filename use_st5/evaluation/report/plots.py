@@ -27,10 +27,10 @@ def score_of(record: EvaluationRecord, task: str, name: str | None = None) -> fl
 
     None if it was not measured, NaN if it is undefined.
     """
-    found = record.tasks.get(task)
-    if found is None or (key := name or found["main"]) not in found["scores"]:
+    entry = record.tasks.get(task)
+    if entry is None or (key := name or entry["main"]) not in entry["scores"]:
         return None
-    value = found["scores"][key]
+    value = entry["scores"][key]
     return math.nan if value is None else float(value)
 
 

@@ -197,15 +197,20 @@ def baseline_of(records: Records, name: str | None = None) -> EvaluationRecord:
 def report_sections(records: Records, baseline: str | None = None) -> list[Section]:
     """The overview, a section for each group of tasks, and all scores; see `write_report`."""
     base = baseline_of(records, baseline)
-    there = dict.fromkeys(task["group"] for each in records for task in each.tasks.values())
-    groups = [*(name for name in _GROUPS if name in there), *(n for n in there if n not in _GROUPS)]
+    present_groups = dict.fromkeys(
+        task["group"] for each in records for task in each.tasks.values()
+    )
+    groups = [
+        *(name for name in _GROUPS if name in present_groups),
+        *(n for n in present_groups if n not in _GROUPS),
+    ]
     sections = (_section(records, base, name) for name in groups)
     return [_overview(records, base), *sections, _scores(records)]
 
 
 def _section(records: Records, base: EvaluationRecord, group: str) -> Section:
     tasks = _tasks_of(records, group)
-    known = _GROUPS.get(group, _Group(group.replace("_", " ").capitalize(), ""))
+    group_info = _GROUPS.get(group, _Group(group.replace("_", " ").capitalize(), ""))
     plots: list[Plot | None] = []
     if group in ("tatoeba", "minimal_pairs", "geometry") and group in tasks:
         table = _task_table(records, group, tasks, higher=group != "geometry")
@@ -213,19 +218,19 @@ def _section(records: Records, base: EvaluationRecord, group: str) -> Section:
     elif group in ("weat", "seat"):
         table, plots = _bias_table(records, tasks), [bias_plot(records, tasks)]
     else:
-        table = _score_table(records, tasks, known.average)
+        table = _score_table(records, tasks, group_info.average)
         plots = [*_differences(records, base, tasks)]
-    return Section(group, known.title, known.lead, (table,), tuple(filter(None, plots)))
+    return Section(group, group_info.title, group_info.lead, (table,), tuple(filter(None, plots)))
 
 
 def _tasks_of(records: Records, group: str) -> Tasks:
     """Name → the task's entry in the first record that has it."""
-    found: Tasks = {}
+    tasks: Tasks = {}
     for record in records:
         for name, task in record.tasks.items():
             if task["group"] == group:
-                found.setdefault(name, task)
-    return found
+                tasks.setdefault(name, task)
+    return tasks
 
 
 def score_cell(value: float | None, statistic: str) -> Cell:
@@ -234,9 +239,9 @@ def score_cell(value: float | None, statistic: str) -> Cell:
         return Cell(MISSING)
     if math.isnan(value):
         return Cell(UNDEFINED)
-    shown = value * 100 if statistic.split("_")[0] in _STATISTICS else value
+    scaled_value = value * 100 if statistic.split("_")[0] in _STATISTICS else value
     digits = 3 if statistic.startswith(("alignment", "uniformity", "p_value")) else 2
-    return Cell(number(shown, digits), shown)
+    return Cell(number(scaled_value, digits), scaled_value)
 
 
 def number(value: float, digits: int) -> str:
@@ -295,8 +300,8 @@ def _column(
     """
     cells = []
     for record in records:
-        found = [value for name in names if (value := score_of(record, name, score)) is not None]
-        mean = sum(found) / len(found) if len(found) == len(names) else None
+        values = [value for name in names if (value := score_of(record, name, score)) is not None]
+        mean = sum(values) / len(values) if len(values) == len(names) else None
         main = record.tasks[names[0]]["main"] if names[0] in record.tasks else ""
         cells.append(score_cell(mean, score or main))
     return cells if cautions(records, names) else mark_best(cells, higher=higher)
@@ -377,8 +382,8 @@ def _bias_cell(record: EvaluationRecord, test: str) -> Cell:
     if low is not None and high is not None and not math.isnan(low + high):
         parts.append(f"{number(low, 2)} to {number(high, 2)}")
     if p is not None:
-        shown = UNDEFINED if math.isnan(p) else f"= {p:.3f}"
-        parts.append("p < 0.001" if p < 0.001 else f"p {shown}")
+        p_text = UNDEFINED if math.isnan(p) else f"= {p:.3f}"
+        parts.append("p < 0.001" if p < 0.001 else f"p {p_text}")
     return cell._replace(text=f"{cell.text} ({'; '.join(parts)})" if parts else cell.text)
 
 
@@ -393,8 +398,8 @@ def _overview(records: Records, base: EvaluationRecord) -> Section:
     for title, names in shared_tasks(records).items():
         columns[title] = _column(records, names)
         if not cautions(records, names):
-            found = [_mean_difference(record, base, names) for record in records]
-            differences[title] = [*map(_difference_cell, found)]
+            mean_differences = [_mean_difference(record, base, names) for record in records]
+            differences[title] = [*map(_difference_cell, mean_differences)]
     caption = (
         "Means × 100 over the tasks of the papers' tables that every model here has; “2 of 7” is a "
         "mean of two of seven, which cannot be compared with the papers' averages."
@@ -402,11 +407,11 @@ def _overview(records: Records, base: EvaluationRecord) -> Section:
     tables = [_model_table(records, columns, caption, {})]
     if differences and len(records) > 1:
         name = name_of(base)
-        others = [place for place, record in enumerate(records) if record is not base]
-        part = {title: [cells[n] for n in others] for title, cells in differences.items()}
+        places = [place for place, record in enumerate(records) if record is not base]
+        part = {title: [cells[n] for n in places] for title, cells in differences.items()}
         words = f"Points more or less than {name}, with 95 % intervals. {_INTERVALS}"
         tables.append(
-            _model_table([records[n] for n in others], part, words, {}, f"Difference to {name}")
+            _model_table([records[n] for n in places], part, words, {}, f"Difference to {name}")
         )
     return Section("overview", "At a glance", "", tuple(tables))
 
@@ -421,22 +426,22 @@ _INTERVALS = (
 
 def shared_tasks(records: Records) -> dict[str, list[str]]:
     """Title of a group, with the share of its tasks that all models have → these tasks."""
-    found = {}
+    tasks_by_title = {}
     for group in (each for each in _GROUPS.values() if each.average):
         shared = [name for name in group.average if all(name in each.tasks for each in records)]
         if shared:
             part = f"{len(shared)} of {len(group.average)}"
             part = "avg." if len(shared) == len(group.average) else part
-            found[f"{group.title}, {part}"] = shared
-    return found
+            tasks_by_title[f"{group.title}, {part}"] = shared
+    return tasks_by_title
 
 
 def _mean_difference(
     record: EvaluationRecord, base: EvaluationRecord, names: Sequence[str]
 ) -> Difference | None:
-    found = [difference(record.tasks[name], base.tasks[name]) for name in names]
-    known = [each for each in found if each is not None]
-    return mean_difference(known) if len(known) == len(found) else None
+    differences = [difference(record.tasks[name], base.tasks[name]) for name in names]
+    defined = [each for each in differences if each is not None]
+    return mean_difference(defined) if len(defined) == len(differences) else None
 
 
 def _difference_cell(found: Difference | None) -> Cell:
@@ -454,16 +459,16 @@ def _signed(value: float) -> str:
 
 def _differences(records: Records, base: EvaluationRecord, tasks: Tasks) -> Iterator[Plot]:
     """The plot of those differences to the baseline that have intervals, by task."""
-    found: dict[str, dict[str, Difference]] = {}
+    differences: dict[str, dict[str, Difference]] = {}
     for record in records:
         for name, task in tasks.items():
             both = record is not base and name in record.tasks and name in base.tasks
             if both and not cautions([record, base], [name]):
-                each = difference(record.tasks[name], base.tasks[name])
-                if each is not None and not math.isnan(each.low):
-                    found.setdefault(task["title"], {})[name_of(record)] = each
-    if found:
-        yield difference_plot(records, name_of(base), found)
+                task_difference = difference(record.tasks[name], base.tasks[name])
+                if task_difference is not None and not math.isnan(task_difference.low):
+                    differences.setdefault(task["title"], {})[name_of(record)] = task_difference
+    if differences:
+        yield difference_plot(records, name_of(base), differences)
 
 
 def _scores(records: Records) -> Section:
@@ -471,10 +476,10 @@ def _scores(records: Records) -> Section:
     names = dict.fromkeys(name for record in records for name in record.tasks)
     rows = []
     for name in names:
-        found = [record.tasks[name] for record in records if name in record.tasks]
-        for score in dict.fromkeys(score for task in found for score in task["scores"]):
+        tasks = [record.tasks[name] for record in records if name in record.tasks]
+        for score in dict.fromkeys(score for task in tasks for score in task["scores"]):
             cells = tuple(score_cell(score_of(each, name, score), score) for each in records)
-            rows.append((f"{found[0]['title']}: {describe(score)}", cells))
+            rows.append((f"{tasks[0]['title']}: {describe(score)}", cells))
     table = Table(
         title="All scores of all tasks",
         caption="Each in the unit of its name.",

@@ -170,20 +170,23 @@ def read_sentence_bert(
         dtype: See `Family.read`.
         on_tensor: See `Family.read`.
     """
-    pooled, modules = pooling_of(checkpoint, pooling), checkpoint.modules
+    pooling_name, modules = pooling_of(checkpoint, pooling), checkpoint.modules
     kind = kind or MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
-    stored, config, source = _open(checkpoint, kind, padding)
-    head = stored.has_head(source.shapes())
-    names = stored.names(config, head=head)
-    transposed = {path for path in names if stored.transposed and path.endswith("/kernel")}
-    shapes = weight_shapes(config, head=head)
-    expected = {
-        names[path]: shape[::-1] if path in transposed else shape for path, shape in shapes.items()
+    weight_names, config, source = _open(checkpoint, kind, padding)
+    head = weight_names.has_head(source.shapes())
+    names = weight_names.names(config, head=head)
+    transposed_paths = {
+        path for path in names if weight_names.transposed and path.endswith("/kernel")
     }
-    check_shapes(expected, source)
+    shapes = weight_shapes(config, head=head)
+    expected_shapes = {
+        names[path]: shape[::-1] if path in transposed_paths else shape
+        for path, shape in shapes.items()
+    }
+    check_shapes(expected_shapes, source)
     model = kind.model(
         dataclasses.replace(config, separator_id=separator),
-        pooling=pooled,
+        pooling=pooling_name,
         **layers_of(modules, config.hidden_dim),
         normalize=modules is not None and modules.normalize,
         head=head,
@@ -192,7 +195,10 @@ def read_sentence_bert(
     with without_initial_values():
         model.build()
     variables = weight_variables(model)
-    mapping = {names[path]: Target(each, path in transposed) for path, each in variables.items()}
+    mapping = {
+        names[path]: Target(variable, path in transposed_paths)
+        for path, variable in variables.items()
+    }
     assign_weights(mapping, source, on_tensor=on_tensor)
     assign_layers(modules, model, on_tensor=on_tensor)
     model.pooler = read_pooler(checkpoint, config.hidden_dim)
@@ -287,9 +293,13 @@ def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig
         ValueError: The settings are of another kind of model, or have more layers than the
             checkpoint has tensors.
     """
-    renamed = {name: checkpoint.settings.get(own) for name, own in kind.settings.items()}
-    known = {name: value for name, value in renamed.items() if value is not None}
-    checkpoint = dataclasses.replace(checkpoint, settings={**checkpoint.settings, **known})
+    renamed_settings = {name: checkpoint.settings.get(own) for name, own in kind.settings.items()}
+    present_settings = {
+        name: value for name, value in renamed_settings.items() if value is not None
+    }
+    checkpoint = dataclasses.replace(
+        checkpoint, settings={**checkpoint.settings, **present_settings}
+    )
     settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
     where = checkpoint.settings_file
     check_layers(settings.num_hidden_layers, checkpoint.source)
@@ -301,10 +311,10 @@ def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig
         "pad_token_id": [*dict.fromkeys((kind.padding_id, padding)), None],
     }
     for name, values in expected.items():
-        if (found := getattr(settings, name)) not in values:
+        if (setting := getattr(settings, name)) not in values:
             raise ValueError(
                 f"{where}: $.{name}: expected {' or '.join(map(repr, values))}, received "
-                f"{found!r}. {_REMEDY}"
+                f"{setting!r}. {_REMEDY}"
             )
     own = {
         field: check_record(
@@ -389,10 +399,10 @@ def _drop_copies(names: dict[str, str], source: WeightSource, table: str) -> Non
         for second, first in ((f"{copy}.weight", table), (f"{copy}.bias", f"{head}.bias")):
             if second not in names:
                 continue
-            stored = names.pop(second)
+            stored_name = names.pop(second)
             if first not in names:
-                names[first] = stored
-            elif not _equal(source, stored, names[first]):
+                names[first] = stored_name
+            elif not _equal(source, stored_name, names[first]):
                 raise ValueError(
                     f"{source.where}: expected {second} to be {first} again, found other "
                     "numbers: use_st5 reads only heads that share the token table."
@@ -445,32 +455,32 @@ def _of_model_garden(source: WeightSource) -> tuple[WeightNames, BertConfig, Wei
     Raises:
         ValueError: The tensors are not those of one BERT.
     """
-    root, *others = _garden_roots(source.shapes())
-    if others:
+    root, *other_roots = _garden_roots(source.shapes())
+    if other_roots:
         raise ValueError(
-            f"{source.where}: expected one BERT of the Model Garden, found {1 + len(others)}, "
-            f"below {listed([root, *others])}."
+            f"{source.where}: expected one BERT of the Model Garden, found {1 + len(other_roots)}, "
+            f"below {listed([root, *other_roots])}."
         )
     names = _below(root, source)
-    stored = source.shapes()
-    shapes = {name: stored[old] for name, old in names.items()}
+    stored_shapes = source.shapes()
+    shapes = {name: stored_shapes[old] for name, old in names.items()}
     config = _garden_config(shapes, where=source.where)
     head = MODEL_GARDEN.has_head(shapes)
-    ours = weight_shapes(config, head=head)
+    model_shapes = weight_shapes(config, head=head)
     # Kernels and biases of the attention have an axis for the heads.
-    flat = {
-        name: ours[path]
+    flat_shapes = {
+        name: model_shapes[path]
         for path, name in MODEL_GARDEN.names(config, head=head).items()
-        if len(shapes.get(name, ())) == len(ours[path]) + 1
-        and math.prod(shapes[name]) == math.prod(ours[path])
+        if len(shapes.get(name, ())) == len(model_shapes[path]) + 1
+        and math.prod(shapes[name]) == math.prod(model_shapes[path])
     }
-    return MODEL_GARDEN, config, RenamedSource(source, names, reshaped=flat)
+    return MODEL_GARDEN, config, RenamedSource(source, names, reshaped=flat_shapes)
 
 
 def _garden_roots(names: Iterable[str]) -> list[str]:
     """The prefix of the tensors' names of each Model Garden encoder among these names."""
     query = f"{MODEL_GARDEN.layers['query']}/kernel"
-    found = {*names}
+    name_set = {*names}
     ends = (
         (MODEL_GARDEN.tables[POSITIONS], f"_transformer_layers/0/{query}"),
         ("layer_with_weights-1/embeddings", f"layer_with_weights-{_FIRST_BLOCK}/{query}"),
@@ -478,25 +488,25 @@ def _garden_roots(names: Iterable[str]) -> list[str]:
     return [
         name.removesuffix(table)
         for table, first in ends
-        for name in sorted(found)
-        if name.endswith(table) and name.removesuffix(table) + first in found
+        for name in sorted(name_set)
+        if name.endswith(table) and name.removesuffix(table) + first in name_set
     ]
 
 
 def _below(root: str, source: WeightSource) -> dict[str, str]:
     """Name in a `BertEncoderV2` → stored name, for an encoder and the head next to it."""
     names: dict[str, str] = {}
-    beside = "/".join(root.split("/")[:-2])
-    beside = f"{beside}/" if beside else ""
-    for stored in source.shapes():
-        if stored.startswith(f"{beside}masked_lm/"):
-            names[stored.removeprefix(beside)] = stored
-        elif stored.startswith(root):
-            name = _unnumbered(stored.removeprefix(root))
+    parent = "/".join(root.split("/")[:-2])
+    parent = f"{parent}/" if parent else ""
+    for stored_name in source.shapes():
+        if stored_name.startswith(f"{parent}masked_lm/"):
+            names[stored_name.removeprefix(parent)] = stored_name
+        elif stored_name.startswith(root):
+            name = _unnumbered(stored_name.removeprefix(root))
             # Names of the encoder itself start with "_", those of a model around it do not. The
             # pooler is not read here.
             if name.startswith("_") and not name.startswith("_pooler_layer"):
-                names[name] = stored
+                names[name] = stored_name
     shared = names.pop(_GARDEN_SHARED, None)
     if shared is not None:
         names.setdefault(MODEL_GARDEN.tables[WORDS], shared)
@@ -505,10 +515,10 @@ def _below(root: str, source: WeightSource) -> dict[str, str]:
 
 def _unnumbered(name: str) -> str:
     """The name in a `BertEncoderV2` of a tensor that a functional `BertEncoder` numbers."""
-    found = re.fullmatch(r"layer_with_weights-(\d+)/(.*)", name)
-    if not found:
+    match = re.fullmatch(r"layer_with_weights-(\d+)/(.*)", name)
+    if not match:
         return name
-    number, rest = int(found[1]), found[2]
+    number, rest = int(match[1]), match[2]
     if number < _FIRST_BLOCK:
         tables = [MODEL_GARDEN.tables[path] for path in (WORDS, POSITIONS, TYPES)]
         return [*tables, f"{MODEL_GARDEN.layers['norm']}/{rest}"][number]
@@ -565,10 +575,10 @@ def read_pooler(checkpoint: Checkpoint, hidden_dim: int) -> Pooler | None:
         return None
     bias = re.sub("(weight|kernel)$", "bias", kernel)
     for name, expected in ((kernel, (hidden_dim, hidden_dim)), (bias, (hidden_dim,))):
-        if (found := shapes.get(name)) != expected:
+        if (shape := shapes.get(name)) != expected:
             raise ValueError(
                 f"{source.where}: {name}: expected the shape {[*expected]}, found "
-                f"{found and [*found]}."
+                f"{shape and [*shape]}."
             )
     matrix, vector = (np.asarray(source.read(name), np.float32) for name in (kernel, bias))
     return Pooler(matrix.T if kernel.endswith(".weight") else matrix, vector)

@@ -388,8 +388,8 @@ class SentenceBert(EncoderModel):
     @property
     def dimension(self) -> int:
         """Dimension of the sentence vector."""
-        given = (self.dense, *self.after)
-        widths = [each.units for each in given if isinstance(each, ProjectionConfig)]
+        configs = (self.dense, *self.after)
+        widths = [each.units for each in configs if isinstance(each, ProjectionConfig)]
         return widths[-1] if widths else self.config.hidden_dim
 
     @property

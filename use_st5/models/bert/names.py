@@ -20,19 +20,19 @@ def weight_variables(model: SentenceBert) -> dict[str, Any]:
         norms = {name: getattr(block, name) for name in _BLOCK_NORMS}
         for role, layer in {**block.linear_layers, **norms}.items():
             layers[f"block_{number}/{role}"] = layer
-    found = {WORDS: model.embedding.embeddings, POSITIONS: model.position_embedding.embeddings}
+    variables = {WORDS: model.embedding.embeddings, POSITIONS: model.position_embedding.embeddings}
     if model.type_embedding is not None:
-        found[TYPES] = model.type_embedding.embeddings
-    found |= model.own_tables
+        variables[TYPES] = model.type_embedding.embeddings
+    variables |= model.own_tables
     if model.head is not None:
         layers |= {"head/transform": model.head.transform, "head/norm": model.head.norm}
-        found[WORD_BIAS] = model.head.bias
+        variables[WORD_BIAS] = model.head.bias
     for path, layer in layers.items():
         if path.endswith("norm"):
-            found |= {f"{path}/scale": layer.gamma, f"{path}/shift": layer.beta}
+            variables |= {f"{path}/scale": layer.gamma, f"{path}/shift": layer.beta}
         else:
-            found |= {f"{path}/kernel": layer.kernel, f"{path}/bias": layer.bias}
-    return found
+            variables |= {f"{path}/kernel": layer.kernel, f"{path}/bias": layer.bias}
+    return variables
 
 
 def weight_shapes(config: BertConfig, *, head: bool) -> dict[str, tuple[int, ...]]:
@@ -48,13 +48,13 @@ def weight_shapes(config: BertConfig, *, head: bool) -> dict[str, tuple[int, ...
         head: Whether it has the masked language model's head.
     """
     dim, inner = config.hidden_dim, config.intermediate_dim
-    found: dict[str, tuple[int, ...]] = {
+    shapes: dict[str, tuple[int, ...]] = {
         WORDS: (config.vocabulary_size, dim),
         POSITIONS: (config.max_positions, dim),
     }
     if config.num_token_types:
-        found[TYPES] = (config.num_token_types, dim)
-    found |= config.own_tables
+        shapes[TYPES] = (config.num_token_types, dim)
+    shapes |= config.own_tables
     kernels = dict.fromkeys(("query", "key", "value", "output"), (dim, dim))
     kernels |= {"inner": (dim, inner), "outer": (inner, dim)}
     blocks = [f"block_{number}" for number in range(config.num_layers)]
@@ -66,10 +66,10 @@ def weight_shapes(config: BertConfig, *, head: bool) -> dict[str, tuple[int, ...
     if head:
         dense["head/transform"] = (dim, dim)
         norms.append("head/norm")
-        found[WORD_BIAS] = (config.vocabulary_size,)
+        shapes[WORD_BIAS] = (config.vocabulary_size,)
     for path, shape in dense.items():
-        found |= {f"{path}/kernel": shape, f"{path}/bias": shape[1:]}
-    return found | {f"{path}/{part}": (dim,) for path in norms for part in ("scale", "shift")}
+        shapes |= {f"{path}/kernel": shape, f"{path}/bias": shape[1:]}
+    return shapes | {f"{path}/{part}": (dim,) for path in norms for part in ("scale", "shift")}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

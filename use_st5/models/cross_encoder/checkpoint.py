@@ -56,15 +56,15 @@ class _Settings(msgspec.Struct):
     @property
     def dropout(self) -> float:
         """Dropout rate before the last layer."""
-        given = self.classifier_dropout
-        return self.hidden_dropout_prob if given is None else given
+        rate = self.classifier_dropout
+        return self.hidden_dropout_prob if rate is None else rate
 
 
 def knows(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint is a classifier of texts: a BERT or RoBERTa with a head."""
     head = _HEADS.get(str(checkpoint.settings.get("model_type")))
-    named = checkpoint.settings.get("architectures") or [_CLASS]
-    if head is None or not any(str(each).endswith(_CLASS) for each in named):
+    architectures = checkpoint.settings.get("architectures") or [_CLASS]
+    if head is None or not any(str(each).endswith(_CLASS) for each in architectures):
         return False
     return {f"{layer}.weight" for layer in head} <= checkpoint.source.shapes().keys()
 
@@ -87,16 +87,18 @@ def read(
     settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
     head = _HEADS[checkpoint.settings["model_type"]]
     names = {f"{layer}.{part}" for layer in head for part in ("weight", "bias")}
-    own = _only(checkpoint.source, names.__contains__)
-    _check_one_label(checkpoint, settings, own.shapes()[f"{head.logit}.weight"])
-    check_shapes(_stored_shapes(head, settings.hidden_size), own)
-    rest = replace(checkpoint, source=_only(checkpoint.source, lambda name: name not in names))
-    encoder, tokenizer = family_that_knows(rest, POOLING).read(
-        rest, pooling=POOLING, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor
+    head_source = _only(checkpoint.source, names.__contains__)
+    _check_one_label(checkpoint, settings, head_source.shapes()[f"{head.logit}.weight"])
+    check_shapes(_stored_shapes(head, settings.hidden_size), head_source)
+    encoder_checkpoint = replace(
+        checkpoint, source=_only(checkpoint.source, lambda name: name not in names)
+    )
+    encoder, tokenizer = family_that_knows(encoder_checkpoint, POOLING).read(
+        encoder_checkpoint, pooling=POOLING, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor
     )
     model = CrossEncoderModel(encoder, dropout=settings.dropout)
     model.build()
-    assign_weights(_targets(head, model), own, on_tensor=on_tensor)
+    assign_weights(_targets(head, model), head_source, on_tensor=on_tensor)
     return model, tokenizer
 
 

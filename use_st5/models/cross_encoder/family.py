@@ -51,7 +51,7 @@ class CrossEncoderFamily(Family):
                 "Expected a tokenizer that puts two texts into one row of ids (padded_pairs), as "
                 f"those of BERT and RoBERTa do, received a {type(tokenizer).__name__}."
             )
-        below = family_of(model.encoder).graph(
+        encoder_graph = family_of(model.encoder).graph(
             model.encoder, tokenizer, precision=precision, max_length=max_length
         )
         vectors = tf.TensorSpec([None, model.encoder.dimension], tf.float32)
@@ -59,36 +59,37 @@ class CrossEncoderFamily(Family):
             lambda vectors, training: model.score(vectors, training=training), [vectors], model
         )
         preprocess = graph_of(
-            lambda first, second: tokenizer.padded_pairs(first, second, below.max_length), TEXTS[2]
+            lambda first, second: tokenizer.padded_pairs(first, second, encoder_graph.max_length),
+            TEXTS[2],
         )
 
         def embed_ids(ids: tf.Tensor, training: bool) -> tf.Tensor:
-            return head(below.embed_ids(ids, training), training)
+            return head(encoder_graph.embed_ids(ids, training), training)
 
         def embed_tokens(ids: tf.Tensor, training: bool) -> tf.Tensor:
-            return head(below.embed_tokens(ids, training), training)
+            return head(encoder_graph.embed_tokens(ids, training), training)
 
         def embed_text(first: tf.Tensor, second: tf.Tensor, training: bool) -> tf.Tensor:
             return embed_tokens(preprocess(first, second), training)
 
-        own = raw_variables(model.head_variables)
-        trained = {id(each) for each in raw_variables(model.trainable_variables)}
+        head_variables = raw_variables(model.head_variables)
+        trained_ids = {id(each) for each in raw_variables(model.trainable_variables)}
         return EncoderGraph(
             embed_text=embed_text,
             embed_ids=embed_ids,
             embed_tokens=embed_tokens,
             preprocess=preprocess,
-            token_counts=None if below.max_length is None else tokenizer.pair_token_counts,
+            token_counts=None if encoder_graph.max_length is None else tokenizer.pair_token_counts,
             dimension=1,
-            max_length=below.max_length,
-            precision=below.precision,
-            variables=[*below.variables, *own],
+            max_length=encoder_graph.max_length,
+            precision=encoder_graph.precision,
+            variables=[*encoder_graph.variables, *head_variables],
             trainable_variables=[
-                *below.trainable_variables,
-                *(each for each in own if id(each) in trained),
+                *encoder_graph.trainable_variables,
+                *(each for each in head_variables if id(each) in trained_ids),
             ],
-            regularization_losses=below.regularization_losses,
-            tracked=below.tracked,
+            regularization_losses=encoder_graph.regularization_losses,
+            tracked=encoder_graph.tracked,
             texts=2,
         )
 
@@ -101,8 +102,8 @@ class CrossEncoderFamily(Family):
     def restore(self, config: Mapping[str, Any], *, dtype: Any = None) -> CrossEncoderModel:
         """Restores the encoder through its family, and adds the head."""
         try:
-            below = config["encoder"]
-            encoder = family_named(below["family"]).restore(below["config"], dtype=dtype)
+            record = config["encoder"]
+            encoder = family_named(record["family"]).restore(record["config"], dtype=dtype)
             model = CrossEncoderModel(encoder, dropout=config["dropout"])
         except (KeyError, TypeError) as error:
             raise ValueError(

@@ -145,8 +145,8 @@ def _config(checkpoint: Checkpoint) -> ModernBertConfig:
 
 def _interval(types: list[Any]) -> int:
     """The index of the second layer that attends to all tokens; if none, the number of layers."""
-    again = [number for number, each in enumerate(types) if each == "full_attention" and number]
-    return again[0] if again else max(1, len(types))
+    indices = [number for number, each in enumerate(types) if each == "full_attention" and number]
+    return indices[0] if indices else max(1, len(types))
 
 
 # Fused matrix → the roles of its parts, in the order of its rows.

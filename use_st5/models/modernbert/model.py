@@ -135,8 +135,8 @@ class ModernBertBlock(keras.layers.Layer):
     @property
     def linear_layers(self) -> dict[str, LoRADense]:
         """Role → layer, for adapters."""
-        own = {"inner": self.inner, "linear": self.linear, "outer": self.outer}
-        return {**self.attention.linear_layers, **own}
+        feed_forward_layers = {"inner": self.inner, "linear": self.linear, "outer": self.outer}
+        return {**self.attention.linear_layers, **feed_forward_layers}
 
     def _dropped(self, x: Any, training: bool) -> Any:
         return self.dropout_layer(ops.cast(x, "float32"), training=training)
@@ -194,17 +194,19 @@ class SentenceModernBert(SentenceBert):
     def _block_inputs(self, tokens: Any) -> list[dict[str, Any]]:
         config, length = self.config, ops.shape(tokens)[1]
         width = config.hidden_dim // config.num_heads
-        everywhere = self._score_bias(tokens)
-        of_all = {
-            "bias": everywhere,
+        bias = self._score_bias(tokens)
+        global_inputs = {
+            "bias": bias,
             "angles": rotary_angles(length, width, config.global_theta),
         }
-        of_window = {
-            "bias": everywhere + self._window_bias(length),
+        local_inputs = {
+            "bias": bias + self._window_bias(length),
             "angles": rotary_angles(length, width, config.local_theta),
         }
         numbers = range(config.num_layers)
-        return [of_window if number % config.global_every else of_all for number in numbers]
+        return [
+            local_inputs if number % config.global_every else global_inputs for number in numbers
+        ]
 
     def _window_bias(self, length: Any) -> Any:
         """The bias that hides tokens outside of the window, float32 `[length, length]`."""

@@ -74,8 +74,8 @@ class StaticEmbeddingFamily(Family):
             """The sum of each text's table rows, followed by their number."""
             ids, rows = ids_of(text)
             parts = (table.lookup(ids), tf.ones([tf.size(ids), 1]))
-            found = [tf.math.unsorted_segment_sum(each, rows, tf.size(text)) for each in parts]
-            return tf.concat(found, axis=1)
+            part_sums = [tf.math.unsorted_segment_sum(each, rows, tf.size(text)) for each in parts]
+            return tf.concat(part_sums, axis=1)
 
         def embed_text(text: tf.Tensor, training: bool) -> tf.Tensor:
             if training or room is not None:
@@ -120,8 +120,8 @@ class StaticEmbeddingFamily(Family):
         )
         # Swaps the rows of the padding and of id 0, because padding is 0 here.
         padding = tokenizer.padding_id
-        rest = {name: (padding + 1, [padding, *range(1, padding), 0])} if padding else {}
-        source = RenamedSource(checkpoint.source, {name: name}, first_rows=rest)
+        first_rows = {name: (padding + 1, [padding, *range(1, padding), 0])} if padding else {}
+        source = RenamedSource(checkpoint.source, {name: name}, first_rows=first_rows)
         check_shapes({name: (rows, width)}, source)
         normalize = checkpoint.modules is not None and checkpoint.modules.normalize
         model = StaticEmbedding(rows, width, normalize=normalize, dtype=dtype)

@@ -125,8 +125,12 @@ def _of_garden(source: WeightSource) -> WeightSource:
             f"{source.where}: expected one T5 of the Model Garden, found {1 + len(others)} with "
             f"{MODEL_GARDEN.encoder['norm']}."
         )
-    below = {name.removeprefix(root): name for name in source.shapes() if name.startswith(root)}
-    names = {name: stored for name, stored in below.items() if name.startswith(_PARTS)}
+    stored_names = {
+        name.removeprefix(root): name for name in source.shapes() if name.startswith(root)
+    }
+    names = {
+        name: stored_name for name, stored_name in stored_names.items() if name.startswith(_PARTS)
+    }
     for shared in _SHARED:
         if MODEL_GARDEN.table not in names and shared in names:
             names[MODEL_GARDEN.table] = names.pop(shared)
@@ -159,25 +163,27 @@ def read_sentence_t5(
     section 6.1, which does neither. A projection stays float32.
     """
     (names, config, source), modules = open_t5(checkpoint), checkpoint.modules
-    pooled = _pooling(checkpoint, pooling)
+    pooling_name = _pooling(checkpoint, pooling)
     dense = _dense(modules, config.hidden_dim) if modules else None
     # Width of a dual encoder's projection; `check_shapes` refuses a tensor that is not a matrix.
-    own = (*source.shapes().get(names.projection, ()), 0, 0)[1] or None
-    expected = names.shapes(config, source, decoder=pooled == "decoder")
-    if own:
-        expected[names.projection] = (config.hidden_dim, own)
-    check_shapes(expected, source, left_out=_left_out(names, decoder=pooled == "decoder"))
+    projection_width = (*source.shapes().get(names.projection, ()), 0, 0)[1] or None
+    expected_shapes = names.shapes(config, source, decoder=pooling_name == "decoder")
+    if projection_width:
+        expected_shapes[names.projection] = (config.hidden_dim, projection_width)
+    check_shapes(
+        expected_shapes, source, left_out=_left_out(names, decoder=pooling_name == "decoder")
+    )
     model = SentenceT5(
         config,
-        pooling=pooled,
-        projection_dim=dense.width if dense else own,
-        normalize=modules.normalize if modules else own is not None,
+        pooling=pooling_name,
+        projection_dim=dense.width if dense else projection_width,
+        normalize=modules.normalize if modules else projection_width is not None,
         dtype=dtype,
     )
     with without_initial_values():
         model.build()
     mapping = names.targets(model)
-    if own:
+    if projection_width:
         mapping[names.projection] = Target(model.projection.kernel)
     assign_weights(mapping, source, on_tensor=on_tensor)
     if dense is not None:
@@ -236,9 +242,9 @@ def _config(checkpoint: Checkpoint) -> T5Config:
         "layer_norm_epsilon": [1e-6],
     }
     for name, values in expected.items():
-        if (found := getattr(settings, name)) not in values:
+        if (setting := getattr(settings, name)) not in values:
             raise ValueError(
-                f"{path}: $.{name}: expected one of {values}, received {found!r}. {remedy}"
+                f"{path}: $.{name}: expected one of {values}, received {setting!r}. {remedy}"
             )
     buckets = settings.relative_attention_num_buckets
     if not 4 <= buckets < 2 * settings.relative_attention_max_distance:
@@ -279,11 +285,11 @@ def _dense(modules: SentenceModules, hidden_dim: int) -> DenseModule | None:
     """The projection of a folder of sentence-transformers; None if it has none."""
     if not modules.behind_pooling:
         return None
-    dense, *others = modules.behind_pooling
-    if others or not isinstance(dense, DenseModule):
+    dense, *other_modules = modules.behind_pooling
+    if other_modules or not isinstance(dense, DenseModule):
         raise ValueError(
             f"{dense.where}: expected one Dense at most behind the pooling of a T5, found "
-            f"{len(others) + 1} modules or a LayerNorm. Give a model without them."
+            f"{len(other_modules) + 1} modules or a LayerNorm. Give a model without them."
         )
     if dense.bias or dense.activation != "Identity":
         raise ValueError(

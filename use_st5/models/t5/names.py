@@ -44,16 +44,16 @@ def weight_shapes(config: T5Config, *, decoder: bool) -> dict[str, tuple[int, ..
 
 def weight_variables(model: T5 | SentenceT5) -> dict[str, Any]:
     """Path → Keras variable, for the paths of `weight_shapes`."""
-    found = {"table": model.embedding.embeddings}
+    variables = {"table": model.embedding.embeddings}
     for stack in (model.encoder, model.decoder):
         if stack is None:
             continue
-        found[f"{stack.name}/position_bias"] = stack.position_bias.table
-        found[f"{stack.name}/norm"] = stack.norm.scale
+        variables[f"{stack.name}/position_bias"] = stack.position_bias.table
+        variables[f"{stack.name}/norm"] = stack.norm.scale
         for number, block in enumerate(stack.blocks):
             for role, variable in _block_variables(block).items():
-                found[f"{stack.name}/{number}/{role}"] = variable
-    return found
+                variables[f"{stack.name}/{number}/{role}"] = variable
+    return variables
 
 
 def _block_variables(block: T5Block) -> dict[str, Any]:
@@ -61,14 +61,14 @@ def _block_variables(block: T5Block) -> dict[str, Any]:
     layers = {**block.attention.linear_layers, **block.feed_forward.linear_layers}
     if "linear" in layers:
         layers["gate"] = layers.pop("inner")
-    found = {role: layer.kernel for role, layer in layers.items()}
-    found["attention_norm"] = block.attention_norm.scale
-    found["feed_forward_norm"] = block.feed_forward_norm.scale
+    variables = {role: layer.kernel for role, layer in layers.items()}
+    variables["attention_norm"] = block.attention_norm.scale
+    variables["feed_forward_norm"] = block.feed_forward_norm.scale
     if block.decoder:
         cross = block.cross.linear_layers
-        found |= {f"cross_{role}": layer.kernel for role, layer in cross.items()}
-        found["cross_norm"] = block.cross_norm.scale
-    return found
+        variables |= {f"cross_{role}": layer.kernel for role, layer in cross.items()}
+        variables["cross_norm"] = block.cross_norm.scale
+    return variables
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -118,9 +118,9 @@ class MeanOfTerms:
             pieces: tf.Tensor, rows: tf.Tensor, total: tf.Tensor, count: tf.Tensor, *last: tf.Tensor
         ) -> tuple[tf.Tensor, ...]:
             ids, rows, *last = self._block(pieces, rows, *last)
-            more = tf.math.unsorted_segment_sum(self._table.lookup(ids), rows, batch)
+            block_total = tf.math.unsorted_segment_sum(self._table.lookup(ids), rows, batch)
             terms = tf.math.unsorted_segment_sum(tf.ones_like(ids, tf.float64), rows, batch)
-            return total + tf.cast(more, tf.float64), count + terms[:, None], *last
+            return total + tf.cast(block_total, tf.float64), count + terms[:, None], *last
 
         zeros = tf.zeros([batch, self._width], tf.float64)
         state = (zeros, zeros[:, :1], tf.constant(""), tf.constant(-1))
