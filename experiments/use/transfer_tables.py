@@ -95,8 +95,7 @@ def run(
 
     Raises:
         MissingDataError: The data of a named task is missing.
-        ValueError: A task or row is unknown, encoders share a name, or a finished cell has other
-            settings.
+        ValueError: A task or row is unknown, encoders share a name, or a cell has other settings.
     """
     folder = DataFolder(data)
     all_rows = transfer_rows(encoders)
@@ -112,13 +111,11 @@ def run(
     with sole_writer(output, inside=True):
         for task, name in product(chosen_tasks, chosen_rows):
             path = output / "cells" / f"{task}.{name}.json"
-            of_cell = settings | ingredients.settings(all_rows[name])
+            of_cell = settings | ingredients.settings(row := all_rows[name])
             cell = _finished(path, of_cell) if resume else None
             if cell is None:
                 cell = {"task": task, "row": name, "settings": of_cell}
-                cell |= TransferCell(all_rows[name], task, folder, ingredients, settings).run(
-                    console
-                )
+                cell |= TransferCell(row, task, folder, ingredients, settings).run(console)
                 _write(path, json.dumps(cell, indent=1))
             scores[f"{task}/{name}"] = cell["mean"]
             _write_tables(output, [*all_rows])

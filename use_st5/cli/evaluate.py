@@ -127,10 +127,8 @@ def evaluate(
         if output is None:
             output = _FOLDER / f"{_file_name(encoder.name)}.json"
             claims.enter_context(_claimed(output, chosen))
-        cache_folder = _cache_folder(encoder, cache, no_cache)
-        record = _with_skipped(
-            _run(encoder, chosen, data, seed=seed, cache=cache_folder), skipped, data
-        )
+        folder = _cache_folder(encoder, cache, no_cache)
+        record = _with_skipped(_run(encoder, chosen, data, seed=seed, cache=folder), skipped, data)
         record.write(output)
     _tell(record, encoder, skipped, output, as_json=as_json)
 
