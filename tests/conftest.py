@@ -48,10 +48,19 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # The key in pytest's cache for the tests that the last run left out, so that another environment
 # can run just these.
 LEFT_OUT = "use_st5/left_out"
-# The files that run first: those that take half a gigabyte for a moment, while the process is
+# The files that run first: those that take hundreds of MB for a moment, while the process is
 # small; then the folders of the files that take a minute or more.
 _FIRST = (
-    ("tests/golden/test_mistakes.py", "tests/test_documents.py", "tests/test_trainable_encoder.py"),
+    (
+        "tests/export/test_web.py",
+        "tests/golden/",
+        "tests/test_documents.py",
+        "tests/test_model_names.py",
+        "tests/test_sentence_transformers.py",
+        "tests/test_shipped_models.py",
+        "tests/test_sklearn.py",
+        "tests/test_trainable_encoder.py",
+    ),
     tuple(f"tests/{room}/" for room in ("experiments", "export", "models", "training")),
 )
 # The processes of pytest-xdist report their peak memory under the first key; the first process

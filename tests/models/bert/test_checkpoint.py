@@ -320,7 +320,7 @@ def test_what_is_missing_is_said(original: tuple[Path, dict[str, np.ndarray]]) -
         write_bert_config(folder, hidden_act="relu")
         read_sentence_bert(open_checkpoint(folder), separator=3)
     (folder / "bert_config.json").unlink()
-    with pytest.raises(ValueError, match="bert_config.json, beside the checkpoint, found none"):
+    with pytest.raises(ValueError, match="bert_config.json, next to the checkpoint, found none"):
         read_sentence_bert(open_checkpoint(folder / "bert_model.ckpt"), separator=3)
     with pytest.raises(FileNotFoundError, match="no file `checkpoint`"):
         write_bert_config(folder)
