@@ -46,7 +46,7 @@ class TaskStream:
         self._ends: Mapping[str, int] = {}
 
     def prepare(self, starts: Mapping[str, int], ends: Mapping[str, int], *, writes: bool) -> None:
-        """If batches come from files, prepares these for a run, and starts the streams anew.
+        """If batches come from files, prepares these for a run.
 
         Args:
             starts: Number of batches already trained on, by task.
@@ -57,7 +57,7 @@ class TaskStream:
             for name, files in self._files.items():
                 files.write(starts[name], ends[name])
         if self._files:
-            self._ends, self._iterators = ends, {}
+            self._ends = ends
             wait_for_workers(self.strategy)
 
     def batches(self, name: str, start_step: int) -> Iterator[Batch]:
