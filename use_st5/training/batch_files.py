@@ -24,7 +24,7 @@ from use_st5._remote_files import remote_path
 from use_st5.training.array_data import ArrayData
 
 # Batches that a pipeline has ready.
-PREFETCHED = 4
+_PREFETCHED = 4
 _PARSED_AT_ONCE = 4
 _SHARDS = 8
 _STEPS_A_FILE = 1000
@@ -116,7 +116,7 @@ class BatchFiles:
             num_parallel_calls=_PARSED_AT_ONCE,
             deterministic=True,
         )
-        return endless(records.unbatch().prefetch(PREFETCHED))
+        return endless(records.unbatch())
 
     def _rows(self, records: tf.Tensor, replicas: int) -> dict[str, tf.Tensor]:
         """Records of a step `[replicas · shards of each]` → columns `[replicas, rows, …]`."""
@@ -177,7 +177,7 @@ class BatchFiles:
 
 
 def endless(batches: tf.data.Dataset) -> tf.data.Dataset:
-    """The same batches, declared to have no end, in a pipeline that TensorFlow does not tune.
+    """The same batches, some of them ready, without end, in a pipeline that is not tuned.
 
     If batches may end, a strategy of several machines, or one whose batches have several widths,
     prepares for a smaller last batch: it makes the number of rows unknown.
@@ -188,4 +188,4 @@ def endless(batches: tf.data.Dataset) -> tf.data.Dataset:
     options = tf.data.Options()
     options.autotune.enabled = False
     count = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-    return batches.apply(count).with_options(options)
+    return batches.prefetch(_PREFETCHED).apply(count).with_options(options)

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5.training.array_data import ArrayData
-from use_st5.training.batch_files import PREFETCHED, BatchFiles, endless
+from use_st5.training.batch_files import BatchFiles, endless
 from use_st5.training.strategies import wait_for_workers
 from use_st5.training.task import Task, shuffling_seed
 
@@ -160,5 +160,4 @@ def array_dataset(
 
     # One call at a time: the rows are read in order, and the epoch's permutation is kept once.
     elements = tf.data.Dataset.range(np.iinfo(np.int64).max)
-    batches = elements.map(load, num_parallel_calls=1).prefetch(PREFETCHED)
-    return endless(batches)
+    return endless(elements.map(load, num_parallel_calls=1))
