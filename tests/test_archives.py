@@ -18,10 +18,12 @@ from tests.fake_hub import contents
 from tests.toy_encoders import Toy
 from use_st5 import _archives
 from use_st5._archives import unpacked
+from use_st5._model_names import fetch
 from use_st5.export.archive import write_archive
 
 # Path → content, and how many bytes of it are sent (None: all).
 FILES: dict[str, tuple[bytes, int | None]] = {}
+REDIRECTS: dict[str, str] = {}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -29,6 +31,11 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:  # noqa: N802
+        if self.path in REDIRECTS:
+            self.send_response(302)
+            self.send_header("Location", REDIRECTS[self.path])
+            self.end_headers()
+            return
         content, sent = FILES.get(self.path, (None, None))
         self.send_response(200 if content is not None else 404)
         self.send_header("Content-Length", str(len(content or b"")))
@@ -119,9 +126,22 @@ def linked_zip() -> bytes:
         (b"no archive", "of another format"),
         (tar({"a": b"1" * 5_000})[:40], "of another format"),
         (tar({"zeros": bytes(3_000_000)}), "expected at most"),
+        (tar({"a": b"1" * 5_000})[:-8], "of another format"),
+        (tar({"a": b"1" * 5_000})[:-8] + bytes(8), "of another format"),
     ],
     # If test names contained gzip's timestamp, two processes would not collect the same tests.
-    ids=("above", "root", "above_by_zip", "link", "link_by_zip", "text", "cut", "too_large"),
+    ids=(
+        "above",
+        "root",
+        "above_by_zip",
+        "link",
+        "link_by_zip",
+        "text",
+        "cut",
+        "too_large",
+        "no_sum",
+        "other_sum",
+    ),
 )
 def test_archives_that_are_refused(
     url: str, content: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -132,6 +152,22 @@ def test_archives_that_are_refused(
         unpacked(f"{url}/a.tgz")
     assert not list((tmp_path / "cache/use_st5/archives").iterdir())
     assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_copy_is_replaced(url: str) -> None:
+    FILES["/a.zip"] = zipped({"a": b"1", "b": b"2"}), None
+    folder = Path(fetch(f"{url}/a.zip").folder)
+    (folder / "b").unlink()
+    assert contents(Path(fetch(f"{url}/a.zip").folder)) == {"a": b"1", "b": b"2"}
+
+
+def test_no_redirect_leads_to_an_unsafe_address(url: str) -> None:
+    FILES["/a.zip"] = zipped({"a": b"1"}), None
+    REDIRECTS["/near.zip"] = f"{url}/a.zip"
+    REDIRECTS["/far.zip"] = f"{url}/a.zip".replace("127.0.0.1", "127.0.0.2")
+    assert contents(unpacked(f"{url}/near.zip").folder) == {"a": b"1"}
+    with pytest.raises(ValueError, match=r"begins with https://, received http://127\.0\.0\.2"):
+        unpacked(f"{url}/far.zip")
 
 
 def test_downloads_that_fail(url: str) -> None:

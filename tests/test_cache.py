@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from use_st5._cache import (
     entries,
     kept_content,
     new_content,
+    remove_content,
 )
+from use_st5._remote_files import staging_path
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +54,29 @@ def test_an_entry_appears_when_it_is_complete() -> None:
         raise KeyboardInterrupt
     assert not entries()
     assert not list(cache_folder(MODELS).iterdir())
+
+
+def test_an_interrupted_removal_leaves_no_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    add("a", 5, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(_cache.shutil, "rmtree", lambda *_, **__: None)
+        remove_content(cache_folder(MODELS) / "a" / "content")
+    assert not entries()
+    assert cached_content(MODELS, "a") is None
+
+
+def test_what_a_killed_process_left_is_removed_after_a_day() -> None:
+    for name, age in (("tmpold", 2 * 86_400), ("tmpnew", 3_600)):
+        folder = cache_folder(MODELS) / name
+        folder.mkdir()
+        os.utime(folder, (time.time() - age,) * 2)
+    add("a", 5, 1)
+    assert {each.name for each in cache_folder(MODELS).iterdir()} == {"a", "tmpnew"}
+
+
+def test_files_that_are_not_uploaded_yet_are_no_entries() -> None:
+    staging_path("gs://bucket/vectors.npy").parent.mkdir()
+    assert not entries()
 
 
 def test_the_first_of_two_writers_stays() -> None:

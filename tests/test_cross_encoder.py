@@ -45,6 +45,7 @@ def test_ranking_is_by_score_and_then_by_place() -> None:
     assert [each.place for each in ranked] == [1, 3, 0, 2]
     assert ranked[0] == Ranked(1, pytest.approx(1 / (1 + np.exp(-1))), "d")
     assert [each.text for each in JUDGE.rank("ab", ["ccc", "d"], top_k=1)] == ["d"]
+    assert [each.text for each in JUDGE.rank("ab", "one text")] == ["one text"]
 
 
 def test_what_logits_tell_apart_is_ranked_where_the_scores_are_one() -> None:

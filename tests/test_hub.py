@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,6 +118,17 @@ def test_without_a_connection_the_cache_of_the_hub_is_used(
     assert from_hugging_face(f"hf://org/model@{COMMIT}").folder == found.folder
     with pytest.raises(ConnectionError, match="hf://org/other: expected a model that was downl"):
         from_hugging_face("hf://org/other")
+    (found.folder / "model.safetensors").unlink()  # as if the download had been interrupted
+    with pytest.raises(ConnectionError, match="not all of its files"):
+        from_hugging_face(f"hf://org/model@{COMMIT}")
+    shards = [f"model-0000{part}-of-00002.safetensors" for part in (1, 2)]
+    index = json.dumps({"weight_map": dict(zip("ab", shards, strict=True))})
+    (found.folder / "model.safetensors.index.json").write_text(index)
+    (found.folder / shards[0]).write_bytes(b"a")
+    with pytest.raises(ConnectionError, match="not all of its files"):
+        from_hugging_face(f"hf://org/model@{COMMIT}")
+    (found.folder / shards[1]).write_bytes(b"b")
+    assert from_hugging_face(f"hf://org/model@{COMMIT}").folder == found.folder
     assert not hub.asked
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import http.client
+import lzma
 import stat
 import tarfile
 import tempfile
@@ -12,7 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from use_st5._cache import ARCHIVES, kept_content
@@ -27,6 +30,11 @@ _TIMEOUT = 60.0  # seconds without a byte
 _PIECE = 2**20
 # An archive may hold this many times its own bytes, and a gigabyte in any case.
 _RATIO, _SMALL = 50, 10**9
+# The errors of damaged archives, and of zip files with a password.
+_DAMAGED = (
+    *(tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile),
+    *(EOFError, zlib.error, lzma.LZMAError, RuntimeError),
+)
 
 
 def unpacked(url: str) -> Downloaded:
@@ -54,6 +62,16 @@ def unpacked(url: str) -> Downloaded:
     return Downloaded(inside[0] if len(inside) == 1 and inside[0].is_dir() else folder, identity)
 
 
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to safe addresses alone."""
+
+    def redirect_request(self, *args: Any) -> urllib.request.Request | None:
+        request = super().redirect_request(*args)
+        if request is not None:
+            _check_safe(request.full_url)
+        return request
+
+
 def _check(url: str) -> None:
     parts = urlsplit(url)
     if not parts.path.endswith(_SUFFIXES) and _COMPRESSED not in parts.query:
@@ -61,6 +79,11 @@ def _check(url: str) -> None:
             f"Expected the URL of an archive ({', '.join(_SUFFIXES)}), received {url}. A model of "
             "tfhub.dev is now on Kaggle: kaggle://google/universal-sentence-encoder/…"
         )
+    _check_safe(url)
+
+
+def _check_safe(url: str) -> None:
+    parts = urlsplit(url)
     if parts.scheme != "https" and parts.hostname not in _LOCAL:
         raise ValueError(
             f"Expected an address that begins with https://, received {url}. A SavedModel is a "
@@ -77,7 +100,7 @@ def _download(url: str, file: IO[bytes]) -> str:
     """
     digest, size = hashlib.sha256(), 0
     try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
+        with urllib.request.build_opener(_Redirects).open(url, timeout=_TIMEOUT) as answer:
             length = answer.headers.get("Content-Length")
             while piece := answer.read(_PIECE):
                 file.write(piece)
@@ -86,7 +109,7 @@ def _download(url: str, file: IO[bytes]) -> str:
     except urllib.error.HTTPError as error:
         kind = FileNotFoundError if error.code in (404, 410) else OSError
         raise kind(f"{url}: expected an archive, the server answered {error}.") from error
-    except (OSError, urllib.error.URLError) as error:
+    except (OSError, http.client.HTTPException) as error:
         raise ConnectionError(f"{url}: the download failed ({error}). Run again.") from error
     if length is not None and size != int(length):
         raise OSError(f"{url}: expected {int(length):,} bytes, received {size:,}. Run again.")
@@ -121,7 +144,7 @@ def _unpack(file: IO[bytes], target: Path, url: str) -> None:
                             f"archive of {size:,}, found more. Nothing was kept."
                         )
                     output.write(piece)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
+    except _DAMAGED as error:
         raise ValueError(
             f"{url}: expected a tar or zip archive, received {size:,} bytes of another format "
             f"({error}). Check the URL."
@@ -146,6 +169,11 @@ def _members(file: IO[bytes], url: str) -> Iterator[tuple[str, IO[bytes] | None]
         for member in archive:
             name = _checked(member.name, url, link=not (member.isfile() or member.isdir()))
             yield name, archive.extractfile(member) if member.isfile() else None
+        # The check sum of the compressed bytes is behind the last member.
+        for _ in range(_SMALL // _PIECE + 2):
+            if not archive.fileobj.read(_PIECE):
+                return
+        raise ValueError(f"{url}: expected an archive, found a gigabyte behind its last file.")
 
 
 def _checked(name: str, url: str, *, link: bool) -> str:

@@ -12,6 +12,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +27,10 @@ _DEFAULT_LIMIT = 20.0
 # of its last change is when the entry was last used.
 _ORIGIN = "origin.txt"
 _CONTENT = "content"
+# How the names of some folders begin: those that a process makes or removes, and those in `remote`
+# with files that are not uploaded yet.
+_TEMPORARY, UPLOAD = "tmp", "to-"
+_OLD = 24 * 3600.0  # seconds after which a temporary folder belongs to no process
 
 
 class Entry(NamedTuple):
@@ -72,14 +77,39 @@ def entries() -> list[Entry]:
         _entry(part, folder)
         for part in (MODELS, ARCHIVES, ENGINES, REMOTE)
         for folder in cache_folder(part).iterdir()
-        if folder.is_dir() and not folder.name.startswith((".", "tmp"))
+        if folder.is_dir() and not folder.name.startswith((".", _TEMPORARY, UPLOAD))
     ]
     return sorted(all_entries, key=lambda entry: entry.used, reverse=True)
 
 
 def remove_entry(entry: Entry) -> None:
     """Removes an entry from the disk."""
-    shutil.rmtree(entry.folder, ignore_errors=True)
+    _remove(entry.folder)
+
+
+def remove_content(folder: Path) -> None:
+    """Removes the entry of the cache that a folder belongs to, if there is one."""
+    for part in (MODELS, ARCHIVES):
+        base = cache_folder(part)
+        if base in folder.parents:
+            _remove(base / folder.relative_to(base).parts[0])
+
+
+def remove_leftovers() -> None:
+    """Removes what processes left that were killed while they made or removed an entry."""
+    for part in (MODELS, ARCHIVES, ENGINES):
+        for folder in cache_folder(part).glob(f"{_TEMPORARY}*"):
+            with contextlib.suppress(OSError):
+                if time.time() - folder.stat().st_mtime > _OLD:
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove(folder: Path) -> None:
+    # Under another name first: an interruption must not leave an entry with some of its files.
+    with contextlib.suppress(OSError):
+        doomed = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=folder.parent), folder.name)
+        folder.rename(doomed)
+        shutil.rmtree(doomed.parent, ignore_errors=True)
 
 
 def cached_content(part: str, key: str) -> Path | None:
@@ -130,7 +160,7 @@ def new_content(part: str, key: str, origin: str) -> Iterator[Path]:
         origin: The name of its source.
     """
     folder = cache_folder(part) / key
-    with tempfile.TemporaryDirectory(dir=cache_folder(part)) as temporary:
+    with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=cache_folder(part)) as temporary:
         new_folder = Path(temporary, key)
         new_folder.mkdir()
         yield new_folder / _CONTENT
@@ -157,6 +187,7 @@ def limit() -> int:
 
 
 def _keep_limit(newest: Path) -> None:
+    remove_leftovers()
     bounded_entries = [each for each in entries() if each.kind != REMOTE]
     total, max_bytes = sum(entry.size for entry in bounded_entries), limit()
     for entry in reversed(bounded_entries):

@@ -226,6 +226,7 @@ def _already_there(
                 local_files_only=True,
             )
         )
+        _check_whole(folder, name)
     except Exception as cache_error:
         raise ConnectionError(
             f"{name}: expected a model that was downloaded before, since Hugging Face's hub cannot "
@@ -233,6 +234,23 @@ def _already_there(
             "its files. Check the network and HF_HUB_OFFLINE, and run again."
         ) from cache_error
     return Downloaded(folder, folder.name)
+
+
+def _check_whole(folder: Path, name: str) -> None:
+    """Checks that a download has weights, and each file that its indexes name.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+    """
+    names = [each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()]
+    modules = _module_folders(folder / _MODULES) if _MODULES in names else []
+    for each in wanted_files(names, modules, where=name):
+        if each == SAVED_MODEL_FILE:
+            next(folder.glob("variables/*.index")).stat()
+        if each.endswith(".safetensors.index.json"):
+            index = json.loads((folder / each).read_bytes())
+            for shard in set(index["weight_map"].values()):
+                (folder / each).with_name(shard).stat()
 
 
 def _fetch(hub: ModuleType, name: str, repository: str, commit: str, listed: Any) -> Path:

@@ -220,6 +220,12 @@ def read_card(folder: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
+def short_hash(identity: str) -> str:
+    """The beginning of a model's hash for messages, with "-int8" if it has that."""
+    digest, dash, suffix = identity.partition("-")
+    return f"{digest[:12]}{dash}{suffix}"
+
+
 def describe_files(folder: Path) -> tuple[dict[InnerPath, FileEntry], str]:
     """The `files` and the `model_hash` of the model in `folder`."""
     files = {}

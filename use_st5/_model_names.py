@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from use_st5._archives import unpacked
-from use_st5._cache import NAMES, cache_folder
+from use_st5._cache import NAMES, cache_folder, remove_content
 from use_st5._files import atomic_path
 from use_st5._hub import Downloaded, from_hugging_face, from_kaggle
 from use_st5._records import Count, read_record
@@ -105,8 +105,10 @@ def fetch(name: str) -> Fetched:
     path = _record(name)
     with contextlib.suppress(OSError, ValueError):
         record = read_record(path, Fetched, remedy="", version=_FORMAT, limit=_LIMIT)
-        if record.name == name and record.is_intact:
-            return record
+        if record.name == name:
+            if record.is_intact:
+                return record
+            remove_content(Path(record.folder))
     downloaded: Downloaded = _SOURCES[name.partition(":")[0]](name)
     record = Fetched(
         name=name,

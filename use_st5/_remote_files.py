@@ -32,7 +32,7 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from use_st5._cache import REMOTE, cache_folder
+from use_st5._cache import REMOTE, UPLOAD, cache_folder
 from use_st5._imports import require
 from use_st5._inner_path import check_inner_names, joined
 
@@ -248,7 +248,7 @@ def finish_swap(path: str) -> None:
 def staging_path(path: str) -> Path:
     """The path in the cache where a file grows before it is uploaded to `path`."""
     digest = hashlib.sha256(path.encode()).hexdigest()[:16]
-    return cache_folder(REMOTE) / f"to-{digest}" / PurePosixPath(path).name
+    return cache_folder(REMOTE) / f"{UPLOAD}{digest}" / PurePosixPath(path).name
 
 
 def remove(path: str) -> None:

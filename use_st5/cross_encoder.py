@@ -17,6 +17,7 @@ from use_st5._sentences import (
     check_pairs,
     check_sentences,
     length_sorted_batches,
+    one_or_many,
 )
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ class CrossEncoder:
         """
         if top_k is not None and top_k < 1:
             raise ValueError(f"top_k: expected 1 or more, received {top_k}.")
-        (query_text,), candidates = check_sentences([query]), check_sentences(texts)
+        (query_text,), candidates = check_sentences([query]), one_or_many(texts)[0]
         logits = self.predict(
             [(query_text, text) for text in candidates], batch_size=batch_size, logits=True
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import os
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 
 from use_st5._bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names
 from use_st5._model_folder import model_folder
-from use_st5._model_manifest import ModelManifest, describe_files, read_card
+from use_st5._model_manifest import ModelManifest, describe_files, read_card, short_hash
 from use_st5._other_processes import refuse_after_fork, refuse_unsaved_weights
 from use_st5._progress import with_progress
 from use_st5._sentence_transformers import (
@@ -40,6 +41,8 @@ _loaded: weakref.WeakValueDictionary[tuple[Path, str, int, int], SentenceEncoder
     weakref.WeakValueDictionary()
 )
 _last: collections.deque[SentenceEncoder] = collections.deque(maxlen=4)
+# Threads that load the same model get the same object.
+_one_at_a_time = threading.Lock()
 
 
 class SentenceEncoder(SentenceTransformersNames):
@@ -357,12 +360,13 @@ def load(
     folder = model_folder(name_or_folder)
     status = (folder / SAVED_MODEL_FILE).stat()
     version = (folder, backend, status.st_mtime_ns, status.st_ino)
-    encoder = _loaded.get(version)
-    if encoder is None:
-        encoder = _loaded[version] = SentenceEncoder(folder, backend=backend)
-    if encoder in _last:
-        _last.remove(encoder)
-    _last.append(encoder)
+    with _one_at_a_time:
+        encoder = _loaded.get(version)
+        if encoder is None:
+            encoder = _loaded[version] = SentenceEncoder(folder, backend=backend)
+        if encoder in _last:
+            _last.remove(encoder)
+        _last.append(encoder)
     return encoder
 
 
@@ -373,9 +377,9 @@ def _loaded_again(
     encoder = load(bundled_folder(place) if bundled else place, backend=backend)
     if encoder.identity != identity:
         raise ValueError(
-            f"Expected the model in {encoder.folder} with the hash {identity[:12]}, as when it was "
-            f"pickled, found {encoder.identity[:12]}: the model was replaced. Restore the old "
-            "model, or pickle the encoder again."
+            f"Expected the model in {encoder.folder} with the hash {short_hash(identity)}, as when "
+            f"it was pickled, found {short_hash(encoder.identity)}: the model was replaced. "
+            "Restore the old model, or pickle the encoder again."
         )
     return encoder
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from use_st5._imports import require
+from use_st5._model_manifest import short_hash
 from use_st5._token_limit import OnTruncation
 from use_st5.encoder import OnEmpty, SentenceEncoder, load
 
@@ -89,9 +90,9 @@ class SentenceVectors(_TransformerMixin, _BaseEstimator):
         encoder = self._encoder()
         if getattr(self, "model_hash_", encoder.identity) != encoder.identity:
             raise ValueError(
-                f"Expected the model with the hash {self.model_hash_[:12]}, on whose vectors this "
-                f"was fitted, found {encoder.name} with {encoder.identity[:12]}. Restore "
-                "the old model, or fit again."
+                f"Expected the model with the hash {short_hash(self.model_hash_)}, on whose "
+                f"vectors this was fitted, found {encoder.name} with "
+                f"{short_hash(encoder.identity)}. Restore the old model, or fit again."
             )
         return encoder.encode(
             X,

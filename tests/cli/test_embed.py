@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,28 @@ def test_a_pipe_is_copied_to_a_file_that_has_no_name(
             assert count_lines(stream, source="-").lines == 2
             assert stream.read() == b"one\ntwo\n"
             assert names(tmp_path) == []
+
+
+def test_a_file_is_read_from_where_the_shell_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For example, `read` took the header: `{ read -r header; use-st5 embed -; } < texts.txt`."""
+    write(tmp_path / "texts.txt", ["header", "one", "two"])
+    with (tmp_path / "texts.txt").open("rb") as file:
+        file.readline()
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file))
+        with open_seekable("-", beside=tmp_path / "v.npy") as stream:
+            assert count_lines(stream, source="-").lines == 2
+            assert stream.read() == b"one\ntwo\n"
+
+
+def test_a_link_is_followed(use: Callable, fake: Any, tmp_path: Path) -> None:
+    write(tmp_path / "texts.txt", TEXTS)
+    (tmp_path / "real.npy").write_bytes(b"old")
+    (tmp_path / "v.npy").symlink_to("real.npy")
+    assert use("embed", "texts.txt", "-o", "v.npy", "--overwrite").exit_code == 0
+    assert (tmp_path / "v.npy").is_symlink()
+    np.testing.assert_array_equal(np.load(tmp_path / "real.npy"), fake.encode(TEXTS))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes with a path")

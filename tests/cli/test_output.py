@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
-from use_st5.cli.output import print_cards, print_table
+from use_st5.cli.output import print_cards, print_table, write_table
+from use_st5.training.sources import open_source
 
 COLUMNS = ["task", "what it needs", "from"]
 ROWS = [("sts12", "[bold]a[/bold]", "here"), ("weat1", "", "there " * 30)]
@@ -14,6 +16,14 @@ ROWS = [("sts12", "[bold]a[/bold]", "here"), ("weat1", "", "there " * 30)]
 def test_a_pipe_gets_lines(capsys: pytest.CaptureFixture[str]) -> None:
     print_cards(COLUMNS, ROWS[:1])
     assert capsys.readouterr().out == "task\twhat it needs\tfrom\nsts12\t[bold]a[/bold]\there\n"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
+def test_a_written_table_is_read_by_train(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"table.{suffix}"
+    write_table(path, ["anchor", "positive"], [("a\rb", 'c\r\n"d", e'), ("f", "g")])
+    rows = [tuple(" ".join(text.split()) for text in row.values()) for row in open_source(path)]
+    assert rows == [("a b", 'c "d", e'), ("f", "g")]
 
 
 def test_a_terminal_gets_cards_without_empty_cells(

@@ -24,7 +24,7 @@ from tests.evaluation.toys import BagOfWords, words_task
 from tests.machines import new_machine  # noqa: F401
 from tests.toy_encoders import WORDS, Toy
 from use_st5._remote_files import cached_path, exists, names_in, upload
-from use_st5.cli import train
+from use_st5.cli import embed, train
 from use_st5.cli.files import local_copy
 from use_st5.evaluation.runner import evaluate
 from use_st5.training.classifier import Classifier
@@ -214,6 +214,24 @@ def test_texts_are_embedded(use: Callable, base: str, start: str) -> None:
     np.testing.assert_allclose(found, vectors(start), atol=1e-6)
     assert "exists; give --overwrite" in use(*command).stderr
     assert use(*command, "--overwrite").exit_code == 0
+
+
+def test_vectors_that_could_not_be_uploaded_are_kept(
+    use: Callable, base: str, start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "texts.txt").write_text("\n".join(SENTENCES[:4]) + "\n")
+    command = ("embed", f"{tmp_path}/texts.txt", "-o", f"{base}/v.npy", "--model", start)
+
+    def refuse(*_: object) -> None:
+        raise OSError("no network")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(embed, "upload", refuse)
+        assert "no network" in use(*command).stderr
+    result = use(*command)
+    assert "continuing" in result.stderr
+    assert "after 4 of 4 rows" in result.stderr
+    assert np.load(cached_path(f"{base}/v.npy")).shape[0] == 4
 
 
 LOCAL = [

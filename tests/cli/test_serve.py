@@ -18,6 +18,8 @@ import pytest
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
+from use_st5.cli.serve import _listen
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -27,6 +29,12 @@ def test_an_address_that_is_taken_is_told_before_a_model_is_loaded(use: Callable
         result = use("serve", "absent", "--port", port)
     assert result.exit_code == 1
     assert "expected an address that is free" in result.stderr
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def test_an_address_of_ipv6() -> None:
+    with _listen("::1", 0) as listening:
+        assert listening.getsockname()[0] == "::1"
 
 
 def test_an_absent_model_is_told(use: Callable) -> None:

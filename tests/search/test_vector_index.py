@@ -68,8 +68,17 @@ def test_another_model_is_refused(tmp_path: Path) -> None:
     other = Hashed("other", "1" * 64)
     with pytest.raises(ValueError, match="its model, hashed with the hash 0{12}, .* other with 1"):
         index.search(other, ["a"])
+    with pytest.raises(ValueError, match="received hashed with 0{12}-int8"):
+        index.search(Hashed(identity="0" * 64 + "-int8"), ["a"])
     with pytest.raises(ValueError, match=r"expected \[queries, 20\] as hashed gives"):
         index.search_vectors(np.ones((1, 21)))
+
+
+def test_one_text_is_one_query(tmp_path: Path) -> None:
+    index = build(tmp_path / "index")
+    one, several = index.search(Hashed(), "some text"), index.search(Hashed(), ["some text"])
+    for result, expected in zip(one, several, strict=True):
+        np.testing.assert_array_equal(result, expected)
 
 
 def test_vectors_of_other_texts_or_of_another_model_are_refused(tmp_path: Path) -> None:

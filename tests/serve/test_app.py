@@ -16,11 +16,13 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytest.importorskip("prometheus_client", reason="the extra `serve` is not installed")
 
+from pydantic import ValidationError
+
 import use_st5
 from tests.serve.running import running
 from use_st5._bundled import bundled_folder
 from use_st5.cross_encoder import CrossEncoder
-from use_st5.serve.app import ServerLimits, create_app
+from use_st5.serve.app import EmbeddingsRequest, RerankRequest, ServerLimits, create_app
 
 TEXTS = ["How old are you?", "What is your age?", "", "東京 🙂"]
 
@@ -164,6 +166,25 @@ def test_a_bad_request_is_told_what_is_expected(post: Callable, body: dict, told
     assert told in error(post("/v1/embeddings", body), 400)
 
 
+def test_only_the_first_wrong_text_is_reported() -> None:
+    """A list of the errors of all items would take far more memory than the request."""
+    for model, field in ((EmbeddingsRequest, "input"), (RerankRequest, "documents")):
+        with pytest.raises(ValidationError) as refused:
+            model.model_validate({"query": "a", field: [1] * 10_000})
+        assert refused.value.error_count() <= 2
+
+
+def test_a_query_counts_for_each_document() -> None:
+    import httpx
+
+    models = {"letters": CrossEncoder(shared_letters, name="letters")}
+    with running(create_app(models, ServerLimits(body_bytes=1000))) as url:
+        body = {"query": "a" * 99, "documents": ["b"] * 10}
+        assert httpx.post(f"{url}/rerank", json=body).status_code == 200
+        told = error(httpx.post(f"{url}/rerank", json=body | {"query": "a" * 100}), 400)
+    assert "of up to 1,000 characters together, received 1,010" in told
+
+
 @pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"[" * 50_000, b'{"input": "\\ud800"}'])
 def test_a_body_that_is_no_request_does_not_stop_the_server(address: str, body: bytes) -> None:
     import httpx
@@ -226,9 +247,12 @@ def test_a_full_queue_a_late_result_and_a_lost_client() -> None:
         assert slow.started.wait(10)
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(url, json={"input": ["lost", "too"]}, timeout=0.2)
-        full = httpx.post(url, json={"input": ["a", "b", "c"]}, timeout=20)
+        full = httpx.post(url, json={"input": ["a"]}, timeout=20)
         assert "do not fit into the queue of 2" in error(full, 429)
         assert full.headers["retry-after"] == "1"
+        # More texts than the queue holds would never fit.
+        large = httpx.post(url, json={"input": ["a", "b", "c"]}, timeout=20)
+        assert error(large, 400) == "Expected up to 2 texts, received 3."
         first.join()
         assert error(late[0], 503) == "No result within 1 seconds."
         slow.go.set()

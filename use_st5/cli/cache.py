@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from use_st5._cache import LIMIT, cache_folder, entries, limit, remove_entry
+from use_st5._cache import LIMIT, cache_folder, entries, limit, remove_entry, remove_leftovers
 from use_st5._model_names import forget, recorded
 from use_st5.cli.output import manual, print_table, say
 
@@ -50,6 +50,8 @@ def cache(
         for name in recorded_names:
             if not name_filter or name_filter & _names(name):
                 forget(name)
+        if not name_filter:
+            remove_leftovers()
         say(f"removed {_size(sum(entry.size for entry in matches))}, {len(matches)} entries")
         return
     rows = [

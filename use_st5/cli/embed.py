@@ -166,12 +166,14 @@ def _to_named_file(
         open_seekable(source, beside=place) as stream,
     ):
         target = place if remote else output
-        embedded(stream, source, target, model, layout, options, shown=target).finish()
-        if remote:
-            with waiting(f"uploading it to {remote}"):
-                upload(place, remote)
-            place.unlink()
-            say(f"written: {remote}")
+        job = embedded(stream, source, target, model, layout, options, shown=target)
+        if not remote:
+            job.finish()
+            return
+        with waiting(f"uploading it to {remote}"):
+            upload(job.whole_file(), remote)
+        job.discard()
+        say(f"written: {remote}")
 
 
 def _format_by_suffix(output: Path) -> Format:
@@ -418,7 +420,7 @@ class EmbeddingJob:
         Raises:
             ValueError: as in `whole_file`.
         """
-        self.whole_file().replace(self.output)
+        self.whole_file().replace(os.path.realpath(self.output))  # a link stays
         self.discard()
 
     def discard(self) -> None:

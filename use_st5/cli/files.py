@@ -101,14 +101,16 @@ def open_input(name: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_seekable(name: str, *, beside: Path) -> Iterator[IO[bytes]]:
-    """Like `open_input`, but the content of a pipe is first copied to a file without a name.
+    """Like `open_input`, but a pipe's content is first copied to a file without a name.
+
+    So is the rest of a file of which the shell has read the beginning.
 
     Args:
         name: a file, or `-`.
         beside: the copy is in this file's folder, which will hold data of its size anyway.
     """
     with open_input(name) as stream:
-        if stream.seekable():
+        if stream.seekable() and stream.tell() == 0:
             yield stream
             return
         with space_for(beside), tempfile.TemporaryFile(dir=beside.parent) as copy:

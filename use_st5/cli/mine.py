@@ -18,6 +18,7 @@ from use_st5.cli.models import (
     PromptNameOption,
     PromptOption,
     load_encoder,
+    start_tensorflow,
 )
 from use_st5.cli.output import check_table_name, manual, say, waiting, write_table
 
@@ -57,6 +58,7 @@ def mine(
     ] = None,
 ) -> None:
     """Finds hard negatives for a file of pairs."""
+    start_tensorflow()  # The reader of training files needs it.
     from use_st5.cli.train import named_words
     from use_st5.search.hard_negatives import mine_hard_negatives
     from use_st5.training.sources import open_source

@@ -131,7 +131,9 @@ def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]
                 named = dict(zip(columns, row, strict=True))
                 file.write(json.dumps(named, ensure_ascii=False) + "\n")
         elif path.suffix.lower() == ".csv":
-            csv.writer(file, lineterminator="\n").writerows([columns, *rows])
+            # Python's writer quotes no field for a lone carriage return, which would end the row.
+            clean_rows = ([re.sub(r"\r\n?", "\n", cell) for cell in row] for row in rows)
+            csv.writer(file, lineterminator="\n").writerows([columns, *clean_rows])
         else:  # A tab or a line break would end a field.
             for row in (columns, *rows):
                 file.write("\t".join(" ".join(cell.split()) for cell in row) + "\n")

@@ -61,7 +61,7 @@ def serve(
         int, typer.Option("--queue-size", min=1, help="Texts that may wait.")
     ] = 8192,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=0.1, help="Seconds to wait for a result.")
+        float, typer.Option("--timeout", min=0.1, max=86_400, help="Seconds to wait for a result.")
     ] = 60.0,
     backend: BackendChoice = BackendOption.TENSORFLOW,
 ) -> None:
@@ -82,18 +82,20 @@ def serve(
             timeout_graceful_shutdown=int(timeout) + 1,
         )
         port = listening.getsockname()[1]
-        say(f"serving {', '.join(loaded)} on http://{host}:{port} (Ctrl-C stops it)")
+        shown = f"[{host}]" if ":" in host else host
+        say(f"serving {', '.join(loaded)} on http://{shown}:{port} (Ctrl-C stops it)")
         uvicorn.Server(config).run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:
     """Returns a bound socket; it is opened before any model is loaded."""
     try:
-        return socket.create_server((host, port), reuse_port=False, backlog=2048)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, reuse_port=False, backlog=2048)
     except OSError as error:
         raise OSError(
             f"--host {host} --port {port}: expected an address that is free, received "
-            f"{error.strerror}. Choose another port; 0 takes any."
+            f"{error.strerror}. Choose another port, of which 0 takes any, or another address."
         ) from error
 
 
@@ -106,6 +108,12 @@ def _load(models: list[str], backend: BackendOption) -> dict[str, SentenceEncode
         manifest = ModelManifest.read(find_model(model))
         loaded_model: SentenceEncoder | CrossEncoder
         if manifest is not None and manifest.texts == 2:
+            if backend is not BackendOption.TENSORFLOW:
+                raise typer.BadParameter(
+                    f"expected tensorflow for {model}, which is a cross-encoder, received "
+                    f"{backend.value}.",
+                    param_hint="--backend",
+                )
             loaded_model = load_cross_encoder(model)
             loaded_model.predict([("a", "b")])
         else:

@@ -11,6 +11,8 @@ import numpy as np
 
 from use_st5._files import atomic_path, sole_writer
 from use_st5._imports import require
+from use_st5._model_manifest import short_hash
+from use_st5._sentences import one_or_many
 from use_st5._vectors import cosine, unit_rows
 from use_st5.search import index_files
 from use_st5.search.exact import exact_search, rescored
@@ -179,7 +181,8 @@ class VectorIndex:
         if encoder.identity != self.model_hash:
             raise ValueError(
                 f"{self.folder}: expected its model, {self.model} with the hash "
-                f"{self.model_hash[:12]}, received {encoder.name} with {encoder.identity[:12]}. "
+                f"{short_hash(self.model_hash)}, received {encoder.name} with "
+                f"{short_hash(encoder.identity)}. "
                 "Give the model of the index, or build the index again with this one."
             )
 
@@ -195,7 +198,7 @@ class VectorIndex:
         """
         self.check_model(encoder)
         encode = getattr(encoder, "encode_query", encoder.encode)
-        return self.search_vectors(encode(list(texts)), k=k, breadth=breadth)
+        return self.search_vectors(encode(one_or_many(texts)[0]), k=k, breadth=breadth)
 
     def search_vectors(
         self, queries: np.ndarray, *, k: int = 10, breadth: int | None = None

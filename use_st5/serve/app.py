@@ -54,6 +54,11 @@ class ServerLimits:
     seconds: float = 60.0
 
 
+# Only the first wrong item is reported: a list of all errors would take a hundred times the memory
+# of the request.
+_Texts = Annotated[list[str], Field(min_length=1, fail_fast=True)]
+
+
 class _Body(BaseModel):
     """The body of a request. Unknown fields are ignored, as by OpenAI."""
 
@@ -63,7 +68,7 @@ class _Body(BaseModel):
 class EmbeddingsRequest(_Body):
     """`POST /v1/embeddings`, as OpenAI's clients send it, and `prompt_name`: one of the model's."""
 
-    input: str | Annotated[list[str], Field(min_length=1)]
+    input: str | _Texts
     model: str | None = None
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Annotated[int, Field(ge=1)] | None = None
@@ -73,8 +78,8 @@ class EmbeddingsRequest(_Body):
 class SimilarityRequest(_Body):
     """`POST /similarity`: every text of `a` with every text of `b`, or of `a`."""
 
-    a: Annotated[list[str], Field(min_length=1)]
-    b: Annotated[list[str], Field(min_length=1)] | None = None
+    a: _Texts
+    b: _Texts | None = None
     model: str | None = None
 
 
@@ -82,7 +87,7 @@ class RerankRequest(_Body):
     """`POST /rerank`: documents sorted by a cross-encoder."""
 
     query: str
-    documents: Annotated[list[str], Field(min_length=1)]
+    documents: _Texts
     model: str | None = None
     top_n: Annotated[int, Field(ge=1)] | None = None
     return_documents: bool = False
@@ -161,16 +166,23 @@ class _Service:
 
     def _check(self, items: Sequence[Any]) -> None:
         """Refuses too many or too long texts before they wait."""
-        if len(items) > self.limits.texts:
-            raise HTTPException(
-                400, f"Expected up to {self.limits.texts:,} texts, received {len(items):,}."
-            )
-        longest = max(len(item) if isinstance(item, str) else sum(map(len, item)) for item in items)
+        most = min(self.limits.texts, self.limits.queue_size)
+        if len(items) > most:
+            raise HTTPException(400, f"Expected up to {most:,} texts, received {len(items):,}.")
+        lengths = [len(item) if isinstance(item, str) else sum(map(len, item)) for item in items]
+        longest, total = max(lengths), sum(lengths)
         if longest > self.limits.characters:
             raise HTTPException(
                 400,
                 f"Expected texts of up to {self.limits.characters:,} characters, received one of "
                 f"{longest:,}.",
+            )
+        # Each pair has the whole query.
+        if total > self.limits.body_bytes:
+            raise HTTPException(
+                400,
+                f"Expected texts or pairs of up to {self.limits.body_bytes:,} characters together, "
+                f"received {total:,}.",
             )
 
 
