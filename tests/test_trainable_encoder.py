@@ -112,6 +112,17 @@ def test_a_sentence_t5_with_its_vocabulary(toy_t5: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(use_st5.load(tmp_path / "again").encode(TEXTS), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "float16"])
+def test_an_encoder_of_other_precision_is_exported_in_float32(
+    toy_use_dan: Any, dtype: str, tmp_path: Path
+) -> None:
+    encoder = TrainableEncoder.load(toy_use_dan.folders["float32"], dtype=dtype)
+    encoder.export(tmp_path / "model")
+    vectors = encoder.encode(["a b", "c"])
+    for loaded in (use_st5.load(tmp_path / "model"), TrainableEncoder.load(tmp_path / "model")):
+        np.testing.assert_allclose(loaded.encode(["a b", "c"]), vectors, atol=0.02)
+
+
 def test_training_changes_what_is_encoded_and_exported(toy_use_dan: Any, tmp_path: Path) -> None:
     encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
     before = encoder.encode(TEXTS)

@@ -18,7 +18,7 @@ from use_st5._model_names import local_source
 from use_st5._sentences import check_batch_size, check_pairs, length_sorted_batches, one_or_many
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.models.family import family_named, family_that_knows, family_with, known_family
-from use_st5.models.inference import checked_length, inference, texts_at_once
+from use_st5.models.inference import checked_length, in_float32, inference, texts_at_once
 from use_st5.tokenizers.tokenizer import PairTokenizer, Tokenizer
 
 # Texts for which a restored model must give the vectors of its SavedModel, and the tolerance.
@@ -349,13 +349,16 @@ class TrainableEncoder:
                 f"Unknown precision: {precision!r}. Expected one of {precisions} for a "
                 f"{type(self.model).__name__}."
             )
-        build, facts = padded_graph, {}
+        build, facts, model = padded_graph, {}, self.model
+        policy = model.dtype_policy
+        if family is not None and policy.name not in ("float32", "bfloat16"):
+            model = in_float32(model)
         if family is not None:
             build = functools.partial(family.graph, precision=precision)
         if family is not None and family.rebuilt:
-            facts = {"family": family.name, "config": family.config(self.model)}
+            facts = {"family": family.name, "config": family.config(model)}
         return write_graph(
-            build(self.model, self.tokenizer, max_length=self.max_length),
+            build(model, self.tokenizer, max_length=self.max_length),
             path,
             card=self.card,
             name=self.name or Path(path).resolve().name,

@@ -98,7 +98,10 @@ def test_refusals(source: Path, tmp_path: Path, use: Callable[..., Result]) -> N
     done = use("convert", str(source), "--to", str(tmp_path / "there"))
     assert done.exit_code == 1
     assert "there exists; give --overwrite" in done.stderr
-    modules = [{"type": "Transformer", "path": ""}, {"type": "Pooling", "path": "1"}]
+    modules = [
+        {"type": "sentence_transformers.models.Transformer", "path": ""},
+        {"type": "sentence_transformers.models.Pooling", "path": "1"},
+    ]
     (source / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
     (source / "1").mkdir()
     (source / "1" / "config.json").write_text('{"pooling_mode": "mean"}', encoding="utf-8")

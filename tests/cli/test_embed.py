@@ -157,7 +157,7 @@ def test_a_file_is_read_from_where_the_shell_stopped(
     write(tmp_path / "texts.txt", ["header", "one", "two"])
     with (tmp_path / "texts.txt").open("rb") as file:
         file.readline()
-        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file))
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file, isatty=file.isatty))
         with open_seekable("-", beside=tmp_path / "v.npy") as stream:
             assert count_lines(stream, source="-").lines == 2
             assert stream.read() == b"one\ntwo\n"

@@ -28,7 +28,10 @@ def test_folders(tmp_path: Path) -> None:
     assert checkpoint.folder == checkpoint.where == tmp_path
     assert checkpoint.source.shapes() == SHAPES
     assert checkpoint.summary() == "Hugging Face with model_type 'bert'"
-    modules = [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "1"}]
+    modules = [
+        {"type": "sentence_transformers.models.Transformer", "path": ""},
+        {"type": "sentence_transformers.models.Pooling", "path": "1"},
+    ]
     write_json(tmp_path / "modules.json", modules)
     write_json(tmp_path / "1" / "config.json", {"pooling_mode": "cls"})
     checkpoint = open_checkpoint(tmp_path)
@@ -47,7 +50,10 @@ def test_the_pooling_is_said_once(tmp_path: Path) -> None:
     write_json(tmp_path / "config.json", {})
     alone = open_checkpoint(tmp_path)
     assert (alone.pooling(None), alone.pooling("cls")) == (None, "cls")
-    modules = [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "1"}]
+    modules = [
+        {"type": "sentence_transformers.models.Transformer", "path": ""},
+        {"type": "sentence_transformers.models.Pooling", "path": "1"},
+    ]
     write_json(tmp_path / "modules.json", modules)
     write_json(tmp_path / "1" / "config.json", {"pooling_mode": "max"})
     told = open_checkpoint(tmp_path)

@@ -159,7 +159,10 @@ def test_numbers_that_numpy_does_not_have(folder: Path, unbuilt: None) -> None:
 
 @pytest.mark.parametrize("path", ["/etc", "../elsewhere", "a/../../elsewhere", "C:\\elsewhere"])
 def test_modules_lie_in_the_folder(folder: Path, unbuilt: None, path: str) -> None:
-    modules = [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": path}]
+    modules = [
+        {"type": "sentence_transformers.models.Transformer", "path": ""},
+        {"type": "sentence_transformers.models.Pooling", "path": path},
+    ]
     write_json(folder / "modules.json", modules)
     with pytest.raises(ValueError, match=r"modules.json: \$\[1\].path: expected a path inside"):
         read_sentence_t5(open_checkpoint(folder))

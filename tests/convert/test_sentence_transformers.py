@@ -38,7 +38,7 @@ def write_json(path: Path, content: Any) -> None:
 
 def write(folder: Path, *kinds: str, pooling: Any = "cls", **dense: Any) -> None:
     """Writes `modules.json` and the settings, with a folder for each module."""
-    modules = [{"type": f"a.b.{kind}", "path": kind} for kind in kinds]
+    modules = [{"type": f"sentence_transformers.models.{kind}", "path": kind} for kind in kinds]
     write_json(folder / "modules.json", modules)
     settings = pooling if isinstance(pooling, dict) else {"pooling_mode": pooling}
     write_json(folder / "Pooling" / "config.json", settings)
@@ -74,6 +74,7 @@ def test_each_module(tmp_path: Path) -> None:
         ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, "mean"),
         ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}, "cls+mean"),
         ({"pooling_mode_max_tokens": True, "include_prompt": True}, "max"),
+        ({"pooling_mode_mean_tokens": 0, "pooling_mode_cls_token": 1}, "cls"),
         ({}, ""),
     ],
 )
@@ -164,6 +165,31 @@ def test_another_module_is_named(tmp_path: Path, kind: str, message: str) -> Non
         read_modules(tmp_path)
 
 
+def test_a_module_of_another_package_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "Transformer", "Pooling")
+    path = tmp_path / "modules.json"
+    path.write_text(path.read_text().replace("sentence_transformers.models.P", "mine.P"))
+    with pytest.raises(ValueError, match=r"found mine\.Pooling\. Its code is not run"):
+        read_modules(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("sentence_bert_config.json", {"config_args": {"num_hidden_layers": 1}}, "num_hidden_la"),
+        ("sentence_bert_config.json", {"tokenizer_args": {"model_max_length": 5}}, "model_max_len"),
+        ("tokenizer_config.json", {"truncation_side": "left"}, "truncation_side"),
+    ],
+)
+def test_settings_that_change_vectors_are_refused(
+    tmp_path: Path, file: str, content: dict[str, Any], message: str
+) -> None:
+    write(tmp_path, "Transformer", "Pooling")
+    write_json(tmp_path / "Transformer" / file, content)
+    with pytest.raises(ValueError, match=message):
+        read_modules(tmp_path)
+
+
 def test_a_static_embedding_stands_alone_or_before_the_normalisation(tmp_path: Path) -> None:
     for kinds, stated, limit in (
         (("StaticEmbedding",), {}, None),
@@ -203,7 +229,10 @@ def test_a_transformer_that_classifies_stands_alone(tmp_path: Path) -> None:
 
 
 def write_prompts(folder: Path, settings: Any, pooling: Any = None) -> Prompts:
-    modules = [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "1_Pooling"}]
+    modules = [
+        {"type": "sentence_transformers.models.Transformer", "path": ""},
+        {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"},
+    ]
     write_json(folder / "modules.json", modules)
     write_json(folder / "1_Pooling" / "config.json", pooling or {})
     if settings is not None:

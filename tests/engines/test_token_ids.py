@@ -69,6 +69,30 @@ def tokenizer(kind: str, data_dir: Path | None) -> Any:
     return WordPieceTokenizer(words, lower_case=data_dir is not None)
 
 
+def test_padding_and_the_first_piece_change_places(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers", reason="the extra `onnx` is not installed")
+    pieces = (*byte_letters(), *map("".join, MERGES), "</s>", "<s>", "<unk>", "<mask>", "<pad>")
+    graph = BytePairTokenizer({piece: n for n, piece in enumerate(pieces)}, MERGES)
+    for asset in graph._assets:
+        shutil.copy(asset.asset_path.numpy().decode(), tmp_path)
+    rows = [row[row != 0].tolist() for row in graph.padded(tf.constant(HARD)).numpy()]
+    assert token_ids("byte_pair", tmp_path).ids(HARD) == rows
+
+
+@pytest.mark.parametrize("kind", ["byte_pair", "sentencepieces", "wordpiece"])
+@pytest.mark.parametrize("far", ["\n" * 3_000, " " * 3_000, "\u200b" * 3_000, "0a" * 1_500 + " "])
+def test_the_first_tokens_of_a_long_text_may_be_far(
+    kind: str, far: str, tmp_path: Path, data_dir: Path | None
+) -> None:
+    graph = tokenizer(kind, data_dir)
+    for asset in graph._assets:
+        shutil.copy(asset.asset_path.numpy().decode(), tmp_path)
+    engine = token_ids(kind, tmp_path)
+    texts = [f"{far}the cat", f"the{far}cat", f"the cat {far} a cat", "the cat " * 500 + far]
+    rows = [row[row != 0].tolist() for row in graph.padded(tf.constant(texts), 10).numpy()]
+    assert engine.ids(texts, 10) == rows
+
+
 KINDS = ["pieces", "unigrams", "byte_pair", "sentencepieces", "wordpiece"]
 
 
@@ -146,7 +170,7 @@ def test_other_special_tokens_are_known_and_added_ones_are_refused() -> None:
         ("wordpiece", "wordpiece.json", b"{", r"expected JSON"),
         ("wordpiece", "vocab.txt", b"[PAD]\n[UNK]\n[SEP]\n", r"a vocabulary with \[CLS\], found"),
         ("wordpiece", "vocab.txt", b"\xff", "UnicodeDecodeError"),
-        ("byte_pair", "vocab.json", b'{"<s>": 0}', "a vocabulary with </s>, found"),
+        ("byte_pair", "vocab.json", b'{"<s>": 0}', "a vocabulary with <pad>, </s>, found"),
         ("byte_pair", "vocab.json", b'{"<s>": "a"}', "expected int"),
         ("byte_pair", "merges.txt", b"t h e\n", "a damaged one"),
         ("byte_pair", "merges.txt", b"nothing known\n", "a damaged one"),

@@ -537,7 +537,10 @@ def _make_sentence_transformers(folder: Path) -> None:
     for place in kinds.values():
         (folder / place).mkdir()
     _make_hugging_face(folder / "0_Transformer")
-    modules = [{"type": f"s.models.{kind}", "path": place} for kind, place in kinds.items()]
+    modules = [
+        {"type": f"sentence_transformers.models.{kind}", "path": place}
+        for kind, place in kinds.items()
+    ]
     (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
     pooling = {"word_embedding_dimension": 8, "pooling_mode_mean_tokens": True}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling), encoding="utf-8")

@@ -56,6 +56,14 @@ def test_rows_of_the_development_file_are_left_out(table: Callable[..., Source])
         without_held_out(found, [validation_set(found, [*train], "all")])
 
 
+def test_a_classifier_has_a_bounded_number_of_examples(table: Callable[..., Source]) -> None:
+    found = dataset_stats(
+        table("t", "text label", [(f"t {n}", n % 2) for n in range(5000)]), Words()
+    )
+    held = [{"text": f"other {n}", "label": "0"} for n in range(4500)]
+    assert len(validation_set(found, held, "t").examples) <= 2000
+
+
 def test_rows_are_spread_over_a_file() -> None:
     rows = pa.table({"n": range(100)})
     few = [row["n"] for row in spread(rows, 100, 10)]

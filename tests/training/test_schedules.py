@@ -52,6 +52,11 @@ def test_a_warm_up_of_part_of_a_step_is_one_of_a_step() -> None:
     assert rates(LinearWarmup(1.0, 4, warmup_share=0.0), 0, 2, 4) == [1.0, 0.5, 0.0]
 
 
+def test_a_training_of_one_step_has_no_warm_up() -> None:
+    assert rates(LinearWarmup(1.0, 1), 0) == [1.0]
+    assert rates(LinearWarmup(1.0, 2), 0, 1) == [0.0, 1.0]
+
+
 def test_an_optimizer_takes_it_and_keras_restores_it() -> None:
     schedule = LinearWarmup(0.5, 10, warmup_share=0.2, decay=False)
     optimizer = keras.optimizers.Adam(schedule)

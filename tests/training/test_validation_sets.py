@@ -45,6 +45,22 @@ def test_the_labels_of_a_test_file_are_those_of_a_training_file(
         validation_and_test_sets([train], [], [other])
 
 
+def test_files_of_several_tasks_validate_and_test(table: Callable[..., Source]) -> None:
+    topics = [(f"t {n}", n % 2) for n in range(20)]
+    pairs = [(f"a {n}", f"b {n}", "entailment" if n % 2 else "neutral") for n in range(20)]
+    columns = {"topics": "text label", "pairs": "premise hypothesis label"}
+    sources = {"topics": table("topics", columns["topics"], topics)}
+    sources["pairs"] = table("pairs", columns["pairs"], pairs)
+    stats = [dataset_stats(each, Words()) for each in sources.values()]
+    for first, second in (("topics", "pairs"), ("pairs", "topics")):
+        rows = {"topics": topics[:4], "pairs": pairs[:4]}
+        validation = table("v", columns[first], rows[first])
+        test = table("w", columns[second], rows[second])
+        sets, tests = validation_and_test_sets(stats, [validation], [test])
+        assert [len(each.rows) for each in (*sets, *tests)] == [4, 4]
+        assert [len(each.examples) for each in (*sets, *tests)] == [16, 16]
+
+
 @pytest.mark.parametrize(
     ("files", "names"),
     [
@@ -52,6 +68,7 @@ def test_the_labels_of_a_test_file_are_those_of_a_training_file(
         (["x/a_3.csv", "x/a.csv", "y/a.csv"], ["a_3", "a", "a_4"]),
         (["a.csv", "b/a.csv", "a_2.csv"], ["a", "a_2", "a_2_3"]),
         (["1.csv", "-.csv"], ["data_1", "data"]),
+        (["m².csv", "größe.csv"], ["m", "größe"]),
         # The tasks of a teacher and of the start's own similarities have these names.
         (["teacher.csv", "start.jsonl"], ["teacher_1", "start_2"]),
     ],

@@ -183,14 +183,21 @@ class _LayerNorm(msgspec.Struct):
     dimension: Positive
 
 
+# Arguments that do not change vectors.
+_HARMLESS = {"trust_remote_code", "revision", "cache_dir", "token", "local_files_only", "use_fast"}
+
+
 class _Transformer(msgspec.Struct):
     max_seq_length: Positive | None = None
     do_lower_case: bool = False
     transformer_task: str | None = None
+    config_args: dict[str, Any] = {}
+    tokenizer_args: dict[str, Any] = {}
 
 
 class _Tokenizer(msgspec.Struct):
     model_max_length: float | None = None
+    truncation_side: Literal["right"] = "right"
 
 
 class _Truncation(msgspec.Struct):
@@ -225,7 +232,8 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     """
     path = Path(folder, MODULES)
     entries = _read(path, list[_Module])
-    kinds = [entry.type.split(".")[-1] for entry in entries]
+    # A class of another package has its whole name, which is refused.
+    kinds = [re.sub(r"^sentence_transformers\..*\.", "", entry.type) for entry in entries]
     if kinds == ["Transformer"] and (modules := _cross_encoder(path.parent / entries[0].path)):
         return modules
     _refuse_others(path, kinds)
@@ -349,11 +357,17 @@ def _max_length(folder: Path) -> int | None:
 
     The settings are those of the Transformer, or since version 6 those of the tokenizer.
     """
-    for settings in _settings(folder):
-        if settings.max_seq_length is not None:
-            return settings.max_seq_length
     path = folder / "tokenizer_config.json"
     limit = _read(path, _Tokenizer).model_max_length if path.is_file() else None
+    for settings in _settings(folder):
+        if changes := {*settings.config_args, *settings.tokenizer_args} - _HARMLESS:
+            raise ValueError(
+                f"{folder}: expected no config_args and tokenizer_args of the Transformer, found "
+                f"{', '.join(sorted(changes))}. Write them into config.json or "
+                "tokenizer_config.json, and remove them here."
+            )
+        if settings.max_seq_length is not None:
+            return settings.max_seq_length
     # A tokenizer without a limit states 10³⁰.
     return int(limit) if limit is not None and 1 <= limit <= _LONGEST else None
 
@@ -364,7 +378,7 @@ def _pooling(settings: dict[str, Any]) -> str:
     modes = settings.get("pooling_mode") or sorted(
         name.removeprefix(prefix)
         for name, value in settings.items()
-        if name.startswith(prefix) and value is True
+        if name.startswith(prefix) and value
     )
     names = map(str, modes if isinstance(modes, list) else [modes])
     return "+".join(name.removesuffix("_tokens").removesuffix("_token") for name in names)

@@ -15,11 +15,10 @@ from use_st5._records import Count, read_record
 from use_st5.engines.piece_ids import PieceIds
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
-# The start token has this id instead of 0, which is padding
-# (`use_st5.tokenizers.byte_pair_tokenizer`).
-_BYTE_PAIR_START = 1
-# The most characters of a token, as a rule; text after so many per token is not tokenized.
-_CHARACTERS_A_TOKEN = 100
+# A long text is cut at spaces into pieces of at least so many characters.
+_PIECE = 100
+# A space between two characters that no normalization joins: a token ends before it.
+_SPACE = re.compile(r"(?<=[!-~]) (?=[!-~])")
 _LIMIT = 2**26  # bytes of a vocabulary
 _AGAIN = "Copy or export the model again."
 
@@ -100,17 +99,21 @@ class SentencePieceIds:
 
 
 def _beginnings(texts: list[str], tokens: int | None) -> list[str]:
-    """The beginning of each text: long texts are cut at a space far after the first tokens."""
+    """The beginning of each text, which has at least the first tokens."""
     if tokens is None:
         return texts
-    limit = tokens * _CHARACTERS_A_TOKEN
-    return [_cut(text, limit) if len(text) > limit else text for text in texts]
+    return [_cut(text, tokens) if len(text) > tokens * _PIECE else text for text in texts]
 
 
-def _cut(text: str, longest: int) -> str:
-    # Between two characters that no normalization joins.
-    place = re.compile(r"(?<=[!-~]) (?=[!-~])").search(text, longest)
-    return text[: place.start()] if place else text
+def _cut(text: str, pieces: int) -> str:
+    """The first pieces of a text; each has at least one token."""
+    end = 0
+    for _ in range(pieces):
+        space = _SPACE.search(text, end + _PIECE)
+        if space is None:
+            return text
+        end = space.start()
+    return text[:end]
 
 
 def token_ids(kind: str | None, folder: Path) -> TokenIds:
@@ -223,13 +226,16 @@ def _byte_pairs(folder: Path) -> TokenIds:
         )
     path = folder / "vocab.json"
     ids = read_record(path, dict[str, Count], remedy=_AGAIN, limit=_LIMIT)
-    _check_known(path, ids, ("</s>",))
+    _check_known(path, ids, ("<s>", "<pad>", "</s>"))
+    # Padding and the token with the id 0 have swapped their ids, as in `BytePairTokenizer`.
+    swaps = {0: ids["<pad>"], ids["<pad>"]: 0}
+    ids = {piece: swaps.get(number, number) for piece, number in ids.items()}
     lines = _lines(folder / "merges.txt")
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
     with _reading(folder / "merges.txt"):
         tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(ids, merges))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return FramedIds(tokenizer, start=_BYTE_PAIR_START, end=ids["</s>"])
+    return FramedIds(tokenizer, start=ids["<s>"], end=ids["</s>"])
 
 
 def _sentence_pieces(folder: Path) -> TokenIds:

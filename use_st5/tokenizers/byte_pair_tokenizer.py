@@ -72,6 +72,7 @@ class BytePairTokenizer(FramedTokenizer):
 
     kind: ClassVar[str] = "byte_pair"
     keeps_spaces: ClassVar[bool] = True
+    marks_second_text: ClassVar[bool] = False
 
     def __init__(
         self,

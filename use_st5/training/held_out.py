@@ -99,7 +99,7 @@ def validation_set(
     if kind.label is not None:
         held_keys = {pair_key(row, kind) for row in (*rows, *others)}
         table = found.source.table.filter(~np.isin(found.source.pair_keys, [*held_keys]))
-        examples = spread(table, found.rows - len(held_keys), _FITTED)
+        examples = spread(table, table.num_rows, _FITTED)
     source = found.source
     return ValidationSet(name, kind, rows, examples, labels_of=source.name, prompts=source.prompts)
 

@@ -84,7 +84,8 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step: Any) -> Any:
         """The learning rate of the update that follows `step` updates, float32 scalar."""
-        warmup = math.ceil(self.warmup_share * self.steps)
+        # The rate of the first step of a warm-up is 0: a training of one step has none.
+        warmup = min(math.ceil(self.warmup_share * self.steps), self.steps - 1)
         step = ops.cast(step, "float32")
         share = ops.minimum(step / max(1, warmup), 1.0) if warmup else ops.ones_like(step)
         if self.decay:

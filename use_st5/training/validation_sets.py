@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from use_st5.training.dataset_stats import DatasetStats, checked_rows
@@ -15,7 +15,7 @@ from use_st5.training.held_out import (
     validation_set,
     without_rows_of,
 )
-from use_st5.training.sources import Row, Source
+from use_st5.training.sources import Source
 from use_st5.training.validation import ValidationSet
 
 # Largest number of rows that are used of a file: with more, an evaluation would take minutes.
@@ -42,12 +42,11 @@ def validation_and_test_sets(
         ValueError: There are no rows to measure on, or labels that no training file has.
     """
     if validation or test:
-        tests = _of_files(test, stats, others=())
+        tests = _of_files(test, stats, others=[])
         if not validation:
             sets, _ = _held_out(stats, tested=False)
             return [without_rows_of(each, tests) for each in sets], tests
-        test_rows = [row for each in tests for row in each.rows]
-        sets = _of_files(validation, stats, others=test_rows)
+        sets = _of_files(validation, stats, others=tests)
         return [without_rows_of(each, tests) for each in sets], tests
     return _held_out(stats, tested=True)
 
@@ -56,7 +55,9 @@ def short_names(sources: Sequence[Source]) -> list[str]:
     """Short and different names, which are valid names of tasks."""
     names: list[str] = []
     for source in sources:
-        stem = re.sub(r"\W+", "_", Path(source.name).name.split(".")[0]).strip("_") or "data"
+        letters = Path(source.name).name.split(".")[0]
+        letters = "".join(each if f"a{each}".isidentifier() else " " for each in letters)
+        stem = re.sub(r"\W+", "_", letters).strip("_") or "data"
         stem = stem if stem.isidentifier() else f"data_{stem}"
         variants = (f"{stem}_{number}" for number in itertools.count(len(names) + 1))
         used = {*names, *_RESERVED}
@@ -89,9 +90,7 @@ def _held_out(stats: Sequence[DatasetStats], *, tested: bool) -> tuple[Sets, Set
     return sets, tests
 
 
-def _of_files(
-    sources: Sequence[Source], stats: Sequence[DatasetStats], others: Iterable[Row]
-) -> Sets:
+def _of_files(sources: Sequence[Source], stats: Sequence[DatasetStats], others: Sets) -> Sets:
     sets = []
     for source, name in zip(sources, short_names(sources), strict=True):
         _, _, classes, _ = checked_rows(source)
@@ -99,9 +98,10 @@ def _of_files(
         if source.kind.label is None:
             sets.append(ValidationSet(name, source.kind, rows, prompts=source.prompts))
             continue
-        labelled_rows = [row for row in others if source.kind.label in row]
+        same_kind = [each for each in others if each.kind.name == source.kind.name]
+        other_rows = [row for each in same_kind for row in each.rows]
         sets.append(
-            validation_set(_training_file(stats, source, classes), rows, name, others=labelled_rows)
+            validation_set(_training_file(stats, source, classes), rows, name, others=other_rows)
         )
     return sets
 

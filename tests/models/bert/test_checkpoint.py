@@ -165,7 +165,10 @@ def test_modules_of_sentence_transformers(tmp_path: Path) -> None:
     hf.write(tmp_path)
     dense = {"linear.weight": np.ones((5, 8), "f"), "linear.bias": np.arange(5, dtype="f")}
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense", "3": "Normalize"}
-    entries = [{"type": f"x.{kind}", "path": path} for path, kind in kinds.items()]
+    entries = [
+        {"type": f"sentence_transformers.models.{kind}", "path": path}
+        for path, kind in kinds.items()
+    ]
     (tmp_path / "modules.json").write_text(json.dumps(entries), encoding="utf-8")
     (tmp_path / "1_Pooling").mkdir()
     (tmp_path / "2_Dense").mkdir()

@@ -93,11 +93,10 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
     saved(tmp_path, transformers.MPNetModel)
     path = tmp_path / "config.json"
     settings = json.loads(path.read_text(encoding="utf-8"))
-    for name, value, message in (
-        ("relative_attention_num_buckets", 0, r"\$\.relative_attention_num_buckets"),
-        ("pad_token_id", 0, r"\$\.pad_token_id: expected 1 or None, received 0"),
-        ("relative_attention_num_buckets", 16, r"relative_attention_bias.weight: expected \[16"),
-    ):
-        path.write_text(json.dumps({**settings, name: value}), encoding="utf-8")
-        with pytest.raises(ValueError, match=message):
-            TrainableEncoder.load(tmp_path)
+    path.write_text(json.dumps({**settings, "pad_token_id": 0}), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"\$\.pad_token_id: expected 1 or None, received 0"):
+        TrainableEncoder.load(tmp_path)
+    # transformers computes with 32 buckets, whatever the setting is.
+    saved(tmp_path, transformers.MPNetModel, relative_attention_num_buckets=64)
+    with pytest.raises(ValueError, match=r"relative_attention_bias.weight: expected \[32"):
+        TrainableEncoder.load(tmp_path)

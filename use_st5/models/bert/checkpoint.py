@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from use_st5._records import Count, Positive, check_record
+from use_st5._records import Count, Positive
 from use_st5.convert.checkpoint import BERT_CONFIG, Checkpoint
 from use_st5.convert.sentence_transformers import DenseModule, SentenceModules
 from use_st5.convert.weights import (
@@ -77,22 +77,19 @@ class ModelType:
         names: The names of its weights.
         padding_id: Id of the padding in its vocabulary. Padding is 0 here: the two rows are
             swapped.
-        first_position: Row of the position table for the first token.
+        skips_positions: Whether the first token has the position after the padding's id, not 0.
         tokenizers: Allowed classes of its tokenizer.
         settings: BERT's name of a setting → its name in `config.json`, if they differ.
         model: Class of the Keras model.
-        own_settings: Setting in `config.json` → field of the model's configuration, for fields that
-            a BERT's configuration lacks; the values are positive integers.
     """
 
     label: str
     names: WeightNames
     padding_id: int
-    first_position: int
+    skips_positions: bool
     tokenizers: tuple[type[FramedTokenizer], ...]
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     model: type[SentenceBert] = SentenceBert
-    own_settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 MODEL_TYPES = {
@@ -100,7 +97,7 @@ MODEL_TYPES = {
         label="BERT",
         names=HUGGING_FACE,
         padding_id=0,
-        first_position=0,
+        skips_positions=False,
         # The second is for models distilled from XLM-RoBERTa, such as multilingual-e5-small.
         tokenizers=(WordPieceTokenizer, FramedSentencePieceTokenizer),
     ),
@@ -108,7 +105,7 @@ MODEL_TYPES = {
         label="DistilBERT",
         names=HUGGING_FACE_DISTILBERT,
         padding_id=0,
-        first_position=0,
+        skips_positions=False,
         tokenizers=(WordPieceTokenizer,),
         settings={
             "hidden_size": "dim",
@@ -120,19 +117,18 @@ MODEL_TYPES = {
             "attention_probs_dropout_prob": "attention_dropout",
         },
     ),
-    # Its positions start at the id of the padding + 1.
     "roberta": ModelType(
         label="RoBERTa",
         names=HUGGING_FACE_ROBERTA,
         padding_id=1,
-        first_position=2,
+        skips_positions=True,
         tokenizers=(BytePairTokenizer,),
     ),
     "xlm-roberta": ModelType(
         label="XLM-RoBERTa",
         names=HUGGING_FACE_ROBERTA,
         padding_id=1,
-        first_position=2,
+        skips_positions=True,
         tokenizers=(FramedSentencePieceTokenizer,),
     ),
 }
@@ -308,7 +304,7 @@ def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig
         "position_embedding_type": ["absolute", None],
         "is_decoder": [False, None],
         "add_cross_attention": [False, None],
-        "pad_token_id": [*dict.fromkeys((kind.padding_id, padding)), None],
+        "pad_token_id": _padding_ids(kind, padding),
     }
     for name, values in expected.items():
         if (setting := getattr(settings, name)) not in values:
@@ -316,22 +312,14 @@ def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig
                 f"{where}: $.{name}: expected {' or '.join(map(repr, values))}, received "
                 f"{setting!r}. {_REMEDY}"
             )
-    own = {
-        field: check_record(
-            checkpoint.settings[name], Positive, where=f"{where}: $.{name}", remedy=_REMEDY
-        )
-        for name, field in kind.own_settings.items()
-        if name in checkpoint.settings
-    }
     try:
         return kind.model.config_type(
-            **own,
             vocabulary_size=settings.vocab_size,
             num_layers=settings.num_hidden_layers,
             hidden_dim=settings.hidden_size,
             intermediate_dim=settings.intermediate_size,
             num_heads=settings.num_attention_heads,
-            max_positions=settings.max_position_embeddings - kind.first_position,
+            max_positions=settings.max_position_embeddings - _first_position(kind, padding),
             num_token_types=settings.type_vocab_size,
             activation=_ACTIVATIONS[settings.hidden_act],
             layer_norm_epsilon=settings.layer_norm_eps,
@@ -340,6 +328,18 @@ def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig
         )
     except ValueError as error:
         raise ValueError(f"{where}: {error} {_REMEDY}") from error
+
+
+def _first_position(kind: ModelType, padding: int) -> int:
+    """The row of the position table for the first token."""
+    return padding + 1 if kind.skips_positions else 0
+
+
+def _padding_ids(kind: ModelType, padding: int) -> list[int | None]:
+    """The ids of padding that settings may state for a tokenizer with an id of padding."""
+    if not kind.skips_positions:
+        return [*dict.fromkeys((kind.padding_id, padding)), None]
+    return [padding, None] if padding == kind.padding_id else [padding]
 
 
 # transformers and sentence-transformers
@@ -381,7 +381,7 @@ def _of_hugging_face(
     tables = kind.names.tables
     if kind.names.has_head(names):
         _drop_copies(names, source, tables[WORDS])
-    first = kind.first_position
+    first = _first_position(kind, padding)
     first_rows: dict[str, tuple[int, list[int]]] = {tables[POSITIONS]: (first, [])}
     if padding:
         rows = [padding, *range(1, padding), 0]

@@ -28,8 +28,7 @@ MPNET = ModelType(
     label="MPNet",
     names=HUGGING_FACE_MPNET,
     padding_id=1,
-    first_position=2,
+    skips_positions=True,
     tokenizers=(WordPieceTokenizer,),
     model=SentenceMPNet,
-    own_settings={"relative_attention_num_buckets": "relative_buckets"},
 )
