@@ -43,7 +43,8 @@ class Batched(Lengths):
         return np.full((len(sentences), SIZE), batch_size, np.float32)
 
 class Prompted(Lengths):
-    def encode(self, sentences, prompt=""):
+    def encode(self, sentences, prompt="", prompt_name=None):
+        prompt = "named: " if prompt_name else prompt
         return super().encode([prompt + text for text in sentences])
 
 def made():
@@ -342,6 +343,10 @@ def test_the_prompt_reaches_encode_where_it_is_taken(use: Callable, tmp_path: Pa
     assert result.stdout.splitlines()[1].split("\t")[3] == "7.0000"
     record = EvaluationRecord.read(tmp_path / "evaluation" / "lengths.json")
     assert record.model["identity"] == "v1 with the prompt 'q: '"
+    # The name of a prompt is not its text.
+    for options, score in ((("--prompt-name", "q: "), "11.0000"), (prompt, "7.0000")):
+        result = use("evaluate", "encoders.py:Prompted", "--tasks", "own", *options)
+        assert result.stdout.splitlines()[1].split("\t")[3] == score
     for options in (prompt, ("--prompt-name", "query")):
         refused = use("evaluate", MODEL, "--tasks", "own", *options)
         assert refused.exit_code == 2

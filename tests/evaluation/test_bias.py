@@ -64,6 +64,7 @@ def test_words_of_ones_own(tmp_path: Path) -> None:
     assert task.options["texts"]["x"] == ["targ1 0", "targ1 1", "targ1 2"]
     result = task.run(context(tmp_path, encode=scattered))
     assert result.details["categories"] == [*groups]
+    assert task.options["categories"] == [*groups], "another name is another result"
     expected = run_weat(scattered, read_weat(tmp_path / "my words.json"), seed=7)
     assert result.scores["effect_size"] == expected.effect_size
     for name in ("weat6", "stsb", "tatoeba"):

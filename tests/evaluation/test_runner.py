@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -117,6 +118,14 @@ def test_a_damaged_result_is_named(data: Path, tmp_path: Path) -> None:
     kept.unlink()
     evaluate(BagOfWords(), [words_task()], data, cache=cache)
     assert kept.is_file()
+
+
+def test_a_large_result_is_read_again(data: Path, tmp_path: Path) -> None:
+    """For example, a user's own association test holds all its sentences."""
+    task = dataclasses.replace(words_task(), options={"texts": ["word " * 200] * 2_000})
+    for _ in range(2):
+        record = evaluate(BagOfWords(), [task], data, cache=tmp_path / "cache")
+    assert len(record.tasks["words"]["options"]["texts"]) == 2_000
 
 
 def test_what_changes_a_score_misses_the_cache(data: Path, tmp_path: Path) -> None:

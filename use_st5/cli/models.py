@@ -349,16 +349,19 @@ def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> Name
         encoder: Any = CountingEncoder(loaded, chosen)
         counting, prompt = encoder, chosen.prompt_of(loaded)
         prompt_differs = prompt != ModelChoice(model).prompt_of(loaded)
+        named_prompt = repr(prompt)
     else:
         encoder = _called(_look_up(_import(place), place, name), model)
         options |= {"prompt": chosen.prompt, "prompt_name": chosen.prompt_name}
-        prompt = chosen.prompt or chosen.prompt_name or ""
+        named_prompt = repr(chosen.prompt)
+        if chosen.prompt is None:  # The object alone knows the text of the name.
+            named_prompt = f"named {chosen.prompt_name!r}"
         prompt_differs = chosen.prompt is not None or chosen.prompt_name is not None
     encoder_name = getattr(encoder, "name", None)
     name = encoder_name if isinstance(encoder_name, str) and encoder_name else name
     identity = _identity(encoder, model)
     if identity and prompt_differs:  # The same weights give other vectors.
-        identity = f"{identity} with the prompt {prompt!r}"
+        identity = f"{identity} with the prompt {named_prompt}"
     options = {option: value for option, value in options.items() if value is not None}
     for option in options:
         _check_takes(encoder.encode, option, model)

@@ -38,7 +38,7 @@ HELP = manual(
     step is better. It is evaluated once more on --test FILE; without --validation and --test, on
     half of the rows that are held out. The folder TO.run has a page of the run, run.html, with
     scores and curves, the checkpoints and TensorBoard's files. The same command continues an
-    interrupted run.
+    interrupted run, without --overwrite, which starts again.
 
     --strategy mirrored trains on all GPUs of the machine, tpu on a TPU (--tpu NAME for a TPU of
     another machine). The devices share each batch, and the result is the same. Workers in other
@@ -269,7 +269,8 @@ def train(
     try:
         trained = train_on_files(model, files, to, log=say, **options)
     except KeyboardInterrupt as interrupt:
-        say("interrupted; the same command continues from the last checkpoint")
+        command = "the same command" + (" without --overwrite" if overwrite else "")
+        say(f"interrupted; {command} continues from the last checkpoint")
         raise typer.Exit(130) from interrupt
     _show_scores(trained)
     say(f"written: {to}")

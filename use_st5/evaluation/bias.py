@@ -55,6 +55,7 @@ def word_task(test: WEATTest, origin: str, *, own: bool = False) -> EvaluationTa
     options: dict[str, Any] = {**_SETTINGS}
     if own:
         options["texts"] = {letter: [*getattr(test, letter)] for letter in "xyab"}
+        options["categories"] = [*test.categories]
     name = re.sub(r"\W+", "_", test.name)
     return EvaluationTask(
         name,

@@ -16,7 +16,7 @@ from use_st5._records import check_record, read_record
 
 FORMAT = 1
 # Bytes of a record: a hundred times the size of a record of all tasks.
-_LIMIT = 2**24
+LIMIT = 2**26
 
 
 class ModelFacts(TypedDict):
@@ -90,7 +90,7 @@ class EvaluationRecord:
             ValueError: The file is not a record, or has a later format.
         """
         remedy = "Give a record that `use-st5 evaluate` wrote."
-        record = read_record(path, cls, remedy=remedy, version=FORMAT, limit=_LIMIT)
+        record = read_record(path, cls, remedy=remedy, version=FORMAT, limit=LIMIT)
         for name, result in record.tasks.items():
             check_task(result, where=f"{os.fspath(path)}: task {name}", remedy=remedy)
         return record

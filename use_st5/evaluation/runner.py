@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from use_st5._records import read_record
 from use_st5.data.data_folder import DataFolder
-from use_st5.evaluation.record import EvaluationRecord, check_task, finite, write_json
+from use_st5.evaluation.record import LIMIT, EvaluationRecord, check_task, finite, write_json
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext
 from use_st5.vector_store import VectorCache
 
@@ -193,7 +193,7 @@ class ResultStore:
         if not path.is_file():
             return None
         remedy = "Remove it: it is computed again."
-        result = read_record(path, dict[str, Any], remedy=remedy)
+        result = read_record(path, dict[str, Any], remedy=remedy, limit=LIMIT)
         check_task(result, where=str(path), remedy=remedy)
         return result
 
