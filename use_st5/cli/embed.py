@@ -165,7 +165,7 @@ def _to_named_file(
         sole_writer(place),
         open_seekable(source, beside=place) as stream,
     ):
-        target = place if remote else output
+        target = place if remote else output.resolve() if output.is_symlink() else output
         job = embedded(stream, source, target, model, layout, options, shown=target)
         if not remote:
             job.finish()
@@ -420,7 +420,7 @@ class EmbeddingJob:
         Raises:
             ValueError: as in `whole_file`.
         """
-        self.whole_file().replace(os.path.realpath(self.output))  # a link stays
+        self.whole_file().replace(self.output)
         self.discard()
 
     def discard(self) -> None:
