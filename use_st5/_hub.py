@@ -245,8 +245,8 @@ def _check_whole(folder: Path, name: str) -> None:
     names = [each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()]
     modules = _module_folders(folder / _MODULES) if _MODULES in names else []
     for each in wanted_files(names, modules, where=name):
-        if each == SAVED_MODEL_FILE:
-            next(folder.glob("variables/*.index")).stat()
+        if each == SAVED_MODEL_FILE and not any(folder.glob("variables/*.index")):
+            raise FileNotFoundError(f"{folder}: expected variables, found none.")
         if each.endswith(".safetensors.index.json"):
             index = json.loads((folder / each).read_bytes())
             for shard in set(index["weight_map"].values()):

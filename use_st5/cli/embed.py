@@ -165,7 +165,9 @@ def _to_named_file(
         sole_writer(place),
         open_seekable(source, beside=place) as stream,
     ):
-        target = place if remote else output.resolve() if output.is_symlink() else output
+        target = place if remote else output
+        if target.is_symlink():  # The rows grow beside the file that it names.
+            target = target.resolve()
         job = embedded(stream, source, target, model, layout, options, shown=target)
         if not remote:
             job.finish()
