@@ -16,8 +16,10 @@ from safetensors.numpy import save_file
 import use_st5
 from tests.convert.t5x_writer import write_file
 from tests.models.t5 import numpy_t5
+from tests.tiny_bert import write_tiny_bert
 from use_st5 import trainable_encoder
 from use_st5._model_manifest import ModelManifest
+from use_st5.models.lora import apply_lora
 from use_st5.models.t5.model import T5_ROWS
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
@@ -218,3 +220,16 @@ def test_bundled_models_give_their_vectors(name: str) -> None:
     encoder = TrainableEncoder.load(name)
     expected = use_st5.load(name).encode(TEXTS)
     np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+
+
+def test_adapters_of_a_mixed_precision_are_exported(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    write_tiny_bert(tmp_path / "bert", head=False)
+    encoder = TrainableEncoder.load(tmp_path / "bert", dtype="mixed_bfloat16")
+    for variable in apply_lora(encoder.model, rank=2, seed=0).tensors.values():
+        variable.assign(variable + 0.5)
+    encoder.export(tmp_path / "model")
+    vectors = encoder.encode(["a b", "c"])
+    np.testing.assert_allclose(
+        use_st5.load(tmp_path / "model").encode(["a b", "c"]), vectors, atol=0.02
+    )

@@ -350,9 +350,9 @@ class TrainableEncoder:
                 f"{type(self.model).__name__}."
             )
         build, facts, model = padded_graph, {}, self.model
-        policy = model.dtype_policy
-        if family is not None and policy.name not in ("float32", "bfloat16"):
-            model = in_float32(model)
+        if family is not None and model.dtype_policy.name not in ("float32", "bfloat16"):
+            adapted = any(layer.lora_enabled for layer in family.lora_layers(model).values())
+            model = model if adapted else in_float32(model)  # A copy would lack the adapters.
         if family is not None:
             build = functools.partial(family.graph, precision=precision)
         if family is not None and family.rebuilt:
