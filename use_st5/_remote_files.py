@@ -23,18 +23,21 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from use_st5._cache import REMOTE, UPLOAD, cache_folder
 from use_st5._imports import require
 from use_st5._inner_path import check_inner_names, joined
+
+Kind = TypeVar("Kind")
 
 # `Path` makes one slash of two. A scheme has two letters or more: Windows' drives have one.
 _REMOTE = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(?=[^/])(.*)", re.DOTALL)
@@ -119,8 +122,7 @@ def cached_path(path: str | os.PathLike[str]) -> Path:
             new_folder = Path(temporary, digest)
             (new_folder / _COPY).mkdir(parents=True)
             copies = download(remote, joined(new_folder / _COPY, name, where=remote))
-            record = {"format": _FORMAT, "files": {n: e._asdict() for n, e in copies.items()}}
-            (new_folder / _COPIED).write_text(json.dumps(record), encoding="utf-8")
+            (new_folder / _COPIED).write_bytes(msgspec.json.encode(_Copies(copies)))
             _place(new_folder, folder, name)
     return folder / _COPY / name
 
@@ -294,38 +296,47 @@ class _File(NamedTuple):
     time: int
 
 
-class _Copied(NamedTuple):
+class _Copied(msgspec.Struct, frozen=True):
     """The size and the hash of a copied file."""
 
     bytes: int
     sha256: str
 
 
-def _read_swap(path: str) -> tuple[list[str], list[str]]:
-    """The new files of a folder, in the order of their moves, and the older ones to remove.
+class _Copies(msgspec.Struct):
+    """The record of a copy in the cache."""
 
-    Raises:
-        ValueError: The record is damaged, or names paths outside the folder.
-    """
-    where = f"{path}/{_NEW}/{_SWAP}"
-    with _files_of_tensorflow(path).GFile(where, "rb") as file:
-        record = _parsed(file.read(_LIMIT), where)
-    lists: Any = [record.get("files"), record.get("older")]
-    if not all(isinstance(each, list) and {*map(type, each)} <= {str} for each in lists):
-        raise ValueError(
-            f"{where}: expected the lists files and older, received something else. Remove this "
-            "file, and write the folder again."
-        )
-    new, older = (check_inner_names(each, where=path) for each in lists)
-    return new, older
+    files: dict[str, _Copied]
+    format: int = _FORMAT
+
+
+class _Swap(msgspec.Struct):
+    """The new files of a folder, in the order of their moves, and the older ones to remove."""
+
+    files: list[str]
+    older: list[str]
+    format: int = _FORMAT
+
+
+def _read(path: str | Path, kind: type[Kind]) -> Kind:
+    """Reads a record, local or remote."""
+    from use_st5._records import read_record  # It imports this module.
+
+    remedy = "Remove this file, and write the folder again."
+    return read_record(path, kind, remedy=remedy, version=_FORMAT, limit=_LIMIT)
+
+
+def _read_swap(path: str) -> tuple[list[str], list[str]]:
+    """The names in a `_Swap`, which must not lead out of the folder."""
+    swap = _read(f"{path}/{_NEW}/{_SWAP}", _Swap)
+    return check_inner_names(swap.files, where=path), check_inner_names(swap.older, where=path)
 
 
 def _write_swap(files: ModuleType, path: str, new: list[str], older: list[str]) -> None:
     """Writes the record: the new files count from now on."""
     with tempfile.TemporaryDirectory() as folder:
         local = Path(folder, _SWAP)
-        record = {"files": new, "older": older, "format": _FORMAT}
-        local.write_text(json.dumps(record), encoding="utf-8")
+        local.write_bytes(msgspec.json.encode(_Swap(new, older)))
         # A store may show a file while it grows. A move is one step.
         _upload(files, local, f"{path}/{_NEW}/{_GROWING}")
     files.rename(f"{path}/{_NEW}/{_GROWING}", f"{path}/{_NEW}/{_SWAP}")
@@ -348,37 +359,17 @@ def _swap(files: ModuleType, path: str, new: list[str], older: list[str]) -> Non
     remove(f"{path}/{_NEW}")
 
 
-def _parsed(content: bytes, where: object) -> dict[str, Any]:
-    """A JSON record of this version.
-
-    Raises:
-        ValueError: It is something else.
-    """
-    try:
-        record = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{where}: expected JSON, received another text. Remove this file."
-        ) from error
-    version = record.get("format") if isinstance(record, dict) else None
-    if version != _FORMAT:
-        is_newer = isinstance(version, int) and version > _FORMAT
-        note = ": a newer version of use_st5 wrote it" if is_newer else ""
-        raise ValueError(f"{where}: expected format {_FORMAT}, received {version!r}{note}.")
-    return record
-
-
 def _is_intact(place: Path, name: str) -> bool:
     """Whether a copy in the cache has the files, sizes and hashes that were copied."""
     copy = place / _COPY / name
-    with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
-        record = _parsed((place / _COPIED).read_bytes(), place)["files"]
-        paths = [copy] if "" in record else [each for each in copy.rglob("*") if not each.is_dir()]
+    with contextlib.suppress(OSError, ValueError, LookupError):
+        files = _read(place / _COPIED, _Copies).files
+        paths = [copy] if "" in files else [each for each in copy.rglob("*") if not each.is_dir()]
         copies = {"" if path == copy else path.relative_to(copy).as_posix(): path for path in paths}
-        return record == {
-            each: {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
+        return files == {
+            each: _Copied(path.stat().st_size, file_sha256(path))
             for each, path in copies.items()
-            if not path.is_symlink() and path.stat().st_size == record[each]["bytes"]
+            if not path.is_symlink() and path.stat().st_size == files[each].bytes
         }
     return False
 
