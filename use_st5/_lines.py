@@ -6,7 +6,7 @@ import gzip
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from use_st5._remote_files import cached_path
 
@@ -27,19 +27,6 @@ GZIP_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 class LongLine(bytes):
     """The start of a line that is too long to be read whole."""
-
-
-def open_binary(path: Path) -> BinaryIO:
-    """Opens a plain or gzip-compressed file, told apart by its first two bytes.
-
-    Raises:
-        FileNotFoundError: There is no file at `path`.
-        ValueError: It is a folder, or UTF-16.
-    """
-    check_file(path)
-    with path.open("rb") as file:
-        zipped = is_gzip(file, where=str(path))
-    return gzip.open(path) if zipped else path.open("rb")  # type: ignore[return-value]
 
 
 def is_gzip(file: BinaryIO, *, where: str) -> bool:
@@ -134,17 +121,19 @@ def read_lines(
         FileNotFoundError: There is no file at `path`.
         ValueError: It is a folder, UTF-16, or a damaged gzip file; or a line is too long.
     """
-    with open_binary(path) as file:
+    check_file(path)
+    with path.open("rb") as file:
         yield from lines_of(file, where=str(path), longest=longest, skip_long=skip_long)
 
 
 def lines_of(
     file: BinaryIO, *, where: str, longest: int = _LONGEST_DOCUMENT, skip_long: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """Does the same for an open file that gives unpacked bytes; errors call it `where`."""
+    """Does the same for an open file that can be rewound; errors call it `where`."""
+    unpacked: Any = gzip.GzipFile(fileobj=file) if is_gzip(file, where=where) else file
     number = 0
     try:
-        for number, line in numbered(bounded_lines(file, where, longest, skip_long)):
+        for number, line in numbered(bounded_lines(unpacked, where, longest, skip_long)):
             yield number, line
     except GZIP_DAMAGE as error:
         raise damaged_gzip(where, number, error) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import shutil
 import tempfile
@@ -203,9 +202,7 @@ def fault(name: object, text: object) -> str | None:
 
 
 def _lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
-    zipped = is_gzip(file, where=name)
-    unpacked: Any = gzip.GzipFile(fileobj=file) if zipped else file
-    yield from lines_of(unpacked, where=name, longest=_LONGEST, skip_long=True)
+    return lines_of(file, where=name, longest=_LONGEST, skip_long=True)
 
 
 def _decoded(line: bytes) -> str:
