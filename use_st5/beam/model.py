@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import shutil
 import tempfile
 import threading
@@ -19,7 +21,6 @@ from use_st5._sentence_transformers import SentenceTransformersNames, chosen_pro
 if TYPE_CHECKING:
     from use_st5.encoder import SentenceEncoder
 
-_copies: dict[str, Path] = {}
 _one_at_a_time = threading.Lock()
 
 
@@ -84,40 +85,29 @@ class ModelSource:
 
 
 def _local_folder(place: str) -> Path:
-    """Returns the local folder of a model; a remote folder is copied once per process."""
-    if "://" not in place:
-        return model_folder(place)
-    if place not in _copies:
-        _copies[place] = _fetched(place.rstrip("/"))
-    return model_folder(_copies[place])
+    return model_folder(_fetched(place.rstrip("/")) if "://" in place else place)
 
 
+@functools.cache
 def _fetched(url: str) -> Path:
-    """Copies a remote folder into a temporary folder, which stays while the process runs.
+    """Copies a remote folder, once, into a temporary folder that stays while the process runs.
 
     Raises:
         FileNotFoundError: There are no files.
         ValueError: A name points outside of the folder; then nothing is copied.
     """
     systems: Any = require("apache_beam.io.filesystems", "beam").FileSystems
+    plain: Any = require("apache_beam.io.filesystem", "beam").CompressionTypes.UNCOMPRESSED
     files = systems.match([f"{url}/**"])[0].metadata_list
     if not files:
         raise FileNotFoundError(f"Expected the folder of a SavedModel, found no files in {url}.")
     names = check_inner_names([file.path.removeprefix(f"{url}/") for file in files], where=url)
-    folder = tempfile.TemporaryDirectory(prefix="use_st5_")
-    _kept.append(folder)
-    top = joined(Path(folder.name), url.rpartition("/")[2], where=url)
+    folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    top = joined(folder, url.rpartition("/")[2], where=url)
     for file, name in zip(files, names, strict=True):
         path = joined(top, name, where=url)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _plain(systems, file.path) as source, path.open("wb") as copy:
+        with systems.open(file.path, compression_type=plain) as source, path.open("wb") as copy:
             shutil.copyfileobj(source, copy)
     return top
-
-
-_kept: list[tempfile.TemporaryDirectory[str]] = []
-
-
-def _plain(systems: Any, path: str) -> Any:
-    types: Any = require("apache_beam.io.filesystem", "beam").CompressionTypes
-    return systems.open(path, compression_type=types.UNCOMPRESSED)
