@@ -137,7 +137,9 @@ class SavedModelLayer(keras.layers.Layer):
         self._encoder: Any = None
         manifest = ModelManifest.read(self._source)
         if precision == "float32" and manifest is not None and manifest.precision == "int8":
-            self._use_encoder(_float32_encoder(self._source))
+            # Imported by name: `layers` must not import modules that use layers.
+            encoders = importlib.import_module("use_st5.trainable_encoder")
+            self._use_encoder(encoders.TrainableEncoder.load(self._source))
         else:
             self._use_saved_model()
         self._check_shapes(input_shape)
@@ -146,8 +148,8 @@ class SavedModelLayer(keras.layers.Layer):
                 f"Expected a SavedModel with trainable variables in {self.handle}, found none. "
                 "Use trainable=False."
             )
-        if trainable and self._encoder is None and (fixed := _fixed_weights(self.model)):
-            warnings.warn(_fixed_notice(self.model, fixed), stacklevel=2)
+        if trainable and self._encoder is None:
+            _warn_of_int8(self.model)
         self.trainable = trainable
         self.built = True
 
@@ -195,10 +197,6 @@ class SavedModelLayer(keras.layers.Layer):
 
     def vectors(self, text: tf.Tensor, training: bool) -> tf.Tensor:
         """Strings `[batch]` → float32 `[batch, dimension]`, for use in your own graph."""
-        return self._embed(text, training)
-
-    def _embed(self, text: tf.Tensor, training: bool) -> tf.Tensor:
-        """Strings `[batch]` to vectors `[batch, dimension]`."""
         if self._encoder is not None:
             ids = self._tokenizer.padded(text, self._encoder.max_length)
             return self.model(ids, training=training)
@@ -232,7 +230,7 @@ class SavedModelLayer(keras.layers.Layer):
         if text.shape.rank > 1:
             text = tf.squeeze(text, axis=1)
         self._add_regularization()
-        vectors = self._embed(text, training=training and self.trainable)
+        vectors = self.vectors(text, training=training and self.trainable)
         return tf.cast(vectors, self.dtype_policy.compute_dtype)
 
     def _add_regularization(self) -> None:
@@ -334,24 +332,16 @@ def _is_bundled(folder: str) -> bool:
     return folder in bundled_names() and model_folder(folder) == bundled_folder(folder).resolve()
 
 
-def _float32_encoder(folder: os.PathLike[str]) -> Any:
-    """Loads the model of a folder as a `TrainableEncoder` with float32 weights."""
-    # Imported by name: `layers` must not import modules that use layers.
-    return importlib.import_module("use_st5.trainable_encoder").TrainableEncoder.load(folder)
-
-
-def _fixed_weights(model: Any) -> int:
-    """The number of int8 weights of a SavedModel, which training cannot change."""
-    int8_variables = [each for each in getattr(model, "variables", ()) if each.dtype == tf.int8]
-    return count_weights(int8_variables)
-
-
-def _fixed_notice(model: Any, fixed: int) -> str:
-    num_trained = count_weights(model.trainable_variables)
-    return (
-        f"trainable=True trains {num_trained:,} weights; {fixed:,} are int8 and stay as they are. "
-        'Use precision="float32" to train them too.'
-    )
+def _warn_of_int8(model: Any) -> None:
+    """Warns if training cannot change all weights of a SavedModel."""
+    fixed = count_weights([each for each in model.variables if each.dtype == tf.int8])
+    if fixed:
+        num_trained = count_weights(model.trainable_variables)
+        warnings.warn(
+            f"trainable=True trains {num_trained:,} weights; {fixed:,} are int8 and stay as they "
+            'are. Use precision="float32" to train them too.',
+            stacklevel=3,
+        )
 
 
 def _adopted(model: Any) -> list[keras.Variable]:

@@ -94,7 +94,6 @@ class ContrastiveLoss(VectorLoss):
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        del training  # The loss has no dropout.
         anchors, positives, *negatives = (l2_normalize(embeddings) for embeddings in vectors)
         duplicates = ops.logical_or(
             *(equal_ids(batch[name], gather(batch[name])) for name in ("anchor", "positive"))

@@ -64,7 +64,6 @@ class DefinitionLoss(TaskLoss):
         training: bool = False,
         gather: Gather = LOCAL,
     ) -> tuple[Any, dict[str, Any]]:
-        del gather  # Each row has its own loss.
         (vectors,) = encode_together(encoder, [batch["definition"]], training)
         labels = keras.ops.cast(batch["word"], "int32")
         return cross_entropy(labels, encoder.word_logits(vectors))

@@ -81,7 +81,6 @@ class InputResponseLoss(VectorLoss):
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        del training  # The loss has no dropout.
         u, v = vectors
         for layer in self.hidden_layers:
             v = layer(v)

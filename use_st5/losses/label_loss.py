@@ -84,7 +84,6 @@ class LabelLoss(VectorLoss):
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        del gather  # Each row has its own loss.
         x = self.head_input(vectors)
         for layer in self.hidden_layers:
             x = layer(self.dropout_layer(x, training=training))

@@ -72,7 +72,6 @@ class PairLogitLoss(TaskLoss):
         training: bool = False,
         gather: Gather = LOCAL,
     ) -> tuple[Any, dict[str, Any]]:
-        del gather  # Each row has its own loss.
         logits = ops.cast(encoder(batch["pair"], training=training), "float32")[:, 0]
         scores = ops.cast(batch["score"], "float32")
         bce = self.objective == "bce"

@@ -91,7 +91,6 @@ class ScoredPairLoss(VectorLoss):
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        del training  # The loss has no dropout.
         u, v = (l2_normalize(each) for each in vectors)
         similarity = ops.sum(u * v, axis=-1)
         if self.similarity == "angular":

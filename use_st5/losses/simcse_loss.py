@@ -88,7 +88,6 @@ class SimCSELoss(VectorLoss):
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        del training  # The loss has no dropout.
         first_views, second_views = (l2_normalize(each) for each in vectors)
         duplicates = equal_ids(batch["sentence"], gather(batch["sentence"]))
         softmax = partial(in_batch_softmax, scale=1.0 / self.temperature, margin=0.0, gather=gather)
@@ -96,10 +95,8 @@ class SimCSELoss(VectorLoss):
         if not self.all_views:
             return softmax(first_views, all_second, duplicates)
         # `duplicates` excludes a view from its own candidates.
-        all_first, duplicates = (
-            gather(first_views),
-            ops.concatenate([duplicates, duplicates], axis=1),
-        )
+        all_first = gather(first_views)
+        duplicates = ops.concatenate([duplicates, duplicates], axis=1)
         loss, metrics = softmax(first_views, ops.concatenate([all_second, all_first]), duplicates)
         back_loss, back_metrics = softmax(
             second_views, ops.concatenate([all_first, all_second]), duplicates

@@ -87,7 +87,6 @@ class SkipThoughtLoss(VectorLoss):
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        del training, gather  # No dropout; each row has its own loss.
         (sentences,) = vectors
         targets = stack_ids([batch["previous"], batch["next"]])
         targets = ops.where(targets < self.vocabulary_size, targets, _UNKNOWN)

@@ -76,7 +76,6 @@ class Gather:
 
     def first_row(self, rows: Any) -> Any:
         """The index of this replica's first row in the gathered rows (`rows`: its row count)."""
-        del rows
         return 0
 
 
@@ -121,7 +120,6 @@ class TaskLoss(keras.layers.Layer):
         Raises:
             ValueError: The encoder lacks something.
         """
-        del encoder
 
     def __call__(
         self,

@@ -106,7 +106,6 @@ class TeacherLoss(VectorLoss):
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
-        del training  # The loss has no dropout.
         (student,) = vectors
         teacher = l2_normalize(batch["teacher"])
         projected = student if self.projection is None else self.projection(student)
