@@ -31,7 +31,6 @@ _SAVED_MODEL = re.compile(
 )
 _SAFETENSORS = re.compile(r"model.*\.safetensors")
 _VOCABULARIES = {".json", ".txt", ".model"}
-_PIECE = 2**22
 
 
 @dataclasses.dataclass(frozen=True)
@@ -279,9 +278,7 @@ def _hash(path: Path, kind: str) -> str:
     if kind != "sha256":
         digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, lambda: digest).hexdigest()
 
 
 def _module_folders(path: Path) -> list[str]:

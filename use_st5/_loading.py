@@ -89,7 +89,7 @@ def text_function(
         raise ValueError(
             "Expected a SavedModel that takes a batch of strings, such as a text embedding of "
             f"TensorFlow Hub. This one does not: {_first_line(error)} Its signatures: "
-            f"{_signatures(loaded)}."
+            f"{', '.join(getattr(loaded, 'signatures', {})) or 'none'}."
         ) from error
     output = function.structured_outputs
     if (
@@ -226,10 +226,6 @@ def _missing_text(folder: str | os.PathLike[str], op: str) -> str:
         f"The SavedModel in {folder} needs the op {op!r}, which is not in TensorFlow, but probably "
         f'in tensorflow-text. Run: pip install "tensorflow-text=={minor}.*"'
     )
-
-
-def _signatures(loaded: Any) -> str:
-    return ", ".join(getattr(loaded, "signatures", {})) or "none"
 
 
 def _first_line(error: Exception) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from use_st5 import __version__
 from use_st5._bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names, download_advice
 from use_st5._cache import MODELS, kept_content
-from use_st5._model_names import Fetched, fetch, model_name
+from use_st5._model_names import Fetched, fetch, model_name, short_name
 from use_st5._remote_files import cached_path
 
 _LISTED = 12
@@ -62,13 +62,14 @@ def _converted(fetched: Fetched) -> Path:
     """Returns the SavedModel of a checkpoint, from the cache or converted now."""
     # The identity alone does not suffice: for Kaggle it may be a small number.
     digest = hashlib.sha256(fetched.exact_name.encode()).hexdigest()[:16]
-    key = f"{fetched.short_name}-{digest}-{__version__}"
+    name = short_name(fetched.name)
+    key = f"{name}-{digest}-{__version__}"
 
     def convert(target: Path) -> None:
         # By name: the foundation imports no part.
         encoders = importlib.import_module("use_st5.trainable_encoder")
         encoder = encoders.TrainableEncoder.load(fetched.folder)
-        encoder.name = fetched.short_name
+        encoder.name = name
         encoder.metadata["source"] = fetched.exact_name
         encoder.export(target)
 

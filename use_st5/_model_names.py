@@ -56,11 +56,6 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
         """The name with the identity of the download: it always means the same files."""
         return f"{self.name.partition('@')[0]}@{self.identity}"
 
-    @property
-    def short_name(self) -> str:
-        """The name without place, owner and revision, such as "all-mpnet-base-v2"."""
-        return short_name(self.name)
-
 
 def model_name(path: str | os.PathLike[str]) -> str | None:
     """Returns a name as the user writes it; None if `path` is a path or a bundled model.

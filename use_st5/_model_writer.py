@@ -21,6 +21,12 @@ from use_st5._model_manifest import (
     read_card,
 )
 
+# The facts of a manifest that are still true when the model's weights have changed.
+_KEPT = (
+    *("name", "max_length", "precision", "metadata", "family", "config", "tokenizer"),
+    *("prompts", "default_prompt_name"),
+)
+
 
 def write_folder(
     root: Any,
@@ -71,20 +77,15 @@ def write_again(
         BlockingIOError: Another process is writing `path`.
     """
     manifest = ModelManifest.read(source)
-    facts = {
-        "name": manifest.name if manifest else source.name,
+    facts: dict[str, Any] = {
         "dimension": dimension,
-        "max_length": manifest.max_length if manifest else None,
-        "precision": manifest.precision if manifest else "unknown",
         "parameters": count_weights(getattr(loaded, "variables", ())),
         "trainable_parameters": count_weights(getattr(loaded, "trainable_variables", ())),
-        "metadata": manifest.metadata if manifest else {},
-        "family": manifest.family if manifest else None,
-        "config": manifest.config if manifest else {},
-        "tokenizer": manifest.tokenizer if manifest else None,
-        "prompts": manifest.prompts if manifest else {},
-        "default_prompt_name": manifest.default_prompt_name if manifest else None,
     }
+    if manifest is None:
+        facts |= {"name": source.name, "max_length": None, "precision": "unknown", "metadata": {}}
+    else:
+        facts |= {name: getattr(manifest, name) for name in _KEPT}
     return write_folder(loaded, loaded.signatures, path, facts=facts, card=read_card(source))
 
 

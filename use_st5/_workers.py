@@ -121,11 +121,7 @@ def _send(pipe: Connection, process: Any, job: tuple[int, list[str]]) -> None:
 
 
 def _received(pipe: Any, process: Any) -> tuple[int, np.ndarray]:
-    """The number and the vectors of a batch.
-
-    Raises:
-        RuntimeError: The process failed or ended.
-    """
+    """The number and the vectors of a batch; a process that failed or ended is an error."""
     try:
         number, vectors = pipe.recv()
     except (EOFError, OSError) as error:

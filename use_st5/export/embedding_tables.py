@@ -78,11 +78,7 @@ def rounded_kernel(kernel: keras.Variable) -> Int8Weights:
 
 
 def _check_float32(variable: keras.Variable) -> None:
-    """Checks that a variable that is stored apart from its model is float32.
-
-    Raises:
-        ValueError: The variable is not float32.
-    """
+    """Refuses a variable that is stored apart from its model and is not float32."""
     if variable.dtype != "float32":
         raise ValueError(
             f"{variable.path}: expected float32, received {variable.dtype}. Build the model with "

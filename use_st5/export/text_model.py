@@ -213,11 +213,7 @@ def _copied(file: Path) -> str:
 
 
 def _check_vectors(source: Path, folder: Path, *, int8: bool) -> None:
-    """Compares the vectors of the folder with those of its source.
-
-    Raises:
-        ValueError: A cosine is too small.
-    """
+    """Refuses a folder whose vectors differ from those of its source."""
     import tensorflow as tf
 
     from use_st5._loading import load_saved_model
