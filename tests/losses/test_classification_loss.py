@@ -49,12 +49,6 @@ def test_parts_are_a_choice(parts: tuple[Part, ...]) -> None:
     assert float(value) == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("parts", [(), ("u", "u"), ("u", "sum")])
-def test_parts_that_cannot_be(parts: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match="Expected parts among .* Received"):
-        ClassificationLoss(parts=parts)
-
-
 def test_without_hidden_layers_and_weights_it_knows_nothing() -> None:
     loss = ClassificationLoss(num_classes=4, hidden_dims=())
     loss.build((None, 3))
@@ -71,13 +65,3 @@ def test_dropout_acts_in_training_alone() -> None:
     moving = [float(loss(encoder, batch_of([0, 1, 2, 0]), training=True)[0]) for _ in range(2)]
     assert still[0] == still[1]
     assert moving[0] != moving[1]
-
-
-def test_config_makes_the_same_loss() -> None:
-    loss = ClassificationLoss(
-        num_classes=2, parts=("v", "u"), hidden_dims=(5, 4), activation="gelu", dropout=0.1
-    )
-    again = ClassificationLoss.from_config(loss.get_config())
-    assert again.get_config() == loss.get_config()
-    assert (again.parts, loss.get_config()["parts"]) == (("v", "u"), ("v", "u"))
-    assert [feature.size for feature in again.features] == [None, None, 2]

@@ -60,8 +60,3 @@ def test_replicas_share_their_negatives(replicas: int) -> None:
     ids = {"input": one_id(4), "response": np.array([[4], [5], [6], [4]], np.int32)}
     together = float(loss(FixedEncoder(TABLE), ids)[0])
     assert over_replicas(loss, FixedEncoder(TABLE), ids, replicas) == pytest.approx(together)
-
-
-def test_config_makes_the_same_loss() -> None:
-    loss = InputResponseLoss(hidden_dims=(5,), activation="gelu", scale=3.0, margin=0.2)
-    assert InputResponseLoss.from_config(loss.get_config()).get_config() == loss.get_config()

@@ -34,11 +34,6 @@ def test_dropout_acts_in_training_alone() -> None:
     assert moving[0] != moving[1]
 
 
-def test_config_makes_the_same_loss() -> None:
-    loss = LabelLoss(num_classes=3, hidden_dims=(5,), activation="tanh", dropout=0.1)
-    assert LabelLoss.from_config(loss.get_config()).get_config() == loss.get_config()
-
-
 def test_a_label_beyond_the_classes_is_found_before_the_training() -> None:
     problem = LabelLoss(num_classes=2).features[1].problem(np.array([0, 1, 2]))
     assert problem == "'label' holds labels 0…2, the classes are 2"

@@ -107,12 +107,6 @@ def test_config_makes_the_same_loss_and_tells_nothing_of_the_process() -> None:
     assert again.loss.temperature == 0.3
 
 
-@pytest.mark.parametrize("dimensions", [(), (4, 0), (4, 4)])
-def test_impossible_dimensions_are_refused(dimensions: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="1 or more, each once"):
-        MatryoshkaLoss(ContrastiveLoss(), dimensions=dimensions)
-
-
 def test_a_dimension_beyond_the_encoder_is_refused() -> None:
     with pytest.raises(ValueError, match=r"up to the encoder's, 6. Received: \(8, 2\)"):
         MatryoshkaLoss(ContrastiveLoss(), dimensions=(8, 2))(FixedEncoder(TABLE), BATCH)

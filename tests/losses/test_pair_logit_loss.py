@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
 
@@ -30,13 +29,3 @@ def test_squared_error_of_the_logit() -> None:
 def test_an_encoder_of_vectors_is_refused() -> None:
     with pytest.raises(ValueError, match="one number for a pair, received an encoder of dimension"):
         PairLogitLoss()(FixedEncoder(np.ones((4, 3))), BATCH)
-
-
-def test_an_unknown_objective_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected one of \('bce', 'mse'\), received 'cosent'"):
-        PairLogitLoss(objective="cosent")
-
-
-def test_settings_survive_a_round_trip() -> None:
-    config = keras.saving.serialize_keras_object(PairLogitLoss(objective="mse"))
-    assert keras.saving.deserialize_keras_object(config).objective == "mse"

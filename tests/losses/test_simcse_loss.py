@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -46,10 +45,6 @@ def test_all_views_equal_mirror_bert_s_loss_in_numpy() -> None:
     assert abs(float(one_way) - float(value)) > 1e-2
 
 
-def test_the_published_temperature() -> None:
-    assert SimCSELoss().temperature == 0.05
-
-
 def test_equal_texts_are_no_negatives() -> None:
     ids = one_id(2)
     twice = np.concatenate([ids, ids[:1]])
@@ -81,19 +76,3 @@ def test_a_span_inside_the_text_is_masked_and_the_ends_stay() -> None:
     starts = places.argmax(axis=1)
     assert (np.diff(np.nonzero(places)[1].reshape(-1, 2)) == 1).all()
     assert set(starts) == {1, 2, 3, 4}  # At every place except the ends.
-
-
-def test_a_span_needs_the_id_of_the_mask() -> None:
-    with pytest.raises(ValueError, match="Expected the mask_id"):
-        SimCSELoss(masked_span=2)
-
-
-def test_a_temperature_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="Expected a temperature above 0"):
-        SimCSELoss(temperature=0)
-
-
-def test_settings_survive_a_round_trip() -> None:
-    loss = SimCSELoss(temperature=0.04, all_views=True, masked_span=5, mask_id=3, seed=7)
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
-    assert again.get_config() == loss.get_config()

@@ -75,8 +75,3 @@ def test_it_learns_to_tell_neighbours_by_sentence_and_direction() -> None:
     for _ in range(150):
         value = step()
     assert float(value) < 0.05
-
-
-def test_config_makes_the_same_loss() -> None:
-    loss = SkipThoughtLoss(vocabulary_size=9, num_layers=2, **SIZES)
-    assert SkipThoughtLoss.from_config(loss.get_config()).get_config() == loss.get_config()

@@ -3,12 +3,14 @@ from __future__ import annotations
 import doctest
 import importlib
 from pathlib import Path
+from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
-from use_st5.losses import task_loss
-from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5 import losses
+from use_st5.losses import ContrastiveLoss, TaskLoss, task_loss
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
 
@@ -43,3 +45,70 @@ def test_an_example_that_does_not_fit_would_fail() -> None:
     data = ArrayData({"anchor": np.ones((8, 5), np.int32)})
     with pytest.raises(ValueError, match="'positive' is missing"):
         Task("pairs", ContrastiveLoss(), data).check_features()
+
+
+# Arguments other than the defaults, for each loss but `MatryoshkaLoss`.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ClassificationLoss": dict(
+        num_classes=2, parts=("v", "u"), hidden_dims=(5, 4), activation="gelu", dropout=0.1
+    ),
+    "ContrastiveLoss": dict(temperature=0.3, margin=0.2, hard_negatives=True, bidirectional=True),
+    "DefinitionLoss": {},
+    "InputResponseLoss": dict(hidden_dims=(5,), activation="gelu", scale=3.0, margin=0.2),
+    "LabelLoss": dict(num_classes=3, hidden_dims=(5,), activation="tanh", dropout=0.1),
+    "PairLogitLoss": dict(objective="mse"),
+    "ScoredPairLoss": dict(objective="cosent", similarity="angular", temperature=0.2),
+    "SimCSELoss": dict(temperature=0.04, all_views=True, masked_span=5, mask_id=3, seed=7),
+    "SkipThoughtLoss": dict(
+        vocabulary_size=9, hidden_dim=8, num_layers=2, num_heads=2, intermediate_dim=16
+    ),
+    "TeacherLoss": dict(
+        teacher_dim=3,
+        vector_weight=0.7,
+        similarity_weight=1.3,
+        ranking_weight=0.4,
+        temperature=0.1,
+        hint_dim=5,
+        hint_weight=0.2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_config_holds_the_arguments_and_makes_the_same_loss(name: str) -> None:
+    loss: TaskLoss = getattr(losses, name)(**SETTINGS[name])
+    assert SETTINGS[name].items() <= loss.get_config().items()
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
+    assert type(again) is type(loss)
+    assert again.get_config() == loss.get_config()
+    assert again.features == loss.features
+
+
+def test_every_loss_has_settings_above() -> None:
+    others = {"Feature", "Gather", "TaskLoss", "VectorLoss", "MatryoshkaLoss"}
+    assert {*SETTINGS} == {*losses.__all__} - others
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "message"),
+    [
+        ("ClassificationLoss", {"parts": ()}, "Expected parts among .* Received"),
+        ("ClassificationLoss", {"parts": ("u", "u")}, "Expected parts among .* Received"),
+        ("ClassificationLoss", {"parts": ("u", "sum")}, "Expected parts among .* Received"),
+        ("ContrastiveLoss", {"temperature": 0.0}, "temperature above 0. Received: 0"),
+        ("ContrastiveLoss", {"hard_negatives": -1}, "expected 0 or more, received -1"),
+        ("PairLogitLoss", {"objective": "cosent"}, r"one of \('bce', 'mse'\), received 'cosent'"),
+        ("ScoredPairLoss", {"objective": "hinge"}, r"one of \('mse', .*\), received 'hinge'"),
+        ("ScoredPairLoss", {"similarity": "dot"}, r"one of \('cosine', .*\), received 'dot'"),
+        ("ScoredPairLoss", {"temperature": 0}, "temperature above 0"),
+        ("SimCSELoss", {"temperature": 0}, "temperature above 0"),
+        ("SimCSELoss", {"masked_span": 2}, "Expected the mask_id"),
+        *(
+            ("MatryoshkaLoss", {"loss": ContrastiveLoss(), "dimensions": dims}, "1 or more, each")
+            for dims in ((), (4, 0), (4, 4))
+        ),
+    ],
+)
+def test_arguments_that_are_refused(name: str, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        getattr(losses, name)(**wrong)
