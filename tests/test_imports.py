@@ -135,10 +135,6 @@ for module in pkgutil.walk_packages(use_st5.__path__, "use_st5."):
     assert "use_st5.models.use_dan.model" in fresh_python("-c", code).split()
 
 
-def test_require_gives_the_module() -> None:
-    assert require("ast", "dev") is ast
-
-
 def test_require_says_which_line_installs() -> None:
     with pytest.raises(ImportError, match=r"no_such_module.*pip install .*\[hub\]\"") as info:
         require("no_such_module", "hub")

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import gzip
-import io
 from pathlib import Path
 
 import pytest
 
-from use_st5._lines import LongLine, numbered, read_lines, read_text
+from use_st5._lines import LongLine, read_lines, read_text
 
 
 def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
@@ -77,11 +76,6 @@ def test_text_is_decoded_out_of_plain_and_packed_files(tmp_path: Path) -> None:
     path.write_bytes(b"a\n\0")
     with pytest.raises(ValueError, match=r"a\.txt:2: expected a line of text, .* a NUL byte"):
         list(read_text(path))
-
-
-def test_a_stream_is_read_the_same_way() -> None:
-    stream = io.BytesIO(b"\xef\xbb\xbfa\r\n\nb")
-    assert list(numbered(stream)) == [(1, b"a"), (2, b""), (3, b"b")]
 
 
 @pytest.mark.parametrize("end", [b"", b"\nafter"])

@@ -77,31 +77,23 @@ def test_what_is_not_done_is_refused_with_what_to_write(
 
 
 @pytest.mark.parametrize(
-    ("keyword", "value", "message"),
+    ("keyword", "value", "kind", "message"),
     [
-        ("prompt", 3, "Expected prompt as a string, received int"),
-        ("normalize_embeddings", "yes", "Expected normalize_embeddings=True or False"),
-        ("show_progress_bar", 1, "Expected show_progress_bar=True or False"),
-        ("prompt_name", 3, "Expected prompt_name as a string, received int"),
-        ("truncate_dim", 2.0, "Expected truncate_dim as an int"),
-        ("batchsize", 3, "unexpected keyword argument 'batchsize'"),
+        ("prompt", 3, TypeError, "Expected prompt as a string, received int"),
+        ("normalize_embeddings", "yes", TypeError, "Expected normalize_embeddings=True or False"),
+        ("show_progress_bar", 1, TypeError, "Expected show_progress_bar=True or False"),
+        ("prompt_name", 3, TypeError, "Expected prompt_name as a string, received int"),
+        ("truncate_dim", 2.0, TypeError, "Expected truncate_dim as an int"),
+        ("batchsize", 3, TypeError, "unexpected keyword argument 'batchsize'"),
+        ("truncate_dim", 0, ValueError, "truncate_dim of at least 1"),
+        ("precision", "int4", ValueError, "Expected precision as one of .*'ubinary'"),
+        ("prompt_name", "query", ValueError, r"one of the model's prompts, \[\], received 'query'"),
     ],
 )
-def test_wrong_types_and_unknown_keywords(keyword: str, value: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        Wishes.of({keyword: value})
-
-
-@pytest.mark.parametrize(
-    ("keyword", "value", "message"),
-    [
-        ("truncate_dim", 0, "truncate_dim of at least 1"),
-        ("precision", "int4", "Expected precision as one of .*'ubinary'"),
-        ("prompt_name", "query", r"one of the model's prompts, \[\], received 'query'"),
-    ],
-)
-def test_values_that_are_refused(keyword: str, value: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_values_and_keywords_that_are_refused(
+    keyword: str, value: Any, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
         Wishes.of({keyword: value})
 
 

@@ -239,16 +239,6 @@ def test_a_record_of_a_stranger_leads_nowhere(fake: Any, tmp_path: Path) -> None
         assert before.items() <= everything(tmp_path).items()
 
 
-def test_nothing_is_lost_or_added_unseen(
-    fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.txt").write_text("one\ntwo\n")
-    monkeypatch.setattr(pipeline.CorpusFolder, "_rows", lambda _: 3)
-    with pytest.raises(RuntimeError, match="Expected 2 rows in .*, as many as were embedded"):
-        embed_corpus(str(tmp_path / "a.txt"), tmp_path / "vectors")
-    assert not (tmp_path / "vectors" / pipeline.REPORT).exists()
-
-
 def test_a_bundle_that_is_retried_writes_each_row_once(
     fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

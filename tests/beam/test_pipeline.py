@@ -132,11 +132,3 @@ def test_ids_name_files_below_the_fixed_folders(tmp_path: Path) -> None:
     assert alone == (f"{tmp_path}/x/y/a.txt", "a.txt")
     with pytest.raises(FileNotFoundError, match=r"found none for .*/none/\*"):
         steps.matched(f"{tmp_path}/none/*")
-
-
-def test_a_table_holds_its_vectors() -> None:
-    vectors = np.arange(6, dtype=np.float32).reshape(2, 3)
-    schema = steps.vector_schema(_source())
-    table = steps.as_table(["a", "b"], ["one", "two"], vectors, schema)
-    assert table.schema == schema
-    np.testing.assert_array_equal(np.stack(table.column("embedding").to_pylist()), vectors)

@@ -54,15 +54,6 @@ def test_an_index_takes_them(folder: Path, tmp_path: Path, kind: Any) -> None:
     assert [ids[row] for row in rows[:, 0]] == ["1.txt:3", "2.txt:3"]
 
 
-def test_faiss_takes_them(folder: Path) -> None:
-    faiss = pytest.importorskip("faiss", reason="the extra `search` is not installed")
-    _, texts, vectors = read_vectors(folder)
-    index = faiss.IndexFlatIP(vectors.shape[1])
-    index.add(vectors)
-    rows = index.search(use_st5.load("use_dan_en").encode([TEXTS[5]]), 1)[1]
-    assert texts[rows[0, 0]] == TEXTS[5]
-
-
 def test_the_columns_are_what_databases_read(folder: Path) -> None:
     path = next(iter(folder.glob("vectors-*.parquet")))
     schema = pq.read_schema(path)

@@ -71,15 +71,6 @@ def test_codes_and_scales_among_other_variables() -> None:
     np.testing.assert_array_equal(third.whole(), kernel.whole())
 
 
-@pytest.mark.parametrize(
-    ("make", "where"), [(Int8Weights.of_table, "rows"), (Int8Weights.of_kernel, "columns")]
-)
-def test_refuses_what_is_not_finite(make: Any, where: str) -> None:
-    weights = np.array([[1.0, 0.0], [np.nan, 0.0]], np.float32)
-    with pytest.raises(ValueError, match=rf"{where} \[{int(where == 'rows')}\]"):
-        make(weights)
-
-
 class Dropping(keras.Model):
     """A table, dropout and two dense layers, the first of them regularised."""
 

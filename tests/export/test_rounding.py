@@ -8,16 +8,6 @@ import pytest
 from use_st5.export.rounding import codes_by_frequency, int8_codes
 
 
-def test_int8_codes_of_rows_and_columns() -> None:
-    weights = np.float32([[0.5, -127.0, 1.4], [0.0, 0.0, 0.0]])
-    codes, scales = int8_codes(weights, axis=1)
-    assert codes.tolist() == [[0, -127, 1], [0, 0, 0]]
-    assert scales.tolist() == [[1.0], [1.0]]
-    codes, scales = int8_codes(weights, axis=0)
-    assert codes.tolist() == [[127, -127, 127], [0, 0, 0]]
-    np.testing.assert_allclose(scales * 127, [[0.5, 127.0, 1.4]], rtol=1e-6)
-
-
 def test_codes_by_frequency_have_finer_steps_for_frequent_rows() -> None:
     # Each row, and so the median row, has the root mean square 2: at rank 4,950 a step is 0.35
     # times 2. At rank 575 it is half as large, since 575 + 50 is an eighth of 5,000.

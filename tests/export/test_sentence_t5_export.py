@@ -104,13 +104,6 @@ def test_int8_is_not_for_a_decoder(tmp_path: Path, toy_t5: Any) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_bytes_that_are_no_utf8_are_read_as_encode_reads_them(toy_t5: Any) -> None:
-    encoder = use_st5.load(toy_t5.folder)
-    generator = np.random.default_rng(0)
-    texts = [b"caf\xe9", *(generator.bytes(generator.integers(0, 12)) for _ in range(1000))]
-    np.testing.assert_allclose(encoder.model(texts), encoder.encode(texts), atol=1e-6)
-
-
 def test_the_network_is_held_once(tmp_path: Path, toy_t5: Any) -> None:
     """Two functions, with and without dropout, and two signatures call the same network."""
     config = dataclasses.replace(toy_t5.model.config, dropout=0.0)

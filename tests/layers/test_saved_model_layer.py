@@ -112,14 +112,6 @@ def test_safe_mode_loads_bundled_models_alone(
         keras.models.load_model("model.keras")
 
 
-def test_export_of_a_model_around_it(folder: str, tmp_path: Path) -> None:
-    layer = SavedModelLayer(folder)
-    model = keras.Sequential([keras.Input(shape=(), dtype="string"), layer, keras.layers.Dense(2)])
-    model.export(tmp_path / "served", verbose=False)
-    served = tf.saved_model.load(str(tmp_path / "served"))
-    np.testing.assert_allclose(served.serve(TEXTS), model(TEXTS), atol=1e-6)
-
-
 @pytest.fixture(scope="module")
 def bundled(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model of use_st5 that cuts texts; its folder has everything that a save must keep."""
@@ -208,18 +200,6 @@ def test_column_of_texts_is_squeezed_with_a_warning(folder: str) -> None:
     for bad in (tf.constant([["a", "b"]]), keras.Input(shape=(2,), dtype="string")):
         with pytest.raises(ValueError, match=r"Expected strings \[batch\], received a tensor"):
             layer(bad)
-
-
-def test_half_precision(folder: str) -> None:
-    layer = SavedModelLayer(folder, dtype="mixed_bfloat16")
-    assert layer(TEXTS).dtype == tf.bfloat16
-    assert layer.weights[0].dtype == "float32"
-
-
-def test_config_round_trip(folder: str) -> None:
-    layer = SavedModelLayer(folder, trainable=True, name="encoder")
-    again = SavedModelLayer.from_config(layer.get_config())
-    assert (again.name, again.handle, again.trainable) == ("encoder", folder, True)
 
 
 def test_nothing_to_train(tmp_path: Path) -> None:

@@ -121,12 +121,6 @@ def test_without_typography_curly_quotes_stay() -> None:
     assert _tokens(["I don’t “know”"], typography=False) == [["i", "don’t", "“know”"]]
 
 
-def test_invalid_utf8_becomes_the_replacement_character() -> None:
-    found = PTBTokenizer()(tf.constant([b"caf\xe9, ok", b"\xff\xfe", b"a,\xffb"])).to_list()
-    expected = [["caf\ufffd", ",", "ok"], ["\ufffd\ufffd"], ["a", ",", "\ufffdb"]]
-    assert found == [[token.encode() for token in row] for row in expected]
-
-
 def test_random_bytes_are_read_as_python_reads_them() -> None:
     generator = random.Random(6)
     texts = [generator.randbytes(generator.randint(0, 12)) for _ in range(3000)]
@@ -141,15 +135,6 @@ def test_idempotent_on_its_own_tokens() -> None:
     texts = ["The cat sat, didn't it?", "prices rose 3.5 % to $ 1,000", "a ( b ) c -- d"]
     once = _tokens(texts)
     assert _tokens([" ".join(row) for row in once]) == once
-
-
-def test_batch_does_not_matter() -> None:
-    texts = list(TREEBANK)
-    assert _tokens(texts) == [_tokens([text])[0] for text in texts]
-
-
-def test_no_text_at_all() -> None:
-    assert PTBTokenizer()(tf.constant([], tf.string)).shape == [0, None]
 
 
 def test_long_and_hostile_texts_take_linear_time() -> None:

@@ -108,6 +108,14 @@ def test_cut_texts_are_beginnings(tokenizer: Tokenizer) -> None:
     assert tokens.dtype == np.int32
 
 
+def test_a_limit_that_leaves_no_token_is_refused(tokenizer: Tokenizer) -> None:
+    if tokenizer.kind == "trigrams":
+        return  # The toy checks no limit.
+    for cut in (tokenizer.padded, tokenizer.token_ids):
+        with pytest.raises(ValueError, match="to be at least [123], received 0"):
+            cut(tf.constant(["a"]), 0)
+
+
 def test_rebuilt_from_the_assets_of_a_saved_model(tokenizer: Tokenizer, tmp_path: Path) -> None:
     root = tf.train.Checkpoint(tokenizer=tokenizer)
     tf.saved_model.save(root, str(tmp_path / "model"))

@@ -19,7 +19,6 @@ from use_st5.evaluation.report.tables import (
     check_names,
     describe,
     mark_best,
-    number,
     report_sections,
     score_cell,
 )
@@ -83,11 +82,6 @@ def test_the_best_is_marked_and_all_that_look_like_it() -> None:
     assert marked([0.70001, 0.70004, 0.6]) == [True, True, False]
     assert marked([0.5, None]) == [False, False], "one alone is not the best"
     assert mark_best([Cell("512"), Cell("384")]) == [Cell("512"), Cell("384")]
-
-
-def test_numbers_have_a_true_minus_and_no_minus_before_zero() -> None:
-    assert number(-0.004, 2) == "0.00"
-    assert number(-1.0, 1) == "−1.0"
 
 
 def models(*scores: dict[str, float | None], **changes: Any) -> list[EvaluationRecord]:
@@ -217,12 +211,6 @@ def test_sections_are_in_a_fixed_order_and_unknown_groups_last() -> None:
     }
     names = [section.name for section in report_sections([record("a", tasks)])]
     assert names == ["overview", "sts", "senteval", "geometry", "clustering", "every-score"]
-
-
-def test_a_group_of_an_older_version_is_shown() -> None:
-    tasks = {"probing_tense_mlp": entry("probing_mlp", "Tense", {"accuracy": 0.9})}
-    table = the_table([record("a", tasks)], "probing_mlp")
-    assert (table.heads, texts(table)) == (("Tense",), [["90.00"]])
 
 
 def test_every_score_of_every_model_is_listed() -> None:
