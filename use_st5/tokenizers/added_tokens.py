@@ -88,11 +88,10 @@ class _Finder(tf.Module):
         super().__init__()
         if b"" in contents or len({*contents}) < len(contents):
             raise ValueError(f"Expected added tokens, each once and none empty: {contents!r:.200}.")
-        ids = [each.id for each in tokens]
         ordered = sorted(contents, key=len, reverse=True)
-        self._pattern = b"(" + b"|".join(map(_escaped, ordered)) + b")"
+        self._pattern = b"(" + b"|".join(map(re.escape, ordered)) + b")"
         initializer = tf.lookup.KeyValueTensorInitializer(
-            tf.constant([*contents], tf.string), tf.constant([*ids], tf.int32)
+            tf.constant([*contents], tf.string), tf.constant([each.id for each in tokens], tf.int32)
         )
         self._table = tf.lookup.StaticHashTable(initializer, -1)
 
@@ -113,13 +112,3 @@ class _Finder(tf.Module):
         )
         firsts = tf.concat([[0], tf.cumsum(part_counts)], axis=0)
         return tf.RaggedTensor.from_row_splits(ids.values, tf.gather(ids.row_splits, firsts))
-
-
-def _escaped(content: bytes) -> bytes:
-    """Escapes for RE2: a backslash before each ASCII character except letters, digits and `_`."""
-    return re.sub(rb"([\x01-\x7f])", _with_backslash, content)
-
-
-def _with_backslash(found: re.Match[bytes]) -> bytes:
-    character = found[1]
-    return character if character.isalnum() or character == b"_" else b"\\" + character
