@@ -160,9 +160,9 @@ def standalone(plot: str) -> bytes:
     ).encode()
 
 
-def ticks_between(low: float, high: float, wanted: int = 5) -> list[float]:
-    """Round numbers from `low` to `high`, about as many as wanted: steps of 1, 2 or 5."""
-    rough = (high - low) / wanted
+def ticks_between(low: float, high: float) -> list[float]:
+    """About five round numbers from `low` to `high`: steps of 1, 2 or 5."""
+    rough = (high - low) / 5
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.99)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

@@ -68,9 +68,9 @@ def first_token(x: Any) -> Any:
     return ops.cast(x[:, 0], "float32")
 
 
-def _at_tokens(x: Any, mask: Any, elsewhere: float = 0.0) -> Any:
-    """`x` in float32 where the mask is True, and `elsewhere` at all other positions."""
-    return ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), elsewhere)
+def _at_tokens(x: Any, mask: Any, other: float = 0.0) -> Any:
+    """`x` in float32 where the mask is True, and `other` at all other positions."""
+    return ops.where(ops.expand_dims(mask, -1), ops.cast(x, "float32"), other)
 
 
 def _lengths(mask: Any) -> Any:

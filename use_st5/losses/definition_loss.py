@@ -6,14 +6,7 @@ from typing import Any
 
 import keras
 
-from use_st5.losses.task_loss import (
-    LOCAL,
-    Feature,
-    Gather,
-    TaskLoss,
-    cross_entropy,
-    encode_together,
-)
+from use_st5.losses.task_loss import Feature, Gather, TaskLoss, cross_entropy, encode_together
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -58,11 +51,7 @@ class DefinitionLoss(TaskLoss):
             )
 
     def call(
-        self,
-        encoder: keras.Model,
-        batch: dict[str, Any],
-        training: bool = False,
-        gather: Gather = LOCAL,
+        self, encoder: keras.Model, batch: dict[str, Any], training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
         (vectors,) = encode_together(encoder, [batch["definition"]], training)
         labels = keras.ops.cast(batch["word"], "int32")

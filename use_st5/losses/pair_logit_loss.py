@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from use_st5.losses.scored_pair_loss import soft_cross_entropy
-from use_st5.losses.task_loss import LOCAL, Feature, Gather, TaskLoss
+from use_st5.losses.task_loss import Feature, Gather, TaskLoss
 
 Objective = Literal["bce", "mse"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
@@ -66,11 +66,7 @@ class PairLogitLoss(TaskLoss):
             )
 
     def call(
-        self,
-        encoder: keras.Model,
-        batch: dict[str, Any],
-        training: bool = False,
-        gather: Gather = LOCAL,
+        self, encoder: keras.Model, batch: dict[str, Any], training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
         logits = ops.cast(encoder(batch["pair"], training=training), "float32")[:, 0]
         scores = ops.cast(batch["score"], "float32")

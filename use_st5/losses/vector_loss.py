@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from use_st5.losses.task_loss import LOCAL, Gather, TaskLoss, encode_together
+from use_st5.losses.task_loss import Gather, TaskLoss, encode_together
 
 
 class VectorLoss(TaskLoss):
@@ -35,11 +35,7 @@ class VectorLoss(TaskLoss):
         raise NotImplementedError
 
     def call(
-        self,
-        encoder: keras.Model,
-        batch: dict[str, Any],
-        training: bool = False,
-        gather: Gather = LOCAL,
+        self, encoder: keras.Model, batch: dict[str, Any], training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
         vectors = encode_together(encoder, self.texts(batch), training)
         return self.from_vectors(vectors, batch, training=training, gather=gather)
