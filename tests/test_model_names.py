@@ -11,7 +11,7 @@ import pytest
 
 import use_st5
 from tests.fake_hub import COMMIT, FakeHub, contents, fake_hub
-from tests.tiny_bert import write_tiny_bert
+from tests.tiny_bert import write_sentence_bert
 from use_st5._cache import MODELS, entries
 from use_st5._model_names import fetch, forget, local_source, model_name, recorded, short_name
 from use_st5.layers.saved_model_layer import SavedModelLayer
@@ -21,25 +21,11 @@ WORDS = ["dog", "cat", "person", "music"]
 TEXTS = ["a dog is a kind of animal", "music", ""]
 
 
-def sentence_bert(folder: Path, seed: int = 0) -> dict[str, bytes]:
-    """The files of a tiny sentence-transformers model."""
-    write_tiny_bert(folder, head=False, seed=seed)
-    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
-    modules = [
-        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for i, (path, kind) in enumerate(kinds.items())
-    ]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "1_Pooling").mkdir()
-    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
-    return contents(folder)
-
-
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     with fake_hub(tmp_path, monkeypatch) as server:
-        server.add("org/tiny", sentence_bert(tmp_path / "tiny"))
+        server.add("org/tiny", contents(write_sentence_bert(tmp_path / "tiny")))
         yield server
 
 
@@ -64,7 +50,8 @@ def test_a_checkpoint_of_the_hub_is_loaded_by_its_name(hub: FakeHub, tmp_path: P
 
 def test_a_new_commit_is_seen_when_the_name_is_forgotten(hub: FakeHub, tmp_path: Path) -> None:
     first = use_st5.load("hf://org/tiny").encode(TEXTS)
-    hub.add("org/tiny", sentence_bert(tmp_path / "second", seed=1), commit="b" * 40)
+    second = contents(write_sentence_bert(tmp_path / "second", seed=1))
+    hub.add("org/tiny", second, commit="b" * 40)
     assert (use_st5.load("hf://org/tiny").encode(TEXTS) == first).all()
     assert forget("hf://org/tiny")
     assert not forget("hf://org/tiny")
@@ -147,12 +134,12 @@ def test_what_a_model_is_called(given: str, expected: str) -> None:
 
 def test_the_cross_encoder_of_a_name(hub: FakeHub, tmp_path: Path) -> None:
     encoder = use_st5.TrainableEncoder.load(tmp_path / "tiny")
-    judge = CrossEncoderModel(encoder.model)
-    use_st5.TrainableEncoder(judge, encoder.tokenizer).export(tmp_path / "judge")
-    hub.add("org/judge", contents(tmp_path / "judge"))
-    found = use_st5.CrossEncoder.load("hf://org/judge")
-    assert found.name == "judge"
-    expected = use_st5.CrossEncoder.load(tmp_path / "judge").predict([("a dog", "music")])
+    ranker = CrossEncoderModel(encoder.model)
+    use_st5.TrainableEncoder(ranker, encoder.tokenizer).export(tmp_path / "ranker")
+    hub.add("org/ranker", contents(tmp_path / "ranker"))
+    found = use_st5.CrossEncoder.load("hf://org/ranker")
+    assert found.name == "ranker"
+    expected = use_st5.CrossEncoder.load(tmp_path / "ranker").predict([("a dog", "music")])
     np.testing.assert_allclose(found.predict([("a dog", "music")]), expected, atol=1e-6)
     with pytest.raises(ValueError, match="CrossEncoder.load"):
-        use_st5.load("hf://org/judge")
+        use_st5.load("hf://org/ranker")

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import use_st5
 from tests.corpora_folder import WORDS
-from tests.tiny_bert import VOCABULARY, write_tiny_bert
+from tests.tiny_bert import VOCABULARY, write_sentence_bert
 from tests.toy_encoders import Toy
 from use_st5 import TrainableEncoder
 from use_st5._sentence_transformers import SentenceTransformersNames, Wishes
@@ -126,19 +126,10 @@ def test_what_has_an_effect() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model of sentence-transformers with prompts."""
-    folder = write_tiny_bert(tmp_path_factory.mktemp("models") / "tiny", head=False)
-    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
-    modules = [
-        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for i, (path, kind) in enumerate(kinds.items())
-    ]
-    pooling = {"word_embedding_dimension": 8, "pooling_mode_mean_tokens": True}
+    folder = write_sentence_bert(tmp_path_factory.mktemp("models") / "tiny")
     prompts = {"query": "a person: ", "passage": "music: ", "other": "one "}
     settings = {"prompts": prompts, "default_prompt_name": "other"}
-    (folder / "1_Pooling").mkdir()
     for name, value in {
-        "modules.json": modules,
-        "1_Pooling/config.json": pooling,
         "config_sentence_transformers.json": settings,
         "sentence_bert_config.json": {"max_seq_length": 32},
     }.items():

@@ -54,3 +54,18 @@ def write_tiny_bert(folder: Path, *, head: bool, pooler: bool = False, seed: int
     (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True}))
     return folder
+
+
+def write_sentence_bert(folder: Path, *, seed: int = 0) -> Path:
+    """Writes the same as a model of sentence-transformers that averages the tokens."""
+    write_tiny_bert(folder, head=False, seed=seed)
+    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate(kinds.items())
+    ]
+    pooling = {"word_embedding_dimension": 8, "pooling_mode_mean_tokens": True}
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    return folder
