@@ -74,11 +74,11 @@ def written(path: str, text: str) -> str:
         ("gs:", None),
     ],
 )
-def test_a_scheme_tells_what_lies_elsewhere(path: str | Path, expected: str | None) -> None:
+def test_which_paths_are_remote(path: str | Path, expected: str | None) -> None:
     assert remote_path(path) == expected
 
 
-def test_a_copy_is_made_anew_when_the_file_changed(base: str) -> None:
+def test_a_changed_file_is_copied_again(base: str) -> None:
     path = written(f"{base}/pairs.tsv", "one")
     first = cached_path(path)
     assert (first.name, first.read_text()) == ("pairs.tsv", "one")
@@ -90,7 +90,7 @@ def test_a_copy_is_made_anew_when_the_file_changed(base: str) -> None:
         cached_path(f"{base}/nothing.tsv")
 
 
-def test_here_and_elsewhere_are_asked_alike(base: str, tmp_path: Path) -> None:
+def test_local_and_remote_paths_are_read_the_same_way(base: str, tmp_path: Path) -> None:
     path = written(f"{base}/folder/a.txt", "one")
     (tmp_path / "a.txt").write_text("one")
     for folder in (f"{base}/folder", Path(f"{base}/folder"), tmp_path):
@@ -168,7 +168,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, see: Callable[[str, tuple[Any, ...]
     monkeypatch.setattr(_remote_files, "_copy", copied)
 
 
-def test_a_folder_is_carried_with_what_describes_it_last(
+def test_json_files_and_the_saved_model_are_moved_last(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload(folder(tmp_path / "old", "old", (*MODEL, "assets/old")), f"{base}/model")
@@ -252,7 +252,7 @@ def test_an_upload_that_fails_leaves_the_old_folder(
     assert not exists(f"{base}/a.txt")
 
 
-def test_an_upload_that_is_cut_short_is_seen(
+def test_an_incomplete_upload_is_an_error(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload(folder(tmp_path / "old", "old"), f"{base}/model")
@@ -270,9 +270,7 @@ def test_an_upload_that_is_cut_short_is_seen(
     assert set(stored(f"{base}/model").values()) == {"old"}
 
 
-def test_files_of_others_are_neither_replaced_nor_taken_for_a_model(
-    base: str, tmp_path: Path
-) -> None:
+def test_other_files_are_not_replaced_and_are_no_model(base: str, tmp_path: Path) -> None:
     written(f"{base}/model/README.md", "years")
     new = folder(tmp_path / "new", "new", (*MODEL, "README.md"))
     with pytest.raises(
@@ -290,7 +288,7 @@ def test_files_of_others_are_neither_replaced_nor_taken_for_a_model(
             upload(local, path)
 
 
-def test_a_swap_of_a_stranger_leads_nowhere(base: str) -> None:
+def test_a_damaged_swap_record_is_refused(base: str) -> None:
     written(f"{base}/model/saved_model.pb", "x")
     written(f"{base}/precious", "years")
     for swap, message in (
@@ -311,7 +309,7 @@ def test_a_swap_of_a_stranger_leads_nowhere(base: str) -> None:
     "name",
     ["../up.py", "a/../../up.py", "a\\up.py", "..\\up.py", "C:up.py", "D:\\up.py", "a/.."],
 )
-def test_a_name_that_leads_elsewhere_is_refused_and_nothing_is_written(
+def test_a_name_that_points_outside_is_refused_and_nothing_is_written(
     base: str, tmp_path: Path, name: str
 ) -> None:
     written(f"{base}/model/{name}", "import this")
@@ -329,7 +327,7 @@ def test_a_name_that_leads_elsewhere_is_refused_and_nothing_is_written(
     assert exists(f"{base}/model/saved_model.pb")
 
 
-def test_what_is_carried_has_names_that_can_be_brought(base: str, tmp_path: Path) -> None:
+def test_a_name_that_could_not_be_downloaded_is_not_uploaded(base: str, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "a\\b").touch()
     with pytest.raises(
@@ -340,7 +338,7 @@ def test_what_is_carried_has_names_that_can_be_brought(base: str, tmp_path: Path
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other rights")
-def test_the_cache_is_the_user_s_alone(
+def test_only_the_user_may_read_the_cache(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = tmp_path / "cache/use_st5/remote"
@@ -354,9 +352,7 @@ def test_the_cache_is_the_user_s_alone(
 
 @pytest.mark.parametrize("damage", ["changed", "cut", "gone", "more", "link", "record"])
 @pytest.mark.parametrize("what", ["model", "model/inner/weights"])
-def test_a_copy_that_is_not_what_was_copied_is_made_anew(
-    base: str, tmp_path: Path, damage: str, what: str
-) -> None:
+def test_a_changed_copy_is_made_again(base: str, tmp_path: Path, damage: str, what: str) -> None:
     upload(folder(tmp_path / "old", "old"), f"{base}/model")
     copy = cached_path(f"{base}/{what}")
     assert cached_path(f"{base}/{what}") == copy
@@ -380,7 +376,7 @@ def test_a_copy_that_is_not_what_was_copied_is_made_anew(
     assert not file.is_symlink()
 
 
-def test_the_house_s_writer_carries_and_a_failed_one_carries_nothing(base: str) -> None:
+def test_atomic_path_uploads_only_after_success(base: str) -> None:
     with sole_writer(f"{base}/a.txt"), atomic_path(Path(f"{base}/a.txt")) as temporary:
         temporary.write_text("a")
     assert cached_path(f"{base}/a.txt").read_text() == "a"
@@ -426,7 +422,7 @@ def test_a_model_is_exported_loaded_and_trained_again(base: str, toy_use_dan: To
     np.testing.assert_allclose(encoder.encode(texts), expected, atol=1e-6)
 
 
-def test_a_run_s_checkpoints_lie_elsewhere_and_continue_exactly(base: str, tmp_path: Path) -> None:
+def test_a_run_continues_exactly_from_remote_checkpoints(base: str, tmp_path: Path) -> None:
     def trained(folder: str | Path, steps: int) -> TensorFlowLoop:
         keras.utils.set_random_seed(0)
         trainer = TensorFlowLoop(

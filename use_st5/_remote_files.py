@@ -222,7 +222,7 @@ def upload(local: Path, path: str, *, older: Collection[str] | None = None) -> N
             f"{path}: expected none of your files with the name of a new file, found "
             f"{', '.join(conflicts)}. Move them away, or choose another folder."
         )
-    new_names = sorted(names, key=_carried_last)
+    new_names = sorted(names, key=_move_order)
     removed_names = sorted({*(older or ())}.difference(names))
     try:
         for name in new_names:
@@ -261,7 +261,7 @@ def remove(path: str) -> None:
     """
     files = _files_of_tensorflow(path)
     names = _walked(files, path)
-    for name in sorted(names, key=_carried_last, reverse=True):
+    for name in sorted(names, key=_move_order, reverse=True):
         files.remove(names[name].path)
     _remove_empty(files, path)
 
@@ -380,7 +380,7 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _carried_last(name: str) -> tuple[bool, bool, int, str]:
+def _move_order(name: str) -> tuple[bool, bool, int, str]:
     # If there are two JSON files, the outer one describes the whole folder.
     path = PurePosixPath(name)
     return path.suffix == ".json", name == _SAVED_MODEL, -len(path.parts), name

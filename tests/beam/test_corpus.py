@@ -195,7 +195,7 @@ def read_ours(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("place", ["here", "toy"])
-def test_the_next_run_ends_what_a_killed_one_began_to_replace(
+def test_the_next_run_finishes_a_replacement_that_was_killed(
     fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     monkeypatch.setattr(ToyFileSystem, "root", tmp_path)
@@ -226,7 +226,7 @@ def test_the_next_run_ends_what_a_killed_one_began_to_replace(
     assert not [*local.glob(".use_st5.new.json")]
 
 
-def test_a_record_of_a_stranger_leads_nowhere(fake: Any, tmp_path: Path) -> None:
+def test_a_record_that_names_other_places_is_refused(fake: Any, tmp_path: Path) -> None:
     folder = tmp_path / "vectors"
     (tmp_path / "a.txt").write_text("one\n")
     embed_corpus(str(tmp_path / "a.txt"), folder)
@@ -286,9 +286,9 @@ def test_a_worker_that_is_killed_costs_no_row_and_adds_none(tmp_path: Path) -> N
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     victim = _worker_at_work(process.pid, folder)
     os.kill(victim, signal.SIGKILL)
-    _, news = process.communicate(timeout=600)
-    assert process.returncode == 0, news
-    assert "A worker process was lost" in news
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
+    assert "A worker process was lost" in errors
     assert {name: row["text"] for name, row in read(folder).items()} == texts
     names = {path.name.partition("-")[0] for path in folder.iterdir()}
     assert names == {"vectors", pipeline.REPORT}

@@ -1,4 +1,4 @@
-"""A model for workers: it is found or fetched from elsewhere, and any other model is refused."""
+"""A model for workers: it is found or downloaded, and any other model is refused."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def test_a_model_without_a_manifest_is_described_by_its_files(
 ) -> None:
     import shutil
 
-    folder = tmp_path / "stranger"
+    folder = tmp_path / "foreign"
     shutil.copytree(toy_use_dan.folders["float32"], folder)
     (folder / "use_st5.json").unlink()
     source = ModelSource.of(str(folder))
-    assert source.name == "stranger"
+    assert source.name == "foreign"
     assert source.load().identity == source.model_hash
 
 
@@ -44,8 +44,8 @@ def test_a_model_that_is_not_there() -> None:
         ModelSource.of("use_dan_em")
 
 
-def test_a_model_is_fetched_by_its_url(toy_elsewhere: str, toy_use_dan: Any) -> None:
-    source = ModelSource.of(toy_elsewhere)
+def test_a_model_is_fetched_by_its_url(remote_toy: str, toy_use_dan: Any) -> None:
+    source = ModelSource.of(remote_toy)
     encoder = source.load()
     assert encoder.identity == use_st5.load(toy_use_dan.folders["float32"]).identity
     assert source.load() is encoder
@@ -53,7 +53,7 @@ def test_a_model_is_fetched_by_its_url(toy_elsewhere: str, toy_use_dan: Any) -> 
         ModelSource.of("toy://none")
 
 
-def test_a_name_that_leads_elsewhere_is_refused(
+def test_a_name_that_points_outside_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("apache_beam", reason="the extra `beam` is not installed")
@@ -67,7 +67,7 @@ def test_a_name_that_leads_elsewhere_is_refused(
 
 
 @pytest.fixture
-def toy_elsewhere(toy_use_dan: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+def remote_toy(toy_use_dan: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """The URL of a toy model on a file system that is not the local one."""
     pytest.importorskip("apache_beam", reason="the extra `beam` is not installed")
     from tests.beam.toy_file_system import ToyFileSystem

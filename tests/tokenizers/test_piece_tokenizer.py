@@ -9,11 +9,11 @@ from use_st5.tokenizers.ngram_vocabulary import EMPTY_ID, NGramVocabulary
 from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
 
 WORDS = ("the", "cat", "un", "funny", "cookie", "cutter", "-", "##funny", "##ly", "##l", "26", ",")
-VECTORIZER = PieceTokenizer(NGramVocabulary(WORDS, unigram_buckets=3))
+TOKENIZER = PieceTokenizer(NGramVocabulary(WORDS, unigram_buckets=3))
 BUCKETS = range(2 + len(WORDS), 2 + len(WORDS) + 3)
 
 
-def terms(text: str, tokenizer: PieceTokenizer = VECTORIZER) -> list[str]:
+def terms(text: str, tokenizer: PieceTokenizer = TOKENIZER) -> list[str]:
     """The text's ids as terms of the vocabulary."""
     names = ("<padding>", "<empty>", *tokenizer.vocabulary.unigrams)
     ids = tokenizer.padded(tf.constant([text])).numpy()[0]
@@ -40,20 +40,20 @@ def test_by_hand(text: str, expected: str) -> None:
 
 def test_rows_are_padded_cut_and_counted() -> None:
     texts = tf.constant(["unfunny cat", "", "the", "   "])
-    ids = VECTORIZER.padded(texts).numpy()
+    ids = TOKENIZER.padded(texts).numpy()
     assert ids.tolist() == [[4, 9, 3], [EMPTY_ID, 0, 0], [2, 0, 0], [EMPTY_ID, 0, 0]]
-    assert VECTORIZER.padded(texts, 2).numpy().tolist() == ids[:, :2].tolist()
-    assert VECTORIZER.token_ids(texts, 2).numpy().tolist() == ids[:, :2].tolist()
-    assert VECTORIZER.token_ids(texts, 5).shape == (4, 5)
-    assert VECTORIZER.token_counts(texts).numpy().tolist() == [3, 1, 1, 1]
+    assert TOKENIZER.padded(texts, 2).numpy().tolist() == ids[:, :2].tolist()
+    assert TOKENIZER.token_ids(texts, 2).numpy().tolist() == ids[:, :2].tolist()
+    assert TOKENIZER.token_ids(texts, 5).shape == (4, 5)
+    assert TOKENIZER.token_counts(texts).numpy().tolist() == [3, 1, 1, 1]
 
 
 def test_nothing_and_long_words() -> None:
-    assert VECTORIZER.padded(tf.constant([], tf.string)).shape[0] == 0
+    assert TOKENIZER.padded(tf.constant([], tf.string)).shape[0] == 0
     assert terms("un" + "l" * 100_000) == ["un", *["##l"] * 7]
     assert set(terms("q" * 100_000)) == {"<bucket>"}
     assert terms(b"cat \xff\xfe".decode("latin-1"))[0] == "cat"
-    invalid = VECTORIZER.padded(tf.constant([b"cat \xff\xfeun"])).numpy()
+    invalid = TOKENIZER.padded(tf.constant([b"cat \xff\xfeun"])).numpy()
     assert invalid[0, 0] == 3
 
 
