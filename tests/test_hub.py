@@ -65,12 +65,6 @@ def test_a_revision(hub: FakeHub) -> None:
         from_hugging_face("hf://org/model@v2")
 
 
-def test_the_token_is_sent(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    from_hugging_face("hf://org/model")
-    assert "Bearer hf_secret" in hub.tokens
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
 def test_a_file_with_another_hash_is_removed(hub: FakeHub, name: str) -> None:
     """The other content has the same size, so that the download itself succeeds."""

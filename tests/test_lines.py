@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,28 +9,21 @@ import pytest
 from use_st5._lines import LongLine, read_lines, read_text
 
 
-def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_bytes("\ufeffa\u2028b\r\nc\x85d\n\n\x0ce\rf".encode())
-    assert [(number, line.decode()) for number, line in read_lines(path)] == [
-        (1, "a\u2028b"),
-        (2, "c\x85d"),
-        (3, ""),
-        (4, "\x0ce\rf"),
-    ]
-
-
-def test_a_mark_inside_the_file_stays(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_bytes("a\n\ufeffb\n".encode())
-    assert list(read_lines(path)) == [(1, b"a"), (2, "\ufeffb".encode())]
-
-
-def test_gzip_is_told_by_content_not_by_name(tmp_path: Path) -> None:
-    packed, plain = tmp_path / "a.txt", tmp_path / "b.gz"
-    packed.write_bytes(gzip.compress(b"one\ntwo"))
-    plain.write_bytes(b"one\ntwo")
-    assert list(read_lines(packed)) == list(read_lines(plain)) == [(1, b"one"), (2, b"two")]
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        ("\ufeffa\u2028b\r\nc\x85d\n\n\x0ce\rf", ["a\u2028b", "c\x85d", "", "\x0ce\rf"]),
+        ("a\n\ufeffb\n", ["a", "\ufeffb"]),
+        ("", []),
+    ],
+)
+def test_lines_end_only_at_line_feeds(
+    content: str, lines: list[str], pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.gz"
+    path.write_bytes(pack(content.encode()))
+    assert [*read_lines(path)] == [*enumerate((line.encode() for line in lines), start=1)]
 
 
 def test_a_cut_off_gzip_file_says_where(tmp_path: Path) -> None:
@@ -47,12 +41,6 @@ def test_utf16_is_named_with_the_remedy(tmp_path: Path) -> None:
     path.write_text("text", encoding="utf-16")
     with pytest.raises(ValueError, match="received UTF-16.*iconv -f UTF-16"):
         list(read_lines(path))
-
-
-def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.touch()
-    assert list(read_lines(path)) == []
 
 
 def test_a_line_without_end_is_refused_before_it_is_read(tmp_path: Path) -> None:

@@ -89,7 +89,6 @@ FILE = {"bytes": 3, "sha256": "0" * 64}
         ({"max_length": "16"}, r"\$.max_length: expected int \| null, received str"),
         ({"max_length": 0}, r"\$.max_length: expected int >= 1, received 0"),
         ({"precision": "int3"}, r"\$.precision: expected one of the known values, received 'int3'"),
-        ({"parameters": 1e400}, r"\$: expected JSON, received another text"),
         ({"parameters": 10**30}, r"\$.parameters: expected int <="),
         ({"versions": {"use_st5": 1}}, r"\$.versions\[...\]: expected str, received int"),
         ({"files": ["saved_model.pb"]}, r"\$.files: expected object, received array"),
@@ -98,8 +97,6 @@ FILE = {"bytes": 3, "sha256": "0" * 64}
         ({"files": {"a": {**FILE, "bytes": -3}}}, r"\$.files\[...\].bytes: expected int >= 0"),
         ({"files": {"a": {**FILE, "sha256": "x"}}}, r"\$.files\[...\].sha256: expected str match"),
         ({"files": {"../a": FILE}}, r"\$.files: expected a path inside .* received '../a'"),
-        ({"files": {"/etc/passwd": FILE}}, r"\$.files: expected a path inside"),
-        ({"files": {"a\\..\\..\\b": FILE}}, r"\$.files: expected a path inside"),
         ({"metadata": []}, r"\$.metadata: expected object, received array"),
     ],
 )

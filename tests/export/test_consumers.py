@@ -169,11 +169,6 @@ def test_layers_of_keras_3(fresh_python: Callable[..., str], consumed: Consumed)
         np.testing.assert_allclose(seen["served"], expected, atol=1e-6, err_msg=name)
 
 
-def test_the_int8_table_trains_its_scales(toy: Any) -> None:
-    loaded = tf.saved_model.load(str(toy.folders["int8"]))
-    assert "embedding_scales:0" in [variable.name for variable in loaded.trainable_variables]
-
-
 @pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.parametrize("name", ["use_dan", "bert"])

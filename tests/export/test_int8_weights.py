@@ -13,7 +13,7 @@ import tensorflow as tf
 from tests.models.toy_family import TrigramTokenizer
 from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
-from use_st5.export.int8_weights import Int8Weights, stored_weights
+from use_st5.export.int8_weights import Int8Weights
 from use_st5.export.saved_model import restore_weights, write_graph
 
 TEXTS = ["How old are you?", "", "the river bank", "naïve café 😀"]
@@ -52,23 +52,6 @@ def test_what_is_rounded_twice_is_rounded_once() -> None:
     twice = Int8Weights.of_table(once.whole().numpy())
     for first, second in zip(once.variables, twice.variables, strict=True):
         np.testing.assert_array_equal(first, second)
-
-
-def test_only_scales_are_trainable() -> None:
-    table = Int8Weights.of_table(np.ones((2, 3), np.float32))
-    assert [variable.trainable for variable in table.variables] == [False, True]
-    assert table.trainable_variables[0].shape == (2,)
-
-
-def test_codes_and_scales_among_other_variables() -> None:
-    square = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
-    table, kernel = Int8Weights.of_table(square), Int8Weights.of_kernel(square)
-    bias = tf.Variable([5.0])
-    first, second, third = stored_weights([*table.variables, bias, *kernel.variables])
-    assert first.shape == third.shape == (2, 2)
-    np.testing.assert_array_equal(first.whole(), table.lookup([0, 1]))
-    assert second is bias
-    np.testing.assert_array_equal(third.whole(), kernel.whole())
 
 
 class Dropping(keras.Model):

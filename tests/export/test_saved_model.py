@@ -87,14 +87,6 @@ def test_int8_equals_the_keras_model_with_what_is_rounded(toy: Any) -> None:
     np.testing.assert_allclose(loaded(TEXTS), rounded(toy.ids(TEXTS)), atol=1e-5)
 
 
-def test_int8_is_near_the_keras_model(toy: Any) -> None:
-    loaded = tf.saved_model.load(str(toy.folders["int8"]))
-    expected = toy.model(toy.ids(TEXTS))
-    cosines = np.sum(loaded(TEXTS) * expected, axis=1)
-    assert cosines.min() > 0.999
-    assert cosines.min() < 1 - 1e-9  # otherwise nothing was rounded
-
-
 def test_padding_changes_nothing(loaded: Any) -> None:
     ids = loaded.preprocess(TEXTS)
     for length in (64, 128):
@@ -224,11 +216,6 @@ def test_tokens_are_counted_where_texts_are_cut(loaded: Any, toy: Any) -> None:
             expected = [7, 5, 1, 5, 1, 11, 3, 3, 3, 10_000]
         assert counts.numpy()[: len(expected)].tolist() == expected
         assert loaded.token_counts(tf.constant([], tf.string)).shape == (0,)
-
-
-def test_vocabulary_is_an_asset(toy: Any, precision: str) -> None:
-    name = "vocab.txt" if toy.tokenizer.kind == "wordpiece" else "vocabulary.txt"
-    assert (toy.folders[precision] / "assets" / name).is_file()
 
 
 def test_a_replaced_model_leaves_nothing_of_the_older(toy_use_dan: Any, tmp_path: Path) -> None:

@@ -19,10 +19,6 @@ def test_blocks_by_hand() -> None:
     assert len(layer.weights) == 5
 
 
-def test_zero_goes_to_zero() -> None:
-    assert (ResidualFeedForward((4, 4))(np.zeros((1, 4), np.float32)).numpy() == 0).all()
-
-
 @pytest.mark.parametrize("hidden_dims", [(), (4,), (4, 4, 4)])
 def test_odd_numbers_of_layers_are_refused(hidden_dims: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="even number of layers"):

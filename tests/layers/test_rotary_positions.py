@@ -17,16 +17,6 @@ def test_pairs_turn_like_complex_numbers() -> None:
     np.testing.assert_allclose(turned[..., 3:], expected.imag, atol=1e-5)
 
 
-def test_a_product_depends_on_the_distance_alone() -> None:
-    rng = np.random.default_rng(1)
-    one, two = (np.tile(rng.normal(size=(1, 1, 1, 8)), (1, 1, 50, 1)) for _ in range(2))
-    angles = rotary_angles(50, 8, 10_000.0)
-    products = np.asarray(rotated(one, angles))[0, 0] @ np.asarray(rotated(two, angles))[0, 0].T
-    for distance in (0, 3, 20):
-        along = np.diagonal(products, distance)
-        np.testing.assert_allclose(along, along[0], atol=1e-4)
-
-
 def test_an_odd_width_is_refused() -> None:
     with pytest.raises(
         ValueError, match="expected an even number for rotary positions, received 5"

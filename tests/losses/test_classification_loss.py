@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
 
@@ -47,21 +46,3 @@ def test_parts_are_a_choice(parts: tuple[Part, ...]) -> None:
     logits = np.concatenate([known[part] for part in parts], axis=1) @ kernel + bias
     expected = -log_softmax(logits)[np.arange(4), labels].mean()
     assert float(value) == pytest.approx(expected, abs=1e-6)
-
-
-def test_without_hidden_layers_and_weights_it_knows_nothing() -> None:
-    loss = ClassificationLoss(num_classes=4, hidden_dims=())
-    loss.build((None, 3))
-    loss.output_layer.kernel.assign(np.zeros((12, 4)))
-    value, _ = loss(FixedEncoder(np.eye(8, 3)), batch_of([0, 1, 2, 3]))
-    assert float(value) == pytest.approx(np.log(4), abs=1e-6)
-
-
-def test_dropout_acts_in_training_alone() -> None:
-    keras.utils.set_random_seed(0)
-    loss = ClassificationLoss(hidden_dims=(64,), dropout=0.5)
-    encoder = FixedEncoder(np.random.default_rng(0).standard_normal((8, 16)))
-    still = [float(loss(encoder, batch_of([0, 1, 2, 0]))[0]) for _ in range(2)]
-    moving = [float(loss(encoder, batch_of([0, 1, 2, 0]), training=True)[0]) for _ in range(2)]
-    assert still[0] == still[1]
-    assert moving[0] != moving[1]

@@ -41,13 +41,6 @@ def test_the_published_temperature_is_a_hundredth() -> None:
     assert float(ContrastiveLoss()(FixedEncoder(np.eye(2)), away)[0]) == pytest.approx(100.0)
 
 
-def test_the_length_of_a_vector_does_not_matter() -> None:
-    loss = ContrastiveLoss(hard_negatives=True, bidirectional=True)
-    lengths = np.arange(1.0, 13.0)[:, None]
-    values = [float(loss(FixedEncoder(table), BATCH)[0]) for table in (TABLE, TABLE * lengths)]
-    assert values[0] == pytest.approx(values[1], rel=1e-5)
-
-
 def test_rows_with_an_equal_anchor_or_an_equal_positive_are_not_set_against_one_another() -> None:
     anchors = np.array([[0], [0], [2], [3]], np.int32)
     positives = np.array([[4], [5], [6], [6]], np.int32)
@@ -87,9 +80,3 @@ def test_replicas_share_their_candidates(replicas: int) -> None:
     together = float(loss(FixedEncoder(TABLE), batch)[0])
     shared = over_replicas(loss, FixedEncoder(TABLE), batch, replicas)
     assert shared == pytest.approx(together, rel=1e-6)
-
-
-def test_features_name_what_is_read() -> None:
-    assert [f.name for f in ContrastiveLoss().features] == ["anchor", "positive"]
-    hard = ContrastiveLoss(hard_negatives=True)
-    assert [f.name for f in hard.features] == ["anchor", "positive", "negative"]

@@ -48,12 +48,6 @@ def test_a_repeated_response_is_no_negative() -> None:
     assert float(value) == pytest.approx(-np.diag(log_softmax(logits)).mean(), abs=1e-5)
 
 
-def test_a_batch_of_one_response_has_no_negative_at_all() -> None:
-    ids = np.full((4, 2), 5, np.int32)
-    value, _ = InputResponseLoss()(FixedEncoder(TABLE), {"input": one_id(4), "response": ids})
-    assert float(value) == 0.0
-
-
 @pytest.mark.parametrize("replicas", [2, 4])
 def test_replicas_share_their_negatives(replicas: int) -> None:
     loss = InputResponseLoss(hidden_dims=(5,))

@@ -44,12 +44,6 @@ def test_cosent_sums_over_the_pairs_whose_scores_differ() -> None:
     assert value(ScoredPairLoss(objective="cosent")) == pytest.approx(np.log(1 + total), rel=1e-5)
 
 
-def test_cosent_looks_at_the_order_of_the_scores_alone() -> None:
-    scaled = {**BATCH, "score": 5 * SCORES - 1}
-    loss = ScoredPairLoss(objective="cosent")
-    assert value(loss, scaled) == pytest.approx(value(loss), abs=1e-6)
-
-
 def test_equal_scores_leave_nothing_to_order() -> None:
     batch = {**BATCH, "score": np.full(6, 0.3, np.float32)}
     assert value(ScoredPairLoss(objective="cosent"), batch) == 0.0

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -102,20 +101,6 @@ def test_static_shapes(tokenizer: NGramTokenizer) -> None:
     assert targets.get_concrete_function().output_shapes.as_list() == [None, 4]
 
 
-def test_the_pipeline_and_the_exported_graph_give_the_same_ids(
-    tokenizer: NGramTokenizer, tmp_path: Path
-) -> None:
-    _export(tokenizer, tmp_path / "model")
-    loaded = tf.saved_model.load(tmp_path / "model")
-    piped = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2).map(tokenizer.padded)
-    eager = tokenizer.padded(tf.constant(TEXTS)).numpy()
-    exported = loaded.preprocess(tf.constant(TEXTS)).numpy()
-    np.testing.assert_array_equal(exported, eager)
-    assert _rows(piped) == [[i for i in row if i] for row in eager.tolist()]
-    for ours, theirs in zip(tokenizer.flat(TEXTS), loaded.flat(tf.constant(TEXTS)), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-
-
 def test_vocabulary_survives_a_moved_folder_and_a_second_round_trip(tmp_path: Path) -> None:
     tokenizer = NGramTokenizer(VOCABULARY)
     expected = tokenizer.padded(tf.constant(TEXTS)).numpy()
@@ -145,12 +130,7 @@ def _export(tokenizer: NGramTokenizer, folder: Path) -> None:
     module.tokenizer = tokenizer
     signature = [tf.TensorSpec([None], tf.string)]
     module.preprocess = tf.function(tokenizer.padded, input_signature=signature)
-    module.flat = tf.function(tokenizer.flat, input_signature=signature)
     tf.saved_model.save(module, str(folder))
-
-
-def _rows(dataset: Iterable[tf.Tensor]) -> list[list[int]]:
-    return [[i for i in row if i] for batch in dataset for row in batch.numpy().tolist()]
 
 
 def _reference(

@@ -131,12 +131,6 @@ def test_random_bytes_are_read_as_python_reads_them() -> None:
     assert all(len(token.decode().split()) == 1 for row in found for token in row)
 
 
-def test_idempotent_on_its_own_tokens() -> None:
-    texts = ["The cat sat, didn't it?", "prices rose 3.5 % to $ 1,000", "a ( b ) c -- d"]
-    once = _tokens(texts)
-    assert _tokens([" ".join(row) for row in once]) == once
-
-
 def test_long_and_hostile_texts_take_linear_time() -> None:
     words = "the cat's hat, isn't it? "
     start = time.perf_counter()

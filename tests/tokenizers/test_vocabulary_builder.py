@@ -86,11 +86,6 @@ def test_nothing_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
     assert not shown.out
 
 
-def test_order_of_the_sentences_does_not_matter() -> None:
-    options = {"num_unigrams": 6, "num_bigrams": 6}
-    assert build_vocabulary(SENTENCES, **options) == build_vocabulary(SENTENCES[::-1], **options)
-
-
 def _top(counts: Counter[bytes], number: int) -> tuple[str, ...]:
     ordered = sorted(counts, key=lambda term: (-counts[term], term))
     return tuple(term.decode() for term in ordered[:number])

@@ -10,7 +10,6 @@ from use_st5._page import Cell
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.registry import all_tasks, groups
 from use_st5.evaluation.report import tables
-from use_st5.evaluation.report.plots import score_of
 from use_st5.evaluation.report.tables import (
     MISSING,
     UNDEFINED,
@@ -22,14 +21,6 @@ from use_st5.evaluation.report.tables import (
     report_sections,
     score_cell,
 )
-
-
-def test_a_score_is_a_number_or_undefined_or_missing() -> None:
-    model = record("a", {"mr": entry("senteval", "MR", {"accuracy": 0.8, "f1": None})})
-    assert score_of(model, "mr") == 0.8
-    assert math.isnan(score_of(model, "mr", "f1"))
-    assert score_of(model, "mr", "auc") is None
-    assert score_of(model, "cr") is None
 
 
 def test_each_model_has_a_name_of_its_own() -> None:
