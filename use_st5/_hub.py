@@ -100,9 +100,7 @@ def from_hugging_face(name: str) -> Downloaded:
             modules = _module_folders(path)
         names = wanted_files([*listed], modules, where=name)
         paths = [_fetch(hub, name, repository, info.sha, listed[each]) for each in names]
-    folder = paths[0]
-    for _ in PurePosixPath(names[0]).parts:
-        folder = folder.parent
+    folder = paths[0].parents[len(PurePosixPath(names[0]).parts) - 1]
     return Downloaded(folder, info.sha, names)
 
 
@@ -121,9 +119,8 @@ def wanted_files(names: list[str], modules: list[str], *, where: str) -> list[st
         return [name for name in names if _SAVED_MODEL.fullmatch(name)]
     folders = {"", *modules}
     file_names = [
-        name
+        str(path)
         for path in map(PurePosixPath, names)
-        for name in [str(path)]
         if str(path.parent).removeprefix(".") in folders
         and (path.suffix in _VOCABULARIES or _SAFETENSORS.fullmatch(path.name))
     ]

@@ -47,7 +47,7 @@ def joined(folder: Path, name: str, *, where: str) -> Path:
         ValueError: As `check_inner_names`, or a link in the folder leads out of it.
     """
     check_inner_names([name], where=where)
-    path = folder / name if name else folder
+    path = folder / name
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
         raise ValueError(
             f"{where}: expected {name!r} inside {folder}, found a link to a place outside."

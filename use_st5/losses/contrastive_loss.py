@@ -84,9 +84,8 @@ class ContrastiveLoss(VectorLoss):
 
     @property
     def _negatives(self) -> list[str]:
-        return ["negative", *(f"negative_{n}" for n in range(2, int(self.hard_negatives) + 1))][
-            : int(self.hard_negatives)
-        ]
+        numbers = range(1, int(self.hard_negatives) + 1)
+        return ["negative" if n == 1 else f"negative_{n}" for n in numbers]
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         return [batch[feature.name] for feature in self.features]

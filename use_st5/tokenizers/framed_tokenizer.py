@@ -145,9 +145,9 @@ class FramedTokenizer(tf.Module, abc.ABC):
         if room is not None:
             lengths = _longest_first(one.row_lengths(), two.row_lengths(), room)
             one, two = (_cut(*each) for each in zip((one, two), lengths, strict=True))
-        between = self._column(one, [self.separator] * (self._between - 1))
-        end = self._column(one, [self.separator])
-        return tf.concat([self._framed(one), between, two, end], axis=1).to_tensor()
+        start, end = self._column(one, [self._start]), self._column(one, [self.separator])
+        between = self._column(one, [self.separator] * self._between)
+        return tf.concat([start, one, between, two, end], axis=1).to_tensor()
 
     def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
         """The ids of `padded` in rows of one length."""
@@ -185,11 +185,6 @@ class FramedTokenizer(tf.Module, abc.ABC):
     def _beginnings(self, text: tf.Tensor, room: int | None) -> tf.RaggedTensor:
         """The pieces of each text; of long texts at least the first `room` pieces."""
         return self.pieces(text if room is None else beginnings(text, room))
-
-    def _framed(self, pieces: tf.RaggedTensor) -> tf.RaggedTensor:
-        """The pieces between a start and a separator."""
-        ends = (self._column(pieces, [each]) for each in (self._start, self.separator))
-        return tf.concat([next(ends), pieces, next(ends)], axis=1)
 
     def _column(self, pieces: tf.RaggedTensor, ids: list[int]) -> tf.Tensor:
         """The same ids for each row."""
