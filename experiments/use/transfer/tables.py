@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from experiments.published import published_tables
 from experiments.use.transfer.splits import SIZES, TABLE_2
 
+_PUBLISHED = Path(__file__).parents[1] / "published.json"
 Cells = Mapping[tuple[str, str], dict[str, Any]]
 
 
@@ -55,11 +57,11 @@ def _cell(cell: dict[str, Any] | None) -> str:
 def _published() -> Iterable[str]:
     """The paper's figures; a question mark if only a recollection of the paper supports them."""
     by_model: dict[str, dict[str, str]] = {}
-    for table in published_tables("senteval", unconfirmed=True):
-        for row in table.rows if table.table == "Table 2" else ():
-            if row.model.startswith(("USE", "DAN", "CNN")):
-                mark = "" if row.confirmed else "?"
-                scores = {task: f"{score}{mark}" for task, score in row.scores.items()}
-                by_model.setdefault(row.model, {}).update(scores)
+    for table in json.loads(_PUBLISHED.read_text(encoding="utf-8"))["tables"]:
+        for row in table["rows"] if table["benchmark"] == "senteval" else ():
+            if row["model"].startswith(("USE", "DAN", "CNN")):
+                mark = "" if row.get("confirmed", True) else "?"
+                scores = {task: f"{score}{mark}" for task, score in row["scores"].items()}
+                by_model.setdefault(row["model"], {}).update(scores)
     for model, scores in by_model.items():
         yield f"| paper: {model} | " + " | ".join(scores.get(task, "") for task in TABLE_2) + " |"
