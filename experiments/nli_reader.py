@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from use_st5.data._reader import MalformedRowError, SkippedRowError
-from use_st5.data.table_reader import Column, TableReader
+from use_st5.data.table_reader import TableReader
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 
@@ -35,14 +34,12 @@ class NLIReader(TableReader):
 
     Args:
         path: A file (gzip or plain) or a list of files.
-        columns: Other columns for "premise", "hypothesis" and "label": name or position.
-        file_format: "jsonl", "tsv" or "csv"; by default the format of the file's suffix.
         strict: Whether the first malformed row is an error.
         max_malformed: The share of malformed rows that is an error, in `[0, 1]`.
 
     Raises:
         FileNotFoundError: A file is missing.
-        ValueError: `columns` has other keys; during the pass: what `TableReader` raises.
+        ValueError: What `TableReader` raises.
     """
 
     expects = "rows of premise, hypothesis and a label among entailment, neutral, contradiction"
@@ -51,23 +48,10 @@ class NLIReader(TableReader):
         self,
         path: str | Path | list[str] | list[Path],
         *,
-        columns: Mapping[str, Column] | None = None,
-        file_format: str | None = None,
         strict: bool = False,
         max_malformed: float = 0.01,
     ) -> None:
-        columns = dict(columns or {})
-        if unknown := set(columns) - set(NLI_COLUMNS):
-            raise ValueError(
-                f"columns: expected keys among {[*NLI_COLUMNS]}, received {[*unknown]}."
-            )
-        super().__init__(
-            path,
-            NLI_COLUMNS | columns,
-            file_format=file_format,
-            strict=strict,
-            max_malformed=max_malformed,
-        )
+        super().__init__(path, NLI_COLUMNS, strict=strict, max_malformed=max_malformed)
 
     def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         label = nli_label(row.get("label"))

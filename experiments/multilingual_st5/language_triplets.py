@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-
-Mixing = Literal["different", "independent", "same"]
 
 _ENTAILMENT, _CONTRADICTION = 0, 2
 _ROLES = ("anchor", "positive", "negative")
@@ -48,39 +46,27 @@ class ParallelTriplets:
         """Number of triplets in each language."""
         return len(self.texts[self.languages[0]])
 
-    def draw(self, *, mixing: Mixing = "different", seed: int = 0, epoch: int = 0) -> np.ndarray:
-        """Draws the languages of an epoch, which depend only on the arguments.
+    def draw(self, seed: int = 0) -> np.ndarray:
+        """Draws three different languages for each triplet, once per language for every triplet.
 
-        An epoch has every triplet once per language: XNLI's 130,899 triplets in 15 languages make
-        the 1,963,485 of m-ST5's section 9.
+        XNLI's 130,899 triplets in 15 languages make the 1,963,485 of m-ST5's section 9.
 
         Args:
-            mixing: "different": three different languages. "independent": each language is drawn
-                independently. "same": one language, and every triplet once in each language.
             seed: Seed of the draw.
-            epoch: Number of the epoch.
 
         Returns:
             int `[languages, triplets, 3]`, numbers in `languages`.
 
         Raises:
-            ValueError: The mixing is unknown, or "different" with fewer than three languages.
+            ValueError: There are fewer than three languages.
         """
         count, rows = len(self.languages), len(self)
-        generator = np.random.default_rng([seed, epoch])
-        if mixing == "same":
-            return np.broadcast_to(np.arange(count)[:, None, None], (count, rows, 3))
-        if mixing == "independent":
-            return generator.integers(count, size=(count, rows, 3))
-        if mixing != "different":
-            raise ValueError(
-                f'Unknown mixing: {mixing!r}. Expected "different", "independent" or "same".'
-            )
         if count < 3:
             raise ValueError(
-                f"Three sentences in different languages need three, received {self.languages}. "
-                'Use mixing="independent" or "same".'
+                "Expected at least three languages, since the three sentences of a triplet are in "
+                f"different ones. Received: {self.languages}"
             )
+        generator = np.random.default_rng([seed, 0])  # 0: the first epoch, as in prepared arrays
         # Each is drawn from the languages that are left; its number then skips those drawn before.
         first = generator.integers(count, size=(count, rows))
         second = generator.integers(count - 1, size=(count, rows))
@@ -90,12 +76,10 @@ class ParallelTriplets:
             third += third >= earlier_draw
         return np.stack([first, second, third], axis=-1)
 
-    def examples(
-        self, *, mixing: Mixing = "different", seed: int = 0, epoch: int = 0
-    ) -> Iterator[dict[str, str]]:
-        """An epoch's triplets with "anchor", "positive" and "negative"; arguments as for `draw`."""
+    def examples(self, seed: int = 0) -> Iterator[dict[str, str]]:
+        """The triplets of `draw` with "anchor", "positive" and "negative"."""
         columns = [self.texts[language] for language in self.languages]
-        for of_pass in self.draw(mixing=mixing, seed=seed, epoch=epoch):
+        for of_pass in self.draw(seed):
             for row, languages in enumerate(of_pass):
                 yield {
                     role: columns[language][row][place]

@@ -23,21 +23,9 @@ def test_every_turn_but_the_first_is_a_response(tmp_path: Path) -> None:
     assert (reader.report.rows, reader.report.examples) == (2, 3)
 
 
-def test_context_turns_reach_back_but_never_into_another_dialogue(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", ["a", "b", "c", "d"], ["e", "f"])
-    assert pairs(DialogueReader(path, context_turns=2)) == [
-        ("a", "b"),
-        ("a b", "c"),
-        ("b c", "d"),
-        ("e", "f"),
-    ]
-    assert pairs(DialogueReader(path, context_turns=9))[2] == ("a b c", "d")
-
-
 def test_blank_turns_break_the_exchange(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", ["a", "b", "  ", "d", "e"])
     assert pairs(DialogueReader(path)) == [("a", "b"), ("d", "e")]
-    assert pairs(DialogueReader(path, context_turns=4))[1] == ("a b d", "e")
 
 
 def test_short_dialogues_are_skipped_and_malformed_ones_counted(tmp_path: Path) -> None:
@@ -48,11 +36,6 @@ def test_short_dialogues_are_skipped_and_malformed_ones_counted(tmp_path: Path) 
     assert reader.report.offences == [
         f"{path}:{line}: 'turns' is no list of texts" for line in (4, 5, 6)
     ]
-
-
-def test_context_turns_must_be_positive(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="expected 1 or more, received 0"):
-        DialogueReader(write(tmp_path / "a.jsonl", ["a", "b"]), context_turns=0)
 
 
 @pytest.mark.parametrize(("name", "count"), [("sgd_dialogues", 22_825), ("self_dialogue", 24_176)])

@@ -175,12 +175,6 @@ def test_missing_column_lists_both_sides(tmp_path: Path) -> None:
         list(NLIReader(path))
 
 
-def test_positions_for_a_file_without_header(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv", "n\tp\th", "c\tp2\th2")
-    reader = NLIReader(path, columns={"premise": 1, "hypothesis": 2, "label": 0})
-    assert [example["label"] for example in reader] == [1, 2]
-
-
 def test_each_pass_starts_anew_and_several_files_are_one_stream(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{x}.jsonl", row(x, "h", x)) for x in "enc"]
     reader = NLIReader(paths)
@@ -206,8 +200,6 @@ def test_empty_missing_and_wrong_files(tmp_path: Path) -> None:
         list(NLIReader(write(tmp_path / "a.xml", "x")))
     with pytest.raises(ValueError, match=r"expected a share in \[0, 1\], received 5"):
         NLIReader(empty, max_malformed=5)
-    with pytest.raises(ValueError, match=r"expected keys among .* received \['text'\]"):
-        NLIReader(empty, columns={"text": 0})
 
 
 # Rows by file, as published (the README of each corpus); skipped rows come on top.
