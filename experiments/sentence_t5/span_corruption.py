@@ -6,13 +6,19 @@ import dataclasses
 
 import numpy as np
 
+# Raffel et al. 2020, section 3.1.4: the share of the tokens that are taken out, and the mean length
+# of a span in tokens.
+_DENSITY, _MEAN_SPAN = 0.15, 3.0
+# T5's vocabulary: `<extra_id_0>` has the highest id of the sentinels.
+_FIRST_SENTINEL, _NUM_SENTINELS, _EOS_ID = 32_099, 100, 1
+
 
 @dataclasses.dataclass(frozen=True)
 class SpanCorruption:
     """Span corruption (Raffel et al. 2020, section 3.1.4) of texts of one length.
 
     Each span that is taken out is replaced by a sentinel of its own, the first by
-    `first_sentinel`, the next by the id below it. The targets are the spans, each behind its
+    `<extra_id_0>`, the next by the id below it. The targets are the spans, each behind its
     sentinel. Both end in the end-of-sentence token:
 
         text    Thank you for inviting me to your party last week
@@ -26,50 +32,31 @@ class SpanCorruption:
 
     Args:
         length: Tokens of a text.
-        density: Share of the tokens that are taken out.
-        mean_span: Mean length of a span, in tokens.
-        first_sentinel: `<extra_id_0>`, the highest of the sentinels' ids.
-        num_sentinels: The number of sentinels.
-        eos_id: Id of the end-of-sentence token.
 
     Raises:
-        ValueError: The text is too short for the spans, there are more spans than sentinels, or
-            `density` is not between 0 and 1.
+        ValueError: The text is too short for a span, or there are more spans than sentinels.
     """
 
     length: int
-    density: float = 0.15
-    mean_span: float = 3.0
-    first_sentinel: int = 32_099
-    num_sentinels: int = 100
-    eos_id: int = 1
 
     def __post_init__(self) -> None:
-        if not 0 < self.density < 1 or self.mean_span < 1:
+        if self.length < 2:
+            raise ValueError(f"Expected texts of at least 2 tokens. Received: {self.length}")
+        if self.spans > _NUM_SENTINELS:
             raise ValueError(
-                "Expected a density between 0 and 1 and a mean span of at least 1 token. "
-                f"Received: density={self.density}, mean_span={self.mean_span}"
-            )
-        if self.length - self.noise_tokens < self.spans:
-            raise ValueError(
-                f"Expected a length that leaves a token before each of {self.spans} spans of "
-                f"together {self.noise_tokens} tokens. Received: {self.length}"
-            )
-        if self.spans > self.num_sentinels:
-            raise ValueError(
-                f"Expected at most {self.num_sentinels} spans, one for each sentinel; a text of "
+                f"Expected at most {_NUM_SENTINELS} spans, one for each sentinel; a text of "
                 f"{self.length} tokens has {self.spans}. Cut it into shorter ones."
             )
 
     @property
     def noise_tokens(self) -> int:
         """Tokens of a text that are taken out."""
-        return max(1, round(self.length * self.density))
+        return max(1, round(self.length * _DENSITY))
 
     @property
     def spans(self) -> int:
         """The number of spans that these tokens form."""
-        return max(1, round(self.noise_tokens / self.mean_span))
+        return max(1, round(self.noise_tokens / _MEAN_SPAN))
 
     @property
     def inputs_length(self) -> int:
@@ -125,11 +112,11 @@ class SpanCorruption:
         """Replaces each stretch of True in the mask by one sentinel; adds the end of sentence."""
         before = np.pad(masks[:, :-1], [(0, 0), (1, 0)])
         begins = masks & ~before
-        sentinels = self.first_sentinel + 1 - begins.cumsum(axis=1)
+        sentinels = _FIRST_SENTINEL + 1 - begins.cumsum(axis=1)
         texts = len(tokens)
         # The same number of tokens stays in every row.
         ids = np.where(begins, sentinels, tokens)[begins | ~masks].reshape(texts, -1)
-        ends = np.full((texts, 1), self.eos_id)
+        ends = np.full((texts, 1), _EOS_ID)
         return np.concatenate([ids, ends], axis=1).astype(np.int32)
 
 

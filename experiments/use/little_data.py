@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import itertools
 import statistics
 import sys
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ from use_st5.evaluation.classifiers import Classifier, LabelledFeatures, split
 from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
-from use_st5.vector_store import Encode, VectorCache, as_cache
+from use_st5.vector_store import Encode, as_cache
 
 _SIZES = (1000, 2000, 4000, 8000, 16000, 32000)
 _DRAWS = 5
@@ -40,8 +39,8 @@ def learning_curve(
     data: dict[str, LabelledTexts],
     *,
     sizes: Sequence[int],
-    draws: int = _DRAWS,
-    classifier: Classifier | None = None,
+    draws: int,
+    classifier: Classifier,
 ) -> list[dict[str, Any]]:
     """Trains classifiers on random subsets of the training sentences.
 
@@ -54,54 +53,39 @@ def learning_curve(
             "dev" chooses the regularisation, and the accuracies are those on "test".
         sizes: Numbers of training examples.
         draws: The number of subsets of each size.
-        classifier: SentEval's logistic regression by default; its seed is that of the first draw.
+        classifier: Its seed is that of the first draw.
 
     Returns:
         For each size, in their order, the "examples", the mean "accuracy" in 0 … 1, its sample
-        standard deviation "std" (NaN with one draw) and the "draws".
+        standard deviation "std" and the "draws".
 
     Raises:
-        ValueError: A part is missing or has pairs of sentences; a size does not fit the training
-            set; there are no draws; the encoder's output is unusable.
+        ValueError: A size does not fit the training set.
     """
-    if missing := {"train", "dev", "test"} - data.keys():
-        raise ValueError(f"data: expected a dev and a test part, {sorted(missing)} missing.")
     most = len(data["train"])
     if bad := [size for size in sizes if not 1 <= size <= most]:
         raise ValueError(f"sizes: expected 1 to {most} training examples, received {bad}.")
-    if draws < 1:
-        raise ValueError(f"draws: expected at least 1, received {draws}.")
-    classifier = classifier or SentEvalClassifier()
     embed = as_cache(encode)
-    train, dev, test = (_features(embed, data[part]) for part in ("train", "dev", "test"))
-    accuracies: dict[int, list[float]] = {size: [] for size in sizes}
-    for size, draw in itertools.product(sizes, range(draws)):
-        seed = classifier.seed + draw
-        rows = np.random.default_rng((seed, size)).permutation(len(train))[:size]
-        result = split(
-            dataclasses.replace(classifier, seed=seed),
-            train=LabelledFeatures(train.read(rows), train.labels[rows]),
-            dev=dev,
-            test=test,
-        )
-        accuracies[size].append(result.test_accuracy)
-    return [_point(size, accuracies[size]) for size in sizes]
-
-
-def _point(examples: int, accuracies: list[float]) -> dict[str, Any]:
-    draws = len(accuracies)
-    return {
-        "examples": examples,
-        "accuracy": statistics.fmean(accuracies),
-        "std": statistics.stdev(accuracies) if draws > 1 else float("nan"),
-        "draws": draws,
-    }
-
-
-def _features(embed: VectorCache, texts: LabelledTexts) -> LabelledFeatures:
-    if len(texts.columns) != 1:
-        raise ValueError("Expected single sentences, received pairs.")
-    return LabelledFeatures(embed(texts.columns[0]), texts.labels)
+    train, dev, test = (
+        LabelledFeatures(embed(data[part].columns[0]), data[part].labels)
+        for part in ("train", "dev", "test")
+    )
+    points = []
+    for size in sizes:
+        accuracies = []
+        for draw in range(draws):
+            seed = classifier.seed + draw
+            rows = np.random.default_rng((seed, size)).permutation(len(train))[:size]
+            result = split(
+                dataclasses.replace(classifier, seed=seed),
+                train=LabelledFeatures(train.read(rows), train.labels[rows]),
+                dev=dev,
+                test=test,
+            )
+            accuracies.append(result.test_accuracy)
+        mean, std = statistics.fmean(accuracies), statistics.stdev(accuracies)
+        points.append({"examples": size, "accuracy": mean, "std": std, "draws": draws})
+    return points
 
 
 def little_data_task(sizes: tuple[int, ...] = _SIZES, *, draws: int = _DRAWS) -> EvaluationTask:

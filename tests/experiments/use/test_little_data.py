@@ -86,20 +86,7 @@ def test_draws_are_subsets_without_repetition(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("sizes", [[0], [10, 2001]])
 def test_sizes_must_fit_the_data(sizes: list[int]) -> None:
     with pytest.raises(ValueError, match=rf"sizes: expected 1 to 2000 .* \[{sizes[-1]}\]"):
-        learning_curve(encode, DATA, sizes=sizes)
-
-
-def test_no_draws() -> None:
-    with pytest.raises(ValueError, match="draws: expected at least 1, received 0"):
-        learning_curve(encode, DATA, sizes=[10], draws=0)
-
-
-def test_three_parts_of_single_sentences() -> None:
-    with pytest.raises(ValueError, match=r"a dev and a test part, \['dev', 'test'\] missing"):
-        learning_curve(encode, {"train": DATA["train"]}, sizes=[10])
-    pairs = LabelledTexts((["1"], ["2"]), np.array([0]))
-    with pytest.raises(ValueError, match="single sentences, received pairs"):
-        learning_curve(encode, dict.fromkeys(("train", "dev", "test"), pairs), sizes=[1])
+        learning_curve(encode, DATA, sizes=sizes, draws=2, classifier=CLASSIFIER)
 
 
 TASK = little_data_task((50, 100), draws=2)
