@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from experiments.command import options_of
-from experiments.run import Scores
+from experiments.run import Scores, SharedOptions
 from experiments.seed_table import FURTHER, seed_means, seed_scores, seed_table
 from use_st5._files import atomic_path, sole_writer, write_json
 
@@ -35,15 +35,12 @@ class Ablation:
         data: Path,
         output: Path,
         *,
-        seed: int = 0,
-        steps: int | None = None,
-        resume: bool = True,
-        strategy: str | None = None,
         teacher: Path | None = None,
         pretrained: Path | None = None,
         prepared: Path | None = None,
         seeds: int | None = None,
         rows: Sequence[str] = (),
+        **options: Unpack[SharedOptions],
     ) -> Scores:
         """Trains rows with each seed, all rows with the first before the second.
 
@@ -52,15 +49,13 @@ class Ablation:
         Args:
             data: Folder of the corpora.
             output: Folder of the runs and the table.
-            seed: The first of the seeds.
-            steps: Optimizer steps of each training; the table's own by default.
-            resume: Whether runs that are complete or interrupted are kept.
-            strategy: As in `Run`, on one machine.
             teacher: Folder of a teacher's vectors; for all runs `teacher` in `output` by default.
             pretrained: Folder that the rows start from; `pretrain_t5` beside `output` by default.
             prepared: As in `Run`; for all runs `prepared` in `output` by default.
             seeds: The number of seeds; the table's own by default.
             rows: The names of the rows to train; none: all rows.
+            **options: `seed` is the first of the seeds, `steps` are the table's own by default. The
+                others are as in `Run`, on one machine.
 
         Returns:
             Mean score by "row/score", of all complete runs.
@@ -68,9 +63,9 @@ class Ablation:
         Raises:
             ValueError: There is no such row.
         """
-        names, steps = self._names(rows), steps or self.steps
-        options: dict[str, Any] = {"steps": steps, "resume": resume, "strategy": strategy}
-        options["prepared"] = prepared or output / "prepared"
+        names, steps = self._names(rows), options.get("steps") or self.steps
+        seed, resume = options.get("seed", 0), options.get("resume", True)
+        run_options = {**options, "steps": steps, "prepared": prepared or output / "prepared"}
         folders = {
             "teacher": teacher or output / "teacher",
             "pretrained": pretrained or output.parent / "pretrain_t5",
@@ -82,7 +77,7 @@ class Ablation:
                     if not (resume and (folder / "scores.json").exists()):
                         row_folders = {key: folders[key] for key in _folders_of(row)}
                         (folder / FURTHER).unlink(missing_ok=True)
-                        row.run(data, folder, seed=run_seed, **options | row_folders)
+                        row.run(data, folder, **run_options | row_folders | {"seed": run_seed})
                     if self.further and not (folder / FURTHER).exists():
                         write_json(folder / FURTHER, self.further(data, folder / "model"))
                     self._write_table(output, steps)

@@ -30,14 +30,19 @@ TRIAL_STEPS = 100
 _MODEL, _FACTS, _SCORES = "encoder.keras", "training.json", "scores.json"
 
 
-class Options(TypedDict, total=False):
+class SharedOptions(TypedDict, total=False):
     """The options of every experiment on the command line, which `Run` describes."""
 
     seed: int
     steps: int | None
     resume: bool
-    part: Part | None
     strategy: str | None
+
+
+class Options(SharedOptions, total=False):
+    """The options of an experiment that is one run, which `Run` describes."""
+
+    part: Part | None
     prepared: Path | None
     batch_files: str | None
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from experiments.run import Scores
+from experiments.run import Scores, SharedOptions
 from experiments.sbert_defsent.ensemble import Ensemble, Mode
 from experiments.stsb_dev import stsb_development
 from use_st5 import TrainableEncoder
@@ -37,28 +37,22 @@ class Combination:
         data: Path,
         output: Path,
         *,
-        seed: int = 0,
-        steps: int | None = None,
-        resume: bool = True,
-        strategy: str | None = None,
         pretrained: Path | None = None,
         prepared: Path | None = None,
         sbert: Path | None = None,
         defsent: Path | None = None,
+        **options: Unpack[SharedOptions],
     ) -> Scores:
         """Trains the encoders that do not exist yet, combines them, exports and scores.
 
         Args:
             data: As in `Run`.
             output: Folder of the encoder, and of trainings that are given no folder of their own.
-            seed: Seed of both trainings.
-            steps: Optimizer steps of each training; their own by default.
-            resume: Whether complete or interrupted runs are kept.
-            strategy: As in `Run`, on one machine.
             pretrained: The checkpoint that both start from.
             prepared: Folder of arrays; `prepared` in `output` by default.
             sbert: Output folder of a run of the first training; by default `sbert` in `output`.
             defsent: Output folder of a run of the second; by default `defsent` in `output`.
+            **options: Those of both trainings, as in `Run`, on one machine.
         """
         with sole_writer(output, inside=True):
             encoders = []
@@ -66,11 +60,14 @@ class Combination:
                 (self.sbert, sbert or output / "sbert"),
                 (self.defsent, defsent or output / "defsent"),
             ):
-                if not (resume and (folder / "scores.json").exists()):
+                if not (options.get("resume", True) and (folder / "scores.json").exists()):
                     training.run(
-                        data, folder, seed=seed, steps=steps, resume=resume, strategy=strategy,
-                        pretrained=pretrained, prepared=prepared or output / "prepared",
-                    )  # fmt: skip
+                        data,
+                        folder,
+                        pretrained=pretrained,
+                        prepared=prepared or output / "prepared",
+                        **options,
+                    )
                 encoders.append(TrainableEncoder.load(folder / "model"))
             combined = TrainableEncoder(
                 Ensemble([each.model for each in encoders], mode=self.mode),

@@ -28,12 +28,12 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from experiments.command import main
-from experiments.run import Scores
+from experiments.run import Scores, SharedOptions
 from experiments.sbert_defsent.combination import Combination
 from experiments.sbert_defsent.comparison_results import (
     NAMES,
@@ -64,30 +64,24 @@ def run(
     data: Path,
     output: Path,
     *,
-    seed: int = 0,
-    steps: int | None = None,
-    resume: bool = True,
-    strategy: str | None = None,
     pretrained: Path | None = None,
     seeds: int = 3,
     methods: Sequence[str] = tuple(NAMES),
     model: Literal["bert_base", "bert_large", "roberta_base", "roberta_large"] | None = None,
     classifier: Literal["quick", "full"] = "quick",
+    **options: Unpack[SharedOptions],
 ) -> Scores:
     """Trains and scores every method with every seed.
 
     Args:
         data: Folder of the corpora and the evaluation sets.
         output: Folder of the runs, the tables and the plots.
-        seed: The first of the seeds.
-        steps: Optimizer steps of each stage; those of the methods by default.
-        resume: Whether runs that are complete or interrupted are kept.
-        strategy: As in `Run`, on one machine.
         pretrained: As for `sbert_defsent`.
         seeds: The number of seeds.
         methods: Names of rows, in the order of training.
         model: The model whose settings in the paper are used; None: settings for two cores.
         classifier: SentEval's quick settings for the transfer tasks, or its usual ones.
+        **options: `seed` is the first of the seeds. The others are as in `Run`, on one machine.
 
     Returns:
         Mean of the main scores by "row/task".
@@ -101,13 +95,14 @@ def run(
     with sole_writer(output, inside=True):
         tasks = tasks_at_hand(data, CLASSIFIERS[classifier])
         all_methods = METHODS if model is None else published(model)
-        options = {"steps": steps, "resume": resume, "strategy": strategy, "pretrained": pretrained}
+        seed, resume = options.get("seed", 0), options.get("resume", True)
         runs = [(name, run_seed) for run_seed in range(seed, seed + seeds) for name in methods]
         for name, run_seed in runs:
             folder = _folder(output, name, run_seed)
             if not (resume and (folder / "scores.json").exists()):
                 (folder / "evaluation.json").unlink(missing_ok=True)
-                _train(name, all_methods[name], data, output, run_seed, options)
+                run_options = {**options, "pretrained": pretrained, "seed": run_seed}
+                _train(name, all_methods[name], data, output, run_options)
             _evaluate(folder, [task for task in tasks if task.group == "sts"], data)
         for name, run_seed in runs:
             _evaluate(_folder(output, name, run_seed), tasks, data)
@@ -165,11 +160,11 @@ def _train(
     method: Method,
     data: Path,
     output: Path,
-    seed: int,
     options: Mapping[str, Any],
 ) -> None:
+    seed = options["seed"]
     folder = _folder(output, name, seed)
-    kwargs: dict[str, Any] = {**options, "seed": seed, "prepared": output / "prepared"}
+    kwargs: dict[str, Any] = {**options, "prepared": output / "prepared"}
     singles = {each: _folder(output, each, seed) for each in ("sbert", "defsent")}
     if isinstance(method, Combination):
         method.run(data, folder, sbert=singles["sbert"], defsent=singles["defsent"], **kwargs)

@@ -20,12 +20,12 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Unpack
 
 from experiments.ablation import Ablation
 from experiments.command import main
 from experiments.minilm import given_or_minilm
-from experiments.run import Scores
+from experiments.run import Scores, SharedOptions
 from experiments.sbert_defsent.train import (
     BATCH_SIZE,
     DEFSENT_STEPS,
@@ -52,10 +52,6 @@ def run(
     data: Path,
     output: Path,
     *,
-    seed: int = 0,
-    steps: int | None = None,
-    resume: bool = True,
-    strategy: str | None = None,
     pretrained: Path | None = None,
     method: Method = "defsent",
     model: Model | None = None,
@@ -63,16 +59,13 @@ def run(
     seeds: int = 3,
     learning_rates: Sequence[float] = LEARNING_RATES,
     batch_sizes: Sequence[int] = (BATCH_SIZE,),
+    **options: Unpack[SharedOptions],
 ) -> Scores:
     """Trains with every learning rate, batch size and seed, and writes the best combination.
 
     Args:
         data: Folder of the corpora and of STS-B.
         output: Folder of the runs, the table and the choice.
-        seed: The first of the seeds.
-        steps: Optimizer steps of each training; those of the method by default.
-        resume: Whether runs that are complete or interrupted are kept.
-        strategy: As in `Run`, on one machine.
         pretrained: As for `sbert_defsent`.
         method: The method to train.
         model: Train with the paper's data and steps for this model; None: few steps.
@@ -80,6 +73,7 @@ def run(
         seeds: The number of seeds.
         learning_rates: The learning rates to choose among.
         batch_sizes: The batch sizes to choose among.
+        **options: `seed` is the first of the seeds. The others are as in `Run`, on one machine.
 
     Returns:
         Mean score by "learning rate_batch size/score".
@@ -93,14 +87,7 @@ def run(
         for name, (rate, size) in grid.items()
     }
     means = Ablation(rows=rows).run(
-        data,
-        output,
-        seed=seed,
-        steps=steps,
-        resume=resume,
-        strategy=strategy,
-        pretrained=given_or_minilm(pretrained),
-        seeds=seeds,
+        data, output, pretrained=given_or_minilm(pretrained), seeds=seeds, **options
     )
     best = max(rows, key=lambda name: means[f"{name}/{CHOSEN_BY}"])
     rate, size = grid[best]

@@ -19,9 +19,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Unpack
 
 from experiments.command import main
-from experiments.run import Scores
+from experiments.run import Scores, SharedOptions
 from experiments.sbert_defsent.comparison_results import Values
 from experiments.seed_table import seed_means, seed_scores, seed_table
 from experiments.trans_encoder import train as trans_encoder
@@ -36,32 +37,26 @@ def run(
     data: Path,
     output: Path,
     *,
-    seed: int = 0,
-    steps: int | None = None,
-    resume: bool = True,
-    strategy: str | None = None,
     pretrained: Path | None = None,
     second: Path | None = None,
     language_model: Path | None = None,
     second_language_model: Path | None = None,
     seeds: int = 3,
     variants: Sequence[str] = ("self", "mutual", "inductive", "mutual_inductive"),
+    **options: Unpack[SharedOptions],
 ) -> Scores:
     """Trains and scores every variant with every seed.
 
     Args:
         data: As in `PairDistillation.run`.
         output: Folder of the runs and of `tables.md`.
-        seed: The first of the seeds.
-        steps: As in `PairDistillation.run`.
-        resume: Whether runs that are complete or interrupted are kept.
-        strategy: As in `PairDistillation.run`.
         pretrained: As in `PairDistillation.run`.
         second: As in `PairDistillation.run`.
         language_model: As in `PairDistillation.run`.
         second_language_model: As in `PairDistillation.run`.
         seeds: The number of seeds.
         variants: Names of `trans_encoder`'s variants, in the order of training.
+        **options: `seed` is the first of the seeds. The others are as in `Run`, on one machine.
 
     Returns:
         Mean over the seeds by "variant: model/set".
@@ -72,16 +67,19 @@ def run(
     recipes = trans_encoder.VARIANTS
     if unknown := [name for name in variants if name not in recipes]:
         raise ValueError(f"variants: expected some of {', '.join(recipes)}, received {unknown}.")
+    seed, resume = options.get("seed", 0), options.get("resume", True)
+    folders: dict[str, Any] = {
+        "pretrained": pretrained,
+        "second": second,
+        "language_model": language_model,
+        "second_language_model": second_language_model,
+    }
     with sole_writer(output, inside=True):
         for run_seed in range(seed, seed + seeds):
             for name in variants:
                 folder = output / f"{name}_{run_seed}"
                 if not (resume and (folder / "scores.json").exists()):
-                    recipes[name].run(
-                        data, folder, seed=run_seed, steps=steps, resume=resume, strategy=strategy,
-                        pretrained=pretrained, second=second, language_model=language_model,
-                        second_language_model=second_language_model,
-                    )  # fmt: skip
+                    recipes[name].run(data, folder, **folders, **options | {"seed": run_seed})
                 _write_tables(output)
     return seed_means(rows_of(output))
 

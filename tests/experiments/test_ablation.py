@@ -26,7 +26,7 @@ class Row:
         seed: int,
         steps: int | None,
         teacher: Path,
-        strategy: str | None,
+        strategy: str | None = None,
         **_: object,
     ) -> None:
         self.strategies.append(strategy)
