@@ -177,7 +177,9 @@ def published_trainings() -> list[TrainingSize]:
     from experiments.sentence_t5.two_stage import PUBLISHED
 
     return [
-        TrainingSize(name=stage.name, steps=stage.steps, batch=stage.batch_size, texts=texts)
+        TrainingSize(
+            name=stage.name, steps=stage.args.steps, batch=stage.args.batch_size, texts=texts
+        )
         for stage, texts in zip(PUBLISHED, (2, 3), strict=True)
     ]
 

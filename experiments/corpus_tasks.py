@@ -110,6 +110,21 @@ class CorpusTask:
     part_weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One of the trainings that a model goes through.
+
+    Attributes:
+        tasks: The tasks that it learns.
+        args: Settings of the training.
+        name: The name of the folder of its checkpoints.
+    """
+
+    tasks: Sequence[CorpusTask]
+    args: TrainingArguments
+    name: str = ""
+
+
 def prepare_tasks(run: Run, tasks: Iterable[CorpusTask], tokenizer: Any, material: Any) -> None:
     """Writes every part of every task's data as arrays, unless they exist.
 
@@ -208,6 +223,32 @@ def train_tasks(
         **options,
     )
     return trainer.train()
+
+
+def train_stages(
+    run: Run,
+    encoder: TrainableEncoder | keras.Model,
+    stages: Sequence[Stage],
+    arrays: Sequence[Arrays],
+    **options: Any,
+) -> None:
+    """Trains an encoder in stages, keeps its model, and writes `history.json`.
+
+    Args:
+        run: As for `train_tasks`.
+        encoder: As for `train_tasks`.
+        stages: The stages in order.
+        arrays: The result of `open_tasks` for each stage.
+        **options: As for `train_tasks`.
+    """
+    histories = {}
+    for stage, its_arrays in zip(stages, arrays, strict=True):
+        history = train_tasks(
+            run, encoder, stage.tasks, its_arrays, stage.args, stage=stage.name, **options
+        )
+        histories[stage.name] = history.to_state()
+    run.write("history.json", histories)
+    run.keep(encoder if isinstance(encoder, keras.Model) else encoder.model)
 
 
 def steps_of_a_pass(

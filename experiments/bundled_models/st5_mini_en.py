@@ -42,7 +42,6 @@ from experiments.bundled_models.teacher_text import SHORT_TEXT, TaughtText
 from experiments.bundled_models.training import (
     TEACHER_LOSS,
     BundledTraining,
-    Stage,
     in_small_batches,
     model_scores,
     scored_task,
@@ -53,6 +52,7 @@ from experiments.corpus_tasks import (
     STEPS_PER_CALL,
     CorpusTask,
     Examples,
+    Stage,
 )
 from use_st5.data import PreparedColumn
 from use_st5.losses import ContrastiveLoss
@@ -131,25 +131,6 @@ QUESTIONS = Stage(name="questions", tasks=(*ANSWERS, *TEACHERS), args=_arguments
 INFERENCE = Stage(name="inference", tasks=(TRIPLETS, *TEACHERS, SCORED), args=_arguments(4_500))
 
 
-def initial_model(words: Sequence[str], text: TaughtText, seed: int) -> SentenceT5:
-    """A model whose vectors are near the mean of the pieces' vectors."""
-    model = SentenceT5.from_preset(PRESET, dtype=DTYPE)
-    model.build()
-    rows, dim = model.embedding.embeddings.shape
-    table = word_table(text.vectors(words), rows=rows, dim=dim, first=NUM_SPECIAL, seed=seed)
-    model.embedding.embeddings.assign(table)
-    start_near_average(
-        around=[model.projection],
-        branches=(
-            dense
-            for block in model.encoder.blocks
-            for dense in (block.attention.output_dense, block.feed_forward.outer)
-        ),
-        seed=seed,
-    )
-    return model
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class St5MiniEn(BundledTraining):
     """The training of `st5_mini_en`.
@@ -175,7 +156,22 @@ class St5MiniEn(BundledTraining):
         return spelled_pieces()
 
     def _initial_model(self, words: Sequence[str], text: TaughtText, seed: int) -> SentenceT5:
-        return initial_model(words, text, seed)
+        """A model whose vectors are near the mean of the pieces' vectors."""
+        model = SentenceT5.from_preset(PRESET, dtype=DTYPE)
+        model.build()
+        rows, dim = model.embedding.embeddings.shape
+        table = word_table(text.vectors(words), rows=rows, dim=dim, first=NUM_SPECIAL, seed=seed)
+        model.embedding.embeddings.assign(table)
+        start_near_average(
+            around=[model.projection],
+            branches=(
+                dense
+                for block in model.encoder.blocks
+                for dense in (block.attention.output_dense, block.feed_forward.outer)
+            ),
+            seed=seed,
+        )
+        return model
 
 
 EXPERIMENT = St5MiniEn(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
@@ -18,9 +18,10 @@ from experiments.bundled_models.teacher_text import TEXT, TaughtText, TeacherTex
 from experiments.corpus_tasks import (
     CorpusTask,
     Examples,
+    Stage,
     open_tasks,
     prepare_tasks,
-    train_tasks,
+    train_stages,
 )
 from experiments.run import Options, Run, Scores
 from experiments.stsb_dev import stsb_development
@@ -28,7 +29,6 @@ from use_st5._files import write_json
 from use_st5._progress import progress_lines
 from use_st5.data import PreparedColumn
 from use_st5.losses import ScoredPairLoss, TeacherLoss
-from use_st5.training import TrainingArguments
 
 if TYPE_CHECKING:  # It needs TensorFlow, and the part "train" does not.
     from use_st5 import TrainableEncoder
@@ -44,54 +44,6 @@ TEACHER_LOSS = partial(
     hint_weight=1.5,
 )
 METADATA = {"languages": ["en"], "license": "Apache-2.0"}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Stage:
-    """One training of a model.
-
-    Attributes:
-        tasks: The tasks that it learns.
-        args: Settings of the training.
-        name: The name of the folder of its checkpoints.
-    """
-
-    tasks: Sequence[CorpusTask]
-    args: TrainingArguments
-    name: str = ""
-
-
-def train_model(
-    run: Run,
-    make: Callable[[], TrainableEncoder | keras.Model],
-    stages: Sequence[Stage],
-    text: TaughtText,
-    **options: Any,
-) -> None:
-    """Trains an encoder in stages, and keeps its model and its facts.
-
-    Args:
-        run: The run, whose arrays are prepared.
-        make: Makes the encoder, in the scope of the run's strategy and after its seed is set.
-        stages: The stages in order; a stage without tasks is skipped.
-        text: The texts with the teachers' vectors.
-        **options: Further options of `Trainer`.
-    """
-    stages = [stage for stage in stages if stage.tasks]
-    arrays = [open_tasks(run, stage.tasks, text) for stage in stages]
-    keras.utils.set_random_seed(run.seed)
-    with run.scope():
-        encoder = make()
-    histories = {}
-    for stage, its_arrays in zip(stages, arrays, strict=True):
-        history = train_tasks(
-            run, encoder, stage.tasks, its_arrays, stage.args, stage=stage.name, **options
-        )
-        histories[stage.name] = history.to_state()
-    if histories:
-        run.write("history.json", histories)
-    run.keep(encoder if isinstance(encoder, keras.Model) else encoder.model)
-    run.write_facts(**METADATA, tasks=[task.name for stage in stages for task in stage.tasks])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -150,15 +102,18 @@ class BundledTraining(abc.ABC):
             if run.does("prepare") or run.does("train"):
                 text.check(self._kept_words(run, text), sentences=need_teacher(self._tasks))
             if run.does("train"):
-                train_model(
-                    run,
-                    partial(self._encoder, run, text),
-                    self._stages(),
-                    text,
-                    **self.trainer_options,
-                    **self._evaluation(run),
-                )
+                self._train(run, text)
             return self._export(run, text) if run.does("export") else {}
+
+    def _train(self, run: Run, text: TaughtText) -> None:
+        stages = [stage for stage in self._stages() if stage.tasks]
+        arrays = [open_tasks(run, stage.tasks, text) for stage in stages]
+        keras.utils.set_random_seed(run.seed)
+        with run.scope():
+            encoder = self._encoder(run, text)
+        options = {**self.trainer_options, **self._evaluation(run)}
+        train_stages(run, encoder, stages, arrays, **options)
+        run.write_facts(**METADATA, tasks=[task.name for task in self._tasks])
 
     @property
     def _tasks(self) -> list[CorpusTask]:

@@ -35,7 +35,6 @@ from experiments.bundled_models.teacher_text import SHORT_TEXT, TaughtText
 from experiments.bundled_models.training import (
     TEACHER_LOSS,
     BundledTraining,
-    Stage,
     model_scores,
     scored_task,
 )
@@ -47,6 +46,7 @@ from experiments.corpus_tasks import (
     STEPS_PER_CALL,
     CorpusTask,
     Examples,
+    Stage,
 )
 from use_st5.data import PreparedColumn
 from use_st5.losses import (
@@ -55,7 +55,6 @@ from use_st5.losses import (
     SkipThoughtLoss,
 )
 from use_st5.models import USEDAN
-from use_st5.tokenizers import NGramVocabulary
 from use_st5.tokenizers.ngram_vocabulary import FIRST_TERM_ID
 from use_st5.training import TrainingArguments, adam_with_cosine
 
@@ -124,30 +123,6 @@ _OTHER_ROWS = 0.3
 CALIBRATION = Calibration(numbers=1.8, bigrams=0.75, unknown=2.0, skip=0.5)
 
 
-def initial_model(
-    vocabulary: NGramVocabulary, words: Sequence[str], text: TaughtText, seed: int
-) -> USEDAN:
-    """The preset's model, whose vectors are near a weighted mean of the words' vectors."""
-    model = USEDAN.from_preset(PRESET, num_embeddings=vocabulary.size)
-    model.build()
-    table = word_table(
-        text.vectors(words),
-        rows=vocabulary.size,
-        dim=model.config.embedding_dim,
-        first=FIRST_TERM_ID,
-        seed=seed,
-    )
-    # A bi-gram has no teachers' vector yet, so it adds little to the vectors of its words.
-    table[FIRST_TERM_ID + len(vocabulary.unigrams) :] *= _OTHER_ROWS
-    model.embedding.embeddings.assign(table)
-    weigh_words(model, vocabulary)
-    layers = model.network.get_layer("feed_forward")
-    start_near_average(
-        around=layers.projections.values(), branches=layers.dense_layers[1::2], seed=seed
-    )
-    return model
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class UseDanEn(BundledTraining):
     """The training of `use_dan_en`.
@@ -182,7 +157,26 @@ class UseDanEn(BundledTraining):
         return spelled(text.vocabulary(self.vocabulary).unigrams)
 
     def _initial_model(self, words: Sequence[str], text: TaughtText, seed: int) -> USEDAN:
-        return initial_model(text.vocabulary(self.vocabulary), words, text, seed)
+        """The preset's model, whose vectors are near a weighted mean of the words' vectors."""
+        vocabulary = text.vocabulary(self.vocabulary)
+        model = USEDAN.from_preset(PRESET, num_embeddings=vocabulary.size)
+        model.build()
+        table = word_table(
+            text.vectors(words),
+            rows=vocabulary.size,
+            dim=model.config.embedding_dim,
+            first=FIRST_TERM_ID,
+            seed=seed,
+        )
+        # A bi-gram has no teachers' vector yet, so it adds little to the vectors of its words.
+        table[FIRST_TERM_ID + len(vocabulary.unigrams) :] *= _OTHER_ROWS
+        model.embedding.embeddings.assign(table)
+        weigh_words(model, vocabulary)
+        layers = model.network.get_layer("feed_forward")
+        start_near_average(
+            around=layers.projections.values(), branches=layers.dense_layers[1::2], seed=seed
+        )
+        return model
 
     def _finish(self, model: USEDAN, text: TaughtText) -> None:
         if self.calibration is not None:

@@ -44,7 +44,6 @@ from experiments.bundled_models.teacher_text import SHORT_TEXT, TaughtText
 from experiments.bundled_models.training import (
     TEACHER_LOSS,
     BundledTraining,
-    Stage,
     in_small_batches,
     model_scores,
     scored_task,
@@ -56,12 +55,12 @@ from experiments.corpus_tasks import (
     STEPS_PER_CALL,
     CorpusTask,
     Examples,
+    Stage,
 )
 from use_st5.data import PreparedColumn
 from use_st5.losses import ClassificationLoss, InputResponseLoss, SkipThoughtLoss
 from use_st5.models import USETransformer
 from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS
-from use_st5.tokenizers import NGramVocabulary
 from use_st5.tokenizers.ngram_vocabulary import FIRST_TERM_ID
 from use_st5.training import TrainingArguments, adam_with_cosine
 
@@ -124,31 +123,6 @@ SCORED = scored_task(IDS, batch_size=128)
 THREE_TASKS = (SKIP_THOUGHT, INPUT_RESPONSE, INFERENCE)
 
 
-def initial_model(
-    vocabulary: NGramVocabulary, words: Sequence[str], text: TaughtText, seed: int
-) -> USETransformer:
-    """A model whose vectors are near the mean of the words' vectors."""
-    config = dataclasses.replace(USE_TRANSFORMER_PRESETS[PRESET], num_embeddings=vocabulary.size)
-    model = USETransformer(config, dtype=DTYPE)
-    model.build()
-    table = word_table(
-        text.vectors(words),
-        rows=vocabulary.size,
-        dim=config.embedding_dim,
-        first=FIRST_TERM_ID,
-        seed=seed,
-    )
-    model.embedding.embeddings.assign(table)
-    start_near_average(
-        around=(model.widen, model.projection),
-        branches=(
-            dense for block in model.blocks for dense in (block.attention.output_dense, block.outer)
-        ),
-        seed=seed,
-    )
-    return model
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class UseTransformerEn(BundledTraining):
     """The training of `use_transformer_en`.
@@ -187,7 +161,31 @@ class UseTransformerEn(BundledTraining):
         return spelled(text.vocabulary(self.vocabulary).unigrams)
 
     def _initial_model(self, words: Sequence[str], text: TaughtText, seed: int) -> USETransformer:
-        return initial_model(text.vocabulary(self.vocabulary), words, text, seed)
+        """A model whose vectors are near the mean of the words' vectors."""
+        vocabulary = text.vocabulary(self.vocabulary)
+        config = dataclasses.replace(
+            USE_TRANSFORMER_PRESETS[PRESET], num_embeddings=vocabulary.size
+        )
+        model = USETransformer(config, dtype=DTYPE)
+        model.build()
+        table = word_table(
+            text.vectors(words),
+            rows=vocabulary.size,
+            dim=config.embedding_dim,
+            first=FIRST_TERM_ID,
+            seed=seed,
+        )
+        model.embedding.embeddings.assign(table)
+        start_near_average(
+            around=(model.widen, model.projection),
+            branches=(
+                dense
+                for block in model.blocks
+                for dense in (block.attention.output_dense, block.outer)
+            ),
+            seed=seed,
+        )
+        return model
 
 
 EXPERIMENT = UseTransformerEn(

@@ -45,6 +45,7 @@ from typing import Any, Literal, Unpack
 
 import keras
 
+from experiments import corpus_tasks
 from experiments.command import main
 from experiments.corpora import definitions, inference_pairs
 from experiments.corpus_tasks import (
@@ -56,7 +57,7 @@ from experiments.corpus_tasks import (
     open_tasks,
     prepare_tasks,
     steps_of_a_pass,
-    train_tasks,
+    train_stages,
 )
 from experiments.held_out import held_out_sentences
 from experiments.minilm import given_or_minilm
@@ -161,19 +162,13 @@ PAPER_WORDS = dataclasses.replace(WORDS, name="oxford", data=Definitions(read=pa
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Stage:
-    """A training by one of the two methods, or by both in turn.
+class Stage(corpus_tasks.Stage):
+    """A training by one of the two methods, or by both; without `args.steps`, it is one pass.
 
     Attributes:
-        name: The name of the folder of its checkpoints.
-        tasks: The labelled pairs, the definitions, or both.
-        args: Settings of the training; without `steps`, it is one pass over the examples.
         freezes: Whether the weights that DefSent freezes are frozen.
     """
 
-    name: str
-    tasks: tuple[CorpusTask, ...]
-    args: TrainingArguments
     freezes: bool = False
 
 
@@ -266,7 +261,7 @@ class Training:
         keras.utils.set_random_seed(run.seed)
         with run.scope():
             model = start.model.pooled(self.pooling, head=True)
-        histories = {}
+        stages = []
         for stage, its_arrays in zip(self.stages, arrays, strict=True):
             args = stage.args
             cycle, call = args.task_order == "cycle", args.steps_per_execution or 1
@@ -276,13 +271,11 @@ class Training:
                 steps=args.steps or a_pass,
                 freeze=frozen(start) if stage.freezes else None,
             )
-            history = train_tasks(run, model, stage.tasks, its_arrays, args, stage=stage.name)
-            histories[stage.name] = history.to_state()
-        run.keep(model)
-        run.write("history.json", histories)
+            stages.append(dataclasses.replace(stage, args=args))
+        train_stages(run, model, stages, arrays)
         tasks = [task.name for stage in self.stages for task in stage.tasks]
         facts = {"languages": ["en"], "pooling": self.pooling, "tasks": tasks}
-        run.write_facts(**facts, stages=[*histories])
+        run.write_facts(**facts, stages=[stage.name for stage in stages])
 
     def _export(self, run: Run, start: TrainableEncoder) -> Scores:
         encoder = TrainableEncoder(

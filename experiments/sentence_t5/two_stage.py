@@ -50,7 +50,7 @@ The training works, but a model of a quarter of an hour is not good enough to sh
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -65,9 +65,10 @@ from experiments.corpus_tasks import (
     CorpusTask,
     Examples,
     Material,
+    Stage,
     open_tasks,
     prepare_tasks,
-    train_tasks,
+    train_stages,
 )
 from experiments.published_corpus import Example
 from experiments.run import Options, Run, Scores
@@ -92,88 +93,58 @@ TRIPLETS_LOSS = partial(PAIRS_LOSS, hard_negatives=True)
 METADATA = {"languages": ["en"], "license": "Apache-2.0"}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Stage:
-    """One of the two trainings.
-
-    Attributes:
-        name: The name of the folder of its checkpoints.
-        tasks: The data sets, drawn by their sizes.
-        batch_size: Examples of a step.
-        steps: Optimizer steps.
-        pieces: The number of parts of a batch, which are encoded one after the other (GradCache).
-        learning_rate: Adafactor's rate; it falls linearly to 0 after a tenth of the steps.
-    """
-
-    name: str
-    tasks: tuple[CorpusTask, ...]
-    batch_size: int
-    steps: int
-    pieces: int
-    learning_rate: float
-
-    @property
-    def arguments(self) -> TrainingArguments:
-        """The settings of the training."""
-        return TrainingArguments(
-            optimizer="adafactor",
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            micro_batch_size=self.batch_size // self.pieces,
-            steps=self.steps,
-            steps_per_execution=STEPS_PER_CALL,
-            evaluation_steps=500,
-            jit_compile=XLA,
-        )
-
-
-def answers(
-    *, steps: int, batch_size: int, pieces: int, learning_rate: float, max_tokens: int = MAX_TOKENS
-) -> Stage:
-    """The stage on questions and their answers."""
-    task = partial(_task, batch_size=batch_size, max_tokens=max_tokens)
-    return Stage(
-        name="qa",
-        tasks=(
-            task("medical", PAIRS_LOSS, MEDQUAD.examples, PAIR),
-            task("trivia", TRIPLETS_LOSS, TRIVIA.examples, TRIPLET),
-            task("stack_exchange", PAIRS_LOSS, STACK_EXCHANGE.examples, PAIR),
-        ),
-        batch_size=batch_size,
-        steps=steps,
-        pieces=pieces,
-        learning_rate=learning_rate,
-    )
-
-
-def triplets(
-    *, steps: int, batch_size: int, pieces: int, learning_rate: float, max_tokens: int = MAX_TOKENS
-) -> Stage:
-    """The stage on premises, each with an entailed and a contradicting hypothesis."""
-    task = partial(_task, batch_size=batch_size, max_tokens=max_tokens)
-    return Stage(
-        name="nli",
-        tasks=(task("nli", TRIPLETS_LOSS, inference_triplets, TRIPLET),),
-        batch_size=batch_size,
-        steps=steps,
-        pieces=pieces,
-        learning_rate=learning_rate,
-    )
-
-
 def _task(
     name: str,
     loss: Callable[[], ContrastiveLoss],
     read: Callable[[Path], Iterable[Example]],
     columns: tuple[str, ...],
-    *,
-    batch_size: int,
-    max_tokens: int,
 ) -> CorpusTask:
     # The width is the same in every data set, so that one compiled step serves all.
-    ids = PreparedColumn("token_ids", max_tokens=max_tokens)
+    ids = PreparedColumn("token_ids", max_tokens=MAX_TOKENS)
     data = Examples(read, dict.fromkeys(columns, ids))
-    return CorpusTask(name=name, loss=loss, data=data, batch_size=batch_size)
+    return CorpusTask(name=name, loss=loss, data=data, batch_size=64)
+
+
+# Questions and their answers; premises, each with an entailed and a contradicting hypothesis.
+ANSWERS = (
+    _task("medical", PAIRS_LOSS, MEDQUAD.examples, PAIR),
+    _task("trivia", TRIPLETS_LOSS, TRIVIA.examples, TRIPLET),
+    _task("stack_exchange", PAIRS_LOSS, STACK_EXCHANGE.examples, PAIR),
+)
+TRIPLETS = (_task("nli", TRIPLETS_LOSS, inference_triplets, TRIPLET),)
+
+
+def stage(
+    name: str,
+    tasks: Sequence[CorpusTask],
+    *,
+    steps: int,
+    batch_size: int,
+    pieces: int,
+    learning_rate: float,
+) -> Stage:
+    """A training on data sets that are drawn by their sizes.
+
+    Args:
+        name: The name of the folder of its checkpoints.
+        tasks: The data sets.
+        steps: Optimizer steps.
+        batch_size: Examples of a step.
+        pieces: The number of parts of a batch, which are encoded one after the other (GradCache).
+        learning_rate: Adafactor's rate; it falls linearly to 0 after a tenth of the steps.
+    """
+    args = TrainingArguments(
+        optimizer="adafactor",
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        micro_batch_size=batch_size // pieces,
+        steps=steps,
+        steps_per_execution=STEPS_PER_CALL,
+        evaluation_steps=500,
+        jit_compile=XLA,
+    )
+    tasks = [dataclasses.replace(task, batch_size=batch_size) for task in tasks]
+    return Stage(name=name, tasks=tasks, args=args)
 
 
 def pretrained_folder(pretrained: Path | None, output: Path) -> Path:
@@ -207,13 +178,13 @@ def sentence_encoder(folder: Path, *, pooling: Pooling, projection_dim: int | No
 # With so few steps the paper's rate hardly moves the weights: after 50 steps of 64 triplets, on a
 # T5 of 400 steps, Spearman's correlation was 40.9 with 0.01, 50.4 with 0.03 and 39.0 with 0.1; on
 # one of 200 steps, 32.4 with 0.001 and 36.4 with 0.01.
-QA = answers(steps=100, batch_size=128, pieces=1, learning_rate=3e-2)
-NLI = triplets(steps=150, batch_size=64, pieces=1, learning_rate=3e-2)
+QA = stage("qa", ANSWERS, steps=100, batch_size=128, pieces=1, learning_rate=3e-2)
+NLI = stage("nli", TRIPLETS, steps=150, batch_size=64, pieces=1, learning_rate=3e-2)
 # The paper's batches and rate (section 4.3). It does not give its numbers of steps: these are one
 # pass over its 2 billion pairs, and three over its 275,601 triplets.
 PUBLISHED = (
-    answers(steps=976_560, batch_size=2048, pieces=16, learning_rate=1e-3),
-    triplets(steps=1_610, batch_size=512, pieces=4, learning_rate=1e-3),
+    stage("qa", ANSWERS, steps=976_560, batch_size=2048, pieces=16, learning_rate=1e-3),
+    stage("nli", TRIPLETS, steps=1_610, batch_size=512, pieces=4, learning_rate=1e-3),
 )
 
 
@@ -275,17 +246,10 @@ class TwoStage:
             model = sentence_encoder(
                 pretrained, pooling=self.pooling, projection_dim=self.projection_dim
             )
-        histories = {}
-        for stage, its_arrays in zip(self.stages, arrays, strict=True):
-            history = train_tasks(
-                run, model, stage.tasks, its_arrays, stage.arguments, stage=stage.name
-            )
-            histories[stage.name] = history.to_state()
-        run.keep(model)
-        run.write("history.json", histories)
+        train_stages(run, model, self.stages, arrays)
         facts: dict[str, Any] = {**METADATA, "pooling": self.pooling}
         facts["tasks"] = [task.name for stage in self.stages for task in stage.tasks]
-        run.write_facts(**facts, stages=[*histories])
+        run.write_facts(**facts, stages=[stage.name for stage in self.stages])
 
     def _export(self, run: Run) -> Scores:
         from experiments.stsb_dev import stsb_development

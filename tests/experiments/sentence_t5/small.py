@@ -22,5 +22,5 @@ SMALL = dataclasses.replace(
 
 def small_nli() -> sentence_t5.TwoStage:
     """The second stage alone, ten steps of it."""
-    stage = sentence_t5.triplets(steps=10, batch_size=8, pieces=2, learning_rate=1e-3)
-    return sentence_t5.TwoStage(stages=(stage,))
+    options = {"steps": 10, "batch_size": 8, "pieces": 2, "learning_rate": 1e-3}
+    return sentence_t5.TwoStage(stages=(sentence_t5.stage("nli", sentence_t5.TRIPLETS, **options),))

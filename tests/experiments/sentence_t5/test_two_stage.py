@@ -26,8 +26,12 @@ from use_st5.models.t5.model import T5, T5Config
 
 SMALL = sentence_t5.TwoStage(
     stages=(
-        sentence_t5.answers(steps=10, batch_size=8, pieces=1, learning_rate=1e-3),
-        sentence_t5.triplets(steps=20, batch_size=8, pieces=2, learning_rate=1e-3),
+        sentence_t5.stage(
+            "qa", sentence_t5.ANSWERS, steps=10, batch_size=8, pieces=1, learning_rate=1e-3
+        ),
+        sentence_t5.stage(
+            "nli", sentence_t5.TRIPLETS, steps=20, batch_size=8, pieces=2, learning_rate=1e-3
+        ),
     ),
 )
 
@@ -207,7 +211,7 @@ def test_the_papers_loss_and_optimizer(name: str) -> None:
             assert (loss.temperature, loss.bidirectional) == (0.01, True)
             assert loss.hard_negatives == negatives.pop(task.name)
             assert task.weight is None, "data sets are drawn by their sizes"
-        optimizer = stage.arguments.make_optimizer(1_000)
+        optimizer = stage.args.make_optimizer(1_000)
         assert type(optimizer) is keras.optimizers.Adafactor
         assert optimizer.beta_2_decay == -0.8
         peak = {"published": 1e-3, "two_cores": 3e-2}[name]
@@ -220,9 +224,11 @@ def test_the_papers_batches() -> None:
     qa, nli = sentence_t5.VARIANTS["published"].stages
     assert {task.batch_size for task in qa.tasks} == {2048}
     assert {task.batch_size for task in nli.tasks} == {512}
-    assert (qa.arguments.pieces, nli.arguments.pieces) == (16, 4)
-    assert pytest.approx(qa.steps, rel=1e-4) == 2_000_000_000 / 2048, "a pass over 2 billion pairs"
-    assert pytest.approx(nli.steps, rel=0.01) == 3 * 275_601 / 512, "three over the triplets"
+    assert (qa.args.pieces, nli.args.pieces) == (16, 4)
+    assert pytest.approx(qa.args.steps, rel=1e-4) == 2_000_000_000 / 2048, (
+        "a pass over 2 billion pairs"
+    )
+    assert pytest.approx(nli.args.steps, rel=0.01) == 3 * 275_601 / 512, "three over the triplets"
 
 
 def test_ablation_has_the_rows_of_table_3() -> None:
