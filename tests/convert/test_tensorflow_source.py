@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.models.tensorflow_checkpoint import write_checkpoint
 from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -65,12 +66,8 @@ def test_optimizers_are_left_out(tmp_path: Path) -> None:
         "bert/encoder/layer_0/output/dense/kernel/adam_m",
         "bert/encoder/layer_0/output/dense/kernel/adam_v",
     )
-    tf.raw_ops.SaveV2(
-        prefix=str(tmp_path / "c"),
-        tensor_names=names,
-        shape_and_slices=[""] * len(names),
-        tensors=[tf.fill([2], float(number)) for number in range(len(names))],
-    )
+    tensors = {name: np.full(2, number, "f") for number, name in enumerate(names)}
+    write_checkpoint(tmp_path / "c", tensors)
     source = TensorFlowSource(tmp_path / "c")
     found = {name: source.read(name)[0] for name in source.shapes()}
     assert found == {

@@ -551,7 +551,7 @@ def _make_sentence_transformers(folder: Path) -> None:
 
 
 def _make_mesh_tensorflow(folder: Path) -> None:
-    import tensorflow as tf
+    from tests.models.tensorflow_checkpoint import write_checkpoint
 
     table = {f"encoder/{name}/scale": np.ones(8, "f") for name in ("final_layer_norm",)}
     table["shared/embedding"] = np.ones((50, 8), "f")
@@ -565,12 +565,7 @@ def _make_mesh_tensorflow(folder: Path) -> None:
         f"{dense}/wi/kernel": np.ones((8, 16), "f"),
         f"{dense}/wo/kernel": np.ones((16, 8), "f"),
     }
-    tf.raw_ops.SaveV2(
-        prefix=str(folder / "model.ckpt-9"),
-        tensor_names=[*table],
-        shape_and_slices=[""] * len(table),
-        tensors=[tf.constant(each) for each in table.values()],
-    )
+    write_checkpoint(folder / "model.ckpt-9", table)
 
 
 def _make_sentencepiece(folder: Path) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 from tests.models.bert import huggingface_folder as hf
 from tests.models.bert.huggingface_folder import CONFIG, WORDS, assert_weights
+from tests.models.tensorflow_checkpoint import write_checkpoint
 from tests.models.token_vectors import token_vectors
 from tests.tiny_bert import write_tiny_bert
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
@@ -215,15 +215,6 @@ SETTINGS = {
 }  # fmt: skip
 BLOCK = "bert/encoder/layer_1"
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
-
-
-def write_checkpoint(prefix: Path, tensors: dict[str, Any]) -> None:
-    tf.raw_ops.SaveV2(
-        prefix=str(prefix),
-        tensor_names=[*tensors],
-        shape_and_slices=[""] * len(tensors),
-        tensors=[tf.constant(tensor) for tensor in tensors.values()],
-    )
 
 
 def write_bert_config(folder: Path, words: tuple[str, ...] = WORDS, **changes: Any) -> None:

@@ -1,4 +1,4 @@
-"""Adapters, hard negatives and the export, on a tiny BERT."""
+"""A tiny BERT in the tests of every family, its export and hard negatives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import use_st5
+from tests.models.family_contract import FamilyContract
 from use_st5.models.bert.model import BERT_PRESETS, BertConfig, SentenceBert
 from use_st5.models.lora import apply_lora, load_lora
 from use_st5.search import mine_hard_negatives
@@ -55,43 +55,6 @@ def test_a_long_text_keeps_its_separator(toy_encoder: TrainableEncoder) -> None:
             TrainableEncoder(encoder.model, encoder.tokenizer, max_length=length)
 
 
-@pytest.mark.parametrize(("targets", "count"), [("query_value", 2), ("all_linear", 6)])
-def test_adapters(encoder: TrainableEncoder, tmp_path: Path, targets: str, count: int) -> None:
-    base = encoder.encode(TEXTS)
-    adapters = apply_lora(encoder.model, targets=targets, rank=2)
-    assert len(adapters.layers) == count
-    assert adapters.layers[0] == "block_0/query"
-    # New adapters add nothing, but TensorFlow may fuse the operations in another way.
-    np.testing.assert_allclose(encoder.encode(TEXTS), base, atol=1e-6)
-    rng = np.random.default_rng(0)
-    for name, tensor in adapters.tensors.items():
-        if name.endswith(".b"):
-            tensor.assign(rng.normal(scale=0.5, size=tensor.shape))
-    adapted = encoder.encode(TEXTS)
-    assert np.abs(adapted - base).max() > 1e-3
-    adapters.save(tmp_path / "adapters.safetensors")
-    adapters.merge()
-    np.testing.assert_allclose(encoder.encode(TEXTS), adapted, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "targets", ["query_value", pytest.param("all_linear", marks=pytest.mark.end_to_end)]
-)
-def test_merged_adapters_are_exported(
-    encoder: TrainableEncoder, tmp_path: Path, targets: Any
-) -> None:
-    before = encoder.encode(TEXTS)
-    adapters = apply_lora(encoder.model, targets=targets, rank=2)
-    for tensor in adapters.tensors.values():
-        tensor.assign(tensor + 0.1)
-    adapters.merge()
-    encoder.export(tmp_path / "merged")
-    adapted = encoder.encode(TEXTS)
-    assert np.abs(adapted - before).max() > 1e-3
-    exported = use_st5.load(tmp_path / "merged").encode(TEXTS, on_truncation="ignore")
-    np.testing.assert_allclose(exported, adapted, atol=1e-5)
-
-
 def test_saved_adapters_on_another_base_are_refused(
     encoder: TrainableEncoder, tmp_path: Path
 ) -> None:
@@ -123,3 +86,8 @@ def test_a_fresh_one_follows_its_tokenizer(toy_bert: Any) -> None:
     assert (config.vocabulary_size, config.separator_id) == (18, 3)
     assert (encoder.max_length, encoder.dimension) == (32, BERT_PRESETS["minilm_l6"].hidden_dim)
     assert np.isfinite(encoder.encode(TEXTS)).all()
+
+
+class TestBert(FamilyContract):
+    name = "bert"
+    adapted = 6

@@ -8,7 +8,6 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-import tensorflow as tf
 from safetensors.numpy import save_file
 
 from tests.convert.t5x_writer import write_file, write_folder
@@ -16,6 +15,7 @@ from tests.models import t5_peer
 from tests.models.t5 import numpy_t5
 from tests.models.t5.peer_arrays import PEER_IDS, own_config, peer_arrays, peer_outputs, rename
 from tests.models.t5.whole_t5 import encoder_outputs, read_t5
+from tests.models.tensorflow_checkpoint import write_checkpoint
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.convert.weights import WeightSource
 from use_st5.models.t5.checkpoint import (
@@ -254,12 +254,7 @@ def write(path: Path, tensors: dict[str, np.ndarray]) -> None:
     for name in [*tensors]:
         tensors[f"{name}_slot_vr"] = tensors[f"{name}_slot_vc"] = np.ones(3, np.float32)
     tensors["global_step"] = np.int64(9)
-    tf.raw_ops.SaveV2(
-        prefix=str(path),
-        tensor_names=[*tensors],
-        shape_and_slices=[""] * len(tensors),
-        tensors=[tf.constant(tensor) for tensor in tensors.values()],
-    )
+    write_checkpoint(path, tensors)
 
 
 @pytest.mark.parametrize("activation", ["relu", "gated_gelu"])
@@ -302,10 +297,7 @@ def test_the_real_names_and_shapes(tmp_path: Path, data_dir: Path) -> None:
 
 
 def save_names(prefix: Path, *names: str) -> Checkpoint:
-    zeros = [tf.zeros(2)] * len(names)
-    tf.raw_ops.SaveV2(
-        prefix=str(prefix), tensor_names=names, shape_and_slices=[""] * len(names), tensors=zeros
-    )
+    write_checkpoint(prefix, dict.fromkeys(names, np.zeros(2, np.float32)))
     return open_checkpoint(prefix)
 
 
@@ -337,12 +329,7 @@ def test_a_model_of_the_model_garden(tmp_path: Path) -> None:
         "a/model/other/.ATTRIBUTES/VARIABLE_VALUE": np.ones(2),
         "a/optimizer/encoder/.ATTRIBUTES/VARIABLE_VALUE": np.ones(2),
     }
-    tf.raw_ops.SaveV2(
-        prefix=str(tmp_path / "ckpt"),
-        tensor_names=[*stored],
-        shape_and_slices=[""] * len(stored),
-        tensors=[tf.constant(tensor) for tensor in stored.values()],
-    )
+    write_checkpoint(tmp_path / "ckpt", stored)
     read = read_t5(open_checkpoint(tmp_path / "ckpt.index"))
     assert read.config == model.config
     for ours, theirs in zip(read.weights, model.weights, strict=True):

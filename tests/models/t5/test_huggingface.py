@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from tests.models import t5_peer
+from tests.models.t5.peer_arrays import PEER_IDS, peer_outputs
 from tests.models.t5.whole_t5 import read_t5
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.models.t5.checkpoint import read_sentence_t5
 
 torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
 transformers = pytest.importorskip("transformers")
-
-IDS = np.array([[5, 17, 99, 1, 0, 0], [8, 1, 0, 0, 0, 0], [3, 4, 5, 6, 7, 1]], np.int32)
 
 
 @pytest.fixture(scope="module", params=["relu", "gated_gelu"])
@@ -28,31 +27,20 @@ def saved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return model, folder
 
 
-def outputs(model: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Logits and encoder outputs of a transformers model."""
-    with torch.no_grad():
-        out = model(
-            input_ids=torch.tensor(IDS).long(),
-            attention_mask=torch.tensor(IDS != 0).long(),
-            decoder_input_ids=torch.zeros(3, 1).long(),
-        )
-    return out.logits.numpy(), out.encoder_last_hidden_state.numpy()
-
-
 def test_the_whole_model(saved: tuple[Any, Path]) -> None:
     peer, folder = saved
     model = read_t5(open_checkpoint(folder))
-    logits = model({"encoder_ids": IDS, "decoder_ids": np.zeros((3, 1), np.int32)})
-    np.testing.assert_allclose(logits, outputs(peer)[0], atol=2e-5)
+    logits = model({"encoder_ids": PEER_IDS, "decoder_ids": np.zeros((3, 1), np.int32)})
+    np.testing.assert_allclose(logits, peer_outputs(peer)[0], atol=2e-5)
 
 
 def test_a_sentence_encoder(saved: tuple[Any, Path]) -> None:
     peer, folder = saved
-    mask = (IDS != 0)[..., None]
-    expected = (outputs(peer)[1] * mask).sum(1) / mask.sum(1)
+    mask = (PEER_IDS != 0)[..., None]
+    expected = (peer_outputs(peer)[1] * mask).sum(1) / mask.sum(1)
     seen: list[str] = []
     model = read_sentence_t5(open_checkpoint(folder), on_tensor=seen.append)
-    np.testing.assert_allclose(model(IDS), expected, atol=1e-5)
+    np.testing.assert_allclose(model(PEER_IDS), expected, atol=1e-5)
     assert not any(name.startswith("decoder.") for name in seen), "the decoder is not read"
     assert len(seen) == len(model.weights)
 
@@ -69,8 +57,8 @@ def test_half_precision_storage_is_computed_in_float32(
     rounded = stored.float().eval()
     model = read_t5(open_checkpoint(tmp_path))
     assert model.embedding.embeddings.dtype == "float32"
-    logits = model({"encoder_ids": IDS, "decoder_ids": np.zeros((3, 1), np.int32)})
-    np.testing.assert_allclose(logits, outputs(rounded)[0], atol=2e-5)
+    logits = model({"encoder_ids": PEER_IDS, "decoder_ids": np.zeros((3, 1), np.int32)})
+    np.testing.assert_allclose(logits, peer_outputs(rounded)[0], atol=2e-5)
 
 
 def test_an_encoder_alone(tmp_path: Path) -> None:
@@ -81,10 +69,11 @@ def test_an_encoder_alone(tmp_path: Path) -> None:
     peer.save_pretrained(tmp_path)
     with torch.no_grad():
         expected = peer(
-            input_ids=torch.tensor(IDS).long(), attention_mask=torch.tensor(IDS != 0).long()
+            input_ids=torch.tensor(PEER_IDS).long(),
+            attention_mask=torch.tensor(PEER_IDS != 0).long(),
         ).last_hidden_state[:, 0]
     np.testing.assert_allclose(
-        read_sentence_t5(open_checkpoint(tmp_path), pooling="first")(IDS), expected, atol=1e-5
+        read_sentence_t5(open_checkpoint(tmp_path), pooling="first")(PEER_IDS), expected, atol=1e-5
     )
     with pytest.raises(ValueError, match=r"tensors of the model. Missing: decoder.block.0"):
         read_sentence_t5(open_checkpoint(tmp_path), pooling="decoder")
