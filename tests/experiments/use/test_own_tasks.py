@@ -9,7 +9,6 @@ import keras
 import numpy as np
 import pytest
 
-from experiments.ablation import Ablation
 from experiments.corpora import NOVELS
 from experiments.corpus_tasks import Material
 from experiments.run import Run
@@ -57,29 +56,6 @@ def test_the_vocabulary_is_of_what_the_encoder_reads(corpora: Path, tmp_path: Pa
     spoken = {word for row in NOVELS.examples(corpora) for word in row["sentence"].split()}
     assert {word.strip(".").lower() for word in spoken} <= {word.lower() for word in words}
     assert _tokenizer(OwnTasks(), corpora, tmp_path).vocabulary == tokenizer.vocabulary
-
-
-def test_the_rows_of_the_table() -> None:
-    table = use_dan_own_tasks.VARIANTS["table"]
-    assert isinstance(table, Ablation)
-    assert {name: [task.name for task in row.tasks] for name, row in table.rows.items()} == {
-        "untrained": [],
-        "skip_thought": ["skip_thought"],
-        "input_response": ["input_response"],
-        "inference": ["inference"],
-        "three_tasks": ["skip_thought", "input_response", "inference"],
-        "weighed_untrained": [],
-        "weighed_three_tasks": ["skip_thought", "input_response", "inference"],
-        "unfrozen_three_tasks": ["skip_thought", "input_response", "inference"],
-        "bigrams_untrained": [],
-        "bigrams_three_tasks": [
-            "skip_thought_bigrams",
-            "input_response_bigrams",
-            "inference_bigrams",
-        ],
-    }
-    assert table.seeds == 3
-    assert table.further is use_dan_own_tasks.further_scores
 
 
 def test_unfrozen_layers_have_a_learning_rate_of_their_own() -> None:
