@@ -19,7 +19,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import ml_dtypes  # noqa: F401
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,6 +50,7 @@ def main() -> None:
 
 def write_folder(folder: Path, preset: str, layers: int, stored: str) -> None:
     """Writes the encoder of a preset, `layers` deep, in shards of a gigabyte."""
+    import ml_dtypes  # noqa: F401  It adds bfloat16 to numpy.
     from safetensors.numpy import save_file
 
     folder.mkdir()

@@ -48,6 +48,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import engine_peers
+from benchmarks.convert_memory import memory
 from benchmarks.engine_peers import Encode
 
 LICENSE = Path(__file__).resolve().parents[1] / "LICENSE"
@@ -234,7 +235,7 @@ def serve(engine: str, model: str) -> None:
     except Exception as error:  # After any error, the engine is left out.
         print(json.dumps({"error": f"{type(error).__name__}: {error}"[:200]}), file=out, flush=True)
         return
-    print(json.dumps({"peak": peak_memory()}), file=out, flush=True)
+    print(json.dumps({"peak": memory("VmHWM") / 1e6}), file=out, flush=True)
     for line in sys.stdin:
         print(json.dumps(answer(encode, json.loads(line))), file=out, flush=True)
 
@@ -242,7 +243,7 @@ def serve(engine: str, model: str) -> None:
 def answer(encode: Encode, question: dict[str, Any]) -> dict[str, Any]:
     """The times of some calls, the vectors of texts, or the peak of this process in MB."""
     if "peak" in question:
-        return {"peak": peak_memory()}
+        return {"peak": memory("VmHWM") / 1e6}
     if "vectors" in question:
         return {"vectors": np.asarray(encode(question["vectors"])).tolist()}
     texts, size = question["texts"], question["batch"]
@@ -258,13 +259,6 @@ def answer(encode: Encode, question: dict[str, Any]) -> dict[str, Any]:
         seconds.append(time.perf_counter() - start)
     cores = (time.process_time() - processor_begin) / (time.perf_counter() - begin)
     return {"seconds": seconds, "cores": cores}
-
-
-def peak_memory() -> float:
-    """The peak of this process in MB."""
-    status = Path("/proc/self/status").read_text("utf-8")
-    (line,) = (each for each in status.splitlines() if each.startswith("VmHWM"))
-    return int(line.split()[1]) * 1024 / 1e6
 
 
 def loaded(engine: str, model: str) -> Encode:

@@ -18,10 +18,11 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
+
+from benchmarks.convert_memory import memory
 
 
 def main() -> None:
@@ -44,9 +45,9 @@ def main() -> None:
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={args.devices}"
     growth_cell = f"{measured(args) / 1e9:.2f} GB | " if args.run else ""
     start = time.monotonic()
-    memory = compiled(args).memory_analysis()
+    analysis = compiled(args).memory_analysis()
     gigabytes = {
-        name: getattr(memory, f"{name}_size_in_bytes") / 1e9
+        name: getattr(analysis, f"{name}_size_in_bytes") / 1e9
         for name in ("argument", "output", "alias", "temp")
     }
     results = gigabytes["output"] - gigabytes["alias"]
@@ -132,19 +133,13 @@ def measured(asked: Any) -> float:
     ids = np.random.default_rng(0).integers(1, 32_000, (2, 2 * asked.batch, asked.length))
     data = ArrayData(dict(zip(("anchor", "positive"), ids.astype(np.int32), strict=True)))
     task = Task("pairs", ContrastiveLoss(), data, batch_size=asked.batch)
-    before = _memory("VmRSS")
+    before = memory("VmRSS")
     encoder = SentenceT5.from_preset(asked.preset, dtype=asked.dtype)
     encoder.build()
     optimizer = keras.optimizers.Adafactor(1e-3)
     options = {"gradient_cache": asked.pieces, "steps_per_execution": 1, "progress": False}
     JaxLoop(encoder, [task], optimizer, **options).run(2)
-    return (_memory("VmHWM") - before) / asked.devices
-
-
-def _memory(name: str) -> int:
-    """Bytes of this process, now (VmRSS) or at most (VmHWM), as Linux counts them."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+    return (memory("VmHWM") - before) / asked.devices
 
 
 def _without_value(value: float, **options: Any) -> Any:
