@@ -130,19 +130,21 @@ def parser_of(description: str | None, names: Iterable[str]) -> argparse.Argumen
     return parser
 
 
-def files_of(asked: argparse.Namespace, names: Iterable[str] = SETS) -> dict[str, Paths]:
+def files_of(arguments: argparse.Namespace, names: Iterable[str] = SETS) -> dict[str, Paths]:
     """The sets' files, each with at most the rows of `--most`, spread evenly over the part.
 
     Raises:
         ValueError: The folder holds results of other numbers of rows.
     """
-    folder = asked.out / "data" / asked.most
-    if other_folders := [each.name for each in (asked.out / "data").glob("*") if each != folder]:
+    folder = arguments.out / "data" / arguments.most
+    if other_folders := [
+        each.name for each in (arguments.out / "data").glob("*") if each != folder
+    ]:
         raise ValueError(
-            f"{asked.out}: expected results of --most {asked.most}, found {other_folders}."
+            f"{arguments.out}: expected results of --most {arguments.most}, found {other_folders}."
         )
-    limits = dict(zip(_PARTS, map(int, asked.most.split(",")), strict=True))
-    return {name: _write_parts(name, asked.data, folder, limits) for name in names}
+    limits = dict(zip(_PARTS, map(int, arguments.most.split(",")), strict=True))
+    return {name: _write_parts(name, arguments.data, folder, limits) for name in names}
 
 
 def _write_parts(name: str, data: Path, folder: Path, most: Mapping[str, int]) -> Paths:

@@ -104,7 +104,7 @@ def timed(call: Callable[[], object], repeats: int) -> Times:
     return max(wall, 1e-9), max(cores, 1e-9)
 
 
-def input_tables(asked: argparse.Namespace) -> Iterator[str]:
+def input_tables(options: argparse.Namespace) -> Iterator[str]:
     """Sentences per second of each source, then compared with the step of each size."""
     import keras
 
@@ -114,9 +114,9 @@ def input_tables(asked: argparse.Namespace) -> Iterator[str]:
     yield "| source | sentences/s | by a core |\n|---|---|---|"
     cores = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, read in sources(asked, folder).items():
-            sentences = 2 * asked.rows * asked.batches
-            wall, work = timed(read, asked.repeats)
+        for name, read in sources(options, folder).items():
+            sentences = 2 * options.rows * options.batches
+            wall, work = timed(read, options.repeats)
             cores[name] = sentences / work
             yield f"| {name} | {sentences / wall:,.0f} | {cores[name]:,.0f} |"
     yield (
@@ -125,11 +125,11 @@ def input_tables(asked: argparse.Namespace) -> Iterator[str]:
     )
     yield "|---" * 6 + "|"
     chip = Chip()
-    for size in asked.sizes:
-        trainer = trainer_of(size, asked.step_rows, asked.length)
-        wall, _ = timed(more_steps(trainer, asked.steps), asked.repeats)
-        step_speed = 2 * asked.step_rows * asked.steps / wall
-        flops = step_flops(T5_PRESETS[size], asked.length, pieces=False)
+    for size in options.sizes:
+        trainer = trainer_of(size, options.step_rows, options.length)
+        wall, _ = timed(more_steps(trainer, options.steps), options.repeats)
+        step_speed = 2 * options.step_rows * options.steps / wall
+        flops = step_flops(T5_PRESETS[size], options.length, pieces=False)
         chip_speed = chip.peak * chip.utilization / flops
         for name, speed in cores.items():
             yield (
@@ -141,7 +141,7 @@ def input_tables(asked: argparse.Namespace) -> Iterator[str]:
         gc.collect()
 
 
-def sources(asked: argparse.Namespace, folder: str) -> dict[str, Callable[[], None]]:
+def sources(options: argparse.Namespace, folder: str) -> dict[str, Callable[[], None]]:
     """Name → a function that reads the first `batches` batches of pairs from that source."""
     import tensorflow as tf
 
@@ -149,9 +149,11 @@ def sources(asked: argparse.Namespace, folder: str) -> dict[str, Callable[[], No
     from use_st5.training.batch_files import BatchFiles
     from use_st5.training.task_stream import array_dataset
 
-    data = pairs(asked.rows * asked.batches, asked.length)
-    files = BatchFiles(folder, "pairs", data, columns=[*data.arrays], batch_size=asked.rows, seed=0)
-    files.write(0, asked.batches)
+    data = pairs(options.rows * options.batches, options.length)
+    files = BatchFiles(
+        folder, "pairs", data, columns=[*data.arrays], batch_size=options.rows, seed=0
+    )
+    files.write(0, options.batches)
     tokenizer = SentencePieceTokenizer()
     words = (ROOT / "LICENSE").read_text(encoding="utf-8").split()
     starts = np.random.default_rng(0).integers(0, len(words) - 40, 2 * len(data))
@@ -159,16 +161,16 @@ def sources(asked: argparse.Namespace, folder: str) -> dict[str, Callable[[], No
         [" ".join(words[start : start + 40]) for start in starts]
     )
     streams = {
-        "files": files.dataset(0, asked.batches),
-        "arrays": array_dataset(data, asked.rows, seed=0),
-        "strings": texts.batch(2 * asked.rows)
-        .map(lambda text: tokenizer.padded(text, asked.length), tf.data.AUTOTUNE)
+        "files": files.dataset(0, options.batches),
+        "arrays": array_dataset(data, options.rows, seed=0),
+        "strings": texts.batch(2 * options.rows)
+        .map(lambda text: tokenizer.padded(text, options.length), tf.data.AUTOTUNE)
         .prefetch(tf.data.AUTOTUNE),
     }
 
     def reader(stream: tf.data.Dataset) -> Callable[[], None]:
         def read() -> None:
-            for _ in stream.take(asked.batches):
+            for _ in stream.take(options.batches):
                 pass
 
         return read
@@ -215,13 +217,13 @@ def more_steps(trainer: Any, steps: int) -> Callable[[], object]:
     return lambda: trainer.run(trainer.history.step + steps)
 
 
-def gather_table(asked: argparse.Namespace) -> Iterator[str]:
+def gather_table(options: argparse.Namespace) -> Iterator[str]:
     """A row for each number of replicas, each measured in a fresh process."""
     yield "| replicas | ms a step | to one's | gathering, ms | part of the step | KiB a replica |"
     yield "|---" * 6 + "|"
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"}
     first = None
-    for replicas in asked.replicas:
+    for replicas in options.replicas:
         command = [sys.executable, "-m", "benchmarks.scaling", *sys.argv[1:], "--measure"]
         command += ["--replicas", str(replicas)]
         process = subprocess.run(
@@ -238,22 +240,22 @@ def gather_table(asked: argparse.Namespace) -> Iterator[str]:
         )
 
 
-def gathered(asked: argparse.Namespace) -> dict[str, float]:
+def gathered(options: argparse.Namespace) -> dict[str, float]:
     """Seconds of a step and of its gathering, and the bytes that a replica has afterwards."""
     import tensorflow as tf
 
     from use_st5.training.strategies import ReplicaGather, strategy_by_name
 
-    (replicas,) = asked.replicas
+    (replicas,) = options.replicas
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0],
         [tf.config.LogicalDeviceConfiguration()] * replicas,
     )
     strategy = strategy_by_name("mirrored")
-    trainer = trainer_of(asked.size, asked.rows, asked.length, strategy)
-    step, _ = timed(more_steps(trainer, asked.steps), asked.repeats)
+    trainer = trainer_of(options.size, options.rows, options.length, strategy)
+    step, _ = timed(more_steps(trainer, options.steps), options.repeats)
     gather, width = ReplicaGather(), trainer.encoder.dimension
-    rows = asked.rows // replicas
+    rows = options.rows // replicas
 
     def exchange() -> list[tf.Tensor]:
         """Gathers vectors and ids of anchors and positives as the loss does, with gradients."""
@@ -261,7 +263,7 @@ def gathered(asked: argparse.Namespace) -> dict[str, float]:
         for seed in range(2):
             # Made on each replica: a tensor that all replicas share would not be gathered.
             vectors = tf.random.stateless_uniform([rows, width], [seed, 0])
-            ids = tf.ones([rows, asked.length], tf.int32)
+            ids = tf.ones([rows, options.length], tf.int32)
             with tf.GradientTape() as tape:
                 tape.watch(vectors)
                 loss = tf.reduce_sum(gather(vectors) ** 2)
@@ -269,8 +271,8 @@ def gathered(asked: argparse.Namespace) -> dict[str, float]:
         return tensors
 
     graph = tf.function(lambda: strategy.run(exchange))
-    gather_seconds, _ = timed(graph, 20 * asked.repeats)
-    size = 2 * asked.rows * (2 * 4 * width + 4 * asked.length)
+    gather_seconds, _ = timed(graph, 20 * options.repeats)
+    size = 2 * options.rows * (2 * 4 * width + 4 * options.length)
     return {"step": step, "gather": gather_seconds, "bytes": size}
 
 

@@ -56,15 +56,10 @@ def beside_sentence_transformers(queries: np.ndarray, corpus: np.ndarray) -> Non
     rows = torch.from_numpy(corpus)
     for count in _QUERIES:
         some = queries[:count]
-        asked = torch.from_numpy(some)
-
-        def ours(some: np.ndarray = some) -> np.ndarray:
-            return exact_search(some, corpus, k=_K, longest=1.0)[1]
-
-        def theirs(asked: torch.Tensor = asked) -> list[list[dict[str, float]]]:
-            return semantic_search(asked, rows, top_k=_K, score_function=dot_score)
-
-        agreement = np.mean(ours() == [[hit["corpus_id"] for hit in line] for line in theirs()])
+        ours = partial(exact_search, some, corpus, k=_K, longest=1.0)
+        tensor = torch.from_numpy(some)
+        theirs = partial(semantic_search, tensor, rows, top_k=_K, score_function=dot_score)
+        agreement = np.mean(ours()[1] == [[hit["corpus_id"] for hit in line] for line in theirs()])
         times = [(seconds(ours), seconds(theirs)) for _ in range(_REPEATS)]
         our_times, their_times = np.array(times).T
         print(

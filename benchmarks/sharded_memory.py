@@ -60,7 +60,7 @@ def main() -> None:
     )
 
 
-def compiled(asked: Any) -> Any:
+def compiled(args: Any) -> Any:
     """The step of a Sentence-T5, compiled for abstract arrays that are sharded by the layout."""
     import jax
     import keras
@@ -73,19 +73,19 @@ def compiled(asked: Any) -> Any:
     from use_st5.training.sharding import sharded
     from use_st5.training.task import Task
 
-    distribution = sharded(model=asked.model)
+    distribution = sharded(model=args.model)
     keras.distribution.set_distribution(distribution)
-    ids = np.ones((asked.batch, asked.length), np.int32)
+    ids = np.ones((args.batch, args.length), np.int32)
     task = Task("pairs", ContrastiveLoss(), ArrayData({"anchor": ids, "positive": ids}))
     # Variables that are made in this scope have a shape and no value.
     optimizer = keras.optimizers.Adafactor(1e-3)
     with keras.StatelessScope(initialize_variables=False):
-        encoder = SentenceT5.from_preset(asked.preset, dtype=asked.dtype)
+        encoder = SentenceT5.from_preset(args.preset, dtype=args.dtype)
         encoder.build()
-        if asked.lora:
+        if args.lora:
             from use_st5.models.lora import apply_lora
 
-            apply_lora(encoder, rank=asked.lora, seed=0)
+            apply_lora(encoder, rank=args.lora, seed=0)
         task.loss.build((None, encoder.dimension))
         trainable = [*encoder.trainable_variables, *task.loss.trainable_variables]
         for variable in trainable:  # The layout that values would have; the moments copy it.
@@ -100,7 +100,7 @@ def compiled(asked: Any) -> Any:
         optimizer,
         trainable=trainable,
         gradient_accumulation_steps=1,
-        gradient_cache=asked.pieces,
+        gradient_cache=args.pieces,
     )
 
     def abstract(variable: Any) -> Any:
@@ -117,7 +117,7 @@ def compiled(asked: Any) -> Any:
     return step._program(values).lower(values, frozen, batch).compile()
 
 
-def measured(asked: Any) -> float:
+def measured(args: Any) -> float:
     """The bytes per device by which training for two steps increases the process's memory."""
     import keras
     import numpy as np
@@ -129,17 +129,17 @@ def measured(asked: Any) -> float:
     from use_st5.training.sharding import sharded
     from use_st5.training.task import Task
 
-    keras.distribution.set_distribution(sharded(model=asked.model))
-    ids = np.random.default_rng(0).integers(1, 32_000, (2, 2 * asked.batch, asked.length))
+    keras.distribution.set_distribution(sharded(model=args.model))
+    ids = np.random.default_rng(0).integers(1, 32_000, (2, 2 * args.batch, args.length))
     data = ArrayData(dict(zip(("anchor", "positive"), ids.astype(np.int32), strict=True)))
-    task = Task("pairs", ContrastiveLoss(), data, batch_size=asked.batch)
+    task = Task("pairs", ContrastiveLoss(), data, batch_size=args.batch)
     before = memory("VmRSS")
-    encoder = SentenceT5.from_preset(asked.preset, dtype=asked.dtype)
+    encoder = SentenceT5.from_preset(args.preset, dtype=args.dtype)
     encoder.build()
     optimizer = keras.optimizers.Adafactor(1e-3)
-    options = {"gradient_cache": asked.pieces, "steps_per_execution": 1, "progress": False}
+    options = {"gradient_cache": args.pieces, "steps_per_execution": 1, "progress": False}
     JaxLoop(encoder, [task], optimizer, **options).run(2)
-    return (memory("VmHWM") - before) / asked.devices
+    return (memory("VmHWM") - before) / args.devices
 
 
 def _without_value(value: float, **options: Any) -> Any:

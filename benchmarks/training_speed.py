@@ -69,13 +69,13 @@ def main() -> None:
     print("\n".join(table(measurements)))
 
 
-def run(trainer: str, model: str, asked: argparse.Namespace) -> dict[str, float]:
+def run(trainer: str, model: str, arguments: argparse.Namespace) -> dict[str, float]:
     """The times of one training in a process of its own, in seconds."""
-    limits = {f"{name}_NUM_THREADS": str(asked.threads) for name in ("OMP", "MKL", "OPENBLAS")}
-    limits["TF_NUM_INTRAOP_THREADS"] = str(asked.threads)
+    limits = {f"{name}_NUM_THREADS": str(arguments.threads) for name in ("OMP", "MKL", "OPENBLAS")}
+    limits["TF_NUM_INTRAOP_THREADS"] = str(arguments.threads)
     command = [sys.executable, "-m", "benchmarks.training_speed", model, "--trainer", trainer]
     process = subprocess.run(
-        [*command, "--steps", str(asked.steps)],
+        [*command, "--steps", str(arguments.steps)],
         env=os.environ | limits | {"BENCHMARK_START": repr(time.time())},
         stdout=subprocess.PIPE,
         check=True,

@@ -30,7 +30,7 @@ def texts_at_once(model: keras.Model) -> int:
     return 1 if family is None else family.texts
 
 
-def checked_length(model: keras.Model, asked: int | None) -> int | None:
+def checked_length(model: keras.Model, max_length: int | None) -> int | None:
     """The maximum number of tokens of a text: the argument, or else the limit of the model.
 
     Raises:
@@ -38,14 +38,14 @@ def checked_length(model: keras.Model, asked: int | None) -> int | None:
     """
     family = _family(model)
     longest = None if family is None else family.longest(model)
-    if asked is None or longest is None:
-        return longest if asked is None else asked
-    if not 1 <= asked <= longest:
+    if max_length is None:
+        return longest
+    if longest is not None and not 1 <= max_length <= longest:
         raise ValueError(
             f"max_length: expected 1 to {longest:,}, the most tokens that this "
-            f"{type(model).__name__} reads, received {asked:,}."
+            f"{type(model).__name__} reads, received {max_length:,}."
         )
-    return asked
+    return max_length
 
 
 def _family(model: keras.Model) -> Any:
