@@ -57,8 +57,11 @@ def test_memory_of_words_is_bounded(both: Any, monkeypatch: pytest.MonkeyPatch) 
     assert len(ours._spelled) - ours._fixed < 1000
 
 
-def test_a_long_text_has_the_same_ids(both: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("few", [0, 128])
+def test_one_text_has_the_same_ids(both: Any, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    monkeypatch.setattr(ngram_ids, "_FEW", few)
     monkeypatch.setattr(ngram_ids, "_PIECE", 30)
-    for text in (" ".join(fuzzed_texts(200)), "how old are you", "", "\x00"):
-        blocks = [*both[0].of_long(text)]
+    texts = fuzzed_texts(200)
+    for text in (*texts, " ".join(texts), "how old are you", "", "\x00"):
+        blocks = [*both[0].blocks(text)]
         np.testing.assert_array_equal(np.concatenate(blocks), both[0].flat([text]).ids)

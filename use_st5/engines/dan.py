@@ -75,42 +75,40 @@ class DANEngine:
 
     def run(self, texts: list[str]) -> np.ndarray:
         """The vectors of a batch of texts, float32 `[texts, dimension]`."""
+        by_itself = [row for row, text in enumerate(texts) if len(texts) == 1 or len(text) > _LONG]
+        if not by_itself:
+            return self._network(self._means(texts))
         mean = np.empty((len(texts), self.rows.table.shape[1]), np.float32)
-        long_rows = [row for row, text in enumerate(texts) if len(text) > _LONG]
-        if long_rows:
-            short_rows = [row for row in range(len(texts)) if len(texts[row]) <= _LONG]
-            for row in long_rows:
-                mean[row] = self._mean(self._ids.of_long(texts[row]))
-            if short_rows:
-                short_means = np.empty((len(short_rows), mean.shape[1]), np.float32)
-                self._means([texts[row] for row in short_rows], short_means)
-                mean[short_rows] = short_means
-        else:
-            self._means(texts, mean)
+        for row in by_itself:
+            mean[row] = self._mean(self._ids.blocks(texts[row]))
+        others = [row for row in range(len(texts)) if row not in by_itself]
+        mean[others] = self._means([texts[row] for row in others])
         return self._network(mean)
 
-    def _means(self, texts: list[str], mean: np.ndarray) -> None:
-        """Writes the mean of each text's rows, float32 `[texts, width]`."""
+    def _means(self, texts: list[str]) -> np.ndarray:
+        """The mean of each text's rows, float32 `[texts, width]`."""
+        mean = np.empty((len(texts), self.rows.table.shape[1]), np.float32)
         ids, starts = self._ids.flat(texts)
+        shares = (1.0 / np.diff(starts)).astype(np.float32)
         offsets = starts.tolist()
         first = 0
         while first < len(texts):
             last = max(first + 1, int(np.searchsorted(starts, offsets[first] + _ROWS, "right")) - 1)
             begin, end = offsets[first], offsets[last]
             if end - begin > _ROWS:
-                parts = range(begin, end, _ROWS)
-                mean[first] = self._mean(ids[at : min(at + _ROWS, end)] for at in parts)
+                mean[first] = self._mean([ids[begin:end]])
                 first = last
                 continue
             rows, scales = self.rows(ids[begin:end])
             for text in range(first, last):
                 at, to = offsets[text] - begin, offsets[text + 1] - begin
                 np.matmul(scales[at:to], rows[at:to], out=mean[text])
-                mean[text] *= 1.0 / (to - at)
+            mean[first:last] *= shares[first:last, None]
             first = last
+        return mean
 
     def _mean(self, blocks: Iterable[np.ndarray]) -> np.ndarray:
-        """The mean of the rows of all ids of a long text, summed in float64."""
+        """The mean of the rows of all ids of a text, summed in float64."""
         total, count = np.zeros(self.rows.table.shape[1]), 0
         for block in blocks:
             for at in range(0, len(block), _ROWS):

@@ -18,6 +18,8 @@ _KEPT = 2**16
 _MOST_WORDS = 2**20
 # Characters of a long text that are read at once.
 _PIECE = 2**20
+# For fewer tokens than this, a loop in Python takes less time than the calls of NumPy.
+_FEW = 128
 
 
 class Flat(NamedTuple):
@@ -84,8 +86,10 @@ class NGramIds:
         pairs = [pair.split(" ") for pair in vocabulary.bigrams]
         keys = np.array([(self._own(a) << 32) + self._own(b) for a, b in pairs], np.int64)
         order = np.argsort(keys)
+        ids = np.arange(len(keys)) + FIRST_TERM_ID + len(vocabulary.unigrams)
+        self._pairs = dict(zip(keys.tolist(), ids.tolist(), strict=True))
         self._keys = np.append(keys[order], -1)
-        self._pair_ids = np.append(order + FIRST_TERM_ID + len(vocabulary.unigrams), -1)
+        self._pair_ids = np.append(ids[order], -1)
         self._cache = PartCache(self._of_part)
         self._fixed = len(self._spelled)
 
@@ -103,20 +107,38 @@ class NGramIds:
         ids, pairs = self._terms(numbers, previous)
         return Flat(ids, starts + pairs[starts])
 
-    def of_long(self, text: str) -> Iterator[np.ndarray]:
-        """The ids of a long text in blocks, each int64 `[terms]`, in bounded memory."""
+    def blocks(self, text: str) -> Iterator[np.ndarray]:
+        """The ids of one text in blocks, each int64 `[terms]`, in bounded memory."""
         text = normal(text)
         last, start = -1, 0
         for piece in pieces(text, _PIECE):
             self._forget()
             piece_parts = parts(piece, first=start == 0, last=start + len(piece) == len(text))
             start += len(piece)
-            numbers = np.fromiter(self._cache.of(piece_parts), np.int64)
-            if len(numbers):
-                yield self._terms(numbers, np.append(last, numbers[:-1]))[0]
-                last = int(numbers[-1])
+            numbers = list(self._cache.of(piece_parts))
+            if not numbers:
+                continue
+            if len(numbers) < _FEW:
+                yield self._few_terms(numbers, last)
+            else:
+                found = np.array(numbers, np.int64)
+                yield self._terms(found, np.append(last, found[:-1]))[0]
+            last = numbers[-1]
         if last < 0:
             yield np.array([EMPTY_ID])
+
+    def _few_terms(self, numbers: list[int], before: int) -> np.ndarray:
+        """The ids that `_terms` gives for the tokens of one text, after the token `before`."""
+        ids = []
+        for number in numbers:
+            pair = self._pairs.get((before << 32) + number)
+            if pair is None and before >= 0 and self.vocabulary.bigram_buckets:
+                pair = self._bucket_of_pair(before, number)
+            if pair is not None:
+                ids.append(pair)
+            ids.append(number if number < self.vocabulary.size else int(self._ids[number]))
+            before = number
+        return np.array(ids, np.int64)
 
     def _terms(self, numbers: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The ids of tokens, each after that of the pair it ends; the number of pairs so far."""
