@@ -27,10 +27,17 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
+@pytest.fixture
+def few_calibration_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = int8.calibration_texts()[::4]
+    monkeypatch.setattr(int8, "calibration_texts", lambda: texts)
+
+
 def test_sentences_are_distinct() -> None:
     assert len({*sentences()}) == 504
 
 
+@pytest.mark.usefixtures("few_calibration_texts")
 @pytest.mark.parametrize("vnni", [True, False])
 def test_the_bundled_transformer(vnni: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if vnni and not int8.has_vnni():
@@ -51,7 +58,7 @@ def test_a_model_that_changes_too_much_is_refused(
     toy_use_transformer: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(int8, "LEAST_COSINE", 1.5)
-    monkeypatch.setattr(int8, "_LEAST_OF_ROWS", 1.5)
+    monkeypatch.setattr(int8, "_SAFE_COSINE", 1.5)
     folder = toy_use_transformer.folders["int8"]
     with pytest.raises(ValueError, match=r"cosine of 1.5 or more .* among 504 sentences"):
         SentenceEncoder(folder, backend="onnx-int8")
@@ -84,13 +91,14 @@ def test_block_codes_by_hand() -> None:
     assert (codes[1] == 128).all()
 
 
+@pytest.mark.usefixtures("few_calibration_texts")
 @pytest.mark.parametrize("way", ["rows", "blocks"])
 def test_other_ways_serve_a_model_that_changes_too_much_otherwise(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The lowest cosine of `round_products` is 0.9996, that of the other ways is 0.9998 or more.
     monkeypatch.setattr(int8, "LEAST_COSINE", 0.9998)
-    monkeypatch.setattr(int8, "_LEAST_OF_ROWS", 0.9997 if way == "rows" else 1.1)
+    monkeypatch.setattr(int8, "_SAFE_COSINE", 0.9997 if way == "rows" else 1.1)
     texts = sentences()[::9]
     expected = use_st5.load("use_transformer_en", backend="onnx").encode(texts)
     encoder = SentenceEncoder(bundled_folder("use_transformer_en"), backend="onnx-int8")
@@ -119,13 +127,13 @@ def test_the_graph_of_a_dan_has_the_vectors_of_numpy(kind: str, toy_use_dan: Toy
     np.testing.assert_allclose(graph.run(texts), DANEngine(folder, manifest).run(texts), atol=1e-6)
 
 
-def test_the_first_products_may_have_blocks(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("vnni", "first"), [(True, 2), (False, 3)])
+def test_the_first_products_are_more_exact(vnni: bool, first: int, tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     manifest = ModelManifest.read(bundled_folder("use_dan_en"))
     assert manifest is not None
     source = onnx_model(bundled_folder("use_dan_en"), manifest)
-    int8.round_products(source, tmp_path / "int8.onnx", reduce_range=False, in_blocks=2)
+    int8.round_products(source, tmp_path / "int8.onnx", vnni=vnni, first=first)
     kinds = [node.op_type for node in onnx.load(tmp_path / "int8.onnx").graph.node]
-    assert kinds.count("MatMulNBits") == 2
-    assert kinds.count("MatMulInteger") == 3
-    assert "MatMul" not in kinds
+    assert kinds.count("MatMulNBits" if vnni else "MatMul") == first
+    assert kinds.count("MatMulInteger") == 5 - first

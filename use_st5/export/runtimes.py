@@ -127,7 +127,7 @@ def _int8_onnx(content: bytes) -> bytes:
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         source, target = Path(scratch, "float32.onnx"), Path(scratch, "int8.onnx")
         source.write_bytes(content)
-        round_products(source, target, reduce_range=True)
+        round_products(source, target, vnni=False)
         return target.read_bytes()
 
 
