@@ -179,8 +179,15 @@ def test_a_module_of_another_package_is_refused(tmp_path: Path) -> None:
         ("sentence_bert_config.json", {"config_args": {"num_hidden_layers": 1}}, "num_hidden_la"),
         ("sentence_bert_config.json", {"tokenizer_args": {"model_max_length": 5}}, "model_max_len"),
         ("tokenizer_config.json", {"truncation_side": "left"}, "truncation_side"),
+        ("sentence_bert_config.json", {"query_length": 8}, "query_length 8"),
+        ("sentence_bert_config.json", {"processing_kwargs": {"text": {"truncation": False}}},
+         "found truncation False"),
+        ("sentence_bert_config.json", {"processing_kwargs": {"common": {"add_special_tokens": 0}}},
+         "found add_special_tokens 0"),
+        ("sentence_bert_config.json", {"processing_kwargs": {"text": {"max_length": "8"}}},
+         "max_length: .*expected int"),
     ],
-)
+)  # fmt: skip
 def test_settings_that_change_vectors_are_refused(
     tmp_path: Path, file: str, content: dict[str, Any], message: str
 ) -> None:
@@ -226,6 +233,13 @@ def test_a_transformer_that_classifies_stands_alone(tmp_path: Path) -> None:
     modules = read_modules(tmp_path)
     assert (modules.pooling, modules.max_length) == (None, 20)
     assert modules.transformer == tmp_path / "Transformer"
+    # Version 6 gives these to the tokenizer with each text, instead of its own limit.
+    text = {"max_length": 8, "truncation": True, "padding": "max_length"}
+    write_json(
+        tmp_path / "Transformer" / "sentence_bert_config.json",
+        settings | {"processing_kwargs": {"text": text, "image": {"size": 3}}},
+    )
+    assert read_modules(tmp_path).max_length == 8
 
 
 def write_prompts(folder: Path, settings: Any, pooling: Any = None) -> Prompts:

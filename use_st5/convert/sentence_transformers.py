@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import keras
 import msgspec
 
-from use_st5._records import LIMIT, InnerPath, Positive, read_record
+from use_st5._records import LIMIT, InnerPath, Positive, check_record, read_record
 from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.weights import Target, WeightSource, assign_weights, check_shapes
 
@@ -187,12 +187,24 @@ class _LayerNorm(msgspec.Struct):
 _HARMLESS = {"trust_remote_code", "revision", "cache_dir", "token", "local_files_only", "use_fast"}
 
 
+# What holds for each text anyway; padding is hidden by the mask.
+_USUAL = {"truncation": (True, "longest_first"), "padding": (True, "longest", "max_length")}
+
+
 class _Transformer(msgspec.Struct):
     max_seq_length: Positive | None = None
     do_lower_case: bool = False
     transformer_task: str | None = None
     config_args: dict[str, Any] = {}
     tokenizer_args: dict[str, Any] = {}
+    processing_kwargs: dict[str, dict[str, Any]] = {}
+    query_length: Positive | None = None
+    document_length: Positive | None = None
+
+    @property
+    def text_processing(self) -> dict[str, Any]:
+        """What version 6 gives to the tokenizer with each text."""
+        return self.processing_kwargs.get("common", {}) | self.processing_kwargs.get("text", {})
 
 
 class _Tokenizer(msgspec.Struct):
@@ -366,10 +378,30 @@ def _max_length(folder: Path) -> int | None:
                 f"{', '.join(sorted(changes))}. Write them into config.json or "
                 "tokenizer_config.json, and remove them here."
             )
+        _check_processing(folder, settings)
+        if (given := settings.text_processing.get("max_length")) is not None:
+            return check_record(given, Positive, where=f"{folder}: max_length", remedy=_REMEDY)
         if settings.max_seq_length is not None:
             return settings.max_seq_length
     # A tokenizer without a limit states 10³⁰.
     return int(limit) if limit is not None and 1 <= limit <= _LONGEST else None
+
+
+def _check_processing(folder: Path, settings: _Transformer) -> None:
+    """Refuses settings of version 6 that make other tokens of a text than use_st5 does."""
+    found = [
+        f"{name} {value!r}"
+        for name, value in settings.text_processing.items()
+        if name != "max_length" and value not in _USUAL.get(name, ())
+    ]
+    lengths = {"query_length": settings.query_length, "document_length": settings.document_length}
+    found += [f"{name} {value}" for name, value in lengths.items() if value is not None]
+    if found:
+        raise ValueError(
+            f"{folder}: expected only max_length, truncation and padding in processing_kwargs of "
+            f"the Transformer, and no query_length and document_length, found {', '.join(found)}. "
+            "Remove them here, if the model was trained without them."
+        )
 
 
 def _pooling(settings: dict[str, Any]) -> str:
