@@ -54,6 +54,29 @@ def test_word_pieces_from_either_file(settings: dict[str, Any], tmp_path: Path) 
     np.testing.assert_array_equal(ids(both), ids(plain))
 
 
+@pytest.mark.parametrize("name", ["BertTokenizer", "PreTrainedTokenizerFast"])
+def test_settings_that_contradict_the_normalizer(name: str, tmp_path: Path) -> None:
+    """A tokenizer of BERT takes its settings, a generic one the normalizer of tokenizer.json."""
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    transformers = pytest.importorskip("transformers", reason="the extra `peers` is not installed")
+    write(tmp_path, "config.json", {"model_type": "bert"})
+    content = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "decoder": None,
+        **wordpiece(),
+    }
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    content["added_tokens"] = [{**each, **flags} for each in content["added_tokens"]]
+    write(tmp_path, "tokenizer.json", content)
+    settings = {"do_lower_case": False, "strip_accents": False, "tokenize_chinese_chars": False}
+    write(tmp_path, "tokenizer_config.json", {"tokenizer_class": name, **settings})
+    peer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    expected = [row.ids for row in peer.backend_tokenizer.encode_batch(TEXTS)]
+    assert [np.trim_zeros(row, "b").tolist() for row in ids(tmp_path)] == expected
+
+
 def test_byte_pairs_from_either_file(tmp_path: Path) -> None:
     plain = write(tmp_path / "plain", "vocab.json", ids_of(PIECES))
     write(plain, "merges.txt", "#version: 0.2\n" + "".join(f"{a} {b}\n" for a, b in MERGES))

@@ -34,6 +34,9 @@ def t5_proto() -> Any:
     return proto
 
 
+METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+
+
 def whole() -> dict[str, Any]:
     """A `tokenizer.json` of an XLM-RoBERTa with T5's pieces."""
     proto = t5_proto()
@@ -57,7 +60,7 @@ def whole() -> dict[str, Any]:
         "normalizer": {"type": "Precompiled", "precompiled_charsmap": table},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
             {"type": "WhitespaceSplit"},
-            {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
+            METASPACE,
         ]},
         "post_processor": {
             "type": "TemplateProcessing",
@@ -165,8 +168,16 @@ def test_an_exported_vocabulary(tokenizer: FramedSentencePieceTokenizer) -> None
         ("normalizer", {"type": "Lowercase"}, "found Unigram, Lowercase and Sequence"),
         ("pre_tokenizer", {"type": "ByteLevel"}, r"expected \['Metaspace'\], found \['ByteL"),
         ("post_processor", None, r"expected \['<s>', '</s>'\], found \[\]"),
+        ("pre_tokenizer", METASPACE | {"replacement": "_"},
+         r"expected \('▁', 'always', True\), found \('_', 'always', True\)"),
+        ("pre_tokenizer.pretokenizers",
+         [{"type": "WhitespaceSplit"}, METASPACE | {"prepend_scheme": "first"}], "found .*'first'"),
+        ("pre_tokenizer", METASPACE | {"prepend_scheme": "never"}, "found .*'never'"),
+        ("pre_tokenizer", METASPACE | {"add_prefix_space": False}, "found .*False"),
+        ("normalizer", {"type": "Replace", "pattern": {"String": "a"}, "content": "b"},
+         r"Replace: expected .* \{2,\}.*, found \(\{'String': 'a'\}, 'b'\)"),
     ],
-)
+)  # fmt: skip
 def test_another_tokenizer_is_refused(
     path: str, value: object, message: str, tmp_path: Path
 ) -> None:

@@ -35,10 +35,24 @@ _WORD_PIECE_TOKENS = (BERT_TOKENS, MPNET_TOKENS)
 # The second one is ModernBERT's.
 _BYTE_PAIR_TOKENS = (ROBERTA_TOKENS, BERT_TOKENS)
 _REMEDY = "Give the tokenizer of a BERT, an MPNet, a RoBERTa or an XLM-RoBERTa."
+# Tokenizer classes of transformers, without the end "Fast". A generic one is what tokenizer.json
+# describes. Both kinds give a model no token types, unless `model_input_names` lists them.
+_GENERIC = ("PreTrainedTokenizer", "TokenizersBackend")
+_WITHOUT_TYPES = (
+    "DistilBertTokenizer",
+    "MPNetTokenizer",
+    "RobertaTokenizer",
+    "XLMRobertaTokenizer",
+)
+# The only replacements of XLM-RoBERTa's normalizer: of several spaces by one.
+_REPLACED = [({"Regex": " {2,}"}, space) for space in (" ", "▁")]
 
 
 class _Settings(msgspec.Struct):
     """The settings of `tokenizer_config.json`, which override those of `tokenizer.json`."""
+
+    tokenizer_class: str | None = None
+    model_input_names: list[str] | None = None
 
     do_lower_case: bool | msgspec.UnsetType = msgspec.UNSET
     strip_accents: bool | None | msgspec.UnsetType = msgspec.UNSET
@@ -46,6 +60,18 @@ class _Settings(msgspec.Struct):
     add_prefix_space: bool | msgspec.UnsetType = msgspec.UNSET
     do_basic_tokenize: bool = True
     word_tokenizer_type: str = "basic"
+
+    @property
+    def class_name(self) -> str:
+        """The tokenizer's class without the end "Fast"; if none is given, BERT's is used."""
+        return (self.tokenizer_class or "BertTokenizer").removesuffix("Fast")
+
+    @property
+    def gives_types(self) -> bool:
+        """Whether the tokenizer gives token types, or a model has type 0 everywhere."""
+        if self.model_input_names is not None:
+            return "token_type_ids" in self.model_input_names
+        return self.class_name not in (*_GENERIC, *_WITHOUT_TYPES)
 
 
 class _Part(msgspec.Struct):
@@ -58,9 +84,14 @@ class _Part(msgspec.Struct):
     lowercase: bool = True
     add_prefix_space: bool = True
     use_regex: bool = True
+    replacement: str = "▁"
+    prepend_scheme: str = "always"
+    pattern: dict[str, str] = {}
+    content: str = ""
     cls: tuple[str, int] | None = None
     sep: tuple[str, int] | None = None
     single: list[dict[str, dict[str, Any]]] = []
+    pair: list[dict[str, dict[str, Any]]] = []
     normalizers: list[_Part] = []
     pretokenizers: list[_Part] = []
 
@@ -96,6 +127,10 @@ class _Tokenizer(msgspec.Struct):
     added_tokens: list[_Added] = []
 
 
+class _Processed(msgspec.Struct):
+    post_processor: _Part | None = None
+
+
 def read_tokenizer(folder: str | os.PathLike[str]) -> FramedTokenizer:
     """Builds the tokenizer that a folder's tokenizer files describe.
 
@@ -112,11 +147,7 @@ def read_tokenizer(folder: str | os.PathLike[str]) -> FramedTokenizer:
         ImportError: The tokenizer is not a RoBERTa's, and tensorflow-text is missing.
     """
     folder = Path(folder)
-    settings = _Settings()
-    if (path := folder / _SETTINGS).is_file():
-        settings = read_record(path, _Settings, remedy=_REMEDY, limit=FILE_LIMIT)
-        options = (settings.do_basic_tokenize, settings.word_tokenizer_type)
-        _expect(path, "basic tokenizer", options, (True, "basic"))
+    settings = _read_settings(folder)
     if (path := folder / _WHOLE).is_file():
         return _from_whole(path, settings)
     if (path := folder / _WORDS).is_file():
@@ -134,9 +165,45 @@ def read_tokenizer(folder: str | os.PathLike[str]) -> FramedTokenizer:
     )
 
 
+def marks_second_text(
+    folder: str | os.PathLike[str], tokenizer: FramedTokenizer, *, token_types: int
+) -> bool:
+    """Whether the second text of a pair has the token type 1, as transformers gives it to a model.
+
+    Args:
+        folder: The folder of a checkpoint of transformers.
+        tokenizer: What `read_tokenizer` makes of it.
+        token_types: The number of token types that the model has.
+
+    Raises:
+        ValueError: `tokenizer.json` is damaged, or describes other pairs than `tokenizer` makes.
+    """
+    gives_types = token_types > 1 and _read_settings(Path(folder)).gives_types
+    marks = gives_types and tokenizer.marks_second_text
+    if (path := Path(folder) / _WHOLE).is_file():
+        processed = read_record(path, _Processed, remedy=_REMEDY, limit=FILE_LIMIT)
+        start, separator = _frame(processed.post_processor)
+        first = [(start, 0), ("A", 0), *[(separator, 0)] * tokenizer.between]
+        second = [("B", int(marks)), (separator, int(marks))]
+        found = [(token, kind * gives_types) for token, kind in _pair(processed.post_processor)]
+        _expect(path, "$.post_processor: a pair as (token, type)", found, [*first, *second])
+    return marks
+
+
+def _read_settings(folder: Path) -> _Settings:
+    if not (path := folder / _SETTINGS).is_file():
+        return _Settings()
+    settings = read_record(path, _Settings, remedy=_REMEDY, limit=FILE_LIMIT)
+    options = (settings.do_basic_tokenize, settings.word_tokenizer_type)
+    _expect(path, "basic tokenizer", options, (True, "basic"))
+    return settings
+
+
 def _from_whole(path: Path, settings: _Settings) -> FramedTokenizer:
     """The tokenizer of a `tokenizer.json`."""
     tokenizer = read_record(path, _Tokenizer, remedy=_REMEDY, limit=FILE_LIMIT)
+    if settings.class_name in _GENERIC:
+        settings = _Settings(add_prefix_space=settings.add_prefix_space)
     model = tokenizer.model
     added_tokens = _added(path, tokenizer.added_tokens)
     normalizer, pre_tokenizer = (
@@ -166,14 +233,10 @@ def _from_whole(path: Path, settings: _Settings) -> FramedTokenizer:
         prefix_space = pre_tokenizer.add_prefix_space
         how = {"special": special, "added": added_tokens, "compose": normalizer.type == "NFC"}
         return _byte_pairs(path, pieces, merges, settings, prefix_space=prefix_space, **how)
-    if (
-        model.type == "Unigram"
-        and not added_tokens
-        and {*_steps(normalizer)} <= {"Precompiled", "Replace"}
-    ):
+    steps = {each.type for each in _steps(normalizer)}
+    if model.type == "Unigram" and not added_tokens and steps <= {"Precompiled", "Replace"}:
         _expect(path, "$.post_processor", _frame(tokenizer.post_processor), ["<s>", "</s>"])
-        words = [each for each in _steps(pre_tokenizer) if each != "WhitespaceSplit"]
-        _expect(path, "$.pre_tokenizer", words, ["Metaspace"])
+        _check_spaces(path, _steps(normalizer), _steps(pre_tokenizer))
         return FramedSentencePieceTokenizer(read_framed_model(path.parent))
     raise ValueError(
         f"{path}: expected model, normalizer and pre-tokenizer WordPiece, BertNormalizer and "
@@ -182,10 +245,27 @@ def _from_whole(path: Path, settings: _Settings) -> FramedTokenizer:
     )
 
 
-def _steps(part: _Part) -> list[str]:
-    """The types of the steps of a sequence, or the type of a single step."""
-    steps = [*part.normalizers, *part.pretokenizers]
-    return [each.type for each in steps] if part.type == "Sequence" else [part.type]
+def _steps(part: _Part) -> list[_Part]:
+    """The steps of a sequence, or the only step."""
+    return [*part.normalizers, *part.pretokenizers] if part.type == "Sequence" else [part]
+
+
+def _check_spaces(path: Path, normalizers: list[_Part], pre_tokenizers: list[_Part]) -> None:
+    """Checks that each word begins with "▁", and that several spaces are one.
+
+    `WhitespaceSplit` may be missing: the tokenizer class of transformers adds it.
+    """
+    for each in normalizers:
+        replaced = (each.pattern, each.content)
+        if each.type == "Replace" and replaced not in _REPLACED:
+            _expect(path, "$.normalizer: Replace", replaced, _REPLACED[0])
+    words = [each for each in pre_tokenizers if each.type != "WhitespaceSplit"]
+    _expect(path, "$.pre_tokenizer", [each.type for each in words], ["Metaspace"])
+    found = (words[0].replacement, words[0].prepend_scheme, words[0].add_prefix_space)
+    # The first part of a text is the whole text if nothing splits it before.
+    if found != ("▁", "first", True) or len(pre_tokenizers) > 1:
+        what = "$.pre_tokenizer: Metaspace: replacement, prepend_scheme, add_prefix_space"
+        _expect(path, what, found, ("▁", "always", True))
 
 
 def _added(path: Path, tokens: Sequence[_Added]) -> list[AddedToken]:
@@ -271,6 +351,17 @@ def _frame(processor: _Part | None) -> list[str]:
     # Such as {"SpecialToken": {"id": "[CLS]", …}}, {"Sequence": {"id": "A", …}} and one more.
     tokens = [str(value.get("id")) for part in processor.single for value in part.values()]
     return [tokens[0], tokens[2]] if len(tokens) == 3 and tokens[1] == "A" else tokens
+
+
+def _pair(processor: _Part | None) -> list[tuple[str, int]]:
+    """The tokens of a pair and their types; "A" and "B" are the texts."""
+    if processor is not None and processor.type == "TemplateProcessing":
+        parts = [value for part in processor.pair for value in part.values()]
+        return [(str(value.get("id")), int(value.get("type_id", 0))) for value in parts]
+    start, separator = _frame(processor)
+    if processor is not None and processor.type == "RobertaProcessing":
+        return [(each, 0) for each in (start, "A", separator, separator, "B", separator)]
+    return [(start, 0), ("A", 0), (separator, 0), ("B", 1), (separator, 1)]
 
 
 def _in_order(path: Path, vocabulary: Any) -> list[str]:

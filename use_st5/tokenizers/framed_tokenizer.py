@@ -77,6 +77,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
     Attributes:
         vocabulary: Identifies the ids of this tokenizer.
         separator: The id after a text.
+        between: Separators between the two texts of a pair.
         mask: The id that stands for a hidden word; None if the vocabulary has none.
         padding_id: The id of padding in the files of the vocabulary; here padding has the id 0.
     """
@@ -100,11 +101,11 @@ class FramedTokenizer(tf.Module, abc.ABC):
     ) -> None:
         super().__init__()
         self.separator = separator
+        self.between = between
         self.mask = mask
         self.padding_id = padding
         self._start = start
         self._unknown = unknown
-        self._between = between
 
     @abc.abstractmethod
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
@@ -139,14 +140,14 @@ class FramedTokenizer(tf.Module, abc.ABC):
         Raises:
             ValueError: `max_tokens` leaves no room for a piece of each.
         """
-        room = _room(max_tokens, special=2 + self._between, texts=2)
+        room = _room(max_tokens, special=2 + self.between, texts=2)
         # Even if both texts are too long, the result depends on which one is longer.
         one, two = self._beginnings(first, room), self._beginnings(second, room)
         if room is not None:
             lengths = _longest_first(one.row_lengths(), two.row_lengths(), room)
             one, two = (_cut(*each) for each in zip((one, two), lengths, strict=True))
         start, end = self._column(one, [self._start]), self._column(one, [self.separator])
-        between = self._column(one, [self.separator] * self._between)
+        between = self._column(one, [self.separator] * self.between)
         return tf.concat([start, one, between, two, end], axis=1).to_tensor()
 
     def token_ids(self, text: tf.Tensor, max_tokens: int) -> tf.Tensor:
@@ -165,7 +166,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
     def pair_token_counts(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
         """The number of ids of each uncut pair of texts, with the special tokens."""
         # Each of the two counts includes a start and a separator.
-        return self.token_counts(first) + self.token_counts(second) + self._between - 2
+        return self.token_counts(first) + self.token_counts(second) + self.between - 2
 
     def single_ids(self, words: Sequence[str]) -> np.ndarray:
         """The id of each word that is exactly one piece of the vocabulary, 0 for every other.

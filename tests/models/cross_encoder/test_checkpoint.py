@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.models.bert import huggingface_folder
+from use_st5.convert.tokenizer_files import read_tokenizer
 from use_st5.cross_encoder import CrossEncoder
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_of
@@ -173,6 +174,61 @@ def test_logits_are_those_of_transformers(kind: str, tmp_path: Path) -> None:
     function = tf.saved_model.load(str(tmp_path / "exported")).signatures["serving_default"]
     first, second = (tf.constant(list(each)) for each in zip(*PAIRS, strict=True))
     np.testing.assert_allclose(function(first=first, second=second)["logits"], expected, atol=1e-5)
+
+
+def settings_of(name: str | None, *inputs: str) -> dict[str, Any]:
+    settings = {} if name is None else {"tokenizer_class": name}
+    return settings | ({"model_input_names": [*inputs]} if inputs else {})
+
+
+IDS, TYPES = "input_ids", "token_type_ids"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        settings_of("BertTokenizer"),
+        settings_of("BertTokenizer", IDS),
+        settings_of("DistilBertTokenizer"),
+        settings_of("DistilBertTokenizer", IDS, TYPES),
+        settings_of("PreTrainedTokenizerFast"),
+        settings_of("PreTrainedTokenizerFast", IDS, TYPES),
+        settings_of(None, IDS),
+    ],
+    ids=str,
+)
+def test_token_types_are_those_that_the_tokenizer_gives(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    model, _ = peer(tmp_path, "bert")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    transformers = pytest.importorskip("transformers")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    expected = logits_of(model, tokenizer, PAIRS)
+    found = CrossEncoder.load(tmp_path).predict(PAIRS, logits=True)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("change", ["two separators", "one type", "another order", "RoBERTa's"])
+def test_other_pairs_are_refused(change: str, tmp_path: Path) -> None:
+    peer(tmp_path, "bert")
+    path = tmp_path / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    pair = content["post_processor"]["pair"]
+    if change == "two separators":
+        pair.insert(2, pair[2])
+    elif change == "one type":
+        pair[3]["Sequence"]["type_id"] = 0
+    elif change == "another order":
+        pair[1], pair[3] = pair[3], pair[1]
+    else:
+        ends = {"cls": ["[CLS]", 2], "sep": ["[SEP]", 3]}
+        content["post_processor"] = {"type": "RobertaProcessing", **ends}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"tokenizer.json: \$.post_processor: a pair .*expected"):
+        CrossEncoder.load(tmp_path)
+    # A sentence encoder never sees a pair.
+    assert read_tokenizer(tmp_path).between == 1
 
 
 def test_a_cross_encoder_of_a_plain_bert_begins_as_that_of_transformers(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from use_st5._records import Positive
+from use_st5._records import Count, Positive
 from use_st5.convert.checkpoint import Checkpoint
+from use_st5.convert.tokenizer_files import marks_second_text
 from use_st5.convert.weights import (
     RenamedSource,
     Target,
@@ -49,6 +50,7 @@ class _Settings(msgspec.Struct):
     """Settings of a classifier's head in `config.json`, with the defaults of transformers."""
 
     hidden_size: Positive
+    type_vocab_size: Count = 0
     hidden_dropout_prob: float = 0.1
     classifier_dropout: float | None = None
     id2label: dict[str, Any] = {}
@@ -96,6 +98,9 @@ def read(
     encoder, tokenizer = family_that_knows(encoder_checkpoint, POOLING).read(
         encoder_checkpoint, pooling=POOLING, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor
     )
+    folder = vocabulary.parent if vocabulary else checkpoint.beside
+    if not marks_second_text(folder, tokenizer, token_types=settings.type_vocab_size):
+        encoder.config = replace(encoder.config, separator_id=None)
     model = CrossEncoderModel(encoder, dropout=settings.dropout)
     model.build()
     assign_weights(_targets(head, model), head_source, on_tensor=on_tensor)
