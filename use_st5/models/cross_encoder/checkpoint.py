@@ -22,6 +22,7 @@ from use_st5.convert.weights import (
 )
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_that_knows
+from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
 from use_st5.tokenizers.tokenizer import Tokenizer
 
 # Both heads of transformers read the output of the first token.
@@ -99,6 +100,7 @@ def read(
         encoder_checkpoint, pooling=POOLING, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor
     )
     folder = vocabulary.parent if vocabulary else checkpoint.beside
+    assert isinstance(tokenizer, FramedTokenizer)  # as all models of `_HEADS` have
     if not marks_second_text(folder, tokenizer, token_types=settings.type_vocab_size):
         encoder.config = replace(encoder.config, separator_id=None)
     model = CrossEncoderModel(encoder, dropout=settings.dropout)
