@@ -385,6 +385,19 @@ def test_the_official_test_part_has_no_gold(tmp_path: Path) -> None:
     assert run(tmp_path).details == {"development": "sample", "test": "training"}
 
 
+def test_the_hashes_are_those_of_the_files_that_are_read(tmp_path: Path) -> None:
+    """The folder that comes first has the texts of the official test, but no gold pairs."""
+    for folder in ("a [test]", "b [training]"):
+        write_tasks(tmp_path / folder, "training", [(0, 0)])
+    (tmp_path / "a [test]" / "de-en.training.gold").unlink()
+    write_tasks(tmp_path / "b [training]", "test", [(0, 0)])
+    (tmp_path / "b [training]" / "de-en.test.gold").unlink()
+    data = DataFolder(tmp_path)
+    sides = ("de", "en", "gold")
+    hashes = data.hashes(bucc_task("de").used_sources(data))
+    assert [*hashes] == [f"b [training]/de-en.training.{side}" for side in sides]
+
+
 def test_files_that_are_missing(tmp_path: Path) -> None:
     write_tasks(tmp_path / "bucc2018", "dev", [(0, 0)])
     (tmp_path / "bucc2018" / "de-en.dev.en").rename(tmp_path / "bucc2018" / "de-en.train.en")

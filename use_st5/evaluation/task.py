@@ -74,6 +74,8 @@ class EvaluationTask:
         sources: The data sets that the task needs.
         optional_sources: Data sets that the task uses if they are there; it needs one of them.
         options: The settings that change the scores, ready for JSON.
+        read_files: The files of `sources` that `reader` reads, each as a data set; None: all of
+            them, also if it returns nothing because they cannot be read.
     """
 
     name: str
@@ -85,6 +87,7 @@ class EvaluationTask:
     sources: tuple[DataSource, ...] = ()
     optional_sources: tuple[DataSource, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    read_files: Callable[[DataFolder], tuple[DataSource, ...]] | None = None
 
     def used_sources(self, data: DataFolder) -> tuple[DataSource, ...]:
         """The data sets that the task reads from a folder.
@@ -94,6 +97,8 @@ class EvaluationTask:
         """
         for source in self.sources:
             data.find(source)
+        if self.read_files is not None and (files := self.read_files(data)):
+            return files
         present_sources = tuple(source for source in self.optional_sources if data.has(source))
         if self.optional_sources and not present_sources:
             names = ", ".join(source.name for source in self.optional_sources)

@@ -13,9 +13,9 @@ A reader raises a FileNotFoundError, or a ValueError that names file and line.
 
 from __future__ import annotations
 
+import glob
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -242,11 +242,8 @@ def _unique(sentences: dict[str, str]) -> dict[str, str | None]:
     return {sentence: one if counts[sentence] == 1 else None for one, sentence in sentences.items()}
 
 
-def _bucc_parts(
-    data: DataFolder, source: DataSource, language: str
-) -> Iterator[tuple[str, BUCCSet]]:
-    """The part for development, and then another one with gold pairs if there is one."""
-    folder = data.find(source)
+def _bucc_parts(folder: Path, language: str) -> tuple[str, ...]:
+    """The part for development, and then another one with gold pairs; () if there is none."""
 
     def complete(part: str) -> bool:
         sides = (language, "en", "gold")
@@ -254,14 +251,20 @@ def _bucc_parts(
 
     development = next(filter(complete, _DEVELOPMENT), None)
     if development is None:
+        return ()
+    test_parts = [part for part in _TEST if part != development and complete(part)]
+    return (development, *test_parts[:1])
+
+
+def _read_parts(folder: Path, language: str) -> dict[str, BUCCSet]:
+    parts = _bucc_parts(folder, language)
+    if not parts:
         raise FileNotFoundError(
             f"{folder}: expected the texts of a part with gold pairs, {language}-en.X."
             f"{language}, .en and .gold with X one of {', '.join(_DEVELOPMENT)}; found "
             "none that is complete."
         )
-    test_parts = [part for part in _TEST if part != development and complete(part)]
-    for part in (development, *test_parts[:1]):
-        yield part, read_bucc(folder, language, part)
+    return {part: read_bucc(folder, language, part) for part in parts}
 
 
 def _score_bucc(context: TaskContext, parts: dict[str, BUCCSet]) -> TaskResult:
@@ -293,6 +296,17 @@ def bucc_task(language: str) -> EvaluationTask:
         )
         for side in (language, "en", "gold")
     )
+
+    def read_files(data: DataFolder) -> tuple[DataSource, ...]:
+        # All files are read from the folder of the gold pairs: others may have texts alone.
+        folder = data.find(sources[2])
+        inner = glob.escape(folder.relative_to(data.path).as_posix())
+        return tuple(
+            replace(source, places=(f"{inner}/{language}-en.{part}.{side}",))
+            for part in _bucc_parts(folder, language)
+            for side, source in zip((language, "en", "gold"), sources, strict=True)
+        )
+
     return EvaluationTask(
         f"bucc_{language}-en",
         "bucc",
@@ -301,8 +315,9 @@ def bucc_task(language: str) -> EvaluationTask:
         "the best on the development gold; f1: on test gold (the organisers' training part, as in "
         "XTREME), f1_dev: on the development gold itself, which is optimistic (mSimCSE)",
         score=_score_bucc,
-        reader=lambda data: dict(_bucc_parts(data, sources[2], language)),
+        reader=lambda data: _read_parts(data.find(sources[2]), language),
         sources=sources,
+        read_files=read_files,
         options={"k": _NEIGHBOURS},
     )
 
