@@ -166,6 +166,15 @@ def test_a_bad_request_is_told_what_is_expected(post: Callable, body: dict, told
     assert told in error(post("/v1/embeddings", body), 400)
 
 
+def test_an_unknown_path_or_method_has_the_same_form(address: str) -> None:
+    import httpx
+
+    assert error(httpx.get(f"{address}/v1/embedding"), 404) == "Not Found"
+    refused = httpx.get(f"{address}/v1/embeddings")
+    assert error(refused, 405) == "Method Not Allowed"
+    assert refused.headers["allow"] == "POST"
+
+
 def test_only_the_first_wrong_text_is_reported() -> None:
     """A list of the errors of all items would take far more memory than the request."""
     for model, field in ((EmbeddingsRequest, "input"), (RerankRequest, "documents")):

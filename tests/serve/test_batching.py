@@ -83,13 +83,16 @@ def test_an_error_goes_to_the_requests_of_its_batch_alone(model: Model, batcher:
 def test_a_cancelled_request_is_not_computed(model: Model, batcher: Batcher) -> None:
     batcher.submit(["a"])
     assert model.started.wait(10)
-    gone, kept = batcher.submit(["gone"]), batcher.submit(["kept"])
+    gone, kept = batcher.submit([*"gone"]), batcher.submit(["kept"])
     assert gone.cancel()
+    assert batcher.waiting == 1
+    again = batcher.submit([*"again"])  # It needs the places of the cancelled request.
     model.go.set()
     assert kept.result(10).tolist() == [[4]]
+    assert len(again.result(10)) == 5
     with pytest.raises(CancelledError):
         gone.result(1)
-    assert model.batches[1:] == [["kept"]]
+    assert model.batches[1] == ["kept", *"again"]
 
 
 def test_closing_computes_what_waits_and_refuses_the_rest(model: Model) -> None:

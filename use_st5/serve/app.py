@@ -26,6 +26,7 @@ require("fastapi", "serve")
 from fastapi import FastAPI, HTTPException, Request, Response  # noqa: E402
 from fastapi.exceptions import RequestValidationError  # noqa: E402
 from pydantic import BaseModel, ConfigDict, Field  # noqa: E402
+from starlette.exceptions import HTTPException as StarletteHTTPException  # noqa: E402
 
 # Seconds between two checks that the client is still connected.
 _CHECK_CLIENT = 0.5
@@ -216,7 +217,8 @@ def create_app(
     app = FastAPI(title="use_st5", version=use_st5.__version__, lifespan=lifespan)
     app.add_middleware(BodyLimits, body_bytes=limits.body_bytes, body_seconds=limits.body_seconds)
     app.add_middleware(CountRequests, metrics=service.metrics)
-    app.exception_handler(HTTPException)(_http_error)
+    # Starlette's own refuse unknown paths and methods, and FastAPI's are a subclass of them.
+    app.exception_handler(StarletteHTTPException)(_http_error)
     app.exception_handler(RequestValidationError)(_invalid_request)
     app.exception_handler(Exception)(_failure)
     _add_vector_routes(app, service)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,8 @@ class ClosedError(Exception):
     """The server is stopping."""
 
 
-class _Request(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Request:
     items: Sequence[Any]
     tokens: int
     future: Future[np.ndarray]
@@ -92,6 +94,7 @@ class Batcher:
             self._waiting.append(request)
             self._items += len(items)
             self._changed.notify()
+        request.future.add_done_callback(lambda future: self._drop(request))
         return request.future
 
     def close(self) -> None:
@@ -100,6 +103,15 @@ class Batcher:
             self._closed = True
             self._changed.notify()
         self._thread.join()
+
+    def _drop(self, request: _Request) -> None:
+        """Gives up the place of a cancelled request, if it still waits."""
+        if not request.future.cancelled():
+            return
+        with self._changed:
+            if request in self._waiting:
+                self._waiting.remove(request)
+                self._items -= len(request.items)
 
     def _run(self) -> None:
         while batch := self._next_batch():
