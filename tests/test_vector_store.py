@@ -118,6 +118,14 @@ def test_what_is_refused(tmp_path: Path, encode: Callable, message: str) -> None
     assert not list(tmp_path.iterdir())
 
 
+def test_no_texts() -> None:
+    store = VectorStore()
+    assert store.rows([]).shape == (0, 0)
+    store.extend(toy, ["a"])
+    rows = store.rows([])
+    assert (rows.shape, rows.dtype) == ((0, 3), store["a"].dtype)
+
+
 def test_refused_in_use() -> None:
     with pytest.raises(ValueError, match="Expected sentences to embed, received none"):
         VectorCache(toy)([])

@@ -98,12 +98,12 @@ class VectorStore:
 
     def places(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the block and the row of each text's vector, int `[texts, 2]`; all have one."""
-        return np.array([self._places[_key(text)] for text in texts])
+        return np.array([self._places[_key(text)] for text in texts], int).reshape(-1, 2)
 
     def at(self, places: np.ndarray) -> np.ndarray:
-        """Returns a copy of the vectors `[places, dim]` at some places."""
-        first = self._blocks[0]
-        vectors = np.empty((len(places), first.shape[1]), first.dtype)
+        """Returns a copy of the vectors `[places, dim]` at some places; dim 0 without vectors."""
+        dtype = self._blocks[0].dtype if self._blocks else self._dtype
+        vectors = np.empty((len(places), self.dimension or 0), dtype or np.float32)
         for block in np.unique(places[:, 0]):
             rows = places[:, 0] == block
             vectors[rows] = self._blocks[block][places[rows, 1]]
