@@ -232,6 +232,12 @@ def first_prompt_name(names: Sequence[str], prompts: Mapping[str, str]) -> str |
     return next((name for name in names if name in prompts), None)
 
 
+def default_prompt(encoder: Any) -> str:
+    """Returns what `encode` of any encoder puts before each text if the caller names no prompt."""
+    prompts = getattr(encoder, "prompts", None) or {}
+    return prompts.get(getattr(encoder, "default_prompt_name", None) or "") or ""
+
+
 def chosen_prompt(
     prompt: Any, name: Any, prompts: Mapping[str, str], default: str | None = None
 ) -> str:

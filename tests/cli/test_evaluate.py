@@ -47,6 +47,9 @@ class Prompted(Lengths):
         prompt = "named: " if prompt_name else prompt
         return super().encode([prompt + text for text in sentences])
 
+class Usual(Prompted):
+    prompts, default_prompt_name = {"usual": "u: "}, "usual"
+
 def made():
     return Batched()
 
@@ -320,11 +323,11 @@ def test_the_prompt_is_put_before_each_text_and_its_results_are_kept_apart(
 ) -> None:
     fake.prompts, fake.default_prompt_name = {"query": "q: ", "usual": "u: "}, "usual"
     for options, encoded, identity in (
-        ([], ["u: abcd"], "0"),
+        ([], ["u: abcd"], "0 with the prompt 'u: '"),
         (["--prompt-name", "query"], ["q: abcd"], "0 with the prompt 'q: '"),
         (["--prompt", "q: "], [], "0 with the prompt 'q: '"),
         (["--prompt", ""], ["abcd"], "0 with the prompt ''"),
-        (["--prompt-name", "usual"], [], "0"),
+        (["--prompt-name", "usual"], [], "0 with the prompt 'u: '"),
     ):
         fake.encoded.clear()
         result = use("evaluate", "bundled", "--tasks", "own", *options)
@@ -332,6 +335,12 @@ def test_the_prompt_is_put_before_each_text_and_its_results_are_kept_apart(
         assert fake.encoded == encoded
         record = EvaluationRecord.read(tmp_path / "evaluation" / "fake.json")
         assert record.model["identity"] == identity
+    # The same weights in a folder with another default prompt.
+    fake.prompts["usual"] = "v: "
+    fake.encoded.clear()
+    assert use("evaluate", "bundled", "--tasks", "own").exit_code == 0
+    assert fake.encoded == ["v: abcd"]
+    fake.prompts["usual"] = "u: "
     refused = use("evaluate", "bundled", "--tasks", "own", "--prompt-name", "passage")
     assert refused.exit_code == 2
     assert "expected one of the prompts of fake, query ('q: '), usual ('u: ')" in refused.stderr
@@ -343,6 +352,9 @@ def test_the_prompt_reaches_encode_where_it_is_taken(use: Callable, tmp_path: Pa
     assert result.stdout.splitlines()[1].split("\t")[3] == "7.0000"
     record = EvaluationRecord.read(tmp_path / "evaluation" / "lengths.json")
     assert record.model["identity"] == "v1 with the prompt 'q: '"
+    use("evaluate", "encoders.py:Usual", "--tasks", "own")
+    record = EvaluationRecord.read(tmp_path / "evaluation" / "lengths.json")
+    assert record.model["identity"] == "v1 with the prompt 'u: '"
     # The name of a prompt is not its text.
     for options, score in ((("--prompt-name", "q: "), "11.0000"), (prompt, "7.0000")):
         result = use("evaluate", "encoders.py:Prompted", "--tasks", "own", *options)
@@ -400,7 +412,7 @@ def test_a_record_of_more_tasks_is_not_replaced(
         ("broken.py:Model", "broken.py could not be imported (SyntaxError"),
         (
             "encoders.py:Absent",
-            "encoders.py: expected Absent, found only: Lengths, Batched, Prompted, made, needs",
+            "encoders.py: expected Absent, found only: Lengths, Batched, Prompted, Usual, made, ",
         ),
         ("encoders.py:needs", "encoders.py:needs: expected a function or class without arguments"),
         ("encoders.py:fails", "received RuntimeError from the call: no weights"),

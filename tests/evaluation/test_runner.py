@@ -129,11 +129,11 @@ def test_a_large_result_is_read_again(data: Path, tmp_path: Path) -> None:
 
 
 def test_what_changes_a_score_misses_the_cache(data: Path, tmp_path: Path) -> None:
+    encoder = BagOfWords()
+
     def runs(task: EvaluationTask, *, seed: int = 1, identity: str | None = None) -> bool:
         log, cache = Log(), tmp_path / "cache"
-        evaluate(
-            BagOfWords(), [task], data, cache=cache, seed=seed, identity=identity, progress=log
-        )
+        evaluate(encoder, [task], data, cache=cache, seed=seed, identity=identity, progress=log)
         return not log.cached[task.name]
 
     task = words_task()
@@ -142,6 +142,9 @@ def test_what_changes_a_score_misses_the_cache(data: Path, tmp_path: Path) -> No
     assert runs(words_task(factor=2.0))
     assert runs(task, seed=2)
     assert runs(task, identity="another model")
+    for prompts, other in (({"q": "q: "}, True), ({"q": "other: "}, True), ({"q": ""}, False)):
+        encoder.default_prompt_name, encoder.prompts = "q", prompts
+        assert runs(task) is other, "the default prompt is before each text"
     (words,) = data.rglob("words.txt")
     words.rename(data / "words.txt")
     assert not runs(task), "the same content in another place"

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from use_st5.cli.files import STDIN
-from use_st5.cli.models import BackendOption, ModelChoice
+from use_st5.cli.models import ModelChoice
 from use_st5.cli.output import say, waiting
 
 _PANEL = "With --runner"
@@ -101,11 +101,7 @@ class Corpus:
             raise typer.BadParameter(
                 "expected no --format with --runner: it writes Parquet.", param_hint="--format"
             )
-        if model.backend is not BackendOption.TENSORFLOW:
-            raise typer.BadParameter(
-                f"expected tensorflow with --runner, received {model.backend.value}.",
-                param_hint="--backend",
-            )
+        model.check_tensorflow("with --runner")
         from use_st5.beam.corpus import embed_corpus
 
         with waiting(f"embedding {self.pattern}"):

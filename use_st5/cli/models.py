@@ -88,6 +88,21 @@ class ModelChoice:
                 param_hint="--prompt-name",
             )
 
+    def check_tensorflow(self, why: str) -> None:
+        """Refuses another backend than TensorFlow.
+
+        Args:
+            why: What needs TensorFlow, for the message.
+
+        Raises:
+            typer.BadParameter: Another backend is chosen.
+        """
+        if self.backend is not BackendOption.TENSORFLOW:
+            raise typer.BadParameter(
+                f"expected tensorflow {why}, received {self.backend.value}.",
+                param_hint="--backend",
+            )
+
     def prompt_of(self, encoder: SentenceEncoder, usual: Sequence[str] = ()) -> str:
         """The prompt that is put before each text.
 
@@ -340,6 +355,8 @@ def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> Name
         ValueError: The object is missing, cannot be called, or has no `encode`.
         typer.BadParameter: There is no such prompt, or the object's `encode` lacks an argument.
     """
+    from use_st5._sentence_transformers import default_prompt
+
     model = chosen.name
     place, _, name = model.rpartition(":")
     options: dict[str, Any] = {"batch_size": batch_size}
@@ -348,19 +365,21 @@ def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> Name
         loaded = load_encoder(chosen)
         encoder: Any = CountingEncoder(loaded, chosen)
         counting, prompt = encoder, chosen.prompt_of(loaded)
-        prompt_differs = prompt != ModelChoice(model).prompt_of(loaded)
+        # Folders with the same weights may have other default prompts.
+        has_prompt = bool(prompt or default_prompt(loaded))
         named_prompt = repr(prompt)
     else:
         encoder = _called(_look_up(_import(place), place, name), model)
         options |= {"prompt": chosen.prompt, "prompt_name": chosen.prompt_name}
-        named_prompt = repr(chosen.prompt)
-        if chosen.prompt is None:  # The object alone knows the text of the name.
-            named_prompt = f"named {chosen.prompt_name!r}"
-        prompt_differs = chosen.prompt is not None or chosen.prompt_name is not None
+        prompt = default_prompt(encoder) if chosen.prompt is None else chosen.prompt
+        has_prompt = bool(prompt) or chosen.prompt is not None
+        named_prompt = repr(prompt)
+        if chosen.prompt_name is not None:  # The object alone knows the text of the name.
+            has_prompt, named_prompt = True, f"named {chosen.prompt_name!r}"
     encoder_name = getattr(encoder, "name", None)
     name = encoder_name if isinstance(encoder_name, str) and encoder_name else name
     identity = _identity(encoder, model)
-    if identity and prompt_differs:  # The same weights give other vectors.
+    if identity and has_prompt:  # The same weights give other vectors.
         identity = f"{identity} with the prompt {named_prompt}"
     options = {option: value for option, value in options.items() if value is not None}
     for option in options:

@@ -108,12 +108,7 @@ def _load(models: list[str], backend: BackendOption) -> dict[str, SentenceEncode
         manifest = ModelManifest.read(find_model(model))
         loaded_model: SentenceEncoder | CrossEncoder
         if manifest is not None and manifest.texts == 2:
-            if backend is not BackendOption.TENSORFLOW:
-                raise typer.BadParameter(
-                    f"expected tensorflow for {model}, which is a cross-encoder, received "
-                    f"{backend.value}.",
-                    param_hint="--backend",
-                )
+            ModelChoice(model, backend).check_tensorflow(f"for {model}, which is a cross-encoder")
             loaded_model = load_cross_encoder(model)
             loaded_model.predict([("a", "b")])
         else:

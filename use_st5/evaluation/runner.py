@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from use_st5._records import read_record
+from use_st5._sentence_transformers import default_prompt
 from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.record import LIMIT, EvaluationRecord, check_task, finite, write_json
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext
@@ -50,7 +51,7 @@ def evaluate(
         data: The folder with the data sets; None if no task needs one.
         name: The model's name; by default the encoder's `name`, else that of the function or class.
         identity: A text that changes with the model's weights, the key of the cache; by default
-            the encoder's `identity`.
+            the encoder's `identity`, and its default prompt.
         seed: Seed of all random numbers.
         cache: The folder that keeps results and embeddings; None keeps nothing.
         progress: Shows the progress.
@@ -63,7 +64,9 @@ def evaluate(
     """
     if not tasks:
         raise ValueError("Expected at least one task, received none.")
-    identity = identity or getattr(encoder, "identity", None)
+    identity = identity or identity_with_prompt(
+        getattr(encoder, "identity", None), default_prompt(encoder)
+    )
     store = None if cache is None else ResultStore(Path(cache), identity)
     folder = None if data is None else DataFolder(data)
     hashes = {task.name: _hashes(task, folder) for task in tasks}
@@ -109,6 +112,11 @@ def _results(
         results[task.name] = result
         progress.finished(task.name, result, cached=bool(cached_result))
     return results, failed
+
+
+def identity_with_prompt(identity: str | None, prompt: str) -> str | None:
+    """The key of the results of a model that puts a prompt before each text; "" is no prompt."""
+    return f"{identity} with the prompt {prompt!r}" if identity and prompt else identity
 
 
 def _name(encoder: Any) -> str:
