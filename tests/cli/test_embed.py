@@ -90,6 +90,13 @@ def test_existing_output_needs_overwrite(use: Callable, fake: Any, tmp_path: Pat
     assert (tmp_path / "vectors.npy").read_text() == "precious"
     assert use("embed", "-", "-o", "vectors.npy", "--overwrite", input="one\n").exit_code == 0
     assert np.load(tmp_path / "vectors.npy").shape == (1, 8)
+    # Never the input, under any of its names.
+    (tmp_path / "texts.txt").write_text("one\n")
+    (tmp_path / "link.npy").symlink_to("texts.txt")
+    refused = use("embed", "texts.txt", "-o", "link.npy", "--overwrite")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (1, 1)
+    assert "link.npy: expected another file than the input" in refused.stderr
+    assert (tmp_path / "texts.txt").read_text() == "one\n"
 
 
 @pytest.mark.parametrize(

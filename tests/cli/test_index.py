@@ -111,6 +111,7 @@ def test_vectors_of_embed_spare_the_embedding(use: Callable, fake: Any, tmp_path
         (("absent.txt", "--to", "i"), 1, "found none"),
         (("empty.txt", "--to", "i"), 1, "expected texts, one a line, received none"),
         (("texts.txt", "--to", "no/i"), 1, "expected a folder to write to"),
+        (("texts.txt", "--to", ".", "--overwrite"), 1, "another folder than the current one"),
         (("texts.txt", "--to", "texts.txt"), 1, "to contain only an index of use_st5"),
         (("texts.txt", "--to", "old"), 1, "old exists; give --overwrite"),
         (("texts.txt", "--to", "i", "--kind", "tree"), 2, "--kind"),

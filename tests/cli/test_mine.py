@@ -53,6 +53,7 @@ def test_the_nearest_that_is_no_positive(suffix: str, use: Callable, tmp_path: P
     ("arguments", "code", "message"),
     [
         (("faq.tsv", "--to", "t.xml"), 2, "ends in .tsv, .csv, .jsonl"),
+        (("one.tsv", "--to", "./one.tsv"), 1, "one.tsv: expected another file than the input"),
         (("sts.tsv", "--to", "t.tsv"), 1, "expected the columns anchor (or query"),
         (("one.tsv", "--to", "t.tsv"), 1, "expected hard negatives, found none"),
     ],

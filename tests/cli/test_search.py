@@ -74,6 +74,7 @@ def test_queries_that_were_cut_are_counted(use: Callable, fake: Any) -> None:
         (("texts.index", "a", "--file", "-"), 2, "expected either queries after WHERE or --file"),
         (("texts.index", "a", "--top-k", "0"), 2, "--top-k"),
         (("texts.txt", "a", "--breadth", "2"), 2, "expected an index; WHERE is a file"),
+        (("texts.index", "a", "--breadth", "2"), 2, "hnsw, received one of the kind exact"),
         (("absent.txt", "a"), 1, "found none"),
         (("empty.txt", "a"), 1, "expected texts, one a line, received none"),
         (("texts.txt", "--file", "empty.txt"), 1, "expected queries, one a line, received none"),
@@ -83,6 +84,7 @@ def test_queries_that_were_cut_are_counted(use: Callable, fake: Any) -> None:
 def test_errors_are_one_line(
     arguments: tuple[str, ...], code: int, message: str, use: Callable, fake: Any, tmp_path: Path
 ) -> None:
+    use("index", "texts.txt", "--to", "texts.index", "-m", "fake")
     (tmp_path / "empty.txt").touch()
     result = use("search", *arguments)
     assert (result.exit_code, result.stderr.count("\n")) == (code, 1)

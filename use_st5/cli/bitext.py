@@ -52,7 +52,7 @@ def bitext(
     """Finds translations among the lines of two texts."""
     chosen = ModelChoice(model, backend, prompt, prompt_name)
     check_table_name(to, option="--to")
-    with sole_file(to):
+    with sole_file(to, inputs=[first, second]):
         sources, targets = _sentences(first), _sentences(second)
         encoder = CountingEncoder(load_encoder(chosen), chosen)
         if len(encoder.languages) == 1:

@@ -161,7 +161,7 @@ def _to_named_file(
             f"{output.parent}: expected a folder to write to, found none. Make it first."
         )
     with (
-        sole_file(output, overwrite=overwrite, remote=True),
+        sole_file(output, overwrite=overwrite, remote=True, inputs=[source]),
         sole_writer(place),
         open_seekable(source, beside=place) as stream,
     ):

@@ -160,15 +160,24 @@ def check_file(path: Path, *, remote: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def sole_file(path: Path, *, overwrite: bool = True, remote: bool = False) -> Iterator[None]:
+def sole_file(
+    path: Path, *, overwrite: bool = True, remote: bool = False, inputs: Iterable[str] = ()
+) -> Iterator[None]:
     """Lets only this process write the file `path` while the block runs.
 
     Raises:
-        FileExistsError: The file exists and `overwrite` is False.
+        FileExistsError: The file exists and `overwrite` is False, or it is one of `inputs`, the
+            files that the command reads.
         OSError: As in `check_file`, or another process is writing the file.
         ValueError: As in `check_file`.
     """
     check_file(path, remote=remote)
+    for each in inputs:
+        if _is_same(path, each):
+            raise FileExistsError(
+                f"{as_written(path)}: expected another file than the input, which would be "
+                "replaced. Choose another name."
+            )
     with sole_writer(path):
         check_new(path, overwrite=overwrite)
         yield
@@ -212,6 +221,13 @@ def check_new(path: Path, *, overwrite: bool) -> None:
     """
     if exists(path) and not overwrite:
         raise FileExistsError(f"{as_written(path)} exists; give --overwrite or choose another name")
+
+
+def _is_same(path: Path, other: str) -> bool:
+    """Whether two names mean the same file, local or remote."""
+    if remote := remote_path(path):
+        return remote == remote_path(other)
+    return path.exists() and Path(other).exists() and path.samefile(other)
 
 
 def _check_writable(folder: Path) -> None:

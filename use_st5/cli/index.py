@@ -82,6 +82,11 @@ def index(
         raise FileNotFoundError(
             f"{to.parent}: expected a folder to write to, found none. Make it first."
         )
+    if to.exists() and to.samefile("."):
+        raise ValueError(
+            f"{to}: expected another folder than the current one, which would be replaced. Give "
+            "the name of a new folder."
+        )
     chosen, named = _checked_kind(kind), ModelChoice(model, backend, prompt, prompt_name)
     if chosen == "hnsw":
         require("faiss", "search")

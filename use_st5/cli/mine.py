@@ -65,7 +65,7 @@ def mine(
 
     chosen = ModelChoice(model, backend, prompt, prompt_name)
     check_table_name(to, option="--to")
-    with sole_file(to):
+    with sole_file(to, inputs=[file]):
         source = open_source(file, task="pairs", columns=named_words("--column", column))
         pairs = [(row["anchor"], row["positive"]) for row in source]
         encoder = CountingEncoder(load_encoder(chosen), chosen)

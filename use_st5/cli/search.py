@@ -120,6 +120,12 @@ def _in_index(
     from use_st5.search import VectorIndex
 
     index = VectorIndex(where)
+    if breadth is not None and index.kind != "hnsw":
+        raise typer.BadParameter(
+            f"expected an index of --kind hnsw, received one of the kind {index.kind}, which "
+            "compares every text. Leave it out.",
+            param_hint="--breadth",
+        )
     if not model.name and index.model not in bundled_names():
         raise ValueError(
             f"{where}: expected --model with the folder of {index.model}, the model of this index; "
