@@ -19,6 +19,7 @@ from use_st5.training.run_folder import (
     begin,
     forget_result,
     model_hash,
+    request_of,
     result_of,
     run_folder,
     write_result,
@@ -127,6 +128,38 @@ def test_a_run_has_a_format_and_that_of_version_0_2_none(tmp_path: Path) -> None
     (work / "request.json").write_text(json.dumps(REQUEST | {"format": 2}))
     with pytest.raises(ValueError, match=r"format: expected up to 1, received 2: a newer version"):
         begun(tmp_path / "m")
+
+
+@pytest.mark.parametrize("changed", ["model", "checkpoint", "teacher"])
+def test_a_model_or_a_teacher_with_other_content_is_another_run(
+    changed: str, toy_use_dan: Toy, toy_use_transformer: Toy, tmp_path: Path
+) -> None:
+    paths = {name: tmp_path / name for name in ("model", "checkpoint", "teacher")}
+    paths["model"].symlink_to(toy_use_dan.folders["float32"], target_is_directory=True)
+    paths["checkpoint"].mkdir()
+    (paths["checkpoint"] / "model.safetensors").write_text("weights")
+    paths["teacher"].write_text("vectors")
+
+    def requested() -> dict[str, Any]:
+        model = paths["checkpoint" if changed == "checkpoint" else "model"]
+        return request_of(model, [], [], [], FileArguments(teacher=str(paths["teacher"])))
+
+    work = begun(tmp_path / "m", **requested())
+    begun(tmp_path / "m", **requested())  # It can be continued.
+    if changed == "model":
+        paths["model"].unlink()
+        paths["model"].symlink_to(toy_use_transformer.folders["float32"], target_is_directory=True)
+    elif changed == "checkpoint":
+        (paths["checkpoint"] / "model.safetensors").write_text("changed")
+    else:
+        paths["teacher"].write_text("changed")
+    content = "teacher" if changed == "teacher" else "model"
+    with pytest.raises(FileExistsError, match=rf"received others \(the content of the {content}\)"):
+        begun(tmp_path / "m", **requested())
+    request = json.loads((work / "request.json").read_text())
+    older = {name: each for name, each in request.items() if not name.endswith("_hash")}
+    (work / "request.json").write_text(json.dumps(older))
+    begun(tmp_path / "m", **requested())  # An older version wrote no hashes.
 
 
 @pytest.mark.parametrize(

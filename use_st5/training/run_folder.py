@@ -13,10 +13,19 @@ from typing import Annotated, Any
 
 import msgspec
 
-from use_st5._files import sole_writer, write_json
-from use_st5._model_manifest import FILE_NAME, ModelManifest, check_replaceable
+from use_st5._bundled import bundled_folder, bundled_names
+from use_st5._files import file_sha256, sole_writer, write_json
+from use_st5._model_manifest import FILE_NAME, ModelManifest, check_replaceable, describe_files
 from use_st5._records import read_record
-from use_st5._remote_files import as_written, exists, names_in, open_local, remote_path, remove
+from use_st5._remote_files import (
+    as_written,
+    cached_path,
+    exists,
+    names_in,
+    open_local,
+    remote_path,
+    remove,
+)
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments
@@ -43,6 +52,11 @@ _RENAMED = {
     "patience": "early_stopping_patience",
     "storage": "precision",
 }
+# Hashes in the request, and what they identify; older versions wrote none.
+_HASHES = {
+    "model_hash": "the content of the model",
+    "teacher_hash": "the content of the teacher",
+}
 _HEADS = {"fitted": "linear-probe", "drawn": "random"}
 # The file with the result of a run.
 RESULT = "result.json"
@@ -61,6 +75,8 @@ class _Request(msgspec.Struct):
     dev: list[dict[str, Any]]
     settings: dict[str, Any]
     test: list[dict[str, Any]] = []
+    model_hash: str | None = None
+    teacher_hash: str | None = None
     format: int = 0
 
 
@@ -72,15 +88,31 @@ def request_of(
     settings: FileArguments,
 ) -> dict[str, Any]:
     """The settings that must be the same to continue a run."""
-    model_name = model.name or "" if isinstance(model, TrainableEncoder) else as_written(model)
+    if isinstance(model, TrainableEncoder):
+        name, content = model.name or "", None
+    else:
+        name, content = as_written(model), _content_hash(as_written(model))
     request = {
-        "model": model_name,
+        "model": name,
+        "model_hash": content,
+        "teacher_hash": _content_hash(settings.teacher) if settings.teacher else None,
         "train": [_described(source) for source in sources],
         "dev": [_described(source) for source in validation],
         "test": [_described(source) for source in test],
         "settings": _plain(settings),
     }
     return json.loads(json.dumps(request, default=list))
+
+
+def _content_hash(given: str) -> str | None:
+    """The hash of a model, a checkpoint or a file; None for a preset, and a name of a hub."""
+    path = bundled_folder(given) if given in bundled_names() else Path(given)
+    if (known_hash := model_hash(path)) is not None:
+        return known_hash
+    if not exists(path):
+        return None
+    path = cached_path(path)
+    return file_sha256(path) if path.is_file() else describe_files(path)[1]
 
 
 def _plain(settings: FileArguments) -> dict[str, Any]:
@@ -242,9 +274,11 @@ def _within(given: str, folder: Path) -> bool:
 
 
 def _check_same(work: Path, found: Mapping[str, Any], request: Mapping[str, Any]) -> None:
-    if found == request:
-        return
     names = [name for name in request if found.get(name) != request[name]]
+    unknown_hashes = [n for n in _HASHES if None in (found.get(n), request.get(n))]
+    names = [_HASHES.get(name, name) for name in names if name not in unknown_hashes]
+    if not names:
+        return
     if names == ["settings"]:
         old_settings, new_settings = found["settings"], request["settings"]
         names = [name for name in new_settings if old_settings.get(name) != new_settings[name]]
