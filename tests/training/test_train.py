@@ -516,6 +516,34 @@ def test_a_killed_run_exports_the_weights_of_one_never_killed(
     assert histories[0] == histories[1]
 
 
+@pytest.mark.parametrize(("toy", "lora_rank"), [("use_dan", None), ("use_transformer", 2)])
+def test_an_interrupted_encoder_has_its_weights_of_before(
+    toy: str, lora_rank: int | None, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    import keras
+
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.train import train
+
+    def stop(step: int, logs: Any) -> None:
+        if step == 1:
+            raise KeyboardInterrupt
+
+    encoder = TrainableEncoder.load(request.getfixturevalue(f"toy_{toy}").folders["float32"])
+    before = encoder.model.get_weights()
+    files = write(tmp_path / "pairs.csv", paired(30))
+    options: dict[str, Any] = {"lora_rank": lora_rank, "learning_rate": 0.05, "batch_size": 8}
+    options |= {"steps": 3, "evaluations": 1}
+    interrupt = keras.callbacks.LambdaCallback(on_train_batch_end=stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(encoder, files, tmp_path / "tuned", callbacks=[interrupt], **options)
+    for ours, theirs in zip(encoder.model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert len(encoder.model.trainable_variables) == len(before)
+    if lora_rank is not None:  # It gets new adapters.
+        assert train(encoder, files, tmp_path / "tuned", **options).steps == 3
+
+
 def test_a_loss_of_ones_own_and_a_callback(start: str, tmp_path: Path) -> None:
     """The loss reads the task's columns by their keys; the card and the log name it."""
     import keras

@@ -8,12 +8,13 @@ import datetime
 import functools
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from use_st5._files import write_json
 from use_st5._progress import progress_lines
@@ -113,7 +114,8 @@ def train(
 
     Args:
         model: A bundled name, a folder, a checkpoint, `fresh:PRESET` (a named shape with the
-            vocabulary of the files), or an encoder, which is trained itself.
+            vocabulary of the files), or an encoder, which is trained itself; if the training
+            fails or is interrupted, it has its weights of before.
         files: Tables with named columns (.tsv, .csv, .jsonl, .parquet), text (.txt), or TensorFlow
             data sets, `NAME[SPLIT]`; mixed by their sizes or, with `=WEIGHT`, by weights.
         to: The folder to write, a SavedModel that takes strings.
@@ -171,7 +173,8 @@ def _train(
         if plan.in_cycles:
             _check_places_of_cycles(target, place)
         begin(work, request, overwrite=overwrite)
-        return _run(plan, work, target, place, log)
+        with _weights_kept_on_error(encoder.model):
+            return _run(plan, work, target, place, log)
 
 
 def _run(
@@ -235,30 +238,41 @@ def _train_in_steps(plan: TrainingPlan, work: Path, place: Mapping[str, Any]) ->
     with progress_lines(lambda: "tokenizing the files"):
         data = {task.name: task.prepared(encoder, work / "prepared") for task in plan.tasks}
     keras.utils.set_random_seed(arguments.seed)
-    with strategy_scope(place["strategy"]):
-        adapters = None
-        if arguments.lora_rank is not None:
-            adapters = apply_lora(encoder.model, rank=arguments.lora_rank, seed=arguments.seed)
-        losses = {task.name: task.make_loss() for task in plan.tasks}
-        for name, head_weights in heads.items():
-            if not losses[name].built:  # A loss that the user made may serve several files.
-                losses[name].build((None, encoder.dimension))
-            losses[name].set_weights(head_weights)
     weights = {task.name: task.weight for task in plan.tasks if task.weight is not None}
-    trainer = Trainer(
-        encoder,
-        {name: (data[name], losses[name]) for name in data},
-        dataclasses.replace(arguments, steps=plan.steps),
-        evaluate=functools.partial(scores_of, plan.sets),
-        monitor=plan.monitor,
-        mixing_weights=weights,
-        folder=work / "checkpoints",
-        **place,
-    )
-    history = trainer.train()
-    if adapters is not None:
-        adapters.merge()
-    return history
+    with contextlib.ExitStack() as at_end:
+        with strategy_scope(place["strategy"]):
+            if arguments.lora_rank is not None:
+                adapters = apply_lora(encoder.model, rank=arguments.lora_rank, seed=arguments.seed)
+                at_end.callback(adapters.merge)
+            losses = {task.name: task.make_loss() for task in plan.tasks}
+            for name, head_weights in heads.items():
+                if not losses[name].built:  # A loss that the user made may serve several files.
+                    losses[name].build((None, encoder.dimension))
+                losses[name].set_weights(head_weights)
+        trainer = Trainer(
+            encoder,
+            {name: (data[name], losses[name]) for name in data},
+            dataclasses.replace(arguments, steps=plan.steps),
+            evaluate=functools.partial(scores_of, plan.sets),
+            monitor=plan.monitor,
+            mixing_weights=weights,
+            folder=work / "checkpoints",
+            **place,
+        )
+        return trainer.train()
+
+
+@contextlib.contextmanager
+def _weights_kept_on_error(model: keras.Model) -> Iterator[None]:
+    """If the block fails or is interrupted, the model gets back the weights that it had before."""
+    variables = [*model.variables]
+    values = [np.array(variable.numpy()) for variable in variables]
+    try:
+        yield
+    except BaseException:
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+        raise
 
 
 def _trained_encoder(plan: TrainingPlan) -> TrainableEncoder:
