@@ -114,10 +114,11 @@ def test_the_command_of_a_card_has_the_settings(
 
 def test_the_command_of_a_card_names_the_files(tmp_path: Path, asked: list) -> None:
     train, text, dev = (tmp_path / name for name in ("my faq.csv", "b.txt", "sts-dev.v2.csv"))
-    train.write_text("the title,body\none,two\n")
+    # Without --column the anchor would be "query", whose name is known too.
+    train.write_text("query,question,body\nzero,one,two\n")
     text.write_text("A line.\nAnother.\n")
     dev.write_text("sentence1,sentence2,gold\na,b,1\n")
-    columns = {"anchor": "the title", "positive": "body", "score": "gold"}
+    columns = {"anchor": "question", "positive": "body", "score": "gold"}
     sources = [
         open_source(f"{train}=0.25", columns=columns),
         open_source(text, task={str(text): "neighbours"}),

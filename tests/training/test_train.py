@@ -457,6 +457,14 @@ def test_another_run_in_the_same_place_is_refused(
             "micro_batch_size: expected a number",
         ),
         ({"freeze": ("head",)}, r"Expected parts of a USEDAN to freeze"),
+        (
+            {"columns": {"anchor": "Titel"}},
+            "found anchor, positive, negative; received 'Titel' for anchor",
+        ),
+        (
+            {"columns": {"negativ": "negative"}},
+            r"a key of the files' tasks, anchor, positive \[, .*received 'negativ'",
+        ),
     ],
 )
 def test_options_that_cannot_be(

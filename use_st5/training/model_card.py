@@ -112,7 +112,8 @@ def command_line(plan: TrainingPlan, target: Path) -> str:
     for source in plan.test:
         words += ["--test", source.name]
     all_sources = (*sources, *plan.validation, *plan.test)
-    for renaming in dict.fromkeys(each for source in all_sources for each in _renamed(source)):
+    renamings = (f"{key}={s.columns[key]}" for s in all_sources for key in s.columns_given)
+    for renaming in dict.fromkeys(renamings):
         words += ["--column", renaming]
     defaults, extras = FileArguments(), []
     for name, value in vars(plan.arguments).items():
@@ -124,13 +125,6 @@ def command_line(plan: TrainingPlan, target: Path) -> str:
     return (
         f"{command}\n# and, of use_st5.train in Python: {', '.join(extras)}" if extras else command
     )
-
-
-def _renamed(source: Source) -> Iterator[str]:
-    """The columns whose names are not among the known ones."""
-    for key, name in source.columns.items():
-        if name.strip().casefold() not in source.kind.columns[key]:
-            yield f"{key}={name}"
 
 
 def _option(option: str, value: Any) -> list[str]:

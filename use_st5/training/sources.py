@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from use_st5.data.tables import DataSet, Table, table_of
 from use_st5.data.text_hashes import text_hashes
 from use_st5.data.text_reader import TextReader
 from use_st5.training.column_prompts import Prompts, prompts_by_key
-from use_st5.training.tasks import NEIGHBOURS, TASKS, TEXTS, TaskSpec, task_of
+from use_st5.training.tasks import NEIGHBOURS, TASKS, TEXTS, TaskSpec, known_columns, task_of
 
 _TEXT = re.compile(r"\.txt(\.gz)?$", re.IGNORECASE)
 _TFDS = re.compile(r"[a-z]\w*(/[\w.-]+)?(:[\d.]+)?(\[.+\])?")
@@ -51,6 +51,7 @@ class Source:
         mixing_weight: Its weight in a mixture; None: the number of its examples.
         task_given: Whether its task was given, and not found by its columns.
         prompts: Key of a row → the prompt before its text in training. The table has no prompts.
+        columns_given: The keys whose columns were given, and not found by their names.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Source:
     mixing_weight: float | None = None
     task_given: bool = False
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    columns_given: Sequence[str] = ()
 
     @cached_property
     def path(self) -> Path:
@@ -210,10 +212,13 @@ def open_source(
         names = _renamed(_column_names(name, path), columns or {})
         kind = task_of([*names], name, task, tasks)
 
+    names_given = () if is_text else {*map(_folded, (columns or {}).values())}
+
     def source_of(kind: TaskSpec) -> Source:
         own_columns = {key: names[each] for key, each in kind.found_in([*names]).items()}
         own_prompts = prompts_by_key(prompts, kind, own_columns)
-        return Source(name, kind, own_columns, weight, task is not None, own_prompts)
+        keys_given = [key for key, each in own_columns.items() if _folded(each) in names_given]
+        return Source(name, kind, own_columns, weight, task is not None, own_prompts, keys_given)
 
     source = source_of(kind)
     if is_text or task is not None or not kind.is_a(NEIGHBOURS) or source.runs_on():
@@ -221,13 +226,38 @@ def open_source(
     return source_of(task_of([*names], name, TEXTS.name, tasks))
 
 
+def check_columns(columns: Mapping[str, str], sources: Sequence[Source]) -> None:
+    """Refuses a key, or a name of a column, that no file uses."""
+    used = {_folded(source.columns[key]) for source in sources for key in source.columns_given}
+    unused = [(key, name) for key, name in columns.items() if _folded(name) not in used]
+    if not unused:
+        return
+    key, name = unused[0]
+    tables = [source for source in sources if not source.is_text]
+    found_names = [each for table in tables for each in _column_names(table.name, table.path)]
+    if _folded(name) not in map(_folded, found_names):
+        raise ValueError(
+            f"columns: expected names of columns, found {', '.join(dict.fromkeys(found_names))}; "
+            f"received {name!r} for {key}."
+        )
+    kinds = {table.kind.name: table.kind for table in tables}
+    raise ValueError(
+        f"columns: expected a key of the files' tasks, {known_columns(kinds)}; received {key!r} "
+        f"for the column {name!r}."
+    )
+
+
+def _folded(name: str) -> str:
+    return name.strip().casefold()
+
+
 def _renamed(names: Iterable[str], columns: Mapping[str, str]) -> dict[str, str]:
     """The key or name that a column is used as → its name in the file; keys come first."""
-    keys_by_name = {column.strip().casefold(): key for key, column in columns.items()}
+    keys_by_name = {_folded(column): key for key, column in columns.items()}
     keyed_names: dict[str, str] = {}
     other_names: dict[str, str] = {}
     for name in names:
-        key = keys_by_name.get(name.strip().casefold())
+        key = keys_by_name.get(_folded(name))
         if key is None:
             other_names[name] = name
         else:

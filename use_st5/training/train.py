@@ -45,7 +45,7 @@ from use_st5.training.run_folder import (
     write_result,
 )
 from use_st5.training.run_page import write_page
-from use_st5.training.sources import Source, open_source, split_weight
+from use_st5.training.sources import Source, check_columns, open_source, split_weight
 from use_st5.training.tasks import SCORED_PAIRS, TASKS, TaskSpec
 from use_st5.training.trainer import Trainer, strategy_scope
 from use_st5.training.validation import scores_of
@@ -399,6 +399,7 @@ def _open_sources(
         [_evaluation_source(each, task, options) for each in _listed(file_list)]
         for file_list in (validation, test)
     )
+    check_columns(columns or {}, [*sources, *validation_sources, *test_sources])
     return sources, validation_sources, test_sources
 
 
