@@ -4,26 +4,41 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_NOT_WORDS = re.compile(r"\W+")
+# Behind a letter `+` and `#` count: "C", "C++" and "C#" are not the same.
+_ASCII_OTHERS = re.compile(r"((?<![\w+#])[+#]+|[^\w+#\u0080-\U0010ffff]+)+")
+_OTHERS = re.compile(r"[^\w\u0000-\u007f]")
 
 
 def normalized(sentence: str) -> str:
-    """Returns the lowercase words of a sentence; they are equal for all copies of it."""
-    return _NOT_WORDS.sub(" ", sentence.lower()).strip()
+    """Returns the lowercase words of a sentence; they are equal for all copies of it.
+
+    Marks, such as the vowel signs of Indic scripts, and emoji are kept, and so is a text of
+    punctuation only.
+    """
+    text = sentence.lower()
+    words = _OTHERS.sub(_mark_or_space, text)
+    return _ASCII_OTHERS.sub(" ", words).strip() or text.strip()
+
+
+def _mark_or_space(found: re.Match[str]) -> str:
+    """A mark (Unicode's Mn, Mc, Me) or a symbol (So) itself, and a space for anything else."""
+    category = unicodedata.category(found[0])
+    return found[0] if category[0] == "M" or category == "So" else " "
 
 
 # The number of texts that are hashed at once.
 _AT_ONCE = 100_000
 _SPACE = ord(" ")
 # Byte → byte: each ASCII character becomes that of `normalized`, but all spaces are kept.
-_WORDS = "".join(normalized(chr(code)) or " " for code in range(128)).encode() + bytes(
-    range(128, 256)
+_WORDS = bytes(
+    ord(_ASCII_OTHERS.sub(" ", chr(code).lower())) if code < 128 else code for code in range(256)
 )
 
 
@@ -37,7 +52,9 @@ def text_hashes(texts: pa.ChunkedArray) -> np.ndarray:
     hashes = np.zeros(len(texts), np.uint64)
     for start in range(0, len(texts), _AT_ONCE):
         part = texts.slice(start, _AT_ONCE).combine_chunks()
-        plain = pc.string_is_ascii(part).to_numpy(zero_copy_only=False)
+        word, symbol = (pc.match_substring_regex(part, each) for each in (r"\w", "[+#]"))
+        plain = pc.and_(pc.string_is_ascii(part), pc.and_not(word, symbol))
+        plain = plain.to_numpy(zero_copy_only=False)
         part_hashes = hashes[start : start + len(part)]
         part_hashes[plain] = _hashed(_ascii_words(part.filter(pa.array(plain))))
         other_texts = part.filter(pa.array(~plain)).to_pylist()
@@ -51,7 +68,7 @@ def _hashed(words: Iterable[bytes]) -> np.ndarray:
 
 
 def _ascii_words(texts: pa.Array) -> list[bytes]:
-    """Returns `normalized` of texts that are all ASCII."""
+    """Returns `normalized` of texts that are all ASCII, have a word, and have no `+` or `#`."""
     if not len(texts):
         return []
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
