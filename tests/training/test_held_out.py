@@ -51,7 +51,7 @@ def test_rows_of_the_development_file_are_left_out(table: Callable[..., Source])
     assert (left.left_out, left.shared, left.kept) == (1, 1, 2)
     assert [row["positive"] for row in training_rows(left, sets)] == ["c", "e"]
     with pytest.raises(
-        ValueError, match="expected training rows, found only .* --validation or --test"
+        ValueError, match="expected training rows, found only .* validation or test rows"
     ):
         without_held_out(found, [validation_set(found, [*train], "all")])
 
@@ -95,6 +95,12 @@ def test_few_rows_are_one_part(
     )
     validation, test = held_out_rows(found)
     assert (len(validation), len(test)) == parts
+
+
+def test_two_rows_are_too_few_to_hold_some_out(table: Callable[..., Source]) -> None:
+    found = dataset_stats(table("t", "text label", [("a", 0), ("b", 1)]), Words())
+    with pytest.raises(ValueError, match=r"found 2\. Add rows, or give a file with --validation"):
+        held_out_rows(found)
 
 
 def test_a_pair_does_not_train_the_other_way_round(table: Callable[..., Source]) -> None:

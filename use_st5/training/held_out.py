@@ -46,7 +46,7 @@ def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row
         groups = _groups(found, count, found.source.hashes[kind.texts[0]])
         # A few first texts with many rows each cannot be divided: then by all texts of a row.
         groups = groups or _groups(found, count, found.source.pair_keys)
-    if sum(map(len, groups)) < 2:
+    if not 2 <= sum(map(len, groups)) < found.rows:
         raise ValueError(
             f"{found.source.name}: expected enough rows to hold some out for validation, found "
             f"{found.rows}. Add rows, or give a file with --validation."
@@ -126,8 +126,8 @@ def without_held_out(found: DatasetStats, sets: Sequence[ValidationSet]) -> Data
     shared = np.count_nonzero(np.any(text_masks, axis=0) & ~held_mask)
     if left_out == found.rows:
         raise ValueError(
-            f"{found.source.name}: expected training rows, found only rows that are also in the "
-            "files of --validation or --test. Give other rows."
+            f"{found.source.name}: expected training rows, found only rows that are also "
+            "validation or test rows. Give other rows."
         )
     return dataclasses.replace(found, left_out=int(left_out), shared=int(shared))
 
