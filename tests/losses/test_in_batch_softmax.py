@@ -25,6 +25,9 @@ def test_rows_of_a_width_that_is_known_late_have_the_same_keys() -> None:
     ids = rng.integers(1, 3, (64, 4)).astype(np.int32)
     late = tf.function(equal_ids, input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2)
     np.testing.assert_array_equal(late(ids, np.pad(ids, [(0, 0), (0, 3)])), equal_ids(ids, ids))
+    longest = np.pad(ids, [(0, 0), (9000, 0)])
+    np.testing.assert_array_equal(late(longest, longest), equal_ids(longest, longest))
+    np.testing.assert_array_equal(equal_ids(longest, longest), equal_ids(ids, ids))
 
 
 def test_ids_of_a_large_vocabulary_in_another_order_are_not_equal() -> None:

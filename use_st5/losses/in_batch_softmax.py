@@ -10,8 +10,8 @@ from keras import ops
 from use_st5.layers.attention import EXCLUDED
 from use_st5.losses.task_loss import Gather, cross_entropy
 
-# The maximum number of ids in a row, if the width is unknown when the graph is built.
-_LONGEST = 8192
+# Factors of positions; a longer row uses them again from the first.
+_FACTORS = 8192
 
 
 def in_batch_softmax(
@@ -64,17 +64,18 @@ def key_factors(length: int) -> np.ndarray:
 
     The key of a row is `Σ id · factor` modulo 2^64. Padding (0) does not change the key. Equal rows
     have equal keys. Rows that differ in one id have different keys; other rows have equal keys with
-    a probability of about 2^−63.
+    a probability of about 2^−63, unless the same ids are at places that are 8192 apart.
     """
-    factors = np.random.default_rng(0).integers(2**64, size=length, dtype=np.uint64)
-    return (factors | np.uint64(1)).view(np.int64)
+    factors = np.random.default_rng(0).integers(2**64, size=_FACTORS, dtype=np.uint64)
+    return np.resize((factors | np.uint64(1)).view(np.int64), length)
 
 
 def _keys(ids: Any) -> Any:
     """Keys as two int32 numbers, `[n, length]` → `[n, 2]`: JAX has no int64 by default."""
     # Batches have several widths, so the width may be unknown when the graph is built.
-    length = ids.shape[1] or _LONGEST
+    length = ids.shape[1] or _FACTORS
     factors = key_factors(length).astype("<i8").view("<i4").reshape(-1, 2)
     if ids.shape[1] is None:
-        factors = ops.convert_to_tensor(factors)[: ops.shape(ids)[1]]
+        places = ops.arange(ops.shape(ids)[1], dtype="int32") % _FACTORS
+        factors = ops.take(factors, places, axis=0)
     return ops.sum(ops.cast(ids, "int32")[:, :, None] * factors, axis=1)
