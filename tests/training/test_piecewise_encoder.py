@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.training import toy
+from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.task_loss import LOCAL, TaskLoss, encode_together
 from use_st5.training.array_data import ArrayData
@@ -100,13 +101,19 @@ def trained(make: Callable[[], TaskLoss], **options: Any) -> list[np.ndarray]:
 
 @pytest.mark.parametrize(
     ("name", "gradient_accumulation_steps", "pieces"),
-    [*((name, 1, 2) for name in toy.losses()), ("contrastive", 1, 4), ("contrastive", 2, 2)],
+    [
+        *((name, 1, 2) for name in toy.losses()),
+        *(("contrastive", 1, 4), ("contrastive", 2, 2), ("premise", 1, 2)),
+    ],
 )
 def test_the_trainer_makes_the_same_steps(
     name: str, gradient_accumulation_steps: int, pieces: int
 ) -> None:
-    contrastive = {"contrastive": lambda: ContrastiveLoss(temperature=0.1, hard_negatives=True)}
-    make = contrastive.get(name, lambda: toy.losses()[name])
+    others = {
+        "contrastive": lambda: ContrastiveLoss(temperature=0.1, hard_negatives=True),
+        "premise": lambda: ClassificationLoss(parts=("u",), hidden_dims=()),
+    }
+    make = others.get(name, lambda: toy.losses()[name])
     weights = [
         trained(make, gradient_accumulation_steps=gradient_accumulation_steps, gradient_cache=n)
         for n in (1, pieces)

@@ -139,6 +139,10 @@ class TrainStep:
             )
             share = self._share(loss)
         of_vectors, of_head = tape.gradient(share, [vectors, head])
+        # A loss may not depend on all of its texts.
+        of_vectors = [
+            tf.zeros_like(v) if g is None else g for v, g in zip(vectors, of_vectors, strict=True)
+        ]
         return loss, metrics, [*encode.gradients(texts, of_vectors), *of_head]
 
     def _share(self, loss: tf.Tensor) -> tf.Tensor:
