@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import pytest
@@ -178,3 +179,38 @@ def test_the_old_value_of_freeze_warns_and_means_the_same() -> None:
 def test_values_that_cannot_be(changes: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_arguments(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "steps", "interval"),
+    [
+        ({"evaluations": 10}, 19, 2),
+        ({"evaluations": 10}, 20, 2),
+        ({"evaluations": 10}, 1050, 110),
+        ({"evaluations": 3}, 2, 1),
+        ({"evaluation_steps": 25}, 1050, 20),
+    ],
+)
+def test_there_are_no_more_evaluations_than_asked_for(
+    changes: dict[str, int], steps: int, interval: int
+) -> None:
+    arguments = make_arguments(**changes)
+    assert arguments.evaluation_interval(steps) == interval
+    if arguments.evaluation_steps is None:
+        assert math.ceil(steps / interval) <= arguments.evaluations
+
+
+@pytest.mark.parametrize(
+    ("accumulation", "micro", "pieces"), [(1, 16, 4), (4, 8, 2), (4, 16, 1), (4, 32, 1), (8, 4, 2)]
+)
+def test_micro_batches_divide_the_accumulated_parts(
+    accumulation: int, micro: int, pieces: int
+) -> None:
+    sizes = {"micro_batch_size": micro, "gradient_accumulation_steps": accumulation}
+    assert make_arguments(batch_size=64, **sizes).pieces == pieces
+
+
+def test_a_micro_batch_that_does_not_divide_a_part_is_refused() -> None:
+    sizes = {"batch_size": 60, "gradient_accumulation_steps": 4}
+    with pytest.raises(ValueError, match="divides .*, 60, and its accumulated parts, 15, received"):
+        make_arguments(micro_batch_size=10, **sizes)

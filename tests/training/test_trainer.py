@@ -103,6 +103,11 @@ def test_what_does_not_fit_is_refused_before_the_first_step(
         Trainer(encoder, {"faq": (rows, ContrastiveLoss())}, args)
 
 
+def test_a_pass_over_fewer_rows_than_a_batch_is_one_step(encoder: TrainableEncoder) -> None:
+    args = TrainingArguments(batch_size=64, epochs=2)
+    assert Trainer(encoder, {"faq": (PAIRS[:3], ContrastiveLoss())}, args).steps == 2
+
+
 def test_what_is_frozen_stays_and_early_stopping_ends_the_training(
     encoder: TrainableEncoder,
 ) -> None:

@@ -56,7 +56,7 @@ class TrainingArguments:
         freeze: Parts of the model that are not trained (`frozen_parts`); None: none.
         train_only: "embedding": the token table and the heads are trained, and nothing else of the
             encoder; None: everything that is not in `freeze`.
-        evaluations: Number of evaluations during the training.
+        evaluations: Largest number of evaluations during the training.
         evaluation_steps: Steps between two evaluations, and between two checkpoints; it replaces
             the number of evaluations.
         evaluate_epochs: Whether there is also an evaluation at the end of each epoch.
@@ -119,10 +119,12 @@ class TrainingArguments:
                 "warmup_ratio: expected a share of the steps, from 0 to less than 1, received "
                 f"{self.warmup_ratio}."
             )
-        if self.micro_batch_size and self.batch_size % self.micro_batch_size:
+        micro, part = self.micro_batch_size, self._part_size
+        if micro and (self.batch_size % micro or (micro < part and part % micro)):
+            parts = "" if part == self.batch_size else f", and its accumulated parts, {part}"
             raise ValueError(
-                "micro_batch_size: expected a number that divides the batch size, "
-                f"{self.batch_size}, received {self.micro_batch_size}."
+                f"micro_batch_size: expected a number that divides the batch size, "
+                f"{self.batch_size}{parts}, received {micro}."
             )
 
     @property
@@ -132,8 +134,14 @@ class TrainingArguments:
 
     @property
     def pieces(self) -> int:
-        """The number of parts in which a batch is encoded (GradCache)."""
-        return self.batch_size // (self.micro_batch_size or self.batch_size)
+        """The number of pieces in which an accumulated part of a batch is encoded (GradCache)."""
+        part = self._part_size
+        return max(1, part // (self.micro_batch_size or part))
+
+    @property
+    def _part_size(self) -> int:
+        """The number of examples in an accumulated part of a batch."""
+        return max(1, self.batch_size // self.gradient_accumulation_steps)
 
     def text_length(self, read: int | None) -> int:
         """The largest number of tokens that training reads of a text.
@@ -155,8 +163,11 @@ class TrainingArguments:
     def evaluation_interval(self, steps: int) -> int:
         """The number of steps between two evaluations: whole calls from the host."""
         call_steps = self.execution_steps(steps)
-        interval = self.evaluation_steps or steps // self.evaluations
-        return min(max(call_steps, interval // call_steps * call_steps), steps)
+        if self.evaluation_steps is None:
+            calls = math.ceil(steps / self.evaluations / call_steps)
+        else:
+            calls = max(1, self.evaluation_steps // call_steps)
+        return min(calls * call_steps, steps)
 
     def ends(self, steps: int, examples: float) -> list[int]:
         """The steps at the ends of epochs, if each epoch has an evaluation, and the last step.

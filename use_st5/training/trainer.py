@@ -104,8 +104,8 @@ class Trainer:
         sizes = batch_sizes or {}
         self._tasks = self._made_tasks(tasks, mixing_weights or {}, sizes)
         size = self.args.batch_size
-        examples = (len(each.data) * size / sizes.get(each.name, size) for each in self._tasks)
-        self._examples = sum(examples)
+        # In batches of this size: that of a task may be another, or its data set smaller.
+        self._examples = sum(len(each.data) * size / each.batch_size for each in self._tasks)
         self.steps = self.args.steps_of(self._examples)
         interval = self.args.evaluation_interval(self.steps)
         self._options: dict[str, Any] = {
