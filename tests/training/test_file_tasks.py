@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import pytest
 from tests.toy_encoders import Toy
 from tests.training.words import Words
 from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5.losses.definition_loss import DefinitionLoss
 from use_st5.losses.simcse_loss import SimCSELoss
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import make_arguments
 from use_st5.training.dataset_stats import dataset_stats
-from use_st5.training.file_tasks import file_task, teacher_task
+from use_st5.training.file_tasks import check_dimensions, file_task, teacher_task
 from use_st5.training.sources import Source, open_source
 
 
@@ -89,6 +91,23 @@ def test_a_teacher_reads_the_texts_and_the_start_the_texts_with_prompts(
         assert [row["sentence"] for row in rows] == prompted
         vectors = np.stack([row["teacher"] for row in rows])
         np.testing.assert_allclose(vectors, encoder.encode(texts), atol=1e-6)
+
+
+def test_the_vectors_of_a_teacher_are_learned_in_each_dimension(
+    toy_use_dan: Toy, tmp_path: Path
+) -> None:
+    encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
+    (tmp_path / "t.tsv").write_text("text\nthe cat\na dog\n")
+    stats = [dataset_stats(open_source(tmp_path / "t.tsv"), encoder.tokenizer)]
+    arguments = make_arguments(matryoshka_dimensions=(4, 16))
+    options = {"name": "teacher", "weight": 1.0}
+    task = teacher_task(encoder, encoder, stats, [], arguments, **options)
+    assert task.make_loss().dimensions == (4, 16)
+    check_dimensions([task], encoder, arguments)
+    words = dataclasses.replace(task, make_loss=DefinitionLoss)
+    check_dimensions([task, words], encoder, arguments)
+    with pytest.raises(ValueError, match="needs only vectors, received DefinitionLoss"):
+        check_dimensions([words], encoder, arguments)
 
 
 def _to_width(ids: np.ndarray, width: int) -> np.ndarray:

@@ -75,6 +75,9 @@ def test_the_disk_space_and_the_precision_are_said_before(
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["anchor,positive", *(f"{n} a,{n} b" for n in range(30))]))
     encoder = TrainableEncoder.load(toy_use_dan.folders[precision])
+    # Four passes over 24 rows: each is one step, because a batch has up to 64.
+    passes = make_plan("toy", encoder, [open_source(path)], [], [], make_arguments(epochs=4))
+    assert passes.steps == 4
     settings = make_arguments(steps=2, precision=asked)
     made = make_plan("toy", encoder, [open_source(path)], [], [], settings)
     (said,) = (each for each in made.lines() if each.startswith("disk: "))

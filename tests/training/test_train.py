@@ -449,6 +449,8 @@ def test_another_run_in_the_same_place_is_refused(
     [
         ({"loss": {"scale": 3}}, "loss: expected arguments among .*temperature.* received scale"),
         ({"loss": {"temperature": -1}}, "Expected a temperature above 0"),
+        ({"loss": {"hard_negatives": 2}}, "expected a column negative_2, which the loss reads"),
+        ({"matryoshka_dimensions": (8, 4096)}, "expected numbers up to 16, the dimension"),
         ({"epoch": 3}, r"Unknown arguments \['epoch'\]. Known are: learning_rate"),
         ({"settings": "st5"}, "expected one of sentence_t5, .* received 'st5'"),
         ({"batch_size": 0}, "batch_size: expected a number above 0"),
@@ -476,6 +478,14 @@ def test_options_that_cannot_be(
     with pytest.raises(ValueError, match=message):
         train(start, path, tmp_path / "tuned", **{**FEW, **options})
     assert [each.name for each in tmp_path.iterdir()] == ["pairs.csv"]
+
+
+def test_an_argument_of_the_loss_has_its_type_before_a_model_is_loaded(tmp_path: Path) -> None:
+    from use_st5.training.train import train
+
+    path = write(tmp_path / "pairs.csv", paired())
+    with pytest.raises(TypeError, match="loss, margin: expected a number, received 'abc'"):
+        train("no model", path, tmp_path / "tuned", loss={"margin": "abc"})
 
 
 def test_no_file_is_refused(tmp_path: Path) -> None:

@@ -104,10 +104,15 @@ def checked_arguments(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> dic
     for name, value in given.items():
         if isinstance(value, os.PathLike):
             value = os.fspath(value)
-        if not _fits(value, kinds[name]):
-            raise _wrong_type(name, _expected(kinds[name]), value)
+        check_type(name, value, kinds[name])
         arguments[name] = _plain(value)
     return arguments
+
+
+def check_type(name: str, value: Any, kind: Any) -> None:
+    """Refuses the value of an argument that is not of its type, a TypeError."""
+    if kind is not Any and not _fits(value, kind):
+        raise _wrong_type(name, _expected(kind), value)
 
 
 def _wrong_type(name: str, expected: str, value: Any) -> TypeError:
@@ -173,6 +178,7 @@ def _expected(kind: Any) -> str:
         bool: "True or False",
     }
     words |= {type(None): "None", Mapping: "a mapping", Callable: "a function"}
+    words |= {Sequence: "a list"}
     return words.get(origin or kind) or f"a {kind.__name__}"
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from use_st5._progress import watched
 from use_st5._streams import batched
@@ -18,6 +19,7 @@ from use_st5.losses.task_loss import TaskLoss
 from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.losses.vector_loss import VectorLoss
 from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.argument_checks import check_type
 from use_st5.training.arguments import FileArguments
 from use_st5.training.array_data import ArrayData
 from use_st5.training.column_prompts import with_prompts
@@ -25,7 +27,7 @@ from use_st5.training.dataset_stats import DatasetStats
 from use_st5.training.datasets import DECODED_TOKENS, in_buckets
 from use_st5.training.held_out import training_rows
 from use_st5.training.sources import Row
-from use_st5.training.tasks import DEFINITIONS, UNSCORED_PAIRS, argument_names
+from use_st5.training.tasks import DEFINITIONS, UNSCORED_PAIRS, TaskSpec, argument_names
 from use_st5.training.teachers import VectorFile, scored_by, texts_with_vectors
 from use_st5.training.validation import ValidationSet
 
@@ -85,8 +87,15 @@ def file_task(
     width = _width([found], encoder, arguments)
     columns: dict[str, PreparedColumn] = {}
     numbers: dict[str, tuple[str, Callable[[Any], Any]]] = {}
+    row_keys = {*found.source.table.column_names} | ({"score"} if scorer else set())
     for feature in make_loss().features:
         key = spec.key_of(feature.name, found.source.columns)
+        if key not in row_keys:
+            raise ValueError(
+                f"{found.source.name}: expected a column {key}, which the loss reads, found "
+                f"{', '.join(found.source.columns)}. Add the column, or change the loss or its "
+                "arguments."
+            )
         if feature.of_text:
             max_tokens = width if feature.kind == "ids" else DECODED_TOKENS
             columns[feature.name] = PreparedColumn(feature.kind, max_tokens, key)
@@ -144,19 +153,55 @@ def teacher_task(
 
     weights = _OWN_WEIGHTS if teacher is encoder else _TEACHER_WEIGHTS
     columns = {"sentence": PreparedColumn("ids", width), "teacher": PreparedColumn("vector")}
-    make_loss = partial(TeacherLoss, teacher_dim=teacher.dimension, **weights)
+
+    def make_loss() -> TaskLoss:
+        loss = TeacherLoss(teacher_dim=teacher.dimension, **weights)
+        return _with_dimensions(loss, arguments)
+
     return FileTask(name, make_loss, rows, columns, weight)
 
 
-def check_loss_arguments(stats: Sequence[DatasetStats], arguments: FileArguments) -> None:
-    """Refuses an argument that no task's loss takes."""
+def check_loss_arguments(kinds: Sequence[TaskSpec], arguments: FileArguments) -> None:
+    """Refuses an argument that no task's loss takes, and a value of another type."""
     if isinstance(arguments.loss, TaskLoss):
         return
-    valid_names = {name for found in stats for name in argument_names(found.source.kind.loss)}
+    valid_names = {name for kind in kinds for name in argument_names(kind.loss)}
     if unknown_names := set(arguments.loss) - valid_names:
         raise ValueError(
             f"loss: expected arguments among {', '.join(sorted(valid_names))}, received "
             f"{', '.join(sorted(unknown_names))}."
+        )
+    for kind in kinds:
+        types = _argument_types(kind.loss)
+        for name, value in arguments.loss.items():
+            check_type(f"loss, {name}", value, types.get(name, Any))
+
+
+def _argument_types(loss: Callable[..., TaskLoss]) -> dict[str, Any]:
+    """The type of each argument of a loss; none if the names of types are not known here."""
+    with contextlib.suppress(NameError, TypeError):
+        return get_type_hints(loss.__init__ if isinstance(loss, type) else loss)
+    return {}
+
+
+def check_dimensions(
+    tasks: Sequence[FileTask], encoder: TrainableEncoder, arguments: FileArguments
+) -> None:
+    """Refuses `matryoshka_dimensions` that have no effect, or are larger than the vectors."""
+    dimensions = arguments.matryoshka_dimensions
+    if not dimensions:
+        return
+    if max(dimensions) > encoder.dimension:
+        raise ValueError(
+            f"matryoshka_dimensions: expected numbers up to {encoder.dimension}, the dimension of "
+            f"the encoder, received {dimensions}."
+        )
+    losses = [task.make_loss() for task in tasks]
+    if not any(isinstance(loss, MatryoshkaLoss) for loss in losses):
+        raise ValueError(
+            "matryoshka_dimensions: expected a task whose loss needs only vectors, received "
+            f"{', '.join(type(loss).__name__ for loss in losses)}. Leave it out, or choose another "
+            "task."
         )
 
 
@@ -172,6 +217,10 @@ def _made_loss(
     found: DatasetStats, encoder: TrainableEncoder, arguments: FileArguments
 ) -> TaskLoss:
     loss = found.source.kind.make_loss(found, encoder, arguments.loss)
+    return _with_dimensions(loss, arguments)
+
+
+def _with_dimensions(loss: TaskLoss, arguments: FileArguments) -> TaskLoss:
     if arguments.matryoshka_dimensions and isinstance(loss, VectorLoss):
         return MatryoshkaLoss(loss, dimensions=arguments.matryoshka_dimensions)
     return loss

@@ -14,7 +14,7 @@ from use_st5.models.family import known_family
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments, completed
 from use_st5.training.dataset_stats import DatasetStats, dataset_stats
-from use_st5.training.file_tasks import FileTask, check_loss_arguments, file_task, teacher_task
+from use_st5.training.file_tasks import FileTask, check_dimensions, file_task, teacher_task
 from use_st5.training.held_out import without_held_out
 from use_st5.training.model_loading import FRESH
 from use_st5.training.pair_cycles import check_cycles, settings_of_cycles
@@ -286,7 +286,6 @@ def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
         fresh=plan.start.startswith(FRESH),
         from_teacher=teacher is not None,
     )
-    check_loss_arguments(stats, arguments)
     total = sum(file_stats.kept for file_stats in stats)
     is_mixed = arguments.keep or vectors is not None or any(s.source.mixing_weight for s in stats)
     tasks = []
@@ -307,7 +306,10 @@ def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
             options = {"name": name, "weight": weight * len(stats)}
             rows = stats, plan.held
             tasks.append(teacher_task(vector_source, plan.encoder, *rows, arguments, **options))
-    steps = arguments.steps_of(total * (1 + arguments.keep))
+    check_dimensions(tasks, plan.encoder, arguments)
+    # A file with fewer rows than a batch is read in one step.
+    examples = sum(max(file_stats.kept, arguments.batch_size) for file_stats in stats)
+    steps = arguments.steps_of(examples * (1 + arguments.keep))
     takes_smallest = plan.arguments.learning_rate is None and len(stats) > 1
     note = " (the smallest of the tasks')" if takes_smallest else ""
     return dataclasses.replace(

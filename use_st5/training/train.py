@@ -27,6 +27,7 @@ from use_st5.training.arguments import FileArguments, make_arguments
 from use_st5.training.array_data import check_shared
 from use_st5.training.classifier import Classifier, write_classifiers
 from use_st5.training.column_prompts import Prompts, check_prompts, exported_prompts
+from use_st5.training.file_tasks import check_loss_arguments
 from use_st5.training.history import History
 from use_st5.training.linear_probe import has_heads, probe_weights
 from use_st5.training.model_card import card
@@ -147,6 +148,7 @@ def train(
     place = _place(strategy, batch_files, callbacks, arguments)
     options: dict[str, Any] = {"columns": columns, "tasks": tasks, "prompts": arguments.prompts}
     sources = _open_sources(files, validation, test, task=task, **options)
+    check_loss_arguments([source.kind for source in sources[0]], arguments)
     return _train(model, sources, arguments, Path(to), place, log, overwrite=overwrite)
 
 
