@@ -15,11 +15,18 @@ from tests.training.words import Words
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.definition_loss import DefinitionLoss
 from use_st5.losses.simcse_loss import SimCSELoss
+from use_st5.losses.task_loss import TaskLoss
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import make_arguments
 from use_st5.training.dataset_stats import dataset_stats
-from use_st5.training.file_tasks import check_dimensions, file_task, teacher_task
+from use_st5.training.file_tasks import (
+    check_dimensions,
+    check_loss_arguments,
+    file_task,
+    teacher_task,
+)
 from use_st5.training.sources import Source, open_source
+from use_st5.training.tasks import TASKS
 
 
 @pytest.mark.parametrize(
@@ -108,6 +115,15 @@ def test_the_vectors_of_a_teacher_are_learned_in_each_dimension(
     check_dimensions([task, words], encoder, arguments)
     with pytest.raises(ValueError, match="needs only vectors, received DefinitionLoss"):
         check_dimensions([words], encoder, arguments)
+
+
+def test_an_argument_of_a_loss_of_ones_own_may_have_any_type() -> None:
+    def loss(*, shape: Any = (), unknown: Unknown = None) -> TaskLoss:  # type: ignore # noqa: F821
+        raise NotImplementedError
+
+    for own in (loss, lambda *, shape=(): loss(shape=shape)):
+        spec = dataclasses.replace(TASKS["pairs"], loss=own)
+        check_loss_arguments([spec], make_arguments(loss={"shape": "x"}))
 
 
 def _to_width(ids: np.ndarray, width: int) -> np.ndarray:

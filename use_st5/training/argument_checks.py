@@ -111,7 +111,7 @@ def checked_arguments(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> dic
 
 def check_type(name: str, value: Any, kind: Any) -> None:
     """Refuses the value of an argument that is not of its type, a TypeError."""
-    if kind is not Any and not _fits(value, kind):
+    if not _fits(value, kind):
         raise _wrong_type(name, _expected(kind), value)
 
 
@@ -159,7 +159,10 @@ def _fits(value: Any, kind: Any) -> bool:
     number = {int: numbers.Integral, float: numbers.Real}.get(kind)
     if number is not None:
         return isinstance(value, number) and not isinstance(value, bool)
-    return isinstance(value, origin or kind)
+    try:
+        return isinstance(value, origin or kind)
+    except TypeError:  # No class: `Any`, or a protocol of a user's loss.
+        return True
 
 
 def _expected(kind: Any) -> str:

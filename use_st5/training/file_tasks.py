@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from use_st5._progress import watched
 from use_st5._streams import batched
@@ -172,16 +173,11 @@ def check_loss_arguments(kinds: Sequence[TaskSpec], arguments: FileArguments) ->
             f"{', '.join(sorted(unknown_names))}."
         )
     for kind in kinds:
-        types = _argument_types(kind.loss)
-        for name, value in arguments.loss.items():
-            check_type(f"loss, {name}", value, types.get(name, Any))
-
-
-def _argument_types(loss: Callable[..., TaskLoss]) -> dict[str, Any]:
-    """The type of each argument of a loss; none if the names of types are not known here."""
-    with contextlib.suppress(NameError, TypeError):
-        return get_type_hints(loss.__init__ if isinstance(loss, type) else loss)
-    return {}
+        with contextlib.suppress(NameError):  # A user's loss may name types only for a checker.
+            parameters = inspect.signature(kind.loss, eval_str=True).parameters
+            for name in set(arguments.loss) & set(parameters):
+                if (annotation := parameters[name].annotation) is not inspect.Parameter.empty:
+                    check_type(f"loss, {name}", arguments.loss[name], annotation)
 
 
 def check_dimensions(
