@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.engines.int8_rows import compensated_codes, round_rows
+from use_st5.engines.int8 import has_vnni
+from use_st5.engines.int8_rows import _neighbours, compensated_codes, round_rows
 
 onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
@@ -47,13 +48,15 @@ def run(path: Path, x: np.ndarray) -> np.ndarray:
     return session.run(["y"], {"x": x})[0]
 
 
-@pytest.mark.parametrize("largest", [127, 63])
+@pytest.mark.parametrize("vnni", [True, False])
 @pytest.mark.parametrize("kinds", [(), ("Relu",)])
 def test_near_float32_and_alike_in_every_batch(
-    kinds: tuple[str, ...], largest: int, tmp_path: Path
+    kinds: tuple[str, ...], vnni: bool, tmp_path: Path
 ) -> None:
+    if vnni and not has_vnni():
+        pytest.skip("needs a processor with VNNI")
     source, path = write(tmp_path / "source.onnx", *kinds), tmp_path / "int8.onnx"
-    round_rows(source, path, [{"x": inputs(300)}, {"x": inputs(200)}], largest=largest)
+    round_rows(source, path, [{"x": inputs(300)}, {"x": inputs(200)}], vnni=vnni)
     x = inputs(50)
     found, expected = run(path, x), run(source, x)
     errors = np.linalg.norm(found - expected, axis=1)
@@ -71,7 +74,7 @@ def test_near_float32_and_alike_in_every_batch(
 
 def test_rows_of_zeros_and_larger_numbers_than_were_seen(tmp_path: Path) -> None:
     source, path = write(tmp_path / "source.onnx", "Relu"), tmp_path / "int8.onnx"
-    round_rows(source, path, [{"x": inputs(300)}], largest=127)
+    round_rows(source, path, [{"x": inputs(300)}], vnni=False)
     x = np.zeros((2, 40), np.float32)
     x[1] = 1_000.0
     found, expected = run(path, x), run(source, x)
@@ -84,7 +87,7 @@ def test_small_inputs_beside_large_ones_keep_their_digits(tmp_path: Path) -> Non
     source, path = write(tmp_path / "source.onnx"), tmp_path / "int8.onnx"
     x = RANDOM.uniform(-1, 1, size=(400, 40)).astype(np.float32)
     x *= np.geomspace(1, 1e4, 40, dtype=np.float32)
-    round_rows(source, path, [{"x": x}], largest=127)
+    round_rows(source, path, [{"x": x}], vnni=False)
     rest = x[:, :30]  # A fourth of the inputs stays in float32.
     steps = np.abs(rest).max(axis=1, keepdims=True) / 127
     errors_of_one_scale = (np.rint(rest / steps) * steps - rest) @ MATRIX[:30]
@@ -93,7 +96,7 @@ def test_small_inputs_beside_large_ones_keep_their_digits(tmp_path: Path) -> Non
 
 
 def test_codes_of_independent_inputs_are_rounded_one_by_one() -> None:
-    codes, scales = compensated_codes(MATRIX, np.eye(40, dtype=np.float32), 127)
+    codes, scales = compensated_codes(MATRIX, np.eye(40, dtype=np.float32))
     np.testing.assert_allclose(scales, np.abs(MATRIX).max(axis=0) / 127, rtol=1e-6)
     np.testing.assert_array_equal(codes, np.rint(MATRIX / scales))
 
@@ -104,7 +107,7 @@ def test_rows_take_up_the_errors_of_those_before_them() -> None:
     matrix[2, 0] = 127.0  # one step is 1
     x = np.repeat(np.random.default_rng(0).normal(size=(100, 1)), 3, axis=1)
     x[:, 2] = np.random.default_rng(1).normal(size=100)
-    codes, scales = compensated_codes(matrix, (x.T @ x).astype(np.float32), 127)
+    codes, scales = compensated_codes(matrix, (x.T @ x).astype(np.float32))
     np.testing.assert_allclose(scales, 1.0)
     assert codes[:2, 0].sum() == 1
     assert codes[:2, 1].tolist() == [10, 10]
@@ -112,7 +115,21 @@ def test_rows_take_up_the_errors_of_those_before_them() -> None:
 
 def test_codes_are_nearer_where_inputs_hang_together() -> None:
     x = RANDOM.normal(size=(500, 8)) @ RANDOM.normal(size=(8, 40))
-    codes, scales = compensated_codes(MATRIX, (x.T @ x).astype(np.float32), 7)
+    codes, scales = compensated_codes(MATRIX, (x.T @ x).astype(np.float32))
     plain = np.rint(MATRIX / scales)
     errors = [np.linalg.norm(x @ (each * scales - MATRIX)) for each in (codes, plain)]
     assert errors[0] < 0.3 * errors[1]
+
+
+def test_codes_of_neighbours_do_not_overflow_and_are_finer_than_7_bits() -> None:
+    """Without VNNI, `255 · (code + code)` must be below 2^15."""
+    rows = np.array([0, 1, 2, 4, 5, 7, *range(8, 40)])
+    assert _neighbours(rows)[:6].tolist() == [1, 0, -1, 4, 3, -1]
+    x = RANDOM.normal(size=(500, 8)) @ RANDOM.normal(size=(8, len(rows)))
+    matrix = RANDOM.normal(size=(len(rows), 200)).astype(np.float32)
+    codes, scales = compensated_codes(matrix, x.T @ x, _neighbours(rows))
+    whole = np.zeros((40, 200), int)
+    whole[rows] = codes
+    assert np.abs(whole[0::2] + whole[1::2]).max() * 255 < 2**15
+    assert np.abs(whole).max() <= 127
+    assert (scales < np.abs(matrix).max(axis=0) / 63).mean() > 0.95

@@ -97,7 +97,7 @@ def write_int8_model(
 
     def rows(made: Path) -> None:
         batches = given(source, calibration_texts())
-        round_rows(source, made, batches, largest=127 if vnni else 63)
+        round_rows(source, made, batches, vnni=vnni)
 
     blocks = partial(round_blocks, source)
     methods = (products, _SAFE_COSINE), (rows, _SAFE_COSINE), (blocks, LEAST_COSINE)

@@ -23,12 +23,15 @@ _DOMAIN = "com.microsoft"
 # The code of 0 if inputs have both signs, and if no input is far below 0, as after GELU.
 _MIDDLE, _LOW = 128, 16
 _LOWEST = 1 / 8  # of the largest input
+# The largest code of a weight, and the largest sum of two codes whose products with inputs below
+# 256 can be added in 16 bits.
+_LARGEST, _LARGEST_SUM = 127, 128
 _SMALLEST = 1e-5  # An input that was 0 in all texts counts as this large.
 # The arrays that all products share.
 _SHARED: Arrays = {"int8_one": np.array(1.0, np.float32), "int8_columns": np.array([1])}
 
 
-def round_rows(source: Path, path: Path, batches: list[Arrays], *, largest: int) -> None:
+def round_rows(source: Path, path: Path, batches: list[Arrays], *, vnni: bool) -> None:
     """Writes a graph with matrix products in int8.
 
     Weights have a scale for each output, and inputs one for each row, so a vector does not depend
@@ -41,8 +44,9 @@ def round_rows(source: Path, path: Path, batches: list[Arrays], *, largest: int)
         source: The graph in float32.
         path: The file to write.
         batches: The arrays that the graph's inputs get, for batches of some texts.
-        largest: The largest code of a weight. Processors without VNNI add products in 16 bits,
-            which overflow with more than 63.
+        vnni: Whether the processor has VNNI. Others add the products of two neighbouring inputs in
+            16 bits; for them, the sum of two neighbouring codes is at most 128, so that nothing
+            overflows.
 
     Raises:
         ImportError: The package onnx is missing.
@@ -58,7 +62,7 @@ def round_rows(source: Path, path: Path, batches: list[Arrays], *, largest: int)
     for node in products:
         matrix = onnx.numpy_helper.to_array(weights[node.input[1]])
         x, y = node.input[0], node.output[0]
-        replacements[y], product_arrays = _rounded_product(x, y, matrix, statistics[x], largest)
+        replacements[y], product_arrays = _rounded_product(x, y, matrix, statistics[x], vnni)
         arrays |= product_arrays
     nodes = [new for node in graph.node for new in replacements.get(node.output[0], [node])]
     used_names = {name for node in nodes for name in node.input}
@@ -109,7 +113,7 @@ def _observed(model: Any, names: list[str], batches: list[Arrays]) -> dict[str, 
 
 
 def _rounded_product(
-    x: str, y: str, matrix: np.ndarray, seen: Inputs, largest: int
+    x: str, y: str, matrix: np.ndarray, seen: Inputs, vnni: bool
 ) -> tuple[list[Any], Arrays]:
     """The nodes for the product `y` of `x` and a matrix, and their arrays by name."""
     order = np.argsort(-seen.largest, kind="stable")
@@ -126,7 +130,9 @@ def _rounded_product(
     codes = np.zeros(matrix.shape, np.int8)
     products = seen.products[np.ix_(inlier_rows, inlier_rows)] / np.outer(divisors, divisors)
     codes[inlier_rows], scales = compensated_codes(
-        matrix[inlier_rows] * divisors[:, None], products, largest
+        matrix[inlier_rows] * divisors[:, None],
+        products,
+        neighbours=None if vnni else _neighbours(inlier_rows),
     )
     mask = np.zeros(len(matrix), np.float32)
     mask[inlier_rows] = 1 / divisors
@@ -161,35 +167,52 @@ def _rounded_product(
     return nodes, {f"{y}_{name}": array for name, array in arrays.items()}
 
 
+def _neighbours(rows: np.ndarray) -> np.ndarray:
+    """For each of some rows of a matrix, the place in `rows` of its neighbour; −1 for none.
+
+    Rows 0 and 1 are neighbours, and so are 2 and 3.
+    """
+    places = {int(row): place for place, row in enumerate(rows)}
+    return np.array([places.get(int(row) ^ 1, -1) for row in rows])
+
+
 def compensated_codes(
-    matrix: np.ndarray, products: np.ndarray, largest: int
+    matrix: np.ndarray, products: np.ndarray, neighbours: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rounds a matrix row by row; the following rows compensate the error of each row (GPTQ).
 
     Args:
         matrix: `[inputs, outputs]`.
         products: The sums of the products of each pair of inputs, `[inputs, inputs]`.
-        largest: The largest code.
+        neighbours: For each row, the row with which its codes have a sum from −128 to 128, or −1;
+            None if sums may be larger.
 
     Returns:
         Codes int8 `[inputs, outputs]`, and scales float32 `[outputs]`.
     """
-    scales = np.abs(matrix).max(axis=0) / largest
+    if neighbours is None:
+        neighbours = np.full(len(matrix), -1)
+    # The last row, of zeros, is the neighbour of the rows without one.
+    sums = matrix + np.append(matrix, np.zeros_like(matrix[:1]), axis=0)[neighbours]
+    scales = np.maximum(np.abs(matrix).max(axis=0), np.abs(sums).max(axis=0)) / _LARGEST
     scales = np.where(scales > 0, scales, 1.0).astype(np.float32)
     order = np.argsort(-np.diag(products), kind="stable")
     rows = matrix[order].astype(np.float64)
     hessian = products[np.ix_(order, order)].astype(np.float64)
     hessian[np.diag_indices_from(hessian)] += _DAMPING * np.diag(hessian).mean() + 1e-12
     upper = np.linalg.cholesky(np.linalg.inv(hessian)).T
-    codes = np.empty(matrix.shape, np.int8)
+    codes = np.zeros((len(matrix) + 1, matrix.shape[1]), np.int16)
     for start in range(0, len(rows), _ROWS):
         end = min(start + _ROWS, len(rows))
         errors = np.empty((end - start, rows.shape[1]))
         for row in range(start, end):
-            rounded = np.clip(np.rint(rows[row] / scales), -largest, largest)
+            other = codes[neighbours[order[row]]]  # 0 if that row is rounded later
+            lowest = np.maximum(-_LARGEST, -_LARGEST_SUM - other)
+            highest = np.minimum(_LARGEST, _LARGEST_SUM - other)
+            rounded = np.clip(np.rint(rows[row] / scales), lowest, highest)
             codes[order[row]] = rounded
             error = (rows[row] - rounded * scales) / upper[row, row]
             rows[row + 1 : end] -= np.outer(upper[row, row + 1 : end], error)
             errors[row - start] = error
         rows[end:] -= upper[start:end, end:].T @ errors
-    return codes, scales
+    return codes[:-1].astype(np.int8), scales
