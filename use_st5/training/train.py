@@ -175,7 +175,9 @@ def _train(
         if plan.in_cycles:
             _check_places_of_cycles(target, place)
         begin(work, request, overwrite=overwrite)
-        with _weights_kept_on_error(encoder.model):
+        # Nobody sees an encoder that was loaded here: a copy of its weights would only take memory.
+        of_caller = isinstance(model, TrainableEncoder)
+        with _weights_kept_on_error(encoder.model) if of_caller else contextlib.nullcontext():
             return _run(plan, work, target, place, log)
 
 
