@@ -123,7 +123,7 @@ def _to_passive(text: str) -> str | None:
     thing = as_subject([*thing[:-1], thing[-1].rstrip(".,;:!?")])
     plural_subject = is_plural(thing)
     if len(verb) == 2:
-        be = {"is": "is", "are": "is", "was": "was", "were": "was"}[verb[0]]
+        be = "was" if verb[0] in {"was", "were"} else "is"
         be = {"is": "are", "was": "were"}[be] if plural_subject else be
         be, base = f"{be} being", base_of(verb[1], "ing")
     elif base := base_of(verb[0], "past"):

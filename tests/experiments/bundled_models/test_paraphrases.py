@@ -57,6 +57,7 @@ def test_voice_both_ways(active: str, passive: str) -> None:
     [
         ("He kicks two balls hard.", None),
         ("He kicks two red balls.", "Two red balls are kicked by him."),
+        ("I am watching the film.", "The film is being watched by me."),
         ("He opened the doors in the hall.", "The doors were opened by him in the hall."),
         ("She has a dog.", None),
     ],
