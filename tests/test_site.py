@@ -105,9 +105,14 @@ def test_search_finds_pages_from_the_disk(site: Path) -> None:
 @pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: chromium)")
-def test_a_browser_opens_every_page_without_an_error(site: Path) -> None:
+def test_a_browser_opens_the_pages_without_an_error(site: Path) -> None:
+    """All pages but those of the reference, which one template makes; one of these stands for them.
+
+    Chromium needs seconds for each.
+    """
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
-    for page in sorted(site.rglob("*.html")):
+    every = sorted(site.rglob("*.html"))
+    for page in (each for each in every if each.parent.name != "api" or each.stem == "losses"):
         command = [
             CHROMIUM,
             *options,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,20 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "colabs").glob("*.ipynb"))
 
 
-def executed(notebook: Path, folder: Path) -> Any:
-    """Runs a notebook whose current folder is `folder`, and returns it with its outputs."""
+def executed(notebook: Path, folder: Path, changes: Mapping[str, str] | None = None) -> Any:
+    """Runs a notebook, and returns it with its outputs.
+
+    Args:
+        notebook: The notebook.
+        folder: Its current folder.
+        changes: Text in its cells → the text to run instead.
+    """
     from nbclient import NotebookClient
 
     content = nbformat.read(notebook, as_version=4)
+    for old, new in (changes or {}).items():
+        for cell in content.cells:
+            cell.source = cell.source.replace(old, new)
     client = NotebookClient(
         content,
         timeout=600,

@@ -46,7 +46,7 @@ def test_fuzzed_texts() -> None:
 
 
 @pytest.mark.end_to_end
-@pytest.mark.parametrize("pattern", ["{}", "a{}b", "A,{}", "ΑΣ{}", "x '{}."])
+@pytest.mark.parametrize("pattern", ["{}", "a{}b", "x '{}."])
 def test_every_code_point(pattern: str) -> None:
     check(every_code_point(pattern))
 

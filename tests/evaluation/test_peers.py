@@ -10,7 +10,7 @@ from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.runner import evaluate
 
 # all-MiniLM-L6-v2 run by sentence-transformers on the same files, Spearman over all pairs, x 100.
-ALL_MINILM = {"sts12": 72.37, "sts13": 80.60, "sts15": 85.39, "stsb": 82.03, "sickr": 77.15}
+ALL_MINILM = {"sts13": 80.60, "stsb": 82.03}
 
 
 def test_all_minilm_has_its_published_scores(data_dir: Path) -> None:

@@ -138,7 +138,7 @@ def test_ids_of_real_sentences(graph: Any, node: Node, page_folder: Path, data_d
 @needs_node
 @pytest.mark.process
 @pytest.mark.end_to_end
-@pytest.mark.parametrize("pattern", ["{}", "aΣ{}", "{}Σ", ":{}", "a{}'s", "aΣ{}a"])
+@pytest.mark.parametrize("pattern", ["{}", "a{}'s", "aΣ{}a"])
 def test_ids_of_every_code_point(graph: Any, node: Node, page_folder: Path, pattern: str) -> None:
     check_ids(graph, node, page_folder, every_code_point(pattern))
 
