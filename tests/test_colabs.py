@@ -11,8 +11,8 @@ import pytest
 
 from tools.run_notebooks import NOTEBOOKS, executed
 
-# Two sizes show the same as three, in half of the minutes.
-SHORTER = {"keras_transfer": {"SIZES = [16, 64, 256]": "SIZES = [16, 64]"}}
+# Two sizes show the same as three, with half of the steps.
+SHORTER = {"keras_transfer": {"SIZES = [16, 64, 256]": "SIZES = [16, 128]"}}
 NAMES = ["bias", "keras_transfer", "on_a_tpu", "own_pairs", "quickstart", "search"]
 
 
@@ -109,7 +109,7 @@ def check_keras_transfer(content: Any) -> None:
     curves = {name: row(printed, name) for name in ("frozen", "trained", "words only")}
     # With few texts an encoder helps, and more texts are better.
     assert curves["frozen"][0] > curves["words only"][0]
-    assert all(curve[-1] > curve[0] + 0.1 for curve in curves.values())
+    assert all(curve[-1] > curve[0] + 0.2 for curve in curves.values())
     assert len(pictures(content)) == 1
 
 

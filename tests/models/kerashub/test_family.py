@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import use_st5
-from tests.kerashub_embedders import EMBEDDERS, bert
+from tests.kerashub_embedders import EMBEDDERS, bert, qwen
 from tests.models import family_contract as contract
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.trainable_encoder import TrainableEncoder
@@ -41,14 +41,15 @@ def test_vectors_are_kerashubs(embedder: Any, tmp_path: Path) -> None:
     assert np.isfinite(exported.encode(TEXTS, on_truncation="ignore")).all()
 
 
-def test_it_is_exported(tmp_path: Path) -> None:
-    contract.check_export(TrainableEncoder.of_kerashub(bert()), "float32", tmp_path / "model")
+def test_it_is_exported_and_adapted(tmp_path: Path) -> None:
+    encoder = TrainableEncoder.of_kerashub(bert())
+    contract.check_export(encoder, "float32", tmp_path / "model")
+    contract.check_adapters(encoder, layers=12)
+    contract.check_export(encoder, "float32", tmp_path / "adapted")
 
 
-def test_it_gets_adapters(embedder: Any) -> None:
-    encoder = TrainableEncoder.of_kerashub(embedder)
-    layers = {"BertTextEmbedder": 12, "Qwen3TextEmbedder": 14}[type(embedder).__name__]
-    contract.check_adapters(encoder, layers=layers)
+def test_another_gets_adapters() -> None:
+    contract.check_adapters(TrainableEncoder.of_kerashub(qwen()), layers=14)
 
 
 def test_it_is_trained(embedder: Any) -> None:
