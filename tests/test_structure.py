@@ -383,6 +383,7 @@ NOT_PUBLIC = {
         "tokenizers.ngram_vocabulary",
         "tokenizers.sentencepiece_tokenizer",
         "training.checkpoints",
+        "training.optimizers",
         "training.pair_scores",
         "training.run_checks",
         "training.trans_encoder",

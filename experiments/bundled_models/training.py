@@ -113,7 +113,8 @@ class BundledTraining(abc.ABC):
             encoder = self._encoder(run, text)
         options = {**self.trainer_options, **self._evaluation(run)}
         train_stages(run, encoder, stages, arrays, **options)
-        run.write_facts(**METADATA, tasks=[task.name for task in self._tasks])
+        names = dict.fromkeys(task.name for task in self._tasks)
+        run.write_facts(**METADATA, tasks=[*names])
 
     @property
     def _tasks(self) -> list[CorpusTask]:

@@ -98,13 +98,14 @@ def adamw(
 
 
 def adam_with_cosine(
-    learning_rate: float, *, warmup_steps: int
+    learning_rate: float, *, warmup_steps: int, adam: type[Adam] = Adam
 ) -> Callable[[int], keras.optimizers.Optimizer]:
     """Adam with linear warm-up and cosine decay to 0; gradients are clipped to the norm 1.
 
     Args:
         learning_rate: The peak.
         warmup_steps: Steps of the warm-up, at most a tenth of the run.
+        adam: The class of the optimizer.
 
     Returns:
         A function from the number of steps to the optimizer.
@@ -118,6 +119,6 @@ def adam_with_cosine(
             warmup_steps=warmup,
             decay_steps=max(1, steps - warmup),
         )
-        return Adam(schedule, beta_2=0.98, global_clipnorm=1.0)
+        return adam(schedule, beta_2=0.98, global_clipnorm=1.0)
 
     return optimizer

@@ -12,12 +12,13 @@ import tensorflow as tf
 
 from experiments.bundled_models import st5_mini_en
 from tests.experiments.bundled_models.small_trainings import TEXT, run_with_teacher, small_training
-from use_st5.models.t5.model import T5_PRESETS
+from use_st5.models.t5.model import T5_PRESETS, T5Config
+from use_st5.models.t5.sentence_t5 import SentenceT5
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
 SMALL = small_training(
-    st5_mini_en.TWO_STAGES,
+    st5_mini_en.EXPERIMENT,
     TEXT,
     {"short": (1, 4, 9), "long": (5, 9, 16)},
     batch_size=4,
@@ -62,8 +63,7 @@ def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
 
 def test_the_settings() -> None:
     """The paper's loss, temperature and order of stages (Ni et al. 2021, sections 3.2 to 4.3)."""
-    questions, inference = st5_mini_en.TWO_STAGES.stages
-    assert st5_mini_en.EXPERIMENT.stages == (inference,)
+    questions, inference = st5_mini_en.EXPERIMENT.stages
     names = [[task.name for task in stage.tasks] for stage in (questions, inference)]
     assert names == [
         ["trivia", "medical", "dialogues", "teacher", "related"],
@@ -74,9 +74,26 @@ def test_the_settings() -> None:
         settings = task.loss().get_config()
         assert settings.items() >= {"temperature": 0.01, "bidirectional": True}.items()
         assert bool(settings["hard_negatives"]) == bool(negatives)
-    assert (questions.args.steps, inference.args.steps) == (4_000, 4_500)
-    optimizer = inference.args.make_optimizer(4_500)
-    assert float(optimizer._learning_rate(400)) == pytest.approx(5e-4)
+    assert (questions.args.steps, inference.args.steps) == (2_000, 11_000)
+    optimizer = inference.args.make_optimizer(11_000)
+    assert float(optimizer._learning_rate(1_000)) == pytest.approx(1e-3)
+
+
+def test_the_queries_kernels_learn_at_an_eighth_of_the_rate() -> None:
+    model = SentenceT5(T5Config(8, 2, 4, 8, 1, 4))
+    model.build()
+    before = model.get_weights()
+    # The first step of Adam has the size of the rate, whatever the gradient's size.
+    gradients = [tf.ones(each.shape) for each in model.trainable_variables]
+    st5_mini_en.SlowQueries(0.01).apply(gradients, model.trainable_variables)
+    steps = {
+        weight.path: float(np.mean(old - weight.numpy()))
+        for old, weight in zip(before, model.weights, strict=True)
+    }
+    queries = [step for path, step in steps.items() if path.endswith("attention/query/kernel")]
+    np.testing.assert_allclose(queries, [0.01 / 8] * 2, rtol=1e-3)
+    others = [step for path, step in steps.items() if "query" not in path]
+    np.testing.assert_allclose(others, [0.01] * (len(steps) - 2), rtol=1e-3)
 
 
 def test_the_ablations_rows() -> None:
