@@ -108,7 +108,12 @@ def test_damaged_files(content: bytes, message: str, tmp_path: Path) -> None:
         WordVectors.load(path)
 
 
-@pytest.mark.parametrize("content", [gzip.compress(text(header=False))[:-9], b"the 1 2 3\n"])
+# The names matter: gzip writes the time, and two processes must collect tests of the same names.
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(text(header=False))[:-9], b"the 1 2 3\n"],
+    ids=["not complete", "not gzip"],
+)
 def test_damaged_gzip_files(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "vectors.gz").write_bytes(content)
     with pytest.raises(ValueError, match="vectors.gz: expected a complete gzip file"):
