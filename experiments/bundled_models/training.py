@@ -113,12 +113,12 @@ class BundledTraining(abc.ABC):
             encoder = self._encoder(run, text)
         options = {**self.trainer_options, **self._evaluation(run)}
         train_stages(run, encoder, stages, arrays, **options)
-        names = dict.fromkeys(task.name for task in self._tasks)
-        run.write_facts(**METADATA, tasks=[*names])
+        run.write_facts(**METADATA, tasks=[task.name for task in self._tasks])
 
     @property
     def _tasks(self) -> list[CorpusTask]:
-        return [task for stage in self._stages() for task in stage.tasks]
+        """The tasks of all stages, each once; stages share their data by the task's name."""
+        return [*{task.name: task for stage in self._stages() for task in stage.tasks}.values()]
 
     def _kept_words(self, run: Run, text: TaughtText) -> list[str]:
         """The table's words; "prepare" writes them, since they may come from a tokenizer."""
