@@ -19,8 +19,8 @@ The queries of attention learn at an eighth of the rate (`SlowQueries`). In earl
 kernels had one rate, and the attention became one-hot: on three sentences the mean entropy of its
 weights was 0.09 to 0.36 nats in the six layers. In the shipped model it is 1.2 to 1.9 (measured
 once, by a script that was not kept). The earlier models' scores on STS-B dev were two points
-lower, and more steps did not help (Spearman 83.9 with 4,500 steps and a peak rate of 0.0005, 84.0 with
-8,000 steps and 0.0008).
+lower, and more steps did not help (Spearman 83.9 with 4,500 steps and a peak rate of 0.0005, 84.0
+with 8,000 steps and 0.0008).
 
 A second training with a peak rate of 0.002 in the second stage gave the same score (85.9), and the
 average of both models' weights a lower one (85.6). In the first stage the contrastive loss of
