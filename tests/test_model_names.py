@@ -88,6 +88,7 @@ def test_training_starts_from_a_name(hub: FakeHub, tmp_path: Path) -> None:
     assert request["model"] == "hf://org/tiny"
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_a_second_process_needs_no_network(
     hub: FakeHub, fresh_python: Callable[..., str], monkeypatch: pytest.MonkeyPatch

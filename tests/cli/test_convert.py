@@ -73,6 +73,7 @@ def test_a_folder_becomes_an_encoder_of_strings(
     assert whole.size_bytes - saved.size_bytes == pytest.approx(2 * whole.parameters, rel=0.1)
 
 
+@pytest.mark.end_to_end
 def test_a_bert_becomes_an_encoder_of_strings(tmp_path: Path, use: Callable[..., Result]) -> None:
     (tmp_path / "bert").mkdir()
     huggingface_folder.write(tmp_path / "bert")

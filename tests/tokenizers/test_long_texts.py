@@ -107,6 +107,7 @@ def test_word_pieces_and_counts(request: pytest.FixtureRequest) -> None:
     check(WordPieceTokenizer(words), request)
 
 
+@pytest.mark.end_to_end
 def test_byte_pairs_and_counts(request: pytest.FixtureRequest) -> None:
     merges = (("t", "h"), ("th", "e"), ("Ġ", "c"), ("Ġc", "at"), ("a", "t"), ("Ġ", "Ġ"))
     pieces = ("<s>", "<pad>", "</s>", *byte_letters(), *map("".join, merges))

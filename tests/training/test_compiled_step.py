@@ -111,6 +111,7 @@ def test_the_step_of_every_family_holds_nothing_that_a_tpu_refuses(
     assert "bf16[" in text
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_step_of_every_loss_holds_nothing_that_a_tpu_refuses(

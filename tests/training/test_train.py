@@ -534,6 +534,7 @@ def test_a_killed_run_exports_the_weights_of_one_never_killed(
     assert histories[0] == histories[1]
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize(("toy", "lora_rank"), [("use_dan", None), ("use_transformer", 2)])
 def test_an_interrupted_encoder_has_its_weights_of_before(
     toy: str, lora_rank: int | None, request: pytest.FixtureRequest, tmp_path: Path
@@ -621,6 +622,7 @@ def test_a_task_of_ones_own(start: str, tmp_path: Path) -> None:
     assert any("learning rate 0.002" in line for line in said)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("lengths", [(), (4, 8)])
 def test_a_loss_of_labels_that_was_made_is_built_once(
     lengths: tuple[int, ...], start: str, tmp_path: Path

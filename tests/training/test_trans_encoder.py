@@ -260,6 +260,7 @@ def test_a_look_at_the_end_of_each_epoch(
     assert asked == {"cross_one": of_cross, "bi_one": of_bi}
 
 
+@pytest.mark.end_to_end
 def test_batches_are_of_like_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[ArrayData] = []
     real = tensorflow_loop.TensorFlowLoop
@@ -319,6 +320,7 @@ def test_what_is_frozen_stays_and_the_rest_learns(tmp_path: Path) -> None:
         assert sum(same) < len(same) / 2
 
 
+@pytest.mark.end_to_end
 def test_the_learning_rate_factor_is_of_the_bi_encoder_alone(tmp_path: Path) -> None:
     start = drawn_by(1, bi)
     validation_scores = -scores(inference(start()), "bi", VALIDATION)
@@ -332,6 +334,7 @@ def test_the_learning_rate_factor_is_of_the_bi_encoder_alone(tmp_path: Path) -> 
     assert judge.logit.get_weights()[1] != 0, "the bias, which begins at 0"
 
 
+@pytest.mark.end_to_end
 def test_no_bi_encoder_is_worse_than_it_began(tmp_path: Path) -> None:
     start = drawn_by(1, bi)
     validation_scores = scores(inference(start()), "bi", VALIDATION)

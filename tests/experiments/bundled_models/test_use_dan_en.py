@@ -17,6 +17,7 @@ from tests.experiments.bundled_models.small_trainings import run_with_teacher
 from use_st5.training.optimizers import Adam
 
 
+@pytest.mark.end_to_end
 def test_trains_exports_and_scores_in_parts_and_at_once(corpora: Path, tmp_path: Path) -> None:
     for part in ("prepare", "train"):
         assert run_with_teacher(SMALL, corpora, tmp_path / "run", steps=40, part=part) == {}

@@ -70,6 +70,7 @@ def material_of(data: Path, bert: Path) -> Material:
     return Material(data, held_out_sentences(data), tokenizer)
 
 
+@pytest.mark.end_to_end
 def test_trains_through_both_and_continues_what_sbert_began(
     data: Path, bert: Path, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from experiments.sentence_t5 import pretrain as pretrain_t5
 from tests.experiments.sentence_t5.small import SMALL
 
 
+@pytest.mark.end_to_end
 def test_trains_saves_and_is_done(corpora: Path, tmp_path: Path) -> None:
     untrained = SMALL.run(corpora, tmp_path / "short", steps=10)
     assert SMALL.run(corpora, tmp_path / "run", part="prepare") == {}

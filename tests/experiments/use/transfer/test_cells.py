@@ -46,6 +46,7 @@ def test_sentence_vectors_alone() -> None:
     np.testing.assert_array_equal(second["sentence"].argmax(axis=1), labels)
 
 
+@pytest.mark.end_to_end
 def test_tuning_takes_the_best_trial() -> None:
     pytest.importorskip("keras_tuner")
     tried: list[dict[str, Any]] = []
