@@ -98,11 +98,12 @@ class TokenLimit:
         indices = self.longer(texts)
         if self.max_length is None or not len(indices):
             return
-        news = truncation_news(len(indices), len(texts), self.max_length)
+        message = truncation_message(len(indices), len(texts), self.max_length)
         if on_truncation == "error":
-            raise ValueError(f"{news}, the first at index {indices[0]}. Shorten or split them.")
+            raise ValueError(f"{message}, the first at index {indices[0]}. Shorten or split them.")
         warnings.warn(
-            f'{news}; the rest is not read. Split them, or pass on_truncation="ignore" or "error".',
+            f"{message}; the rest is not read. Split them, or pass "
+            'on_truncation="ignore" or "error".',
             stacklevel=3,
         )
 
@@ -124,7 +125,7 @@ def most_tokens(text: str) -> int:
     return len(unicodedata.normalize("NFKD", text).encode("utf-8", "replace"))
 
 
-def truncation_news(count: int, total: int, max_length: int, *, what: str = "texts") -> str:
+def truncation_message(count: int, total: int, max_length: int, *, what: str = "texts") -> str:
     """The number of texts that are longer than the model's limit, as the start of a sentence."""
     verb = "is" if count == 1 else "are"
     return f"{count:,} of {total:,} {what} {verb} longer than {max_length:,} tokens"

@@ -45,8 +45,8 @@ from experiments.bundled_models.student import (
     start_near_average,
     word_table,
 )
-from experiments.bundled_models.taught_tasks import Related, Taught
-from experiments.bundled_models.teacher_text import SHORT_TEXT, TaughtText
+from experiments.bundled_models.teacher_tasks import Related, TeacherSentences
+from experiments.bundled_models.teacher_text import SHORT_TEXT, TextWithVectors
 from experiments.bundled_models.training import (
     TEACHER_LOSS,
     BundledTraining,
@@ -110,7 +110,7 @@ TRIPLETS = _contrastive("triplets", WITH_NEGATIVES, inference_triplets, TRIPLET)
 TEACHER = CorpusTask(
     name="teacher",
     loss=TEACHER_LOSS,
-    data=Taught(lengths=LENGTHS, ids="token_ids", hints=True, lowercase=LOWERCASE),
+    data=TeacherSentences(lengths=LENGTHS, ids="token_ids", hints=True, lowercase=LOWERCASE),
     weight=0.46,
     batch_size=1024,
     part_weights={"teacher_9_words": 0.7},
@@ -175,15 +175,15 @@ class St5MiniEn(BundledTraining):
     def _stages(self) -> Sequence[Stage]:
         return self.stages
 
-    def _tokenizer(self, _text: TaughtText) -> SentencePieceTokenizer:
+    def _tokenizer(self, _text: TextWithVectors) -> SentencePieceTokenizer:
         from use_st5.tokenizers import SentencePieceTokenizer
 
         return SentencePieceTokenizer()
 
-    def _words(self, _text: TaughtText) -> Sequence[str]:
+    def _words(self, _text: TextWithVectors) -> Sequence[str]:
         return spelled_pieces()
 
-    def _initial_model(self, words: Sequence[str], text: TaughtText, seed: int) -> SentenceT5:
+    def _initial_model(self, words: Sequence[str], text: TextWithVectors, seed: int) -> SentenceT5:
         """A model whose vectors are near the mean of the pieces' vectors."""
         model = SentenceT5.from_preset(PRESET, dtype=DTYPE)
         model.build()

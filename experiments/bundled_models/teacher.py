@@ -6,9 +6,10 @@ stops. This command computes the vectors; after an interruption, the same comman
     python -m experiments.bundled_models.teacher TEACHER --mpnet FOLDER --minilm FOLDER
 
 Then the training needs neither model. The folders are those of sentence-transformers (Apache-2.0,
-README). The models compute in bfloat16. On 2,048 sentences of STS-B's training split the lowest
-cosine to float32 was 0.9998, and a processor with AVX512-BF16 took half the time (measured once, by
-a script that was not kept).
+README). The models compute in bfloat16 where the hardware does. On 2,048 sentences of STS-B's
+training split the lowest cosine to float32 was 0.9998, and a processor with AVX512-BF16 took half
+the time; one with AVX2 alone took six times as long (each measured once, by a script that was not
+kept).
 
 Results of linear classifiers and on the development split of STS-B (`python -m
 experiments.bundled_models.training_splits --data DATA --mpnet FOLDER --minilm FOLDER`):
@@ -137,7 +138,9 @@ class _Network:
         self._device = "cuda" if self._torch.cuda.is_available() else "cpu"
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         model = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager")
-        self._model: Any = model.eval().to(self._device, self._torch.bfloat16)
+        bfloat16 = self._device == "cuda" or self._torch.cpu.get_capabilities()["avx512_bf16"]
+        dtype = self._torch.bfloat16 if bfloat16 else self._torch.float32
+        self._model: Any = model.eval().to(self._device, dtype)
 
     def __call__(self, texts: Sequence[str], *layers: int) -> list[np.ndarray]:
         """The means of the given layers and of the last, each float32 `[texts, dim]`."""
@@ -167,7 +170,7 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 def main() -> None:
     """Reads the arguments and computes the vectors."""
-    parser = argparse.ArgumentParser(description="Computes the vectors that a training asked for.")
+    parser = argparse.ArgumentParser(description="Computes the vectors that a training needs.")
     parser.add_argument("teacher", type=Path, help="the folder of the teachers' vectors")
     parser.add_argument("--mpnet", type=Path, required=True, help="folder of all-mpnet-base-v2")
     parser.add_argument("--minilm", type=Path, required=True, help="folder of all-MiniLM-L6-v2")

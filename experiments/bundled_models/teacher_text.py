@@ -25,8 +25,8 @@ from experiments.bundled_models.related_sentences import (
     altered_sentences,
     pair_texts,
 )
-from experiments.bundled_models.taught_tasks import scored_pairs
 from experiments.bundled_models.teacher import Teacher
+from experiments.bundled_models.teacher_tasks import scored_pairs
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.corpus_sentences import nouns, sentences_by_source
 from experiments.held_out import held_out_sentences
@@ -81,10 +81,10 @@ class TeacherText:
     related: Mapping[Length, int] = dataclasses.field(default_factory=dict)
     related_sources: Sequence[str] = ()
 
-    def opened(self, run: Run, teacher: Path) -> TaughtText:
+    def opened(self, run: Run, teacher: Path) -> TextWithVectors:
         """Opens the sentences in a run's folder, with the teachers' vectors in another folder."""
         held_out = partial(held_out_sentences, run.data)
-        return TaughtText(self, run.data, run.prepared, Teacher(teacher), held_out)
+        return TextWithVectors(self, run.data, run.prepared, Teacher(teacher), held_out)
 
 
 # With alterations and single words these are 1.8 million texts: the teachers need minutes on an
@@ -138,7 +138,7 @@ SHORT_TEXT = dataclasses.replace(
 )
 
 
-class TaughtText:
+class TextWithVectors:
     """Sentences, made once and kept in a folder, and the teachers' vectors of them.
 
     Args:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import keras
 
-from experiments.bundled_models.taught_tasks import need_teacher, scored_pairs
 from experiments.bundled_models.teacher import HINT_DIM, TEACHER_DIM
-from experiments.bundled_models.teacher_text import TEXT, TaughtText, TeacherText
+from experiments.bundled_models.teacher_tasks import need_teacher, scored_pairs
+from experiments.bundled_models.teacher_text import TEXT, TeacherText, TextWithVectors
 from experiments.corpus_tasks import (
     CorpusTask,
     Examples,
@@ -67,18 +67,18 @@ class BundledTraining(abc.ABC):
         """The trainings, one after the other."""
 
     @abc.abstractmethod
-    def _tokenizer(self, text: TaughtText) -> Any:
+    def _tokenizer(self, text: TextWithVectors) -> Any:
         """The encoder's tokenizer."""
 
     @abc.abstractmethod
-    def _words(self, text: TaughtText) -> Sequence[str]:
+    def _words(self, text: TextWithVectors) -> Sequence[str]:
         """The single words or pieces whose vectors initialize the table."""
 
     @abc.abstractmethod
-    def _initial_model(self, words: Sequence[str], text: TaughtText, seed: int) -> keras.Model:
+    def _initial_model(self, words: Sequence[str], text: TextWithVectors, seed: int) -> keras.Model:
         """The model before the training."""
 
-    def _finish(self, model: keras.Model, text: TaughtText) -> None:  # noqa: B027
+    def _finish(self, model: keras.Model, text: TextWithVectors) -> None:  # noqa: B027
         """Changes the trained model before its export; does nothing by default."""
 
     def run(
@@ -105,7 +105,7 @@ class BundledTraining(abc.ABC):
                 self._train(run, text)
             return self._export(run, text) if run.does("export") else {}
 
-    def _train(self, run: Run, text: TaughtText) -> None:
+    def _train(self, run: Run, text: TextWithVectors) -> None:
         stages = [stage for stage in self._stages() if stage.tasks]
         arrays = [open_tasks(run, stage.tasks, text) for stage in stages]
         keras.utils.set_random_seed(run.seed)
@@ -120,14 +120,14 @@ class BundledTraining(abc.ABC):
         """The tasks of all stages, each once; stages share their data by the task's name."""
         return [*{task.name: task for stage in self._stages() for task in stage.tasks}.values()]
 
-    def _kept_words(self, run: Run, text: TaughtText) -> list[str]:
+    def _kept_words(self, run: Run, text: TextWithVectors) -> list[str]:
         """The table's words; "prepare" writes them, since they may come from a tokenizer."""
         path = run.prepared / "words.json"
         if not path.exists():
             write_json(path, {"words": [*self._words(text)]})
         return json.loads(path.read_text(encoding="utf-8"))["words"]
 
-    def _encoder(self, run: Run, text: TaughtText) -> TrainableEncoder | keras.Model:
+    def _encoder(self, run: Run, text: TextWithVectors) -> TrainableEncoder | keras.Model:
         """The encoder before the training; without TensorFlow, only its model."""
         model = self._initial_model(self._kept_words(run, text), text, run.seed)
         if keras.config.backend() != "tensorflow":
@@ -135,7 +135,7 @@ class BundledTraining(abc.ABC):
         return self._with_tokenizer(model, text)
 
     def _with_tokenizer(
-        self, model: keras.Model, text: TaughtText, **options: Any
+        self, model: keras.Model, text: TextWithVectors, **options: Any
     ) -> TrainableEncoder:
         from use_st5 import TrainableEncoder
 
@@ -148,7 +148,7 @@ class BundledTraining(abc.ABC):
             return {}
         return {"evaluate": stsb_development(run.data), "monitor": "stsb_dev_pearson"}
 
-    def _export(self, run: Run, text: TaughtText) -> Scores:
+    def _export(self, run: Run, text: TextWithVectors) -> Scores:
         """Exports the encoder in int8, and writes its scores before the export."""
         facts, model = run.facts(), run.kept()
         self._finish(model, text)

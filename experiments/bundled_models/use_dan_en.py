@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 
 from experiments.ablation import Ablation
 from experiments.bundled_models.student import spelled, start_near_average, word_table
-from experiments.bundled_models.taught_tasks import Related, Taught
-from experiments.bundled_models.teacher_text import SHORT_TEXT, TaughtText
+from experiments.bundled_models.teacher_tasks import Related, TeacherSentences
+from experiments.bundled_models.teacher_text import SHORT_TEXT, TextWithVectors
 from experiments.bundled_models.training import (
     TEACHER_LOSS,
     BundledTraining,
@@ -95,7 +95,7 @@ LENGTHS = {"9_words": (1, 9, 13), "16_words": (10, 16, 21), "30_words": (17, 30,
 TEACHER = CorpusTask(
     name="teacher",
     loss=TEACHER_LOSS,
-    data=Taught(lengths=LENGTHS, ids="ids", hints=True),
+    data=TeacherSentences(lengths=LENGTHS, ids="ids", hints=True),
     weight=0.6,
     batch_size=1024,
     # There are many single words and short spans, and they are learnt soon.
@@ -148,15 +148,15 @@ class UseDanEn(BundledTraining):
     def _stages(self) -> Sequence[Stage]:
         return [Stage(tasks=self.tasks, args=self.args)]
 
-    def _tokenizer(self, text: TaughtText) -> NGramTokenizer:
+    def _tokenizer(self, text: TextWithVectors) -> NGramTokenizer:
         from use_st5.tokenizers import NGramTokenizer
 
         return NGramTokenizer(text.vocabulary(self.vocabulary))
 
-    def _words(self, text: TaughtText) -> Sequence[str]:
+    def _words(self, text: TextWithVectors) -> Sequence[str]:
         return spelled(text.vocabulary(self.vocabulary).unigrams)
 
-    def _initial_model(self, words: Sequence[str], text: TaughtText, seed: int) -> USEDAN:
+    def _initial_model(self, words: Sequence[str], text: TextWithVectors, seed: int) -> USEDAN:
         """The preset's model, whose vectors are near a weighted mean of the words' vectors."""
         vocabulary = text.vocabulary(self.vocabulary)
         model = USEDAN.from_preset(PRESET, num_embeddings=vocabulary.size)
@@ -178,7 +178,7 @@ class UseDanEn(BundledTraining):
         )
         return model
 
-    def _finish(self, model: USEDAN, text: TaughtText) -> None:
+    def _finish(self, model: USEDAN, text: TextWithVectors) -> None:
         if self.calibration is not None:
             calibrate(model, text.vocabulary(self.vocabulary), self.calibration)
 

@@ -46,8 +46,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from experiments.ablation import Ablation
 from experiments.bundled_models.student import spelled, start_near_average, word_table
-from experiments.bundled_models.taught_tasks import Related, Taught
-from experiments.bundled_models.teacher_text import SHORT_TEXT, TaughtText
+from experiments.bundled_models.teacher_tasks import Related, TeacherSentences
+from experiments.bundled_models.teacher_text import SHORT_TEXT, TextWithVectors
 from experiments.bundled_models.training import (
     TEACHER_LOSS,
     BundledTraining,
@@ -113,7 +113,7 @@ INFERENCE = CorpusTask(
 TEACHER = CorpusTask(
     name="teacher",
     loss=TEACHER_LOSS,
-    data=Taught(lengths=LENGTHS, ids="token_ids", hints=True),
+    data=TeacherSentences(lengths=LENGTHS, ids="token_ids", hints=True),
     weight=0.46,
     batch_size=1024,
     part_weights={"teacher_9_words": 0.7},
@@ -159,15 +159,17 @@ class UseTransformerEn(BundledTraining):
     def _stages(self) -> Sequence[Stage]:
         return [Stage(tasks=self.tasks, args=self.args)]
 
-    def _tokenizer(self, text: TaughtText) -> PieceTokenizer:
+    def _tokenizer(self, text: TextWithVectors) -> PieceTokenizer:
         from use_st5.tokenizers import PieceTokenizer
 
         return PieceTokenizer(text.vocabulary(self.vocabulary))
 
-    def _words(self, text: TaughtText) -> Sequence[str]:
+    def _words(self, text: TextWithVectors) -> Sequence[str]:
         return spelled(text.vocabulary(self.vocabulary).unigrams)
 
-    def _initial_model(self, words: Sequence[str], text: TaughtText, seed: int) -> USETransformer:
+    def _initial_model(
+        self, words: Sequence[str], text: TextWithVectors, seed: int
+    ) -> USETransformer:
         """A model whose vectors are near the mean of the words' vectors."""
         vocabulary = text.vocabulary(self.vocabulary)
         config = dataclasses.replace(

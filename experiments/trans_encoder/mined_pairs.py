@@ -46,8 +46,8 @@ def mined_pairs(
     texts, rows = [*places], [*places.values()]
     if not 0 <= max(neighbours, others) < len(texts) or min(neighbours, others) < 0:
         raise ValueError(
-            f"Expected more than {max(neighbours, others)} different sentences, so many are asked "
-            f"for each; received {len(texts)}."
+            f"Expected more than {max(neighbours, others)} different sentences, because each has "
+            f"so many pairs; received {len(texts)}."
         )
     unit = vectors[rows] / np.maximum(np.linalg.norm(vectors[rows], axis=1, keepdims=True), 1e-12)
     nearest = exact_search(unit, unit, k=neighbours + 1)[1]

@@ -25,9 +25,9 @@ STEPS = 240
 def test_a_signal_is_noted_once_and_the_handler_put_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with StopSignal() as stop:
-        assert not stop.asked
+        assert not stop.requested
         os.kill(os.getpid(), signal.SIGTERM)
-        assert stop.asked
+        assert stop.requested
     assert signal.getsignal(signal.SIGTERM) is before
 
 
@@ -37,7 +37,7 @@ def test_outside_the_main_thread_nothing_is_listened_to() -> None:
 
     def run() -> None:
         with StopSignal() as stop:
-            seen.extend([signal.getsignal(signal.SIGTERM) is before, stop.asked])
+            seen.extend([signal.getsignal(signal.SIGTERM) is before, stop.requested])
 
     thread = threading.Thread(target=run)
     thread.start()

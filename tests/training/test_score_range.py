@@ -23,15 +23,15 @@ from use_st5.training.score_range import score_range
 def test_the_narrowest_usual_range_that_holds_the_rows(
     rows: tuple[float, float], low: float, middle: float, line: str
 ) -> None:
-    found = score_range("sts.csv", *rows, asked=None)
+    found = score_range("sts.csv", *rows, requested=None)
     assert found.target(rows[0]) == pytest.approx(low)
     assert found.target(sum(rows) / 2) == pytest.approx(middle)
     assert found.line(*rows).startswith(line)
 
 
 def test_a_range_that_is_asked_for() -> None:
-    found = score_range("sts.csv", 1, 4, asked=(0, 4))
+    found = score_range("sts.csv", 1, 4, requested=(0, 4))
     assert [found.target(score) for score in (0, 1, 4)] == [0, 0.25, 1]
-    assert score_range("cos.csv", -0.5, 0.5, asked=(-1, 1)).target(0) == 0.5
+    assert score_range("cos.csv", -0.5, 0.5, requested=(-1, 1)).target(0) == 0.5
     with pytest.raises(ValueError, match=r"sts.csv: expected scores from 0 to 3, .* found .* 1 to"):
-        score_range("sts.csv", 1, 4, asked=(0, 3))
+        score_range("sts.csv", 1, 4, requested=(0, 3))

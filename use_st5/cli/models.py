@@ -255,10 +255,10 @@ def say_truncated(
 ) -> None:
     """Prints how many texts of a command were cut, if any."""
     if count and encoder.max_length is not None:
-        from use_st5._token_limit import truncation_news
+        from use_st5._token_limit import truncation_message
 
-        news = truncation_news(count, total, encoder.max_length, what=what)
-        say(f"{news}; the rest was not read")
+        message = truncation_message(count, total, encoder.max_length, what=what)
+        say(f"{message}; the rest was not read")
 
 
 class CountingEncoder:

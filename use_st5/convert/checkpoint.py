@@ -76,18 +76,18 @@ class Checkpoint:
         """The folder in which a vocabulary is expected."""
         return self.folder or Path(self.source.where).parent
 
-    def pooling(self, asked: str | None) -> str | None:
+    def pooling(self, requested: str | None) -> str | None:
         """The pooling that the checkpoint states, or else the argument.
 
         Raises:
             ValueError: The checkpoint states it, and the argument is not None.
         """
         if self.modules is None or self.modules.pooling is None:
-            return asked
-        if asked is not None:
+            return requested
+        if requested is not None:
             raise ValueError(
                 f"{self.where / MODULES}: expected no pooling as an argument, because this file "
-                f"sets it, received {asked!r}. Leave it out."
+                f"sets it, received {requested!r}. Leave it out."
             )
         return self.modules.pooling
 

@@ -49,13 +49,13 @@ class StopSignal:
     """
 
     def __init__(self, *, listens: bool = True) -> None:
-        self.asked = False
+        self.requested = False
         self.listens = listens
         self._before: Any = None
 
     def __enter__(self) -> StopSignal:
         """Begins to note the signal."""
-        self.asked = False
+        self.requested = False
         if self.listens and threading.current_thread() is threading.main_thread():
             old_handler = signal.signal(signal.SIGTERM, self._note)
             # A handler that was not installed from Python cannot be restored.
@@ -74,7 +74,7 @@ class StopSignal:
             self._before = None
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+        if self.requested:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        self.asked = True
+        self.requested = True

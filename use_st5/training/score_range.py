@@ -40,18 +40,18 @@ class ScoreRange:
 
 
 def score_range(
-    name: str, lowest: float, highest: float, asked: Sequence[float] | None
+    name: str, lowest: float, highest: float, requested: Sequence[float] | None
 ) -> ScoreRange:
     """The range of possible scores of a file, whose rows have scores from `lowest` to `highest`.
 
-    `asked` is the range that the user gave; None: the narrowest usual range that holds all scores,
-    or else the range of the rows. Scores outside of a given range raise a ValueError.
+    `requested` is the range that the user gave; None: the narrowest usual range that holds all
+    scores, or else the range of the rows. Scores outside of a given range raise a ValueError.
     """
-    if asked is None:
+    if requested is None:
         ranges = [each for each in _USUAL if each[0] <= lowest and highest <= each[1]]
         bottom, top = ranges[0] if ranges else (lowest, highest)
         return ScoreRange(bottom, top, scaled=bottom < -1 or top > 1, usual=bool(ranges))
-    bottom, top = asked
+    bottom, top = requested
     if lowest < bottom or highest > top:
         raise ValueError(
             f"{name}: expected scores from {bottom:g} to {top:g}, as --score-range says, found "

@@ -307,7 +307,7 @@ TASKS = {
 def task_of(
     names: Sequence[str],
     where: str,
-    asked: str | None = None,
+    requested: str | None = None,
     tasks: Mapping[str, TaskSpec] = TASKS,
 ) -> TaskSpec:
     """The task of a file.
@@ -318,15 +318,15 @@ def task_of(
     Args:
         names: The names of the file's columns.
         where: The file, for messages.
-        asked: The name of the task that the user gave; None: the columns decide.
+        requested: The name of the task that the user gave; None: the columns decide.
         tasks: The known tasks by name.
 
     Raises:
         ValueError: No task fits the columns, or several do and the user gave none, or there is no
             such task.
     """
-    if asked is not None:
-        return _asked(names, where, asked, tasks)
+    if requested is not None:
+        return _requested(names, where, requested, tasks)
     kinds = [each for each in tasks.values() if {*each.needed} <= {*each.found_in(names)}]
     # A text with a label is more than a text, a scored pair more than a pair.
     used = [{*kind.found_in(names).values()} for kind in kinds]
@@ -363,16 +363,18 @@ def _with_others(names: Sequence[str]) -> str:
     return f"{first} (or {', '.join(others)})" if others else first
 
 
-def _asked(names: Sequence[str], where: str, asked: str, tasks: Mapping[str, TaskSpec]) -> TaskSpec:
-    if asked not in tasks:
-        raise ValueError(f"task: expected one of {', '.join(tasks)}, received {asked!r}.")
-    kind = tasks[asked]
+def _requested(
+    names: Sequence[str], where: str, requested: str, tasks: Mapping[str, TaskSpec]
+) -> TaskSpec:
+    if requested not in tasks:
+        raise ValueError(f"task: expected one of {', '.join(tasks)}, received {requested!r}.")
+    kind = tasks[requested]
     missing_keys = [key for key in kind.needed if key not in kind.found_in(names)]
     if missing_keys:
         columns = " and ".join(_with_others(kind.columns[key]) for key in missing_keys)
         raise ValueError(
-            f"{where}: expected the columns {columns} for the task {asked}, found {_shown(names)}. "
-            "Give the names in the file with --column KEY=NAME."
+            f"{where}: expected the columns {columns} for the task {requested}, "
+            f"found {_shown(names)}. Give the names in the file with --column KEY=NAME."
         )
     return kind
 

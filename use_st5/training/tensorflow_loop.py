@@ -138,7 +138,7 @@ class TensorFlowLoop(TrainingLoop):
 
     def _is_asked_to_stop(self) -> bool:
         # All workers stop after the same step; otherwise some would wait for the stopped ones.
-        return any_worker(self.strategy, self._signal.asked)
+        return any_worker(self.strategy, self._signal.requested)
 
     def _train(self, name: str, first: int, steps: int) -> Metrics:
         return self._train_steps[name](self._stream.batches(name, first), steps)

@@ -199,7 +199,7 @@ class TrainingLoop(abc.ABC):
 
     def _is_asked_to_stop(self) -> bool:
         """Whether this process, or another worker, was told to end."""
-        return self._signal.asked
+        return self._signal.requested
 
     def _scope(self) -> contextlib.AbstractContextManager:
         """The scope in which variables are made."""

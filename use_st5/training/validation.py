@@ -214,14 +214,14 @@ def _halves(text: str) -> tuple[str, str]:
     return " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])
 
 
-def ridge_classes(known: np.ndarray, labels: np.ndarray, asked: np.ndarray, n: int) -> np.ndarray:
-    """Classes of `asked` by ridge regression on ±1, the penalty chosen by leaving one example out.
+def ridge_classes(known: np.ndarray, labels: np.ndarray, points: np.ndarray, n: int) -> np.ndarray:
+    """Classes of `points` by ridge regression on ±1, the penalty chosen by leaving one example out.
 
-    `known` is float `[examples, width]`, `labels` int `[examples]` below `n`, `asked` float
+    `known` is float `[examples, width]`, `labels` int `[examples]` below `n`, `points` float
     `[rows, width]`; the result is int `[rows]`.
     """
     mean, deviation = known.mean(axis=0), known.std(axis=0) + 1e-8
-    x, z = ((part - mean) / deviation / np.sqrt(known.shape[1]) for part in (known, asked))
+    x, z = ((part - mean) / deviation / np.sqrt(known.shape[1]) for part in (known, points))
     y = np.where(labels[:, None] == np.arange(n), 1.0, -1.0)
     offset = y.mean(axis=0)
     values, q = np.linalg.eigh((x @ x.T).astype(np.float64))

@@ -65,7 +65,7 @@ def small_training(
     Args:
         experiment: The experiment in full size.
         text: The sentences; the lengths of its related sentences must be among `lengths`.
-        lengths: As in `Taught`.
+        lengths: As in `TeacherSentences`.
         batch_size: The batch size of every task.
         **changes: Fields of the experiment to replace.
     """

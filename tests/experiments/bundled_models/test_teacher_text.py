@@ -13,8 +13,8 @@ from experiments.bundled_models.teacher import HINT_DIM, TEACHER_DIM, Teacher
 from experiments.bundled_models.teacher_text import TEXT as WHOLE
 from experiments.bundled_models.teacher_text import (
     Sample,
-    TaughtText,
     TeacherText,
+    TextWithVectors,
     related_pairs,
     teacher_sentences,
 )
@@ -26,9 +26,9 @@ from use_st5.data.text_hashes import normalized
 
 def opened(
     corpora: Path, folder: Path, text: TeacherText = TEXT, held_out: Collection[str] = ()
-) -> TaughtText:
+) -> TextWithVectors:
     teacher = Teacher(folder / "teacher")
-    return TaughtText(text, corpora, folder / "prepared", teacher, lambda: held_out)
+    return TextWithVectors(text, corpora, folder / "prepared", teacher, lambda: held_out)
 
 
 def flat(sources: dict[str, list[str]]) -> list[str]:

@@ -212,13 +212,13 @@ def _open(
     return _of_model_garden(checkpoint.source)
 
 
-def pooling_of(checkpoint: Checkpoint, asked: str | None) -> Pooling:
+def pooling_of(checkpoint: Checkpoint, requested: str | None) -> Pooling:
     """The pooling of a BERT's outputs: that of the checkpoint, else the argument, else "mean".
 
     Raises:
         ValueError: The checkpoint has an unknown pooling, or both state a pooling.
     """
-    pooling = checkpoint.pooling(asked) or POOLINGS[0]
+    pooling = checkpoint.pooling(requested) or POOLINGS[0]
     modules = checkpoint.modules
     if modules is not None and pooling not in POOLINGS:
         raise ValueError(

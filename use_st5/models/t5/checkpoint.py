@@ -271,8 +271,8 @@ def _config(checkpoint: Checkpoint) -> T5Config:
     )
 
 
-def _pooling(checkpoint: Checkpoint, asked: str | None) -> Pooling:
-    pooling = checkpoint.pooling(asked) or "mean"
+def _pooling(checkpoint: Checkpoint, requested: str | None) -> Pooling:
+    pooling = checkpoint.pooling(requested) or "mean"
     modules = checkpoint.modules
     if modules is not None and pooling != "mean":
         raise ValueError(

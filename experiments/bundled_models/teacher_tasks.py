@@ -19,7 +19,7 @@ from use_st5.evaluation.sts import STSB_TRAIN, read_sts
 from use_st5.training import ArrayData
 
 if TYPE_CHECKING:
-    from experiments.bundled_models.teacher_text import TaughtText
+    from experiments.bundled_models.teacher_text import TextWithVectors
     from experiments.corpus_tasks import CorpusTask, Source
 
 
@@ -29,7 +29,7 @@ class _ByLength(abc.ABC):
 
     The arrays on disk hold ids and the number of each text; the vectors come from the teachers'
     folder when a batch is made. All batches of a part have the same width, the most tokens of its
-    length. The material is a `TaughtText`.
+    length. The material is a `TextWithVectors`.
 
     Attributes:
         lengths: Name → (fewest words, most words, most tokens).
@@ -44,18 +44,18 @@ class _ByLength(abc.ABC):
     hints: bool = False
     lowercase: float = 0.0
 
-    def sources(self, task: str, material: TaughtText) -> dict[str, Source]:
+    def sources(self, task: str, material: TextWithVectors) -> dict[str, Source]:
         """A part for each length, named `TASK_LENGTH`."""
         return {
             f"{task}_{name}": self._source(material, (fewest, most), max_tokens)
             for name, (fewest, most, max_tokens) in self.lengths.items()
         }
 
-    def array_data(self, arrays: Mapping[str, np.ndarray], material: TaughtText) -> ArrayData:
+    def array_data(self, arrays: Mapping[str, np.ndarray], material: TextWithVectors) -> ArrayData:
         """The batches of a part, with the teachers' vectors."""
-        return TaughtArrays(arrays, material, hints=self.hints)
+        return TeacherArrays(arrays, material, hints=self.hints)
 
-    def _source(self, text: TaughtText, length: Length, max_tokens: int) -> Source:
+    def _source(self, text: TextWithVectors, length: Length, max_tokens: int) -> Source:
         columns = {
             "sentence": PreparedColumn(self.ids, max_tokens=max_tokens),
             "number": PreparedColumn("label"),
@@ -70,14 +70,14 @@ class _ByLength(abc.ABC):
         return examples, columns
 
     @abc.abstractmethod
-    def _sentences(self, text: TaughtText, length: Length) -> Iterable[str]:
+    def _sentences(self, text: TextWithVectors, length: Length) -> Iterable[str]:
         """The sentences whose number of words is in the range of `length`."""
 
 
-class Taught(_ByLength):
+class TeacherSentences(_ByLength):
     """The sentences whose vectors the teachers computed."""
 
-    def _sentences(self, text: TaughtText, length: Length) -> Iterator[str]:
+    def _sentences(self, text: TextWithVectors, length: Length) -> Iterator[str]:
         fewest, most = length
         return (each for each in text.sentences if fewest <= each.count(" ") + 1 <= most)
 
@@ -85,19 +85,19 @@ class Taught(_ByLength):
 class Related(_ByLength):
     """Groups of related sentences; the lengths are those of the text's `related`."""
 
-    def array_data(self, arrays: Mapping[str, np.ndarray], material: TaughtText) -> ArrayData:
+    def array_data(self, arrays: Mapping[str, np.ndarray], material: TextWithVectors) -> ArrayData:
         """The batches of a part: each sentence with its alteration and its neighbours."""
         firsts = material.answers(arrays["number"][::2], hints=False)["teacher"]
         rows = related_rows(firsts)
         grouped = {name: array[rows] for name, array in arrays.items()}
-        return TaughtArrays(grouped, material, hints=self.hints, group_size=GROUP_SIZE)
+        return TeacherArrays(grouped, material, hints=self.hints, group_size=GROUP_SIZE)
 
-    def _sentences(self, text: TaughtText, length: Length) -> Iterator[str]:
+    def _sentences(self, text: TextWithVectors, length: Length) -> Iterator[str]:
         """Yields each sentence and then its alteration."""
         return (each for pair in text.pairs[length] for each in pair)
 
 
-class TaughtArrays(ArrayData):
+class TeacherArrays(ArrayData):
     """Ids of sentences; each batch looks up the teachers' vectors of its sentences.
 
     Args:
@@ -110,7 +110,7 @@ class TaughtArrays(ArrayData):
     def __init__(
         self,
         arrays: Mapping[str, np.ndarray],
-        text: TaughtText,
+        text: TextWithVectors,
         *,
         hints: bool,
         group_size: int = 1,

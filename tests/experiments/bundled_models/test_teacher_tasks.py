@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 
 from experiments.bundled_models.related_sentences import GROUP_SIZE, pair_texts
-from experiments.bundled_models.taught_tasks import Related, Taught
+from experiments.bundled_models.teacher_tasks import Related, TeacherSentences
 
 PAIRS = {(1, 2): [(f"short {i}", f"Altered {i}") for i in range(5)], (3, 4): [("A b c", "A c")]}
 
 
 def material() -> SimpleNamespace:
-    """A stand-in for `TaughtText` with random vectors."""
+    """A stand-in for `TextWithVectors` with random vectors."""
     texts = pair_texts(PAIRS)
     rows = np.random.default_rng(0).normal(size=(len(texts), 3)).astype(np.float32)
 
@@ -53,13 +53,15 @@ def test_related_sentences_come_in_groups_with_vectors_and_hints() -> None:
 def test_the_loss_finds_the_types_and_widths_of_a_batch() -> None:
     text = material()
     ids, numbers = np.ones((4, 6), np.int32), np.arange(4, dtype=np.int32)
-    data = Taught(lengths={}, ids="ids").array_data({"sentence": ids, "number": numbers}, text)
+    data = TeacherSentences(lengths={}, ids="ids").array_data(
+        {"sentence": ids, "number": numbers}, text
+    )
     batch = data.batch(0, 2, seed=0)
     assert set(batch) == set(data.arrays) == {"sentence", "number", "teacher"}
     for name, array in batch.items():
         assert array.dtype == data.arrays[name].dtype
         assert array.shape[1:] == data.row_shape(name)
-    other = Taught(lengths={}, ids="ids").array_data(
+    other = TeacherSentences(lengths={}, ids="ids").array_data(
         {"sentence": ids, "number": numbers[::-1]}, text
     )
     names = ["sentence", "teacher"]
@@ -68,7 +70,7 @@ def test_the_loss_finds_the_types_and_widths_of_a_batch() -> None:
 
 def test_sentences_go_by_their_number_of_words() -> None:
     text = material()
-    data = Taught(lengths={"two": (1, 2, 6), "more": (3, 9, 9)}, ids="ids")
+    data = TeacherSentences(lengths={"two": (1, 2, 6), "more": (3, 9, 9)}, ids="ids")
     sources = data.sources("teacher", text)
     found = {name: [each["sentence"] for each in make()] for name, (make, _) in sources.items()}
     assert found["teacher_more"] == ["A b c"]
@@ -77,7 +79,7 @@ def test_sentences_go_by_their_number_of_words() -> None:
 
 def test_some_sentences_are_read_in_lowercase() -> None:
     text = material()
-    data = Taught(lengths={"two": (1, 2, 6)}, ids="ids", lowercase=0.5)
+    data = TeacherSentences(lengths={"two": (1, 2, 6)}, ids="ids", lowercase=0.5)
     (examples, _) = data.sources("teacher", text)["teacher_two"]
     first, again = ([each["sentence"] for each in examples()] for _ in range(2))
     assert first == again
