@@ -81,8 +81,8 @@ class DANEngine:
         mean = np.empty((len(texts), self.rows.table.shape[1]), np.float32)
         for row in by_itself:
             mean[row] = self._mean(self._ids.blocks(texts[row]))
-        others = [row for row in range(len(texts)) if row not in by_itself]
-        mean[others] = self._means([texts[row] for row in others])
+        if others := [row for row in range(len(texts)) if row not in by_itself]:
+            mean[others] = self._means([texts[row] for row in others])
         return self._network(mean)
 
     def _means(self, texts: list[str]) -> np.ndarray:
