@@ -75,15 +75,18 @@ class DANEngine:
 
     def run(self, texts: list[str]) -> np.ndarray:
         """The vectors of a batch of texts, float32 `[texts, dimension]`."""
-        by_itself = [row for row, text in enumerate(texts) if len(texts) == 1 or len(text) > _LONG]
-        if not by_itself:
+        if len(texts) == 1:
+            mean = self._mean(self._ids.blocks(texts[0]))
+            return self._network(mean.astype(np.float32)[None])
+        short = [text for text in texts if len(text) <= _LONG]
+        if len(short) == len(texts):
             return self._network(self._means(texts))
-        mean = np.empty((len(texts), self.rows.table.shape[1]), np.float32)
-        for row in by_itself:
-            mean[row] = self._mean(self._ids.blocks(texts[row]))
-        if others := [row for row in range(len(texts)) if row not in by_itself]:
-            mean[others] = self._means([texts[row] for row in others])
-        return self._network(mean)
+        means = np.empty((len(texts), self.rows.table.shape[1]), np.float32)
+        is_long = np.array([len(text) > _LONG for text in texts])
+        means[~is_long] = self._means(short)
+        for row in np.flatnonzero(is_long):
+            means[row] = self._mean(self._ids.blocks(texts[row]))
+        return self._network(means)
 
     def _means(self, texts: list[str]) -> np.ndarray:
         """The mean of each text's rows, float32 `[texts, width]`."""
