@@ -78,14 +78,10 @@ class DANEngine:
         if len(texts) == 1:
             mean = self._mean(self._ids.blocks(texts[0]))
             return self._network(mean.astype(np.float32)[None])
-        short = [text for text in texts if len(text) <= _LONG]
-        if len(short) == len(texts):
-            return self._network(self._means(texts))
-        means = np.empty((len(texts), self.rows.table.shape[1]), np.float32)
-        is_long = np.array([len(text) > _LONG for text in texts])
-        means[~is_long] = self._means(short)
-        for row in np.flatnonzero(is_long):
-            means[row] = self._mean(self._ids.blocks(texts[row]))
+        means = self._means(["" if len(text) > _LONG else text for text in texts])
+        for row, text in enumerate(texts):
+            if len(text) > _LONG:
+                means[row] = self._mean(self._ids.blocks(text))
         return self._network(means)
 
     def _means(self, texts: list[str]) -> np.ndarray:
