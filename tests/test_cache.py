@@ -65,13 +65,32 @@ def test_an_interrupted_removal_leaves_no_entry(monkeypatch: pytest.MonkeyPatch)
     assert cached_content(MODELS, "a") is None
 
 
-def test_what_a_killed_process_left_is_removed_after_a_day() -> None:
+@pytest.mark.parametrize("part", [MODELS, REMOTE])
+def test_what_a_killed_process_left_is_removed_after_a_day(part: str) -> None:
     for name, age in (("tmpold", 2 * 86_400), ("tmpnew", 3_600)):
-        folder = cache_folder(MODELS) / name
+        folder = cache_folder(part) / name
         folder.mkdir()
         os.utime(folder, (time.time() - age,) * 2)
     add("a", 5, 1)
-    assert {each.name for each in cache_folder(MODELS).iterdir()} == {"a", "tmpnew"}
+    assert {each.name for each in cache_folder(part).iterdir()} - {"a"} == {"tmpnew"}
+
+
+def test_an_entry_that_another_process_removes_is_no_entry(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add("a", 5, 1)
+    add("b", 5, 2)
+    size_and_time = Path.stat
+
+    def stat(path: Path, **options: bool) -> os.stat_result:
+        if path.name == "a" and path.is_absolute():
+            raise FileNotFoundError(path)
+        return size_and_time(path, **options)
+
+    folders = [each.folder for each in entries()]
+    monkeypatch.setattr(Path, "stat", stat)
+    found = [_cache._entry(MODELS, folder) for folder in folders]
+    assert [None if each is None else each.origin for each in found] == ["hf://org/b@1", None]
 
 
 def test_files_that_are_not_uploaded_yet_are_no_entries() -> None:

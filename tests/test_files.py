@@ -118,6 +118,17 @@ def test_a_full_disk_is_named_however_a_library_says_it(tmp_path: Path, error: E
     assert names(tmp_path) == []
 
 
+def test_a_full_disk_does_not_prevent_a_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_text(path: Path, *_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    with sole_writer(tmp_path / "out"):
+        assert names(tmp_path) == [".out.lock"]
+
+
 def test_a_device_is_not_replaced() -> None:
     with pytest.raises(FileExistsError, match="found a device"), atomic_path(os.devnull):
         pytest.fail("it would have been")

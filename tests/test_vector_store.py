@@ -308,7 +308,7 @@ def test_a_teacher_is_asked_once_over_several_runs(tmp_path: Path) -> None:
 
     store = VectorStore(tmp_path, dtype="float16", chunk=2)
     assert store.extend(encode, ["a", "bb", "a", "caa"]) == 3
-    again = VectorStore.of_teacher(tmp_path)
+    again = VectorStore(tmp_path, dtype="float16", alone=True)
     assert again.extend(encode, ["bb", "dada", "caa"]) == 1
     assert asked == ["a", "bb", "caa", "dada"]
     assert len(again) == 4
@@ -338,10 +338,13 @@ def test_a_stop_in_the_middle_keeps_whole_blocks(tmp_path: Path) -> None:
 def test_two_processes_do_not_ask_a_teacher_the_same(
     tmp_path: Path, written_elsewhere: Callable[..., int]
 ) -> None:
-    first, second = VectorStore.of_teacher(tmp_path), VectorStore.of_teacher(tmp_path)
+    first, second = (
+        VectorStore(tmp_path, dtype="float16", alone=True),
+        VectorStore(tmp_path, dtype="float16", alone=True),
+    )
     assert first.extend(lengths, ["a", "b"]) == 2
     assert second.extend(lengths, ["b", "c"]) == 1  # it sees what the first has written
-    assert len(VectorStore.of_teacher(tmp_path)) == 3
+    assert len(VectorStore(tmp_path, dtype="float16", alone=True)) == 3
     written_elsewhere(tmp_path, inside=True)
     with pytest.raises(BlockingIOError):
         first.extend(lengths, ["d"])
@@ -359,13 +362,13 @@ def test_two_processes_do_not_ask_a_teacher_the_same(
 )
 def test_a_wrong_teacher_is_refused(tmp_path: Path, vectors: np.ndarray, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        VectorStore.of_teacher(tmp_path).extend(lambda _: vectors, ["a", "b"])
+        VectorStore(tmp_path, dtype="float16", alone=True).extend(lambda _: vectors, ["a", "b"])
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".npy"]
 
 
 def test_texts_of_several_lines_and_of_odd_ends(tmp_path: Path) -> None:
     texts = ["a\nb", "a\n", "a\u2028b", "c\x85", "d\r", "d", ""]
-    VectorStore.of_teacher(tmp_path).extend(lengths, texts)
+    VectorStore(tmp_path, dtype="float16", alone=True).extend(lengths, texts)
     np.testing.assert_array_equal(VectorStore(tmp_path).rows(texts), lengths(texts))
 
 
@@ -387,7 +390,7 @@ def older_shard(folder: Path, number: int, sentences: list[str]) -> None:
 def test_a_teachers_vectors_of_version_0_1_are_read(tmp_path: Path) -> None:
     older_shard(tmp_path, 0, ["a", "b\u2028c"])
     older_shard(tmp_path, 1, ["d\r"])
-    store = VectorStore.of_teacher(tmp_path)
+    store = VectorStore(tmp_path, dtype="float16", alone=True)
     assert store.extend(lengths, ["d\r", "a", "new"]) == 1
     texts = ["new", "b\u2028c", "d\r", "a"]
     np.testing.assert_array_equal(VectorStore(tmp_path).rows(texts), lengths(texts))

@@ -73,13 +73,14 @@ def cache_folder(part: str) -> Path:
 
 def entries() -> list[Entry]:
     """Returns all models, archives, engines and remote copies, the last used one first."""
-    all_entries = [
+    all_entries = (
         _entry(part, folder)
         for part in (MODELS, ARCHIVES, ENGINES, REMOTE)
         for folder in cache_folder(part).iterdir()
         if folder.is_dir() and not folder.name.startswith((".", _TEMPORARY, UPLOAD))
-    ]
-    return sorted(all_entries, key=lambda entry: entry.used, reverse=True)
+    )
+    present = [entry for entry in all_entries if entry is not None]
+    return sorted(present, key=lambda entry: entry.used, reverse=True)
 
 
 def remove_entry(entry: Entry) -> None:
@@ -97,7 +98,7 @@ def remove_content(folder: Path) -> None:
 
 def remove_leftovers() -> None:
     """Removes what processes left that were killed while they made or removed an entry."""
-    for part in (MODELS, ARCHIVES, ENGINES):
+    for part in (MODELS, ARCHIVES, ENGINES, REMOTE):
         for folder in cache_folder(part).glob(f"{_TEMPORARY}*"):
             with contextlib.suppress(OSError):
                 if time.time() - folder.stat().st_mtime > _OLD:
@@ -198,10 +199,14 @@ def _keep_limit(newest: Path) -> None:
             total -= entry.size
 
 
-def _entry(part: str, folder: Path) -> Entry:
-    files = [each for each in folder.rglob("*") if each.is_file()]
-    origin, used = folder.name, folder.stat().st_mtime
+def _entry(part: str, folder: Path) -> Entry | None:
+    """An entry; None if another process is removing it."""
+    try:
+        size = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
+        origin, used = folder.name, folder.stat().st_mtime
+    except FileNotFoundError:
+        return None
     with contextlib.suppress(OSError, ValueError):
         origin = (folder / _ORIGIN).read_text(encoding="utf-8").splitlines()[0]
         used = (folder / _ORIGIN).stat().st_mtime
-    return Entry(part, origin, folder, sum(file.stat().st_size for file in files), used)
+    return Entry(part, origin, folder, size, used)

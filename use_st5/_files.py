@@ -203,7 +203,8 @@ def _lock(target: Path, file: Path) -> filelock.BaseFileLock:
             "another path to write to."
         ) from None
     if isinstance(lock, filelock.UnixFileLock):  # Elsewhere the lock keeps others from reading it.
-        file.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
+        with contextlib.suppress(OSError):  # On a full disk the lock holds without this text.
+            file.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
     return lock
 
 

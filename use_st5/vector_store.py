@@ -63,11 +63,6 @@ class VectorStore:
         self._known: set[Path] = set()
         self._read_new()
 
-    @classmethod
-    def of_teacher(cls, folder: str | os.PathLike[str]) -> VectorStore:
-        """Returns a store for a large model's vectors of millions of texts, which take hours."""
-        return cls(folder, dtype="float16", chunk=40_000, alone=True)
-
     def __len__(self) -> int:
         """Number of texts with a vector."""
         return len(self._places)

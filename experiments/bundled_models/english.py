@@ -39,7 +39,6 @@ _NOT_PLURAL = re.compile(r"(?:ss|us|is|news)$")
 _VOWEL_SOUND = re.compile(
     r"(?!one\b|use|uni[oqtvf]|eu|ukr)[aeiou]|hon(?:est|ou?r)|hour|heir", re.IGNORECASE
 )
-_ARTICLE = re.compile(r"\b([Aa])n? (?=(\w))")
 _CONSONANT_Y = re.compile(r"[^aeiou]y$")
 _HISSING = re.compile(r"(?:s|x|z|ch|sh|[^aeiou]o)$")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,30 +87,26 @@ class ParallelTriplets:
                 }
 
 
-def parallel_triplets(
-    pairs: Mapping[str, Sequence[Mapping[str, Any]]], prompts: Sequence[Hashable] | None = None
-) -> ParallelTriplets:
+def parallel_triplets(pairs: Mapping[str, Sequence[Mapping[str, Any]]]) -> ParallelTriplets:
     """Makes triplets of inference pairs that are translations of each other, row by row.
 
-    Pairs of the same prompt are joined: the k-th entailed hypothesis and the k-th contradicting one
-    (m-ST5, section 9). A triplet with an empty text in any language is left out.
+    Pairs of the same premise are joined: the k-th entailed hypothesis and the k-th contradicting
+    one (m-ST5, section 9). The premise is the English one, or that of the first language if there
+    is no English. A triplet with an empty text in any language is left out.
 
     Args:
         pairs: Language → "premise", "hypothesis" and "label" (0 entailment, 2 contradiction), as
             `NLIReader` gives them.
-        prompts: A key for each row that identifies its prompt; by default the English premise, or
-            that of the first language if there is no English.
 
     Raises:
         ValueError: The languages differ in number of rows or labels, or there are no triplets.
     """
     _check_parallel(pairs)
     first = pairs["en" if "en" in pairs else next(iter(pairs))]
-    prompts = [pair["premise"] for pair in first] if prompts is None else prompts
-    hypotheses: dict[Hashable, tuple[list[int], list[int]]] = {}
-    for row, (prompt, pair) in enumerate(zip(prompts, first, strict=True)):
+    hypotheses: dict[str, tuple[list[int], list[int]]] = {}
+    for row, pair in enumerate(first):
         if pair["label"] in (_ENTAILMENT, _CONTRADICTION):
-            kinds = hypotheses.setdefault(prompt, ([], []))
+            kinds = hypotheses.setdefault(pair["premise"], ([], []))
             kinds[pair["label"] == _CONTRADICTION].append(row)
     rows = [
         (entailed, contradicting)

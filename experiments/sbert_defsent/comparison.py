@@ -89,19 +89,28 @@ def run(
     Raises:
         ValueError: There is no such row.
         MissingDataError: No evaluation set is in the folder.
+        FileExistsError: The folder of a run exists, and the runs must not resume.
     """
     if unknown := [name for name in methods if name not in NAMES]:
         raise ValueError(f"methods: expected some of {', '.join(NAMES)}, received {unknown}.")
     with sole_writer(output, inside=True):
         tasks = tasks_at_hand(data, CLASSIFIERS[classifier])
         all_methods = METHODS if model is None else published(model)
-        seed, resume = options.get("seed", 0), options.get("resume", True)
+        seed = options.get("seed", 0)
         runs = [(name, run_seed) for run_seed in range(seed, seed + seeds) for name in methods]
+        if not options.get("resume", True):
+            _check_new([_folder(output, *each) for each in runs])
         for name, run_seed in runs:
             folder = _folder(output, name, run_seed)
-            if not (resume and (folder / "scores.json").exists()):
+            if not (folder / "scores.json").exists():
                 (folder / "evaluation.json").unlink(missing_ok=True)
-                run_options = {**options, "pretrained": pretrained, "seed": run_seed}
+                # Later methods continue from the runs of earlier ones.
+                run_options = {
+                    **options,
+                    "pretrained": pretrained,
+                    "seed": run_seed,
+                    "resume": True,
+                }
                 _train(name, all_methods[name], data, output, run_options)
             _evaluate(folder, [task for task in tasks if task.group == "sts"], data)
         for name, run_seed in runs:
@@ -112,6 +121,12 @@ def run(
         for name, runs in main_scores(records_of(output)).items()
         for task in runs[0]
     }
+
+
+def _check_new(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        if folder.exists():
+            raise FileExistsError(f"{folder} exists. Remove it, or let the runs resume.")
 
 
 def tasks_at_hand(data: Path, classifier: SentEvalClassifier = QUICK) -> list[EvaluationTask]:

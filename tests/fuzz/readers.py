@@ -107,8 +107,6 @@ def _data() -> dict[str, Reader]:
     head = ["sentence1", "sentence2", "gold_label"]
     objects = [dict(zip(head, row, strict=True)) for row in _ROWS]
     two = ["a\tb\n", "c\td\n"]
-    languages = [["language", "pairID", "promptID", *head]]
-    languages += [[code, i, 0, *row] for code in ("en", "de") for i, row in enumerate(_ROWS)]
     turns = {"turns": ["Hi.", "Hello 今.", "Bye."]}
     prose = ["Once upon a time. It rained.", "", "Then it stopped. She left — late."]
     return {
@@ -132,7 +130,6 @@ def _data() -> dict[str, Reader]:
             ),
         ),
         "running_text": Reader(_text("a.txt", *prose), rows(data.TextReader, "a.txt")),
-        "xnli": Reader(_table("xnli.dev.tsv", *languages), lambda f: read_xnli(f / "xnli.dev.tsv")),
         "xnli_languages": Reader(
             _together(_table("en.tsv", *_ROWS), _table("de.tsv", *_ROWS)),
             lambda f: read_xnli({code: f / f"{code}.tsv" for code in ("en", "de")}),
@@ -227,7 +224,7 @@ def _make_teacher(folder: Path) -> None:
 def _read_teacher(folder: Path) -> None:
     from use_st5.vector_store import VectorStore
 
-    vectors = VectorStore.of_teacher(folder / "t")
+    vectors = VectorStore(folder / "t", dtype="float16")
     for block in vectors._blocks:
         block.sum()
 

@@ -35,7 +35,7 @@ from use_st5._sentences import check_batch_size
 from use_st5._streams import in_chunks
 from use_st5.beam.corpus import REPORT
 from use_st5.beam.model import ModelSource
-from use_st5.beam.rows import BadRow, RowReader, TextRow, fault
+from use_st5.beam.rows import BadRow, RowReader, TextRow, as_text, fault
 
 beam: Any = require("apache_beam", "beam")
 _files: Any = require("apache_beam.io.filesystems", "beam").FileSystems
@@ -201,7 +201,7 @@ class _Check(_DoFn):
         if reason := fault(name, text):
             yield _bad(BadRow.of(str(name), reason, text))
         else:
-            yield TextRow(name, text)
+            yield TextRow(as_text(name, "id"), as_text(text, "text"))
 
 
 class _Read(_DoFn):

@@ -169,7 +169,7 @@ class RowReader:
         """Makes a row of a text and an id of any type; a bad row if they do not fit."""
         try:
             name = place if self.id is None else _as_id(own, self.id)
-            return TextRow(name, _as_text(text, self.text))
+            return TextRow(name, as_text(text, self.text))
         except MalformedRowError as reason:
             return BadRow.of(place, str(reason), content)
 
@@ -193,7 +193,7 @@ def fault(name: object, text: object) -> str | None:
     """Says why an id and a text of any type cannot be a row; None if they can."""
     try:
         for value, what in ((name, "id"), (text, "text")):
-            _as_text(value, what).encode()
+            as_text(value, what).encode()
     except MalformedRowError as reason:
         return str(reason)
     except UnicodeEncodeError:
@@ -238,7 +238,12 @@ def _only_value(features: Any, key: str | None) -> Any:
     return values[0] if len(values) == 1 else values or None
 
 
-def _as_text(value: Any, field: str) -> str:
+def as_text(value: Any, field: str) -> str:
+    """A text as a string.
+
+    Raises:
+        MalformedRowError: The value is neither a string nor UTF-8.
+    """
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -254,4 +259,4 @@ def _as_text(value: Any, field: str) -> str:
 def _as_id(value: Any, field: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    return _as_text(value, field)
+    return as_text(value, field)

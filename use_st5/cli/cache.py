@@ -14,9 +14,10 @@ from use_st5.cli.output import manual, print_table, say
 HELP = manual(
     f"""List or clear the cache of models that were downloaded by name.
 
-    The cache has converted copies of checkpoints, unpacked archives, and copies of remote files
-    (gs:// and others). If they are together larger than {LIMIT} (in GB; default 20), the entries
-    that were not used for the longest time are removed.
+    The cache has converted copies of checkpoints, unpacked archives, graphs for ONNX Runtime, and
+    copies of remote files (gs:// and others). If they are together larger than {LIMIT} (in GB;
+    default 20), the entries that were not used for the longest time are removed. Copies of remote
+    files do not count for this limit. They stay until they are cleared.
 
     --clear removes all entries, or those with the given names. The next use of a model downloads
     its newest version. The caches of huggingface_hub and kagglehub are not changed

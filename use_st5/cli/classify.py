@@ -98,7 +98,13 @@ def _load(
     from use_st5.engines.classifier import SavedClassifier
 
     # `train` writes the classifiers of TO into the folder TO.run.
-    folder = encoder or str(Path(classifier).absolute().parent.with_suffix(""))
+    run = Path(classifier).absolute().parent
+    if encoder is None and run.suffix != ".run":
+        raise ValueError(
+            f"{classifier}: expected a file in a folder TO.run next to the encoder TO. Give the "
+            "encoder's folder: --encoder FOLDER."
+        )
+    folder = encoder or str(run.with_suffix(""))
     return SavedClassifier(classifier, load_encoder(ModelChoice(folder, backend)))
 
 

@@ -275,7 +275,7 @@ def _print(findings: Sequence[Finding]) -> None:
 
 
 def _check_environment() -> Iterator[Finding]:
-    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
+    backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
     if backend != "tensorflow":
         yield Finding(
             Status.NOTE,

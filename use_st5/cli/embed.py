@@ -371,8 +371,9 @@ class EmbeddingJob:
         existed = self._check_ours(state)
         self.discard()
         self.folder.mkdir(exist_ok=True)
-        (self.folder / _MARKER).write_text(_MARKED, encoding="utf-8")
-        self._bytes = self._data.write_bytes(self._header())
+        with space_for(self.output):
+            (self.folder / _MARKER).write_text(_MARKED, encoding="utf-8")
+            self._bytes = self._data.write_bytes(self._header())
         self._write_state()
         return not existed
 

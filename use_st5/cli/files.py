@@ -184,16 +184,16 @@ def sole_file(
 
 
 @contextlib.contextmanager
-def sole_folder(path: Path, *, remote: bool = False) -> Iterator[None]:
+def sole_folder(path: Path) -> Iterator[None]:
     """Makes the folder `path` and lets only this process write into it while the block runs.
 
     Raises:
         OSError: It is a file, cannot be made or written to, or another process is writing to it.
         ValueError: As in `check_file`.
     """
-    if not writes_remote(path, allowed=remote):
+    if not writes_remote(path, allowed=False):
         _check_writable(path)
-    with sole_writer(path, inside=True, remote=remote):
+    with sole_writer(path, inside=True):
         yield
 
 

@@ -54,7 +54,6 @@ def glue_dataset(
     *layouts: TableLayout,
     train: tuple[str, ...] = (),
     dev: tuple[str, ...] = (),
-    origin: str = _ORIGIN,
     parts: tuple[str, ...] = (),
 ) -> LabelledDataset:
     """The train and dev splits of a task; its test split has no labels.
@@ -71,7 +70,7 @@ def glue_dataset(
             files = [path / each for each in parts] if path.is_dir() else [path]
             return joined([layout.read(file) for file in files])
 
-        return ((DataSource(f"GLUE {name} {kind}", places, origin), read),)
+        return ((DataSource(f"GLUE {name} {kind}", places, _ORIGIN), read),)
 
     train, dev = train or (f"{name}/train.tsv",), dev or (f"{name}/dev.tsv",)
     return LabelledDataset(name, part("train", train), part("dev", dev))

@@ -304,8 +304,8 @@ def _score(model: CrossEncoder) -> Callable[[list[tuple[str, str]]], np.ndarray]
     return lambda pairs: model.predict(pairs, show_progress=False)
 
 
-def _json(value: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value), status, media_type="application/json")
+def _json(value: Any) -> Response:
+    return Response(msgspec.json.encode(value), media_type="application/json")
 
 
 async def _http_error(_: Request, error: Any) -> Response:

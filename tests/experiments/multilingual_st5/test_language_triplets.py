@@ -48,13 +48,6 @@ def test_hypotheses_of_one_premise_make_triplets() -> None:
     ]
 
 
-def test_equal_premises_of_two_prompts_stay_apart() -> None:
-    pairs = {"en": [pair("p", "1e", 0), pair("p", "2c", 2), pair("p", "2e", 0), pair("p", "1c", 2)]}
-    assert parallel_triplets(pairs).texts["en"][0] == ("p", "1e", "2c")
-    apart = parallel_triplets(pairs, prompts=[1, 2, 2, 1])
-    assert apart.texts["en"] == [("p", "1e", "1c"), ("p", "2e", "2c")]
-
-
 def test_a_triplet_that_lacks_a_translation_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     english = [pair(*row) for row in [("p", "a", 0), ("p", "b", 2), ("q", "c", 0), ("q", "d", 2)]]
     german = [pair(*row) for row in [("P", "A", 0), ("P", "", 2), ("Q", "C", 0), ("Q", "D", 2)]]
