@@ -58,7 +58,7 @@ def inference(data: Path) -> Parts:
 
 
 def triplets(data: Path) -> Parts:
-    """Premises with an entailed and a contradicting hypothesis, of five inference corpora."""
+    """Premises with an entailed and a contradicting hypothesis, of four inference corpora."""
     return divided(inference_triplets(data), "anchor")
 
 

@@ -25,6 +25,7 @@ WORK = "short, 32"
 MODELS = {
     "use_dan_en": "use_dan_en",
     "use_transformer_en": "use_transformer_en",
+    "st5_mini_en": "st5_mini_en",
     "minilm": "all-MiniLM-L6-v2",
 }
 ENGINES = {
@@ -86,11 +87,10 @@ def draw(
         left.plot([*points.values()], [quality[model]] * len(points), color=f"C{color}", alpha=0.3)
         for engine, speed in points.items():
             left.scatter(speed, quality[model], color=f"C{color}", marker=MARKERS[engine], s=50)
-        fastest = max(points.values())
-        for axes, x in ((left, fastest), (right, sizes[model])):
-            where = (x, quality[model])
-            axes.annotate(name, where, (0, 8), textcoords="offset points", ha="center")
         right.scatter(sizes[model], quality[model], color=f"C{color}", s=50)
+        for axes, x in ((left, max(points.values())), (right, sizes[model])):
+            where = (x, quality[model])
+            axes.annotate(name, where, (8, 0), textcoords="offset points", va="center")
     for engine, label in ENGINES.items():
         left.scatter([], [], color="gray", marker=MARKERS[engine], label=label)
     left.legend(loc="lower left", fontsize="small")
@@ -100,8 +100,8 @@ def draw(
         xlabel=f"sentences per second, batch 32, 12 words, {threads}",
         ylabel="Spearman x 100, mean of five STS sets",
     )
-    right.set(xlabel="MB on disk", xlim=(0, 110))
-    left.margins(0.15)
+    right.set(xlabel="MB on disk", xlim=(0, 190))
+    left.margins(0.3, 0.15)
     figure.savefig(path, metadata={"Date": None})
 
 

@@ -10,11 +10,12 @@ usual settings.
 
 Without a teacher, the dense layers must keep their random initial weights, and only the table of
 words is trained. A random network keeps different inputs apart, and training all layers destroys
-this before it learns anything better: `use_dan_en --variant ablation`, which trains both at the
-teacher's rate, ends at 12 to 28. `--variant unfrozen` trains all layers as the paper does, at the
-learning rate of `use-st5 train` for a USE-DAN; it is a tenth of the rate for the table alone, and
-the best of four by STS-B dev after 1,200 steps. `--variant bigrams` has the words and as many
-bi-grams as `use_dan_en`. `--variant weighed` starts with words that are weighted by their rank.
+this before it learns anything better: an earlier ablation of `use_dan_en`, which trained both at
+the learning rate of the teacher's task, ended at 12 to 28. `--variant unfrozen` trains all layers
+as the paper does, at the learning rate of `use-st5 train` for a USE-DAN; it is a tenth of the rate
+for the table alone, and the best of four by STS-B dev after 1,200 steps. `--variant bigrams` has
+the words and as many bi-grams as `use_dan_en`. `--variant weighed` starts with words that are
+weighted by their rank.
 
 Measured (STS-B dev Pearson x 100), each row in half an hour on one core beside other work,
 skip_thought in over an hour: untrained 54.4 with seed 0; with three seeds skip_thought 51.5 ± 0.9,

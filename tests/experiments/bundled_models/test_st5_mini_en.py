@@ -74,8 +74,8 @@ def test_the_settings() -> None:
         settings = task.loss().get_config()
         assert settings.items() >= {"temperature": 0.01, "bidirectional": True}.items()
         assert bool(settings["hard_negatives"]) == bool(negatives)
-    assert (questions.args.steps, inference.args.steps) == (2_000, 11_000)
-    optimizer = inference.args.make_optimizer(11_000)
+    assert (questions.args.steps, inference.args.steps) == (2_000, 39_900)
+    optimizer = inference.args.make_optimizer(39_900)
     assert float(optimizer._learning_rate(1_000)) == pytest.approx(1e-3)
 
 
