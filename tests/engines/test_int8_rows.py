@@ -14,11 +14,11 @@ onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
 
 RANDOM = np.random.default_rng(0)
-MATRIX = RANDOM.normal(size=(40, 6)).astype(np.float32)
+MATRIX = RANDOM.normal(scale=0.3, size=(40, 48)).astype(np.float32)
 
 
-def write(path: Path, *kinds: str) -> Path:
-    """Writes a graph that applies operators to `x`, and multiplies the result by `MATRIX`."""
+def write(path: Path, *kinds: str, matrix: np.ndarray = MATRIX) -> Path:
+    """Writes a graph that applies operators to `x`, and multiplies the result by a matrix."""
     helper = onnx.helper
     names = ["x", *kinds]
     nodes = [
@@ -27,9 +27,9 @@ def write(path: Path, *kinds: str) -> Path:
     nodes.append(helper.make_node("MatMul", [names[-1], "w"], ["y"], "product"))
     values = [
         helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None, size])
-        for name, size in (("x", 40), ("y", 6))
+        for name, size in (("x", 40), ("y", matrix.shape[1]))
     ]
-    weights = [onnx.numpy_helper.from_array(MATRIX, "w")]
+    weights = [onnx.numpy_helper.from_array(matrix, "w")]
     graph = helper.make_graph(nodes, "graph", values[:1], values[1:], weights)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), path)
@@ -72,13 +72,24 @@ def test_near_float32_and_alike_in_every_batch(
     assert ("Abs" in kinds_found) == (not kinds), "none of a ReLU's outputs is below 0"
 
 
+def test_the_last_product_of_a_gated_layer_stays_in_float32(tmp_path: Path) -> None:
+    """It has fewer outputs than inputs, and its inputs have both signs."""
+    kinds_found = {}
+    for kinds in ((), ("Relu",)):
+        path = write(tmp_path / "graph.onnx", *kinds, matrix=MATRIX[:, :6])
+        round_rows(path, path, [{"x": inputs(300)}], vnni=False)
+        kinds_found[kinds] = {node.op_type for node in onnx.load(path).graph.node}
+    assert kinds_found[()] == {"MatMul"}
+    assert "MatMulIntegerToFloat" in kinds_found["Relu",]
+
+
 def test_rows_of_zeros_and_larger_numbers_than_were_seen(tmp_path: Path) -> None:
     source, path = write(tmp_path / "source.onnx", "Relu"), tmp_path / "int8.onnx"
     round_rows(source, path, [{"x": inputs(300)}], vnni=False)
     x = np.zeros((2, 40), np.float32)
     x[1] = 1_000.0
     found, expected = run(path, x), run(source, x)
-    np.testing.assert_array_equal(found[0], np.zeros(6))
+    np.testing.assert_array_equal(found[0], np.zeros(48))
     np.testing.assert_allclose(found[1], expected[1], atol=50)
 
 

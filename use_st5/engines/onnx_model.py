@@ -19,7 +19,7 @@ from use_st5.engines.transformer import TransformerEngine
 from use_st5.engines.weights import named_weights
 
 # Changes when graphs are written differently: graphs in the cache are then made again.
-_VERSION = "6"
+_VERSION = "7"
 _LARGEST = 2**31  # bytes of a Protocol Buffers message
 
 
