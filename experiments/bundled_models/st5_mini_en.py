@@ -12,17 +12,17 @@ learns instead from the teachers of `use_transformer_en`, with the same sentence
 DATA holds the same files as for `use_dan_en`. The shipped model was trained on an H200 under JAX
 (README of this folder): 575 seconds, while the runs of the ablation shared the device for four
 minutes. The time on the device ended at step 32,120 of the second stage, with a tenth of the peak
-rate. STS-B dev is 87.5 (Pearson). An earlier training with 2,000 and 11,000 steps had 85.9, also
-with twice the peak rate in the second stage.
+learning rate. STS-B dev is 87.5 (Pearson). An earlier training with 2,000 and 11,000 steps had
+85.9, also with twice the peak learning rate in the second stage.
 
 Training starts near an average of the teachers' vectors of single pieces, as the training of
 `use_transformer_en` starts near an average of those of single words.
 
-The queries of attention learn at an eighth of the rate (`SlowQueries`). In the first trainings all
-kernels had one rate, and the attention became one-hot: on three sentences the mean entropy of its
-weights was 0.09 to 0.36 nats in the six layers. With the lower rate it was 1.2 to 1.9 (measured
-once, by a script that was not kept, after 13,000 steps). Without it the scores on STS-B dev were
-two points lower, and more steps did not help (Spearman 83.9 with 4,500 steps and a peak rate of
+The queries of attention have an eighth of the learning rate (`SlowQueries`). In the first trainings
+all kernels had the same, and the attention became one-hot: on three sentences the mean entropy of
+its weights was 0.09 to 0.36 nats in the six layers. With the lower learning rate it was 1.2 to 1.9
+(measured once, by a script that was not kept, after 13,000 steps). Without it the scores on STS-B
+dev were two points lower, and more steps did not help (Spearman 83.9 with 4,500 steps and a peak of
 0.0005, 84.0 with 8,000 steps and 0.0008).
 
 `--variant ablation` leaves out the teachers, the first stage or the second, on a sample of the
