@@ -100,17 +100,12 @@ def run(
         runs = [(name, run_seed) for run_seed in range(seed, seed + seeds) for name in methods]
         if not options.get("resume", True):
             _check_new([_folder(output, *each) for each in runs])
+        options["resume"] = True  # Later methods continue from the runs of earlier ones.
         for name, run_seed in runs:
             folder = _folder(output, name, run_seed)
             if not (folder / "scores.json").exists():
                 (folder / "evaluation.json").unlink(missing_ok=True)
-                # Later methods continue from the runs of earlier ones.
-                run_options = {
-                    **options,
-                    "pretrained": pretrained,
-                    "seed": run_seed,
-                    "resume": True,
-                }
+                run_options = {**options, "pretrained": pretrained, "seed": run_seed}
                 _train(name, all_methods[name], data, output, run_options)
             _evaluate(folder, [task for task in tasks if task.group == "sts"], data)
         for name, run_seed in runs:

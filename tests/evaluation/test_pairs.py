@@ -40,7 +40,6 @@ DATASET = glue_dataset(
     TableLayout((1,), 0, ("a", "b")),
     train=("Toy/train.tsv", "elsewhere/raw/train.txt"),
     dev=("Toy/dev.tsv", "elsewhere/raw"),
-    origin="the toy shop",
     parts=("one.txt", "two.txt"),
 )
 
@@ -66,7 +65,7 @@ def test_each_place_is_read_in_its_layout(tmp_path: Path) -> None:
 
 def test_missing_data_says_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(
-        MissingDataError, match=r"GLUE Toy dev: expected Toy/dev\.tsv or .* from the toy shop"
+        MissingDataError, match=r"GLUE Toy dev: expected Toy/dev\.tsv or .* from https://gluebenchmark"
     ):
         read_files(DataFolder(tmp_path), DATASET.dev)
     write_of_dataset(tmp_path / "elsewhere" / "raw" / "one.txt", "a\tthree\n")

@@ -115,9 +115,8 @@ def train(
 
     Args:
         model: A bundled name, a folder, a checkpoint, `fresh:PRESET` (a named shape with the
-            vocabulary of the files), or an encoder. The encoder itself is trained, or a copy of it
-            with `dropout`, a `strategy` or rows of single texts; load the result from `to`. If the
-            training fails or is interrupted, the encoder has its weights of before.
+            vocabulary of the files), or an encoder. It is trained itself, or a copy of it with
+            `dropout`, a `strategy` or single texts. After a failure it has its weights of before.
         files: Tables with named columns (.tsv, .csv, .jsonl, .parquet), text (.txt), or TensorFlow
             data sets, `NAME[SPLIT]`; mixed by their sizes or, with `=WEIGHT`, by weights.
         to: The folder to write, a SavedModel that takes strings.
