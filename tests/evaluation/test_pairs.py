@@ -65,7 +65,8 @@ def test_each_place_is_read_in_its_layout(tmp_path: Path) -> None:
 
 def test_missing_data_says_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(
-        MissingDataError, match=r"GLUE Toy dev: expected Toy/dev\.tsv or .* from https://gluebenchmark"
+        MissingDataError,
+        match=r"GLUE Toy dev: expected Toy/dev\.tsv or .* from https://gluebenchmark",
     ):
         read_files(DataFolder(tmp_path), DATASET.dev)
     write_of_dataset(tmp_path / "elsewhere" / "raw" / "one.txt", "a\tthree\n")
