@@ -14,7 +14,7 @@ onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
 
 RANDOM = np.random.default_rng(0)
-MATRIX = RANDOM.normal(scale=0.3, size=(40, 48)).astype(np.float32)
+MATRIX = RANDOM.normal(scale=0.36, size=(40, 48)).astype(np.float32)
 
 
 def write(path: Path, *kinds: str, matrix: np.ndarray = MATRIX) -> Path:

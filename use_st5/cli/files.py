@@ -191,8 +191,8 @@ def sole_folder(path: Path) -> Iterator[None]:
         OSError: It is a file, cannot be made or written to, or another process is writing to it.
         ValueError: As in `check_file`.
     """
-    if not writes_remote(path, allowed=False):
-        _check_writable(path)
+    writes_remote(path, allowed=False)
+    _check_writable(path)
     with sole_writer(path, inside=True):
         yield
 
