@@ -1,4 +1,4 @@
-"""The structure: BUILD, the direction of imports, a test for each source, sizes of functions."""
+"""The structure: BUILD, the direction of imports, a test for each source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ import pytest
 import use_st5
 
 ROOT = Path(__file__).resolve().parents[1]
-LONGEST_FUNCTION = 60
 LARGEST_FILE = 40 * 2**20
 
 FOUNDATION = "foundation"
@@ -326,17 +325,6 @@ def labels(rule: ElementTree.Element, attribute: str) -> list[str]:
     """The labels of one attribute of a rule in the output of `bazel query`, sorted."""
     found = rule.findall(f"list[@name='{attribute}']/label")
     return sorted(label.get("value").removeprefix("//:") for label in found)
-
-
-@pytest.mark.parametrize(
-    "source", sorted(python_files("use_st5", "experiments", "tools", "benchmarks"))
-)
-def test_functions_stay_short(source: str) -> None:
-    text = (ROOT / source).read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = node.end_lineno - node.lineno + 1
-            assert lines <= LONGEST_FUNCTION, f"{node.name} has {lines} lines"
 
 
 # Modules whose private names experiments import: for files and records, and to read the corpora and
