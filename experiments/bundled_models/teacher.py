@@ -45,7 +45,8 @@ HINT_LAYER = 5
 # The length of all-MiniLM-L6-v2's vectors; those of all-mpnet-base-v2 have length 1. On STS-B dev
 # the results of 0.5 and 1 are similar.
 _MINILM_SCALE = 0.7
-_LONGEST = 96  # tokens
+# Tokens that the models read, as their own settings say.
+_MPNET_TOKENS, _MINILM_TOKENS = 384, 256
 _TOKENS = {"cpu": 2_048, "cuda": 65_536}  # of a batch
 _QUESTIONS = "questions.txt"
 
@@ -119,7 +120,7 @@ def both_teachers(mpnet: Path, minilm: Path) -> Callable[[Sequence[str]], np.nda
     Raises:
         ImportError: PyTorch or transformers is missing (extra `peers`).
     """
-    large, small = _Network(mpnet), _Network(minilm)
+    large, small = _Network(mpnet, _MPNET_TOKENS), _Network(minilm, _MINILM_TOKENS)
 
     def encode(texts: Sequence[str]) -> np.ndarray:
         hints, last = large(texts, HINT_LAYER)
@@ -132,7 +133,8 @@ def both_teachers(mpnet: Path, minilm: Path) -> Callable[[Sequence[str]], np.nda
 class _Network:
     """A model of transformers that returns the means of its layers' outputs over the tokens."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tokens: int) -> None:
+        self._tokens = tokens
         self._torch = require("torch", "peers")
         transformers = require("transformers", "peers")
         self._device = "cuda" if self._torch.cuda.is_available() else "cpu"
@@ -144,7 +146,7 @@ class _Network:
 
     def __call__(self, texts: Sequence[str], *layers: int) -> list[np.ndarray]:
         """The means of the given layers and of the last, each float32 `[texts, dim]`."""
-        ids = self._tokenizer([*texts], truncation=True, max_length=_LONGEST)["input_ids"]
+        ids = self._tokenizer([*texts], truncation=True, max_length=self._tokens)["input_ids"]
         by_length: dict[int, list[int]] = {}
         for row, each in enumerate(ids):
             by_length.setdefault(len(each), []).append(row)
@@ -175,7 +177,7 @@ def main() -> None:
     parser.add_argument("--mpnet", type=Path, required=True, help="folder of all-mpnet-base-v2")
     parser.add_argument("--minilm", type=Path, required=True, help="folder of all-MiniLM-L6-v2")
     options = parser.parse_args()
-    chunk = 65_536 if require("torch", "peers").cuda.is_available() else 8_192
+    chunk = 65_536 if require("torch", "peers").cuda.is_available() else 1_024
     teacher = Teacher(options.teacher, chunk=chunk)
     teacher.answer(both_teachers(options.mpnet, options.minilm))
 
