@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,8 @@ _PEAKS = pytest.StashKey[list[float]]()
 # bytes in memory when it last did so, after a file of tests and after a test.
 _GROWTH = 150_000_000
 _clean_memory = {"file": 0, "test": 0}
+_STARTED = time.monotonic()
+_NO_TIME = "starts after --minutes"
 _END_TO_END = "goes from end to end: --end-to-end runs it"
 _MISSING_MODULE = re.compile(r"could not import '([\w.]+)'|the extra `([\w-]+)` is not installed")
 
@@ -238,19 +241,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the tests marked `end_to_end`, too; a test named as FILE::TEST always runs",
     )
+    parser.addoption(
+        "--minutes", type=float, help="start no test later than this many minutes after the start"
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leaves out the tests for which `--minutes` has no time."""
+    minutes = item.config.getoption("minutes")
+    if minutes is not None and time.monotonic() - _STARTED > 60 * minutes:
+        pytest.skip(_NO_TIME)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out the end-to-end tests, and starts with the largest and the longest files.
 
-    The order changes only if several processes share the files: no long file then runs last.
+    The order changes only if several processes share the files: no long file then runs last. Tests
+    that are named one by one keep the order in which they are named.
     """
     named = any("::" in argument for argument in config.args)
     if not named and not config.getoption("end_to_end"):
         for item in items:
             if "end_to_end" in item.keywords:
                 item.add_marker(pytest.mark.skip(reason=_END_TO_END))
-    if hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput") and not named:
         items.sort(key=lambda item: [not item.nodeid.startswith(names) for names in _FIRST])
 
 
@@ -307,7 +321,7 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 def _left_out(reasons: Iterable[str]) -> list[str]:
     """Returns a line for each kind of reason: the real data, other libraries, this machine."""
-    data = modules = whole = 0
+    data = modules = whole = late = 0
     names: set[str] = set()
     machine: list[str] = []
     for reason in reasons:
@@ -315,6 +329,8 @@ def _left_out(reasons: Iterable[str]) -> list[str]:
             data += 1
         elif reason == _END_TO_END:
             whole += 1
+        elif reason == _NO_TIME:
+            late += 1
         elif found := _MISSING_MODULE.search(reason):
             modules += 1
             names.add(found[1] or found[2])
@@ -322,6 +338,7 @@ def _left_out(reasons: Iterable[str]) -> list[str]:
             machine.append(reason)
     lines = [
         (whole, "go from end to end, which takes long: --end-to-end runs them, too"),
+        (late, "would have started after the minutes that --minutes gives"),
         (data, "need real data: USE_ST5_DATA names the folder it is unpacked in"),
         (modules, f"need other libraries (TEST_EXTRAS adds extras): {', '.join(sorted(names))}"),
         (len(machine), f"do not fit this machine: {'; '.join(sorted(set(machine)))}"),

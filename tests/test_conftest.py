@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from tests.conftest import (
     _build_graphs_without_stacks,
     _forget,
     pytest_collection_modifyitems,
+    pytest_runtest_setup,
     pytest_terminal_summary,
 )
 
@@ -77,6 +79,8 @@ def test_one_of_several_processes_begins_with_the_large_and_the_long_files(
 ) -> None:
     assert [item.nodeid[-10] for item in collected()] == ["a", "b", "c", "s"]
     assert [item.nodeid[-10] for item in collected(workerinput={})] == ["s", "b", "a", "c"]
+    named = collected("tests/test_c.py::test", workerinput={})  # as named, the nearest first
+    assert [item.nodeid[-10] for item in named] == ["a", "b", "c", "s"]
     assert all((repository / name).exists() for names in _FIRST for name in names)
 
 
@@ -88,6 +92,21 @@ def test_what_goes_from_end_to_end_runs_where_it_is_asked_for_or_named() -> None
     reporter = Reporter(mark.kwargs["reason"])
     pytest_terminal_summary(reporter)
     assert reporter.lines[1].startswith("1 go from end to end")
+
+
+def test_no_test_starts_after_the_given_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(minutes: float | None) -> None:
+        config = SimpleNamespace(getoption={"minutes": minutes}.__getitem__)
+        pytest_runtest_setup(SimpleNamespace(config=config))
+
+    monkeypatch.setattr("tests.conftest._STARTED", time.monotonic() - 600)
+    start(None)
+    start(11)
+    with pytest.raises(pytest.skip.Exception) as skipped:
+        start(9)
+    reporter = Reporter(str(skipped.value))
+    pytest_terminal_summary(reporter)
+    assert "minutes" in reporter.lines[1]
 
 
 def test_a_graph_with_a_gradient_of_its_own_is_given_back() -> None:

@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 import pytest
 
 import use_st5
+from tools.import_graph import ROOT, imported_files, named_files, python_files
 
-ROOT = Path(__file__).resolve().parents[1]
 LARGEST_FILE = 40 * 2**20
 
 FOUNDATION = "foundation"
@@ -73,12 +73,6 @@ HELD_ELSEWHERE = {
     "use_st5/training/run_checks.py": "tests/training/test_tensorflow_loop.py",
     "use_st5/training/task_stream.py": "tests/training/test_array_data.py",
 }
-
-
-def python_files(*folders: str) -> set[str]:
-    """Lists the Python files on disk below folders of the checkout, relative to it."""
-    files = (path.relative_to(ROOT) for name in folders for path in (ROOT / name).rglob("*.py"))
-    return {path.as_posix() for path in files if ".ipynb_checkpoints" not in path.parts}
 
 
 def glob(
@@ -141,30 +135,6 @@ def part_of(file: str) -> str:
     return FOUNDATION if first.startswith("_") else first
 
 
-def run_time_tree(file: str) -> ast.Module:
-    """The syntax tree of a file, without the imports that are only for type checkers."""
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
-    return tree
-
-
-def package_imports(source: str) -> set[str]:
-    """Returns the files of the package that a file's import statements name at run time."""
-    tree = run_time_tree(source)
-    modules = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{source} imports from a place relative to it"
-            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            modules |= {alias.name for alias in node.names}
-    stems = {name.replace(".", "/") for name in modules if name.split(".")[0] == "use_st5"}
-    ends = (".py", "/__init__.py")
-    return {stem + end for stem in stems for end in ends if (ROOT / (stem + end)).is_file()}
-
-
 def test_build_holds_every_source_once(targets: dict[str, dict]) -> None:
     libraries = [rule for rule in targets.values() if rule["rule"] == "py_library"]
     sources = [source for rule in libraries for source in rule["srcs"]]
@@ -207,8 +177,8 @@ def test_imports_point_one_way(part: str) -> None:
         f"{source} imports {file}"
         for source in sorted(python_files("use_st5"))
         if part_of(source) == part
-        for file in sorted(package_imports(source))
-        if part_of(file) not in allowed
+        for file in sorted(imported_files(source))
+        if file.startswith("use_st5/") and part_of(file) not in allowed
     ]
     assert not against, "the table in ARCHITECTURE.md says what a part may import"
 
@@ -230,25 +200,6 @@ def own_test(source: str) -> str:
     return Path("tests", *path[:-1], f"test_{path[-1]}").as_posix()
 
 
-@functools.cache
-def named_modules(file: str) -> frozenset[str]:
-    """The files of the package and of the tests that a file imports or names as a string."""
-    names = set()
-    for node in ast.walk(run_time_tree(file)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            names |= {node.value} & {".".join(re.findall(r"\w+", node.value))}
-    ours = ("use_st5", "experiments.", "tests.")
-    stems = {name.replace(".", "/") for name in names if name.startswith(ours)}
-    ends = (".py", "/__init__.py")
-    return frozenset(
-        stem + end for stem in stems for end in ends if (ROOT / (stem + end)).is_file()
-    )
-
-
 def reached_from(test: str) -> set[str]:
     """The test, its folder's conftest.py, and the files they import, directly or indirectly."""
     fixtures = Path(test).with_name("conftest.py").as_posix()
@@ -256,7 +207,7 @@ def reached_from(test: str) -> set[str]:
     found: set[str] = set()
     while waiting:
         found |= waiting
-        waiting = set().union(*map(named_modules, waiting)) - found
+        waiting = set().union(*map(named_files, waiting)) - found
     return found
 
 
