@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -114,10 +115,12 @@ class ModelManifest:
     def check_sizes(self, folder: Path) -> None:
         """Compares the sizes of the files: quick, and finds incomplete copies.
 
+        The card is left out, because its owner may edit it.
+
         Raises:
             ValueError: A file is missing or of another size.
         """
-        for name, entry in self.files.items():
+        for name, entry in self._checked_files():
             path = folder / name
             size = f"{path.stat().st_size} bytes" if path.is_file() else "no such file"
             if size != f"{entry['bytes']} bytes":
@@ -133,13 +136,16 @@ class ModelManifest:
             ValueError: A file is missing or differs.
         """
         self.check_sizes(folder)
-        for name, entry in self.files.items():
+        for name, entry in self._checked_files():
             digest = file_sha256(folder / name)
             if digest != entry["sha256"]:
                 raise ValueError(
                     f"Expected sha256 {entry['sha256']} of {folder / name}, found {digest}: the "
                     "file was changed. Copy or export the model again."
                 )
+
+    def _checked_files(self) -> Iterator[tuple[InnerPath, FileEntry]]:
+        return ((name, entry) for name, entry in self.files.items() if name != CARD_NAME)
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
