@@ -66,7 +66,15 @@ def test_the_shipped_records_fill_the_shipped_cards(
         record = repository / "results" / f"{card.parent.name}.json"
         tasks = json.loads(record.read_text(encoding="utf-8"))["tasks"]
         text = card.read_text(encoding="utf-8")
-        for table in (card_tables.sts_table, card_tables.bias_table):
+        for table in (card_tables.sts_table, card_tables.transfer_table):
             for line in list(table(tasks))[2:]:
-                figures = line.split(" | ", maxsplit=3)[-1].strip("| ")
-                assert figures in text, f"{card}: {line}"
+                assert line in text, f"{card}: {line}"
+
+
+def test_the_page_of_further_scores_is_that_of_the_shipped_records(
+    card_tables: ModuleType, repository: Path
+) -> None:
+    results = repository / "results"
+    names = ["use_dan_en", "use_transformer_en", "st5_mini_en"]
+    page = "\n".join(card_tables.page(results / f"{name}.json" for name in names)).rstrip()
+    assert (results / "bundled_models.md").read_text(encoding="utf-8") == f"{page}\n"

@@ -1,7 +1,11 @@
-"""Prints the tables of a model's card, as Markdown, from the record of its evaluation.
+"""Makes tables of the bundled models from the records of their evaluations, as Markdown.
 
-Run it as `python tools/card_tables.py evaluation/MODEL.json`; the record is what `use-st5 evaluate`
-writes for the groups sts, senteval, sentglue, pairs, geometry, weat and seat.
+    python tools/card_tables.py results/MODEL.json
+    python tools/card_tables.py --page results/MODEL.json …
+
+The first prints the tables of a card: STS and transfer tasks. The second prints what is too long
+for a card: results/bundled_models.md. A record is what `use-st5 evaluate` writes for the groups
+sts, senteval, sentglue, pairs, minimal_pairs, geometry, weat and seat.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,15 @@ from typing import Any
 AVERAGED = ("sts12", "sts13", "sts15", "stsb", "sickr")
 TRANSFER = ("mr", "subj", "sst2", "sst5", "trec", "mrpc", "sicke")
 _NAMES = re.compile(r"\b(european|african|american|black|white)\b")
+
+_PAGE = """# Further scores of the bundled models
+
+`tools/card_tables.py --page` writes this page from the [records](README.md). The cards have the
+scores on STS and transfer tasks. WEAT and SEAT: the effect size d in standard deviations (ddof 1),
+its 95 % percentile bootstrap interval over the targets, and the one-sided p, exact up to n = 9 and
+by 100,000 sampled partitions beyond. SEAT counts the sentences of one word as independent, so its
+intervals are too narrow and its p too small.
+"""
 
 Tasks = Mapping[str, Mapping[str, Any]]
 
@@ -46,11 +59,11 @@ def transfer_table(tasks: Tasks) -> Iterator[str]:
 
 
 def other_table(tasks: Tasks) -> Iterator[str]:
-    """Every score of the tasks of the groups little_data, sentglue, pairs and geometry."""
+    """Every score of the tasks of the groups sentglue, pairs, minimal_pairs and geometry."""
     yield "| task | score | value |"
     yield "|---|---|---|"
     for task in tasks.values():
-        if task["group"] in ("little_data", "sentglue", "pairs", "geometry"):
+        if task["group"] in ("sentglue", "pairs", "minimal_pairs", "geometry"):
             for score, value in task["scores"].items():
                 yield f"| {task['title']} | {score} | {_signed(value, digits=4)} |"
 
@@ -85,13 +98,31 @@ def _spelled(category: str) -> str:
     return _NAMES.sub(lambda match: match[0].capitalize(), words)
 
 
+def page(records: Iterable[Path]) -> Iterator[str]:
+    """The page of the tables that are too long for a card, a section for each record."""
+    yield _PAGE
+    for path in records:
+        tasks = _tasks(path)
+        yield f"## {path.stem}\n"
+        yield from (*other_table(tasks), "", *bias_table(tasks), "")
+
+
+def _tasks(record: Path) -> Tasks:
+    return json.loads(record.read_text(encoding="utf-8"))["tasks"]
+
+
 def main() -> None:
     """Reads the arguments and prints."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("record", type=Path, help="what `use-st5 evaluate` wrote")
-    tasks = json.loads(parser.parse_args().record.read_text(encoding="utf-8"))["tasks"]
-    for table in (sts_table, transfer_table, other_table, bias_table):
-        print(*table(tasks), sep="\n", end="\n\n")
+    parser.add_argument("records", type=Path, nargs="+", help="what `use-st5 evaluate` wrote")
+    parser.add_argument("--page", action="store_true", help="print results/bundled_models.md")
+    options = parser.parse_args()
+    if options.page:
+        print("\n".join(page(options.records)).rstrip())
+        return
+    for record in options.records:
+        for table in (sts_table, transfer_table):
+            print(*table(_tasks(record)), sep="\n", end="\n\n")
 
 
 if __name__ == "__main__":
