@@ -10,8 +10,8 @@ Spearman's correlation by set, the area under the ROC curve, and the gains over 
 and standard deviation over the finished seeds. Complete runs are not repeated, and the same command
 continues after an interruption. Each run's own `report.md` says which sets were among its pairs.
 
-`--seeds N` is the number of seeds, `--variants` names the variants. The default variants are those
-of the paper's Tables 1 and 2: self- and mutual distillation, and both on pairs mined from text.
+`--seeds N` is the number of seeds, `--variants` names the variants. The default variants are
+self- and mutual distillation, as in the paper's Table 1, and both on pairs mined from text.
 """
 
 from __future__ import annotations
