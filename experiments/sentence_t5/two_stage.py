@@ -11,10 +11,10 @@ of the steps, temperature 0.01, each batch from one data set. DATA holds the Eng
 Measured on two shared cores of an EPYC (Zen 4), three seeds: 3 minutes of CPU time (5 of wall
 time), Spearman's correlation on STS-B's development split 57.79 ± 0.55, not more than triplets
 alone give; the text below the table explains this. These are batches, rates and steps for two
-cores; `--variant published` has the paper's, on the same corpora. `--pretrained FOLDER` names
-another T5, such as a larger one: any folder with a `t5.keras`. The other variants are the rows of
-the paper's Table 3. The stages also run under JAX without TensorFlow; a machine with TensorFlow
-does the other parts:
+cores. `--variant published` has the paper's on the same small corpora: 32,500 passes over 61,524
+pairs, so it does not reproduce the paper. `--pretrained FOLDER` names another T5, such as a larger
+one: any folder with a `t5.keras`. The other variants are the rows of the paper's Table 3. The
+stages also run under JAX without TensorFlow; a machine with TensorFlow does the other parts:
 
     python -m experiments.sentence_t5.two_stage --part prepare --data DATA --out runs/sentence_t5
     KERAS_BACKEND=jax python -m experiments.sentence_t5.two_stage --part train --out OUT
