@@ -1,8 +1,7 @@
-"""Small indexes, their answers, and indexes as use_st5 0.2 wrote them."""
+"""Small indexes and their answers."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -25,27 +24,10 @@ class Drawn:
         return self.vectors[[TEXTS.index(text) for text in texts]]
 
 
-def write_index(folder: Path, kind: str, *, hashes: bool = True) -> None:
-    """Writes an index of `TEXTS`; without hashes as use_st5 0.2 did.
-
-    Args:
-        folder: The folder of the index.
-        kind: "int8" and "binary" are kinds of use_st5 0.2, which never had hashes.
-        hashes: Whether the index has hashes.
-    """
-    encoder, old = Drawn(), kind in ("int8", "binary")
-    built = "exact" if old else kind
-    VectorIndex.build(folder, encoder.vectors, encoder=encoder, texts=TEXTS, kind=built)
-    if old or not hashes:
-        (folder / "hashes.bin").unlink()
-        path = folder / "index.json"
-        record = json.loads(path.read_text(encoding="utf-8"))
-        del record["hashes"], record["files"]["hashes.bin"]
-        if old:
-            np.save(folder / "codes.npy", np.zeros((len(TEXTS), 8), np.int8))
-            record["kind"] = kind
-            record["files"]["codes.npy"] = (folder / "codes.npy").stat().st_size
-        path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+def write_index(folder: Path, kind: str) -> None:
+    """Writes an index of `TEXTS`."""
+    encoder = Drawn()
+    VectorIndex.build(folder, encoder.vectors, encoder=encoder, texts=TEXTS, kind=kind)
 
 
 def answer(folder: Path) -> list[object]:

@@ -129,7 +129,7 @@ def fewer_rows(path: Path) -> None:
         ("vectors.npy", other_header, r"expected float32 \[303, 20\]"),
         ("starts.npy", Path.unlink, "expected 2560 bytes, found no such file"),
         ("index.json", other_kind, r"\$\.kind: expected one of the known values"),
-        ("index.json", fewer_rows, r"index\.json: expected the record that was written"),
+        ("index.json", fewer_rows, r"expected float32 \[302, 20\], found float32 \[303, 20\]"),
         ("index.json", cut, "expected JSON"),
     ],
 )
@@ -148,7 +148,7 @@ def test_a_damaged_index_is_refused(
 
 
 def test_errors_of_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="expected exact or hnsw, received int8. The kinds int8"):
+    with pytest.raises(ValueError, match="expected exact or hnsw, received int8"):
         build(tmp_path / "index", kind="int8")
     with pytest.raises(ValueError, match=r"vectors: expected \[rows, dim\], received \[0, 20\]"):
         VectorIndex.build(tmp_path / "index", np.ones((0, 20)), encoder=Hashed())

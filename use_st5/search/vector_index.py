@@ -50,8 +50,8 @@ class VectorIndex:
     maps: a search needs memory for a few blocks, apart from the system's file cache. For the kind
     "hnsw", the graph is in memory.
 
-    The index stores hashes of all files, and checks each part once: small files when the index is
-    opened, a block of vectors or texts when it is first needed.
+    The index stores a hash of each file. The graph and the beginnings of the texts are compared
+    when the index is opened; `verify` compares all files.
 
     Args:
         folder: A folder that `build` wrote.
@@ -59,7 +59,7 @@ class VectorIndex:
     Attributes:
         folder: The same.
         kind: "exact", or "hnsw", a graph (extra `search`) whose results are scored again with the
-            vectors. Indexes of the kinds "int8" and "binary" of use_st5 0.2 are searched exactly.
+            vectors.
         model: The name of the model.
         model_hash: The `identity` of the model.
         dimension: The dimension of the vectors.
@@ -106,10 +106,7 @@ class VectorIndex:
             ImportError: The kind is "hnsw", and FAISS is not installed.
         """
         if kind not in get_args(Kind):
-            raise ValueError(
-                f"kind: expected exact or hnsw, received {kind}. The kinds int8 and binary of "
-                "use_st5 0.2 were removed: use exact, or hnsw for many texts."
-            )
+            raise ValueError(f"kind: expected exact or hnsw, received {kind}.")
         if kind == "hnsw":
             require("faiss", "search")
         vectors = np.asarray(vectors)
@@ -162,10 +159,7 @@ class VectorIndex:
         return self._files.text(row)
 
     def verify(self) -> None:
-        """Reads and checks the whole index; a search checks only the parts that it reads.
-
-        An index of use_st5 0.2 has no hashes. For it, only orders and ranges are checked, so a
-        vector that was replaced by another vector of length 1 is not found.
+        """Reads the whole index and compares it with its hashes.
 
         Raises:
             ValueError: A file is damaged; the message names it.
@@ -235,9 +229,9 @@ class VectorIndex:
             raise ValueError("queries: expected finite numbers, received NaN or infinity.")
         unit, k = unit_rows(queries).astype(np.float32), min(k, len(self))
         if self._files.graph is None:
-            return exact_search(unit, self._files.vectors(), k=k, longest=1.0)
+            return exact_search(unit, self._files.vectors, k=k, longest=1.0)
         candidates = self._files.graph.near(unit, count=min(k * breadth, len(self)))
-        return rescored(unit, self._files.vectors(candidates[candidates >= 0]), candidates, k=k)
+        return rescored(unit, self._files.vectors, candidates, k=k)
 
 
 def _check_origin(vectors: np.ndarray, encoder: Encoder, texts: Sequence[str]) -> None:
