@@ -246,7 +246,7 @@ def _file(read: Callable[..., object], **options: Any) -> Callable[[Path], objec
 
 
 def _sts_sets() -> dict[str, Reader]:
-    from use_st5.data.preparation import Downloads, read_semeval
+    from experiments.prepare_data import Downloads, read_semeval
     from use_st5.evaluation import sts
 
     stsb = (["g", "f", 12, i, score, *pair] for i, (*pair, score) in enumerate(_PAIRS))

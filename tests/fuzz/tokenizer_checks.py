@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from experiments.prepare_data import penn_tokens
 from experiments.sentence_t5.span_corruption import SpanCorruption
 from tests.fuzz.strings import Check, cleaned
 from use_st5._bundled import bundled_folder
-from use_st5.data.preparation import penn_tokens
 from use_st5.data.sentence_splitter import split_sentences
 from use_st5.tokenizers.byte_level_words import byte_letters
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer

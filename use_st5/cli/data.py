@@ -1,17 +1,15 @@
-"""`use-st5 data`: lists the evaluation sets and prepares them."""
+"""`use-st5 data`: lists the evaluation sets."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from use_st5.cli.evaluate import DATA_VARIABLE
-from use_st5.cli.output import manual, print_cards, say, waiting
+from use_st5.cli.output import manual, print_cards, waiting
 
 if TYPE_CHECKING:
     from use_st5.data.data_folder import DataFolder, DataSource
@@ -32,41 +30,15 @@ HELP = manual(
     "use-st5 data prepare glue/cola glue/rte --to data",
 )
 
-_PREPARE_HELP = manual(
-    r"""Convert published data sets to the files that the evaluation reads.
 
-    [bold]sts[/bold] makes STS12 to STS16, the STS Benchmark and SICK from SemEval's archives.
-    [bold]senteval[/bold] makes MR, CR, SUBJ, MPQA, TREC and SST like SentEval's own script, with
-    its tokenizer. Both read the downloads in --from, packed or unpacked, and write the sets that
-    they find.
-
-    [bold]glue/cola[/bold], glue/sst2, glue/mrpc, glue/stsb, glue/qqp, glue/mnli, glue/qnli and
-    glue/rte come from TensorFlow Datasets. It downloads them, or reads its data_dir in --from.
-
-    A set with an existing file is skipped, unless --overwrite is given. Other files in its folder
-    are never changed. The command prints the folders that it wrote, one a line.""",
-    "use-st5 data prepare sts --from downloads --to data",
-    "use-st5 data prepare glue/cola glue/rte --from ~/tensorflow_datasets --to data",
-)
-
-app = typer.Typer(
-    help=HELP, invoke_without_command=True, rich_markup_mode="rich", no_args_is_help=False
-)
-
-
-@app.callback()
 def data(
-    context: typer.Context,
     folder: Annotated[
         Path | None,
         typer.Option("--data", "-d", envvar=DATA_VARIABLE, help="The folder with the data sets."),
     ] = None,
 ) -> None:
-    """Shows the data sets; runs only where no command of its own follows."""
-    if context.invoked_subcommand is not None:
-        return
+    """Shows the data sets."""
     from use_st5.data.data_folder import DataFolder
-    from use_st5.data.preparation import PREPARATIONS
     from use_st5.evaluation.registry import all_tasks
 
     data_folder = None if folder is None else DataFolder(folder)
@@ -83,53 +55,10 @@ def data(
             ", ".join(dict.fromkeys(task.group for task in tasks)),
             source.origin,
             source.licence,
-            " or ".join(name for name, each in PREPARATIONS.items() if each.gives(source)),
         )
         for (source, tasks), state in zip(users.items(), states, strict=True)
     ]
-    print_cards(["data set", "found", "for", "from", "licence", "prepare"], rows)
-
-
-@app.command("prepare", help=_PREPARE_HELP)
-def prepare(
-    names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="sts, senteval, glue/cola, …")
-    ],
-    to: Annotated[Path, typer.Option("--to", help="The data folder to write to.")],
-    source: Annotated[
-        Path | None, typer.Option("--from", help="The folder with the downloads.")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace files that exist.")
-    ] = False,
-) -> None:
-    """Prepares data sets."""
-    from use_st5.data.preparation import PREPARATIONS
-    from use_st5.data.preparation import prepare as write_folders
-
-    for name in names:
-        candidate = PREPARATIONS.get(name)
-        if candidate is None:
-            raise typer.BadParameter(
-                f"expected one of {', '.join(PREPARATIONS)}, received {name!r}."
-            )
-        if candidate.reads_downloads and source is None:
-            raise typer.BadParameter(
-                f"expected a folder with {candidate.needs}, which {name} needs.",
-                param_hint="--from",
-            )
-    for name in names:
-        preparation = PREPARATIONS[name]
-        # TFDS writes the progress of its downloads to standard output.
-        with contextlib.redirect_stdout(sys.stderr):
-            written, left = write_folders(preparation, to, source=source, overwrite=overwrite)
-        for folder in written:
-            typer.echo(str(folder))
-        for folder in left:
-            say(f"not changed: {folder}; --overwrite replaces its files")
-        places = {to / place for place in preparation.writes}
-        if absent := sorted(map(str, places - {*written, *left})):
-            say(f"not written: {', '.join(absent)}; {source} lacks the downloads for it")
+    print_cards(["data set", "found", "for", "from", "licence"], rows)
 
 
 def _state(source: DataSource, tasks: list[EvaluationTask], folder: DataFolder | None) -> str:

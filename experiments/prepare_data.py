@@ -1,12 +1,25 @@
-"""Converts published data sets to the folders that the evaluation tasks read."""
+"""Converts published data sets to the folders that the evaluation tasks read.
+
+    python -m experiments.prepare_data sts --from downloads --to DATA
+    python -m experiments.prepare_data glue/cola glue/rte --from ~/tensorflow_datasets --to DATA
+
+"sts" makes STS12 to STS16, the STS Benchmark and SICK from SemEval's archives. "senteval" makes MR,
+CR, SUBJ, MPQA, TREC and SST like SentEval's own script, with its tokenizer. Both read the downloads
+in --from, packed or unpacked, and write the sets that they find. glue/cola, glue/sst2, glue/mrpc,
+glue/stsb, glue/qqp, glue/mnli, glue/qnli and glue/rte come from TensorFlow Datasets: it downloads
+them, or reads its data_dir in --from. A set with an existing file is skipped, unless --overwrite is
+given; other files in its folder are never changed. The folders that were written are printed.
+"""
 
 from __future__ import annotations
 
-import fnmatch
+import argparse
+import contextlib
 import functools
 import logging
 import re
 import shutil
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +31,6 @@ from typing import Any
 import numpy as np
 
 from use_st5._files import atomic_path, sole_writer
-from use_st5.data.data_folder import DataSource
 
 _ZIP = (".zip",)
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
@@ -394,7 +406,7 @@ def read_glue(name: str, data_dir: Path | None) -> dict[str, dict[str, bytes]]:
 
 
 def _rows(name: str, split: str, table: _Table, data_dir: Path | None) -> Iterator[dict[str, Any]]:
-    from use_st5.data.tfds_reader import TFDSReader
+    from use_st5.data import TFDSReader
 
     keys = {key: key for key in table.columns.values() if key}
     try:
@@ -445,7 +457,7 @@ def _field(table: _Table, key: str, row: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Preparation:
-    """The work of `use-st5 data prepare NAME`.
+    """The work of `python -m experiments.prepare_data NAME`.
 
     Attributes:
         name: NAME.
@@ -461,11 +473,6 @@ class Preparation:
     needs: str
     read: Callable[[Any], dict[str, dict[str, bytes]]]
     reads_downloads: bool
-
-    def gives(self, source: DataSource) -> bool:
-        """Whether it can write a data set."""
-        files = [f"{folder}/{name}" for folder, names in self.writes.items() for name in names]
-        return any(fnmatch.fnmatchcase(file, place) for file in files for place in source.places)
 
 
 _FOLDERS = (
@@ -543,3 +550,30 @@ def prepare(
                 (temporary / name).write_bytes(content)
         written_folders.append(folder)
     return written_folders, existing_folders
+
+
+def main() -> None:
+    """Reads the arguments and writes the data sets."""
+    parser = argparse.ArgumentParser(description="Converts published data sets.")
+    parser.add_argument("names", nargs="+", choices=[*PREPARATIONS], metavar="NAME")
+    parser.add_argument("--from", dest="source", type=Path, help="the folder with the downloads")
+    parser.add_argument("--to", type=Path, required=True, help="the data folder to write to")
+    parser.add_argument("--overwrite", action="store_true", help="replace files that exist")
+    options = parser.parse_args()
+    chosen = [PREPARATIONS[name] for name in options.names]
+    for each in chosen:
+        if each.reads_downloads and options.source is None:
+            parser.error(f"--from: expected a folder with {each.needs}, which {each.name} needs.")
+    for each in chosen:
+        # TFDS writes the progress of its downloads to standard output.
+        with contextlib.redirect_stdout(sys.stderr):
+            written, left = prepare(
+                each, options.to, source=options.source, overwrite=options.overwrite
+            )
+        print(*written, sep="\n")
+        for folder in left:
+            print(f"not changed: {folder}; --overwrite replaces its files", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -15,19 +15,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from use_st5.data import preparation, tfds_reader
-from use_st5.data.data_folder import DataFolder, DataSource
-from use_st5.data.preparation import (
+from experiments import prepare_data
+from experiments.prepare_data import (
     GLUE,
     PREPARATIONS,
     Downloads,
     Preparation,
+    main,
     penn_tokens,
     prepare,
     read_glue,
     read_semeval,
     read_senteval,
 )
+from use_st5.data import tfds_reader
+from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation import classification, pairs, sts
 from use_st5.evaluation.sts import read_semeval_sts
 
@@ -213,7 +215,7 @@ def test_real_sets_come_through_as_they_are(data_dir: Path, tmp_path: Path) -> N
     sets = read_semeval(Downloads(raw))
     assert {"STS12-en-test", "STS13-en-test", "STS15-en-test", "stsbenchmark"} <= {*sets}
     for place, files in sets.items():
-        assert {*preparation.SEMEVAL[place]} <= {*files}
+        assert {*prepare_data.SEMEVAL[place]} <= {*files}
         assert any("readme" in name for name in files)
         for name, content in files.items():
             assert content == (raw / place / name).read_bytes()
@@ -509,12 +511,30 @@ def test_every_file_is_one_that_a_task_reads(name: str) -> None:
             assert any(fnmatchcase(f"{folder}/{file}", place) for place in places), file
 
 
-def test_sources_know_their_preparation() -> None:
-    def preparations_of(*places: str) -> list[str]:
-        source = DataSource("any", places, "anywhere")
-        return [name for name, each in PREPARATIONS.items() if each.gives(source)]
+def archives_of_sick(folder: Path) -> None:
+    """SICK as its publishers pack it: an archive for each file."""
+    folder.mkdir()
+    for part in ("train", "trial", "test_annotated"):
+        with zipfile.ZipFile(folder / f"sick_{part}.zip", "w") as archive:
+            archive.writestr(f"SICK_{part}.txt", f"pairs of {part}")
 
-    assert preparations_of("STS12/STS*.txt", "STS12-en-test/STS*.txt") == ["sts"]
-    assert preparations_of("MRPC/train.tsv") == ["glue/mrpc"]
-    assert preparations_of("MRPC/msr_paraphrase_train.txt") == [], "SentEval's, in GLUE's folder"
-    assert preparations_of("SST-2/dev.tsv", "SST/binary/sentiment-dev") == ["senteval", "glue/sst2"]
+
+def test_the_command_keeps_what_exists_unless_it_is_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archives_of_sick(tmp_path / "downloads")
+    target = tmp_path / "data" / "sick2014" / "SICK_train.txt"
+    target.parent.mkdir(parents=True)
+    target.write_text("mine", encoding="utf-8")
+    command = ["prepare", "sts", "--from", f"{tmp_path}/downloads", "--to", f"{tmp_path}/data"]
+    for further, content in (([], "mine"), (["--overwrite"], "pairs of train")):
+        monkeypatch.setattr("sys.argv", [*command, *further])
+        main()
+        assert target.read_text(encoding="utf-8") == content
+    output = capsys.readouterr()
+    assert output.out.split() == [str(target.parent)]
+    assert f"not changed: {target.parent}" in output.err
+    monkeypatch.setattr("sys.argv", ["prepare", "sts", "--to", "data"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "expected a folder with the archives of SemEval" in capsys.readouterr().err
