@@ -28,7 +28,6 @@ from experiments.prepare_data import (
     read_semeval,
     read_senteval,
 )
-from use_st5.data import tfds_reader
 from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation import classification, pairs, sts
 from use_st5.evaluation.sts import read_semeval_sts
@@ -433,7 +432,7 @@ def test_a_failed_download_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) ->
         assert download
         raise RuntimeError("HTTPSConnectionPool: Max retries exceeded\nand so on")
 
-    monkeypatch.setattr(tfds_reader, "TFDSReader", fail)
+    monkeypatch.setattr("use_st5.data.TFDSReader", fail)
     with pytest.raises(ConnectionError) as caught:
         read_glue("glue/cola", None)
     assert str(caught.value) == (
