@@ -47,14 +47,7 @@ def commands() -> Iterator[tuple[str, str]]:
         for block in blocks(page, "sh"):
             for line in block.replace("\\\n", " ").splitlines():
                 if line := line.partition(" #")[0].strip():
-                    yield name_of(page), _as_of_now(line) if page in CARDS else line
-
-
-def _as_of_now(line: str) -> str:
-    """Returns a card's command under its new name; the manifest fixes the bytes of the card."""
-    text = (ROOT / "experiments/README.md").read_text(encoding="utf-8")
-    moved = dict(re.findall(r"\| `use-st5 reproduce (\w+)` \| `([^`]+)` \|", text))
-    return re.sub(r"^use-st5 (?:train|reproduce) (\w+)", lambda found: moved[found[1]], line)
+                    yield name_of(page), line
 
 
 @pytest.fixture

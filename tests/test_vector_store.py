@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -380,56 +379,6 @@ def test_what_a_kill_leaves_behind_is_no_block(tmp_path: Path) -> None:
     assert len(VectorStore(tmp_path)) == 3
 
 
-def older_shard(folder: Path, number: int, sentences: list[str]) -> None:
-    """Writes a teacher's vectors in the format of version 0.1."""
-    np.save(folder / f"{number:06d}.npy", lengths(sentences).astype(np.float16))
-    text = "".join(f"{each}\n" for each in sentences)
-    (folder / f"{number:06d}.txt").write_text(text, encoding="utf-8", newline="\n")
-
-
-def test_a_teachers_vectors_of_version_0_1_are_read(tmp_path: Path) -> None:
-    older_shard(tmp_path, 0, ["a", "b\u2028c"])
-    older_shard(tmp_path, 1, ["d\r"])
-    store = VectorStore(tmp_path, dtype="float16", alone=True)
-    assert store.extend(lengths, ["d\r", "a", "new"]) == 1
-    texts = ["new", "b\u2028c", "d\r", "a"]
-    np.testing.assert_array_equal(VectorStore(tmp_path).rows(texts), lengths(texts))
-
-
-def saved(array: np.ndarray) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array)
-    return buffer.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("000000.npy", b""),
-        ("000000.npy", b"\x93NUMPY\x01\x00garbage"),
-        ("000000.npy", saved(np.ones((9, 2), np.float16))[:140]),
-        ("000000.npy", saved(np.ones((2, 2), np.int64))),
-        ("000000.npy", saved(np.ones(2, np.float16))),
-        ("000001.npy", saved(np.ones((1, 3), np.float16))),
-        ("000000.txt", b"a\n"),
-        ("000000.txt", b"a\n\xff\n"),
-        ("000000.txt", None),
-    ],
-)
-def test_damage_of_an_older_shard_is_one_error_that_names_the_file(
-    tmp_path: Path, name: str, content: bytes | None
-) -> None:
-    older_shard(tmp_path, 0, ["a", "b"])
-    older_shard(tmp_path, 1, ["c"])
-    path = tmp_path / name
-    if content is None:
-        path.unlink()
-    else:
-        path.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"{name[:6]}\.txt: expected keys.*{name[:6]}\.npy"):
-        VectorStore(tmp_path)
-
-
 def test_a_block_written_anew_leaves_nothing_of_a_killed_writer(tmp_path: Path) -> None:
     VectorStore(tmp_path).extend(lambda texts: np.ones((len(texts), 3), np.float32), ["a", "b"])
     names = sorted(path.name for path in tmp_path.iterdir())
@@ -464,15 +413,3 @@ def test_no_damaged_byte_gives_another_vector(tmp_path: Path) -> None:
             except ValueError as error:
                 assert str(path.name).removeprefix("vectors") in str(error)
         path.write_bytes(content)
-
-
-def test_a_store_of_an_older_version_is_read_and_has_no_nan(tmp_path: Path) -> None:
-    VectorStore(tmp_path).extend(toy, ["a", "b"])
-    (of_keys,), (of_vectors,) = tmp_path.glob("keys-*"), tmp_path.glob("vectors-*")
-    np.save(of_keys, np.load(of_keys))  # without the hash after the array
-    assert VectorStore(tmp_path).rows(["a"]).tolist() == toy(["a"]).tolist()
-    vectors = np.load(of_vectors)
-    vectors[1, 2] = np.nan
-    np.save(of_vectors, vectors)
-    with pytest.raises(ValueError, match=r"keys-.*found NaN or infinity.*Remove both files"):
-        VectorStore(tmp_path)

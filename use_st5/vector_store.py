@@ -29,8 +29,7 @@ class VectorStore:
 
     A folder holds them in blocks: `vectors-NAME.npy` and `keys-NAME.npy`, where a key is a hash of
     a text. Several processes may add to it at the same time. A block is read once as a whole, and
-    compared with the hashes of its vectors and its keys. A block of use_st5 0.2 has no hash of its
-    vectors: they are only checked to be finite.
+    compared with the hashes of its vectors and its keys.
 
     Args:
         folder: The folder that keeps the vectors between processes; created when the first block
@@ -246,16 +245,10 @@ def _blocks(folder: Path) -> Iterator[tuple[Path, Path]]:
     """Yields the file of keys and the file of vectors of each block."""
     for keys in sorted(folder.glob("keys-*.npy")):
         yield keys, keys.with_name(keys.name.replace("keys-", "vectors-", 1))
-    # A teacher's vectors of version 0.1, which took hours, have the texts instead of their keys.
-    for vectors in sorted(folder.glob("[0-9]*.npy")):
-        yield vectors.with_suffix(".txt"), vectors
 
 
 def _read_keys(path: Path) -> tuple[list[bytes], bytes]:
-    """Returns the keys of a block and the hash of its vectors, empty for older blocks."""
-    if path.suffix == ".txt":
-        with path.open(encoding="utf-8", newline="\n") as lines:
-            return [_key(line.removesuffix("\n")) for line in lines], b""
+    """Returns the keys of a block and the hash of its vectors."""
     with path.open("rb") as file:
         keys = np.load(file)
         hashed = file.read(_KEY_BYTES + 1)
@@ -267,15 +260,12 @@ def _read_keys(path: Path) -> tuple[list[bytes], bytes]:
 
 
 def _check_content(path: Path, vectors: np.ndarray, hashed: bytes) -> None:
-    """Compares a block's vectors with their hash; if there is none, looks for NaN or infinity."""
+    """Compares a block's vectors with their hash."""
     size = path.stat().st_size - vectors.nbytes
     if not 0 <= size < _LONGEST_HEADER:
         raise ValueError("found further bytes")
-    if hashed and hashed != _file_hash(path):
+    if hashed != _file_hash(path):
         raise ValueError("found vectors that are not those that were written")
-    for start in range(0, 0 if hashed else len(vectors), _CHUNK):
-        if not np.isfinite(vectors[start : start + _CHUNK]).all():
-            raise ValueError("found NaN or infinity")
 
 
 def _file_hash(path: Path) -> bytes:

@@ -32,7 +32,6 @@ from use_st5.cli import (
     push,
     rank,
     report,
-    reproduce,
     search,
     serve,
     similarity,
@@ -83,9 +82,6 @@ app.command("train", help=train.HELP)(train.train)
 app.command("classify", help=classify.HELP)(classify.classify)
 app.command("mine", help=mine.HELP)(mine.mine)
 app.command("bitext", help=bitext.HELP)(bitext.bitext)
-app.command("reproduce", help=reproduce.HELP, context_settings=reproduce.CONTEXT, hidden=True)(
-    reproduce.reproduce
-)
 app.command("export", help=export.HELP)(export.export)
 app.command("convert", help=convert.HELP)(convert.convert)
 app.command("serve", help=serve.HELP)(serve.serve)

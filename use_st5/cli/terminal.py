@@ -14,8 +14,6 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from use_st5.cli.renamed_options import with_new_names
-
 INTERRUPTED = 130
 _EXPLAINED = (ValueError, OSError, ImportError)  # Their messages are enough.
 _REMEDIES: dict[int | None, str] = {
@@ -41,7 +39,7 @@ class OneLineErrors(TyperGroup):
         self._said = False
         try:
             options = {**extra, "standalone_mode": False}
-            result = super().main(with_new_names(words), prog_name, **options)
+            result = super().main(words, prog_name, **options)
             sys.stdout.flush()
         except typer.Abort:  # typer turns a Ctrl-C into this.
             result = INTERRUPTED

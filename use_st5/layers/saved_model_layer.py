@@ -297,9 +297,6 @@ class SavedModelLayer(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SavedModelLayer:
-        config = dict(config)
-        if "folder" in config:  # The argument's name in files of version 0.2.
-            config["handle"] = config.pop("folder")
         if serialization_lib.in_safe_mode() and not _is_bundled(config["handle"]):
             raise ValueError(
                 f"This file names the SavedModel in {config['handle']!r}. If you trust both, load "

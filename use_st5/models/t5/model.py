@@ -440,7 +440,6 @@ class T5(keras.Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> T5:
-        config.pop("with_decoder", None)  # of use_st5 0.2
         return cls(T5Config(**config.pop("config")), **config)
 
 
