@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -155,3 +156,49 @@ def test_require_gives_a_submodule() -> None:
     module = require("xml.dom", "dev")
     assert isinstance(module, ModuleType)
     assert module is sys.modules["xml.dom"]
+
+
+@pytest.mark.end_to_end
+@pytest.mark.process
+@pytest.mark.parametrize("backend", ["tensorflow", "onnx", "onnx-int8"])
+def test_a_plain_use_writes_only_into_the_cache(
+    fresh_python: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    backend: str,
+) -> None:
+    """ONNX Runtime would write about this device, and queue it for sending.
+
+    TensorFlow imports Keras, which writes its settings, and matplotlib, which lists fonts.
+    """
+    if backend != "tensorflow":
+        pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+        pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+    home = tmp_path / "home"
+    for name in ("HOME", "TMPDIR"):
+        (home / name).mkdir(parents=True)
+        monkeypatch.setenv(name, str(home / name))
+    for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "ORT_DISABLE_TELEMETRY"):
+        monkeypatch.delenv(name, raising=False)
+    code = f"""
+import use_st5
+for name in ("use_dan_en", "use_transformer_en"):
+    assert use_st5.load(name, backend={backend!r}).encode(["How old are you?"]).shape[0] == 1
+"""
+    fresh_python("-c", code)
+    written = {each.relative_to(home).parts[:3] for each in home.rglob("*") if each.is_file()}
+    expected = {("HOME", ".cache", "use_st5")}
+    if backend == "tensorflow":
+        expected = {("HOME", ".keras", "keras.json"), ("HOME", ".cache", "matplotlib")}
+    assert written <= expected
+    assert {each.name for each in tmp_path.iterdir()} == {"home"}
+
+
+def test_a_users_own_choice_about_telemetry_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+    monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "0")
+    require("onnxruntime", "onnx")
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == "0"
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY")
+    require("onnxruntime", "onnx")
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == "1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import os
 from pathlib import Path
 from types import ModuleType
 
@@ -54,6 +55,8 @@ def require(module: str, extra: str) -> ModuleType:
     Raises:
         ImportError: it is missing, or it is there and does not load.
     """
+    if module.startswith("onnxruntime"):  # Else it writes about this device, and sends it.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         return importlib.import_module(module)
     # Not ImportError alone: a package of native code that does not fit the installed TensorFlow

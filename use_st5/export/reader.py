@@ -109,6 +109,7 @@ def _tokenizer(folder: Path, facts: dict[str, Any]) -> Callable[[list[str]], lis
 
 
 def _onnx(network: str) -> Callable[[np.ndarray], np.ndarray]:
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
     session = onnxruntime.InferenceSession(network, providers=["CPUExecutionProvider"])
