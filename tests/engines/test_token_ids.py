@@ -140,6 +140,15 @@ def test_pieces_of_code_points(tmp_path: Path) -> None:
     check(tokenizer("pieces", None), "pieces", tmp_path, texts)
 
 
+def test_runs_after_unknown_characters(tmp_path: Path) -> None:
+    """Pieces of a run have equal sums of scores: how they are rounded depends on what is before."""
+    runs = [
+        f"{before}{mark * n}" for before in "漢😀é☃" for mark in "_-.=*!+#" for n in range(1, 32)
+    ]
+    texts = [*runs, *("漢字___ ___", "\u2581漢____________", "ﬁ\u0301漢****", "e\u0301 漢________")]
+    check(tokenizer("sentencepieces", None), "sentencepieces", tmp_path, texts)
+
+
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text(json.dumps({}))
     with pytest.raises(ValueError, match="expected a tokenizer of .*, found 'letters'"):

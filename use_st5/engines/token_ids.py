@@ -19,6 +19,7 @@ from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 _PIECE = 100
 # A space between two characters that no normalization joins: a token ends before it.
 _SPACE = re.compile(r"(?<=[!-~]) (?=[!-~])")
+_SPACE_MARK = "\u2581"  # stands for a space in a normal text of SentencePiece
 _LIMIT = 2**26  # bytes of a vocabulary
 _AGAIN = "Copy or export the model again."
 
@@ -91,11 +92,32 @@ class SentencePieceIds:
     def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
         """The ids of each text."""
         room = None if max_tokens is None else max_tokens - 1
-        id_lists = self._model.encode(_beginnings(texts, room), out_type=int, num_threads=1)
+        beginnings, unknown = _beginnings(texts, room), self._model.unk_id()
+        id_lists = self._model.encode(beginnings, out_type=int, num_threads=1)
+        for place, each in enumerate(id_lists):
+            if unknown in each:
+                id_lists[place] = self._model.encode(self._by_bytes(beginnings[place]))
         cut_lists = (each[:room] for each in id_lists)
         if self._ids is None:
             return [[*each, 1] for each in cut_lists]
         return [[*map(self._ids.__getitem__, each), 1] for each in cut_lists]
+
+    def _by_bytes(self, text: str) -> str:
+        """A text with each unknown character as often as it has bytes.
+
+        The graph's tokenizer subtracts a penalty for each unknown byte, sentencepiece for each
+        unknown character. The difference is rounded away, or decides between pieces of a run such
+        as `____` whose scores are equal. Successive unknown characters have one id.
+        """
+        unknown = self._model.unk_id()
+        normal = "".join(
+            each * len(each.encode()) if self._model.piece_to_id(each) == unknown else each
+            for each in self._model.normalize(text)
+        )
+        repeated = normal.removeprefix(_SPACE_MARK).replace(_SPACE_MARK, " ")
+        # Few normal texts change when they are normalized again, such as the letters of a ligature
+        # before an accent.
+        return repeated if self._model.normalize(repeated) == normal else text
 
 
 def _beginnings(texts: list[str], tokens: int | None) -> list[str]:
