@@ -148,7 +148,7 @@ def table(model: str, results: dict[str, dict[str, Any]]) -> Iterator[str]:
     columns = [f"{kind}, {batch}" for kind, batch in works(model)]
     yield f"| {model} | {' | '.join(columns)} | cold start | peak MB | lowest cosine |"
     yield "|---" * (len(columns) + 4) + "|"
-    first = next(iter(results.values()))
+    first = next(iter(results.values()), {})  # All engines may be left out.
     for name, result in results.items():
         cells = [f"{result[work]:,.0f}/s ({result[work] / first[work]:.2f})" for work in columns]
         cosine = "" if result["cosine"] is None else f"{result['cosine']:.7f}"

@@ -5,8 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import use_st5
+from benchmarks.engines import table
 from benchmarks.own_data import frozen_scores
 from benchmarks.own_data_sets import SETS, files_of, parser_of
+
+
+def test_a_table_of_a_model_that_no_engine_runs() -> None:
+    header, line = table("minilm", {})
+    assert (header.split()[1], header.count("|")) == ("minilm", line.count("|"))
 
 
 def test_the_sets_of_own_data(data_dir: Path, tmp_path: Path) -> None:
