@@ -55,7 +55,15 @@ def test_a_forked_process_opens_it_again(
     assert fresh_python("-c", script, timeout=60).split() == ["0"]
 
 
+@pytest.mark.parametrize("threads", ["4,2", " 2 ", "many", ""])
+def test_threads_are_read_as_openmp_reads_them(
+    graph_file: Path, monkeypatch: pytest.MonkeyPatch, threads: str
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    assert Session(graph_file).run({MEANS: np.ones((1, 3), np.float32)}).tolist() == [[2, 2, 2]]
+
+
 def test_a_damaged_file_is_named(graph_file: Path) -> None:
     graph_file.write_bytes(graph_file.read_bytes()[:-20])
-    with pytest.raises(ValueError, match=r"graph\.onnx .*Remove the file"):
+    with pytest.raises(ValueError, match=r"graph\.onnx .*Install a later version"):
         Session(graph_file)

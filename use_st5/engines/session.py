@@ -14,7 +14,7 @@ from use_st5.engines.onnx_graph import OUTPUT
 
 
 class Session:
-    """Runs a graph; `OMP_NUM_THREADS` sets the number of threads.
+    """Runs a graph; `OMP_NUM_THREADS` sets the number of threads, as for OpenMP.
 
     Args:
         file: The graph (`use_st5.engines.onnx_model`).
@@ -25,7 +25,7 @@ class Session:
 
     Raises:
         ImportError: ONNX Runtime is missing.
-        ValueError: The file is damaged.
+        ValueError: ONNX Runtime does not read the file.
     """
 
     def __init__(self, file: Path) -> None:
@@ -48,7 +48,9 @@ class Session:
 
     def _open(self) -> None:
         options = self._runtime.SessionOptions()
-        options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)
+        # A list, such as "4,2", is for nested levels. OpenMP ignores what is no number.
+        threads = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+        options.intra_op_num_threads = int(threads) if threads.isdecimal() else 0
         options.log_severity_level = 3
         try:
             self._session: Any = self._runtime.InferenceSession(
@@ -57,6 +59,7 @@ class Session:
         except Exception as error:  # ONNX Runtime's own kinds
             raise ValueError(
                 f"Expected a graph that ONNX Runtime {self._runtime.__version__} reads in "
-                f"{self._file} ({str(error).splitlines()[0]}). Remove the file: it is made again."
+                f"{self._file} ({str(error).splitlines()[0]}). Install a later version of "
+                "onnxruntime, or load the model with backend='tensorflow'."
             ) from error
         self._process = os.getpid()
