@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import shutil
 import sys
 import warnings
 from collections.abc import Callable
@@ -187,6 +189,21 @@ def test_batches_of_any_size_give_the_same(
         for tokens in (1, 7, 30):
             monkeypatch.setattr(transformer, "_TOKENS", tokens)
             np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+
+
+def test_a_model_without_a_limit_reads_as_many_tokens_as_it_has_positions(
+    toy_use_transformer: Toy, tmp_path: Path
+) -> None:
+    source = toy_use_transformer.folders["int8"]
+    folder = shutil.copytree(source, tmp_path / "model")
+    facts = json.loads((folder / "use_st5.json").read_text("utf-8"))
+    facts["max_length"] = None
+    (folder / "use_st5.json").write_text(json.dumps(facts), encoding="utf-8")
+    encoder = SentenceEncoder(folder, backend="onnx")
+    assert encoder.max_length == facts["config"]["config"]["max_length"]
+    expected = SentenceEncoder(source).encode("a b " * 500, on_truncation="ignore")
+    found = encoder.encode("a b " * 500, on_truncation="ignore")
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.process

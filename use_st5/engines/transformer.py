@@ -37,17 +37,16 @@ class TransformerEngine:
         self.session = Session(model)
         self._tokens = token_ids(manifest.tokenizer, folder / "assets")
         self.dimension = manifest.dimension
-        self.max_length = manifest.max_length
         shape = manifest.config["config"]
         # The limit of the model's texts, and the number of its positions.
-        limits = [manifest.max_length, shape.get("max_positions")]
-        self._longest = min((each for each in limits if each), default=None)
+        limits = [manifest.max_length, shape.get("max_positions"), shape.get("max_length")]
+        self.max_length: int | None = min((each for each in limits if each), default=None)
         has_bias = names.BIAS in self.session.inputs
         self._bias = _PositionBias(folder, manifest) if has_bias else None
 
     def run(self, texts: list[str]) -> np.ndarray:
         """The vectors of a batch of texts, float32 `[texts, dimension]`."""
-        ids = self._tokens.ids(texts, self._longest)
+        ids = self._tokens.ids(texts, self.max_length)
         lengths = np.fromiter(map(len, ids), np.int64, len(ids))
         if len(ids) == 1 or lengths.sum() <= _TOKENS:
             return self._vectors(ids, lengths)
