@@ -97,7 +97,9 @@ def test_a_classifier_is_found_where_it_was_moved(
     apart = Classifier.load(kept / "classifier.keras", encoder=tmp_path / "elsewhere/tuned")
     assert apart.predict(texts) == expected
     other = Classifier.load(kept / "classifier.keras", encoder="use_dan_en")
-    with pytest.raises(ValueError, match=r"with 512 dimensions, as use_dan_en has, and 4 l"):
+    with pytest.raises(
+        ValueError, match=r"of 512 dimensions and 4 labels, received weights of the"
+    ):
         other.predict(texts)
     with pytest.raises(ValueError, match=r"kept: expected the name of a \.keras file.* Name the"):
         Classifier.load(kept)

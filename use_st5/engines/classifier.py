@@ -16,11 +16,72 @@ from use_st5._imports import require
 from use_st5._records import read_record
 
 _WEIGHTS = "model.weights.h5"
+_OVERHEAD = 2**20  # bytes of a file of weights beside the numbers; Keras's has some 10 KB
 _REMEDY = "Name the classifier.keras of the folder TO.run that `use-st5 train` wrote."
 
 
 class _Record(msgspec.Struct):
     labels: list[str]
+
+
+def read_weights(
+    path: str | os.PathLike[str], dimension: int, labels: int, *, where: str | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The kernel `[dimension, labels]` and the bias `[labels]` of a classifier.
+
+    The file may be of a stranger: what lies in other files is refused, and nothing is read that is
+    larger than expected.
+
+    Args:
+        path: The `.keras` file.
+        dimension: Dimension of the encoder's vectors.
+        labels: The number of labels.
+        where: The name of the file for messages; None: `path`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file holds something else, or weights of other shapes.
+        ImportError: The package h5py is missing.
+    """
+    h5py = require("h5py", "onnx")
+    expected = {"0": (dimension, labels), "1": (labels,)}
+    most = 4 * (dimension + 1) * labels + _OVERHEAD
+    where = where or os.fspath(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = archive.getinfo(_WEIGHTS).file_size
+            received = f"{size:,} bytes of weights"
+            if size <= most:
+                with h5py.File(io.BytesIO(archive.read(_WEIGHTS)), "r") as file:
+                    arrays = {name: _inside(h5py, file, name) for name in expected}
+                    shapes = {name: array.shape for name, array in arrays.items()}
+                    received = f"weights of the shapes {[*shapes.values()]}"
+                    if shapes == expected:
+                        return arrays["0"][()], arrays["1"][()]
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # of zipfile, zlib and h5py
+        raise ValueError(
+            f"{where}: expected a classifier, received another or a damaged file "
+            f"({type(error).__name__}: {str(error)[:200]}). {_REMEDY}"
+        ) from error
+    raise ValueError(
+        f"{where}: expected a classifier of {dimension} dimensions and {labels} labels, received "
+        f"{received}. Name the encoder that it was made with."
+    )
+
+
+def _inside(h5py: Any, file: Any, name: str) -> Any:
+    """An array of floats whose numbers lie in the file itself, as Keras writes them."""
+    node = file
+    for part in ("layers", "dense", "vars", name):
+        if not isinstance(node.get(part, getlink=True), h5py.HardLink):
+            raise ValueError(f"{part} is no part of this file")
+        node = node[part]
+    # A chunk may be larger than its array.
+    if node.dtype.kind != "f" or node.external or node.is_virtual or node.chunks:
+        raise ValueError(f"array {name} is not stored as Keras stores floats")
+    return node
 
 
 class SavedClassifier:
@@ -44,28 +105,7 @@ class SavedClassifier:
         self.encoder = encoder
         record = Path(path).with_suffix(".json")
         self.labels = read_record(record, _Record, remedy=_REMEDY, limit=2**22).labels
-        h5py = require("h5py", "onnx")
-        try:
-            with (
-                zipfile.ZipFile(path) as archive,
-                h5py.File(io.BytesIO(archive.read(_WEIGHTS)), "r") as file,
-            ):
-                layer = file["layers/dense/vars"]
-                self._kernel, self._bias = np.array(layer["0"]), np.array(layer["1"])
-        except FileNotFoundError:
-            raise
-        except Exception as error:  # of zipfile, zlib and h5py
-            raise ValueError(
-                f"{path}: expected a classifier, received another or a damaged file "
-                f"({type(error).__name__}). {_REMEDY}"
-            ) from error
-        shapes = self._kernel.shape, self._bias.shape
-        if shapes != ((encoder.dimension, len(self.labels)), (len(self.labels),)):
-            raise ValueError(
-                f"{path}: expected a classifier of {encoder.dimension} dimensions and "
-                f"{len(self.labels)} labels, received weights of the shapes {shapes}. Name the "
-                "encoder that it was made with."
-            )
+        self._kernel, self._bias = read_weights(path, encoder.dimension, len(self.labels))
         if not all(np.isfinite(each).all() for each in (self._kernel, self._bias)):
             raise ValueError(
                 f"{path}: expected finite weights, found NaN or infinity. Train again."

@@ -16,6 +16,7 @@ import use_st5
 from use_st5._files import atomic_path
 from use_st5._records import read_record
 from use_st5._remote_files import as_written, exists, open_local
+from use_st5.engines.classifier import read_weights
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.class_record import LARGEST, ClassRecord, record_text
 from use_st5.training.dataset_stats import DatasetStats
@@ -132,16 +133,9 @@ class Classifier:
     def _head(self) -> keras.Sequential:
         """The model from vectors to probabilities; a file that does not fit raises a ValueError."""
         head = _new_head(self.encoder.dimension, len(self.labels))
+        shape = self.encoder.dimension, len(self.labels)
         with open_local(self.path) as local:
-            try:
-                head.load_weights(local)
-            except Exception as error:  # Keras, h5py, zipfile and zlib raise their own.
-                raise ValueError(
-                    f"{as_written(self.path)}: expected a classifier with "
-                    f"{self.encoder.dimension} dimensions, as {self.folder} has, and "
-                    f"{len(self.labels)} labels, received another or a damaged file. Give the "
-                    "encoder of its training, encoder=FOLDER, or train again."
-                ) from error
+            head.set_weights(read_weights(local, *shape, where=as_written(self.path)))
         _check_finite(head, self.path, "Train again.")
         return head
 
