@@ -5,6 +5,7 @@ import dataclasses
 import gc
 import math
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -260,6 +261,19 @@ def test_the_best_checkpoint_is_kept_and_restored(tmp_path: Path) -> None:
     assert table_size(trainer) == seen[5] != seen[1]
     trainer.restore_best()
     assert table_size(trainer) == seen[1]
+
+
+def test_a_run_goes_on_without_its_best_checkpoint(tmp_path: Path) -> None:
+    """The message for a damaged checkpoint advises to remove it."""
+    scores = iter([0.1, 0.9, 0.3, 0.2, 0.4])
+    options = {"evaluate": lambda: {"score": next(scores)}, "evaluate_every": 2}
+    trainer_of("nli", folder=tmp_path, checkpoint_every=2, **options).run(6)
+    shutil.rmtree(tmp_path / "checkpoint-000000004")
+    trainer = trainer_of("nli", folder=tmp_path, checkpoint_every=2, **options)
+    history = trainer.run(6)
+    assert (history.best_step, history.best_score) == (6, 0.3)
+    trainer.restore_best()
+    assert trainer_of("nli", folder=tmp_path, checkpoint_every=2, **options).run(10).best_step == 10
 
 
 def test_less_may_be_better() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 
@@ -61,6 +61,16 @@ class History:
             return False
         self.best_step, self.best_score = self.step, score
         return True
+
+    def choose_best_of(self, steps: Collection[int], *, monitor: str | None, mode: str) -> None:
+        """Takes the best of the evaluations at some steps; none if there is no such evaluation."""
+        last, self.best_step, self.best_score = self.step, None, None
+        for evaluation in self.evaluations:
+            metrics = {name: value for name, value in evaluation.items() if name != "step"}
+            self.step = int(evaluation["step"])
+            if self.step in steps:
+                self.improve(metrics, monitor=monitor, mode=mode)
+        self.step = last
 
     def has_waited(self, patience: int | None) -> bool:
         """Whether the last `patience` evaluations brought no better score.

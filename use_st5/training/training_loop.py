@@ -279,6 +279,9 @@ class TrainingLoop(abc.ABC):
         check_same(saved_run.configuration, self.configuration, self._checkpoints.folder)
         self._checkpoints.restore(steps[-1])
         self.history = saved_run.history()
+        if self.history.best_step is not None and self.history.best_step not in steps:
+            # It was removed, as the message for a damaged checkpoint advises.
+            self.history.choose_best_of(steps, monitor=self.monitor, mode=self.mode)
         self._saved_step = self.history.step
 
     def _build(self) -> None:
