@@ -193,6 +193,30 @@ def test_refusals(toy: Any, tmp_path: Path) -> None:
     assert ModelManifest.read(folder).family == manifest["family"]
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"num_embeddings": 10**8},
+        {"hidden_dims": [10**6, 10**6]},
+        {"hidden_dims": [8] * 20_000},
+        {"num_layers": 20_000},
+        {"intermediate_dim": 10**7},
+    ],
+)
+def test_a_configuration_of_other_shapes_takes_no_memory(
+    toy: Any, tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    folder = shutil.copytree(toy.folders["float32"], tmp_path / "model")
+    facts = json.loads((folder / "use_st5.json").read_text())
+    shape = facts["config"]["config"]
+    if not wrong.keys() <= shape.keys():
+        pytest.skip("the family has no such field")
+    shape.update(wrong)
+    (folder / "use_st5.json").write_text(json.dumps(facts))
+    with pytest.raises(ValueError, match="do not belong together"):
+        TrainableEncoder.load(folder)
+
+
 def test_a_checkpoint_becomes_an_encoder_of_strings(tmp_path: Path) -> None:
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     table = np.random.default_rng(0).normal(size=(T5_ROWS, 8)).astype(np.float32)

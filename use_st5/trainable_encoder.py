@@ -230,7 +230,7 @@ class TrainableEncoder:
         import tensorflow as tf
 
         from use_st5._loading import check_finite_weights, load_saved_model
-        from use_st5.export.saved_model import restore_weights
+        from use_st5.export.saved_model import only_shapes, restore_weights
 
         manifest = ModelManifest.read(folder)
         if manifest is None or manifest.family is None or manifest.tokenizer is None:
@@ -240,9 +240,10 @@ class TrainableEncoder:
         tokenizer = family.tokenizer_class(manifest.tokenizer).from_assets(folder / "assets")
         if dtype is None and manifest.precision == "bfloat16":
             dtype = "bfloat16"
-        model = family.restore(manifest.config, dtype=dtype)
         loaded = load_saved_model(folder)
         check_finite_weights(loaded, folder)
+        with only_shapes(loaded, manifest.config, folder):
+            model = family.restore(manifest.config, dtype=dtype)
         restore_weights(model, loaded)
         encoder = cls(
             model,

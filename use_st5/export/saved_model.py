@@ -10,9 +10,12 @@ Invalid UTF-8 is read as U+FFFD, as `use_st5.SentenceEncoder.encode` reads it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -27,6 +30,8 @@ _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 # The prompts that get a signature of their own.
 PROMPTED = ("query", "document")
 _TRAINING = tf.TensorSpec([], tf.bool, name="training")
+# The numbers of a variable whose shape is compared before it is made; 4 MB.
+_LARGE = 2**20
 # No tokenizer and no network has control flow in Python. AutoGraph would look for it in all
 # functions that they call, which doubles the time to write the first small model of a process.
 _function = functools.partial(tf.function, autograph=False)
@@ -161,6 +166,55 @@ def _signatures(graph: EncoderGraph, prompts: Mapping[str, str]) -> dict[str, An
         "ids": _function(ids).get_concrete_function(_IDS),
         "preprocess": _function(preprocess).get_concrete_function(**texts),
     }
+
+
+@contextlib.contextmanager
+def only_shapes(loaded: Any, config: Mapping[str, Any], folder: Path) -> Iterator[None]:
+    """Refuses a Keras model with other shapes than a SavedModel before it takes memory and time.
+
+    Keras must run on TensorFlow; under another backend only the number of layers is compared.
+
+    Args:
+        loaded: The SavedModel.
+        config: The configuration of which the block builds the model.
+        folder: The folder of the SavedModel, for messages.
+
+    Raises:
+        ValueError: The configuration has more layers than the SavedModel has variables, or the
+            block makes a large variable of another shape than the SavedModel's.
+    """
+    shapes = {tuple(variable.shape) for variable in loaded.variables}
+
+    def check(name: str, found: object, *, fits: bool) -> None:
+        if not fits:
+            raise ValueError(
+                f"{folder}: expected a configuration of the SavedModel's shapes, found {name} "
+                f"{str(found)[:200]}: use_st5.json and the variables do not belong together. "
+                "Export the model again."
+            )
+
+    def checked(make: Callable[..., Any], **options: Any) -> Any:
+        with tf.Graph().as_default():  # computes no value
+            value = options["initial_value"]
+            shape = tuple(tf.convert_to_tensor(value() if callable(value) else value).shape)
+        check("a variable of the shape", shape, fits=math.prod(shape) < _LARGE or shape in shapes)
+        return make(**options)
+
+    for name, number in _layer_numbers(config):
+        check(name, number, fits=number <= len(loaded.variables))
+    with tf.variable_creator_scope(checked):
+        yield
+
+
+def _layer_numbers(config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """The numbers of layers in a configuration, and the lengths of its lists."""
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _layer_numbers(value)
+        elif isinstance(value, list):
+            yield f"the length of {name}", len(value)
+        elif isinstance(value, int) and name.endswith("layers"):
+            yield name, value
 
 
 def restore_weights(model: keras.Model, loaded: Any) -> None:
