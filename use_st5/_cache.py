@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -67,7 +68,8 @@ def cache_folder(part: str) -> Path:
             f"{folder}: expected a cache folder of this user, found one of another. Set "
             "XDG_CACHE_HOME to a folder of your own."
         )
-    folder.chmod(0o700)
+    if stat.S_IMODE(folder.stat().st_mode) != 0o700:  # A read-only file system would refuse it.
+        folder.chmod(0o700)
     return folder
 
 
@@ -123,19 +125,30 @@ def cached_content(part: str, key: str) -> Path | None:
     return folder / _CONTENT
 
 
-def kept_content(part: str, key: str, origin: str, make: Callable[[Path], object]) -> Path:
-    """Returns the content of an entry, which is made if it does not exist.
+def kept_content(
+    part: str,
+    key: str,
+    origin: str,
+    make: Callable[[Path], object],
+    *,
+    is_intact: Callable[[Path], bool] = lambda content: True,
+) -> Path:
+    """Returns the content of an entry, which is made if it does not exist or is damaged.
 
     Args:
         part: As in `new_content`.
         key: The name of the entry.
         origin: The name of its source.
         make: A function that writes the content at the path that it gets.
+        is_intact: Whether an existing content is as it was made.
 
     Raises:
         FileNotFoundError: Another process removed the new entry immediately.
     """
     content = cached_content(part, key)
+    if content is not None and not is_intact(content):
+        _remove(content.parent)
+        content = None
     if content is None:
         with new_content(part, key, origin) as target:
             make(target)

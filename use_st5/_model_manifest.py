@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -91,6 +91,11 @@ class ModelManifest:
     format: int = FORMAT
 
     @property
+    def content_hash(self) -> str:
+        """What `model_hash` must be: it follows from the sha256 of the files."""
+        return _content_hash(self.files)
+
+    @property
     def size_bytes(self) -> int:
         """Size of all files together."""
         return sum(entry["bytes"] for entry in self.files.values())
@@ -120,32 +125,36 @@ class ModelManifest:
         Raises:
             ValueError: A file is missing or of another size.
         """
-        for name, entry in self._checked_files():
-            path = folder / name
+        for name in self._checked_names():
+            path, expected = folder / name, self.files[name]["bytes"]
             size = f"{path.stat().st_size} bytes" if path.is_file() else "no such file"
-            if size != f"{entry['bytes']} bytes":
+            if size != f"{expected} bytes":
                 raise ValueError(
-                    f"Expected {entry['bytes']} bytes in {path}, found {size}: the copy is "
+                    f"Expected {expected} bytes in {path}, found {size}: the copy is "
                     "incomplete or the file was changed. Copy or export the model again."
                 )
 
-    def check_contents(self, folder: Path) -> None:
-        """Compares the sizes and the sha256 of the files: reads them all.
+    def check_contents(self, folder: Path, names: Collection[str] | None = None) -> None:
+        """Compares the sizes of all files, and the sha256 of some: reads these.
+
+        Args:
+            folder: The folder of the model.
+            names: The files whose sha256 is compared; None: all.
 
         Raises:
             ValueError: A file is missing or differs.
         """
         self.check_sizes(folder)
-        for name, entry in self._checked_files():
-            digest = file_sha256(folder / name)
-            if digest != entry["sha256"]:
+        for name in self._checked_names() if names is None else names:
+            digest, expected = file_sha256(folder / name), self.files[InnerPath(name)]["sha256"]
+            if digest != expected:
                 raise ValueError(
-                    f"Expected sha256 {entry['sha256']} of {folder / name}, found {digest}: the "
-                    "file was changed. Copy or export the model again."
+                    f"Expected sha256 {expected} of {folder / name}, found {digest}: the file was "
+                    "changed. Copy or export the model again."
                 )
 
-    def _checked_files(self) -> Iterator[tuple[InnerPath, FileEntry]]:
-        return ((name, entry) for name, entry in self.files.items() if name != CARD_NAME)
+    def _checked_names(self) -> list[InnerPath]:
+        return [name for name in self.files if name != CARD_NAME]
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
@@ -239,11 +248,15 @@ def describe_files(folder: Path) -> tuple[dict[InnerPath, FileEntry], str]:
         if path.is_file() and path != folder / FILE_NAME:
             entry = FileEntry(bytes=path.stat().st_size, sha256=file_sha256(path))
             files[InnerPath(path.relative_to(folder).as_posix())] = entry
+    return files, _content_hash(files)
+
+
+def _content_hash(files: Mapping[InnerPath, FileEntry]) -> str:
     digest = hashlib.sha256()
     for name, entry in files.items():
         if name not in _NOT_THE_MODEL:
             digest.update(f"{name}\0{entry['sha256']}\n".encode())
-    return files, digest.hexdigest()
+    return digest.hexdigest()
 
 
 def copy_model(folder: Path, target: Path, manifest: ModelManifest | None) -> None:

@@ -79,6 +79,16 @@ def test_a_damaged_index_is_refused(copied: Path) -> None:
         assert all(map(np.array_equal, found, before)), place
 
 
+def test_a_damaged_small_variable_is_refused(copied: Path) -> None:
+    """The bias of positions is read at each load; large variables are compared with `sha256`."""
+    path = copied / "variables" / "variables.data-00000-of-00001"
+    content = bytearray(path.read_bytes())
+    content[0] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"another checksum than .*Copy or export the model again"):
+        _read_all(copied)
+
+
 def test_an_object_graph_with_a_number_in_place_of_a_message_is_refused(copied: Path) -> None:
     bundle = Bundle(copied)
     entry = bundle._entries["_CHECKPOINTABLE_OBJECT_GRAPH"]

@@ -27,13 +27,57 @@ def test_it_is_made_once(toy_use_transformer: Toy) -> None:
     assert manifest is not None
     made = onnx_model(folder, manifest)
     content = made.read_bytes()
-    made.write_bytes(b"another")
-    assert onnx_model(folder, manifest).read_bytes() == b"another"
-    pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
-    with pytest.raises(ValueError, match="Remove the file: it is made again"):
-        SentenceEncoder(folder, backend="onnx")
-    made.parent.parent.rename(made.parent.parent.with_name("gone"))
+    status = made.stat()
+    assert onnx_model(folder, manifest).stat().st_ino == status.st_ino
+    made.write_bytes(content[:-1] + b"\0")
     assert onnx_model(folder, manifest).read_bytes() == content
+    made.unlink()
+    assert onnx_model(folder, manifest).read_bytes() == content
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def test_another_copy_of_a_model_has_no_influence(toy_use_transformer: Toy, tmp_path: Path) -> None:
+    """Neither a damaged copy nor another model that claims the same hash."""
+    folder, other = (toy_use_transformer.folders[name] for name in ("int8", "float32"))
+    manifest, changed = (ModelManifest.read(each) for each in (folder, other))
+    assert manifest is not None
+    assert changed is not None
+    claimed = onnx_model(other, dataclasses.replace(changed, model_hash=manifest.model_hash))
+    copy = shutil.copytree(folder, tmp_path / "model")
+    damage(copy / "variables" / "variables.data-00000-of-00001")
+    with pytest.raises(ValueError, match=r"sha256 .* the file was changed"):
+        onnx_model(copy, manifest)
+    config = {"config": {**manifest.config["config"], "num_heads": 2}}
+    configured = onnx_model(folder, dataclasses.replace(manifest, config=config))
+    assert onnx_model(folder, manifest) not in (claimed, configured)
+
+
+def test_a_cache_that_cannot_be_written_costs_time_alone(
+    toy_use_transformer: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+    folder = toy_use_transformer.folders["int8"]
+    expected = SentenceEncoder(folder, backend="onnx").encode("a b")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.warns(UserWarning, match="Set XDG_CACHE_HOME to a folder that can be written"):
+        found = SentenceEncoder(folder, backend="onnx").encode("a b")
+    assert (found == expected).all()
+
+
+def test_a_configuration_without_a_layer_is_refused(toy_use_transformer: Toy) -> None:
+    folder = toy_use_transformer.folders["int8"]
+    manifest = ModelManifest.read(folder)
+    assert manifest is not None
+    shape = manifest.config["config"]
+    fewer = {**shape, "num_layers": shape["num_layers"] - 1, "early_output": None}
+    with pytest.raises(ValueError, match="do not belong together"):
+        onnx_model(folder, dataclasses.replace(manifest, config={"config": fewer}))
 
 
 def test_a_model_that_one_file_cannot_hold_is_refused(
@@ -58,6 +102,9 @@ def test_it_may_be_beside_the_model(toy_use_transformer: Toy, tmp_path: Path) ->
     manifest.check_contents(folder)
     assert onnx_model(folder, manifest) == folder / "engine.onnx"
     check_replaceable(folder)
+    damage(folder / "engine.onnx")
+    with pytest.raises(ValueError, match=r"sha256 .*engine\.onnx, found"):
+        onnx_model(folder, manifest)
 
 
 def test_models_without_an_engine_are_refused(toy_use_transformer: Toy) -> None:

@@ -21,6 +21,9 @@ _MAGIC = 0xDB4775248B80FB57
 _TRAILER = 5
 # The most bytes of an index; that of a model of 11 billion parameters has some 100 KB.
 _LARGEST_INDEX = 2**26
+# The most bytes of a variable whose own checksum is compared: the bias of positions is read at each
+# load. The sha256 of the whole file is compared when a graph is made of it.
+_SMALL = 2**13
 _DTYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", 19: "<f2"}
 _BFLOAT16, _STRING = 14, 7
 _GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -33,6 +36,7 @@ class _Entry(NamedTuple):
     shard: int
     offset: int
     size: int
+    checksum: int
 
 
 class Bundle:
@@ -88,7 +92,10 @@ class Bundle:
         if not entry.size:
             return np.zeros(entry.shape, dtype)
         path = self._checked_file(entry)
-        return np.memmap(path, dtype, "r", offset=entry.offset, shape=entry.shape)
+        array = np.memmap(path, dtype, "r", offset=entry.offset, shape=entry.shape)
+        if entry.size <= _SMALL and _masked_checksum(array.tobytes()) != entry.checksum:
+            raise self._damaged(f"has another checksum than {entry.size} bytes of {path.name}")
+        return array
 
     def _checked_file(self, entry: _Entry) -> Path:
         """Returns the file of an entry, and checks that it contains the whole entry."""
@@ -150,9 +157,9 @@ class Bundle:
             raise self._damaged("holds sliced variables, which are not read here")
         shape = _fields(_bytes(fields, 2))
         sizes = tuple(_number(_fields(each), 1) for each in shape.get(2, []))
-        return _Entry(
-            _number(fields, 1), sizes, _number(fields, 3), _number(fields, 4), _number(fields, 5)
-        )
+        numbers = (_number(fields, field) for field in (3, 4, 5))
+        checksum = int.from_bytes(_bytes(fields, 6), "little")
+        return _Entry(_number(fields, 1), sizes, *numbers, checksum)
 
     def _paths(self) -> dict[str, str]:
         """The path of each variable in the object graph, which is stored among the variables."""

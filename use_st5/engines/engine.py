@@ -79,6 +79,7 @@ def _made(folder: Path, manifest: ModelManifest, backend: Backend) -> Engine:
     if manifest.family == "use_dan" and backend == "onnx":
         from use_st5.engines.dan import DANEngine
 
+        manifest.check_contents(folder)
         return DANEngine(folder, manifest)
     from use_st5.engines.onnx_model import graph_engine, onnx_model
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
+import hashlib
+import json
+import shutil
+import tempfile
+import warnings
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from use_st5._cache import ENGINES, kept_content
+from use_st5._files import file_sha256
 from use_st5._model_manifest import ENGINE_NAME, ModelManifest, describe_files
 from use_st5.engines.dan import GraphDANEngine
 from use_st5.engines.engine import with_engine
@@ -20,6 +27,7 @@ from use_st5.engines.weights import named_weights
 
 # Changes when graphs are written differently: graphs in the cache are then made again.
 _VERSION = "7"
+_HASH = "sha256.txt"  # of the graph, next to it
 _LARGEST = 2**31  # bytes of a Protocol Buffers message
 
 
@@ -33,24 +41,65 @@ def onnx_model(folder: Path, manifest: ModelManifest, *, int8: bool = False) -> 
 
     Raises:
         ImportError: The graph must be made, and the package onnx is missing.
-        ValueError: The model has no graph (see `write_network`), or int8 changes its vectors too
-            much (see `write_int8_model`).
+        ValueError: The model has no graph (see `write_network`), its files are damaged, or int8
+            changes its vectors too much (see `write_int8_model`).
+
+    Warns:
+        UserWarning: The cache cannot be used; the graph is made for this process alone.
     """
     if ENGINE_NAME in manifest.files and not int8:
+        manifest.check_contents(folder, [ENGINE_NAME])
         return folder / ENGINE_NAME
     kind = ("-int8" if has_vnni() else "-int7") if int8 else ""
-    key = f"{manifest.model_hash[:32]}-{_VERSION}{kind}"
+    key = f"{_identity(manifest)[:32]}-{_VERSION}{kind}"
 
     def write(content: Path) -> None:
         content.mkdir()
+        graph = content / ENGINE_NAME
         if int8:
             source = onnx_model(folder, manifest)
             run, feeds = partial(_vectors, folder, manifest), partial(_given, folder, manifest)
-            write_int8_model(source, content / ENGINE_NAME, manifest, run, feeds)
+            write_int8_model(source, graph, manifest, run, feeds)
         else:
-            write_onnx_model(folder, manifest, content / ENGINE_NAME)
+            manifest.check_contents(folder)
+            write_onnx_model(folder, manifest, graph)
+        (content / _HASH).write_text(file_sha256(graph), encoding="utf-8")
 
-    return kept_content(ENGINES, key, f"the ONNX graph of {folder}", write) / ENGINE_NAME
+    try:
+        content = kept_content(
+            ENGINES, key, f"the ONNX graph of {folder}", write, is_intact=_is_intact
+        )
+    except OSError as error:  # If the model's own files are to blame, the error comes again.
+        warnings.warn(
+            f"The cache cannot be used ({error}): the ONNX graph of {folder} is made for this "
+            "process alone. Set XDG_CACHE_HOME to a folder that can be written.",
+            stacklevel=2,
+        )
+        scratch = tempfile.mkdtemp(prefix="use_st5_")
+        atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+        content = Path(scratch, "content")
+        write(content)
+    return content / ENGINE_NAME
+
+
+def _identity(manifest: ModelManifest) -> str:
+    """A hash of all that a graph is made from.
+
+    The hash that a manifest claims is not used: `content_hash` follows from the sha256 of the
+    files, with which `onnx_model` compares the files before it writes a graph.
+    """
+    facts = manifest.family, manifest.config, manifest.tokenizer, manifest.max_length
+    source = json.dumps([manifest.content_hash, *facts], sort_keys=True)
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def _is_intact(content: Path) -> bool:
+    """Whether a graph in the cache is as it was written."""
+    try:
+        expected = (content / _HASH).read_text(encoding="utf-8")
+        return file_sha256(content / ENGINE_NAME) == expected
+    except (OSError, ValueError):
+        return False
 
 
 def graph_engine(
@@ -119,5 +168,6 @@ def write_onnx_model(folder: Path, manifest: ModelManifest, path: Path) -> None:
     rounded = rounded_kernels(family, manifest.config)
     table, weights = named_weights(folder, rounded=rounded)
     vectors, dimension = write_network(family, manifest.config, table, weights, graph)
+    weights.check_all_read()
     facts = {"model_hash": manifest.model_hash, "version": _VERSION}
     path.write_bytes(graph.model(vectors, dimension, facts).SerializeToString())
