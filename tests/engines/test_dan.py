@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import use_st5
 from tests.engines.fuzzed import fuzzed_texts
@@ -48,6 +52,49 @@ def test_long_texts_are_read_in_pieces(toy_use_dan: Toy, monkeypatch: pytest.Mon
     np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
     monkeypatch.setattr(dan, "_LONG", 10**9)
     np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("hidden", [[], [12], [12, 16, 16], [16, 12]])
+def test_wrong_hidden_dims_are_refused(toy_use_dan: Toy, tmp_path: Path, hidden: list[int]) -> None:
+    folder = shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "model")
+    record = folder / "use_st5.json"
+    facts = json.loads(record.read_text("utf-8"))
+    assert facts["config"]["config"]["hidden_dims"] != hidden
+    facts["config"]["config"]["hidden_dims"] = hidden
+    record.write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"hidden_dims for each block|do not belong together"):
+        SentenceEncoder(folder, backend="onnx")
+
+
+def test_damaged_variables_are_refused(toy_use_dan: Toy, tmp_path: Path) -> None:
+    folder = shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "model")
+    path = folder / "variables" / "variables.data-00000-of-00001"
+    content = bytearray(path.read_bytes())
+    content[3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="sha256"):
+        SentenceEncoder(folder, backend="onnx")
+
+
+def test_it_computes_with_one_thread_and_gives_the_others_back(
+    toy_use_dan: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def threads() -> set[int]:
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    engine = SentenceEncoder(toy_use_dan.folders["int8"], backend="onnx")._run.__self__
+    compute, seen, together = engine._vectors, [], threading.Barrier(2)
+
+    def watched(texts: list[str]) -> np.ndarray:
+        together.wait(10)
+        seen.append(threads())
+        return compute(texts)
+
+    monkeypatch.setattr(engine, "_vectors", watched)
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(2) as pool:
+        before = threads()
+        assert len([*pool.map(engine.run, [["a"], ["b"], ["c"], ["d"]])]) == 4
+        assert (seen, threads()) == ([{1}] * 4, before)
 
 
 def test_an_unknown_activation_is_refused(toy_use_dan: Toy, tmp_path: Path) -> None:

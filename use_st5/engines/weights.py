@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from use_st5.engines.bundle import Bundle
 
-Weights = Callable[[str, tuple[int, ...]], np.ndarray]
+# How the names of weights end that each layer has.
+_OF_LAYERS = ("/kernel", "/kernel_codes", "/gamma", "/scale")
 
 
 class Table(NamedTuple):
@@ -67,8 +68,79 @@ class TableRows(threading.local):
         return rows, scales
 
 
+class Weights:
+    """Finds the weights of a model by name and shape.
+
+    Args:
+        folder: The folder of its SavedModel.
+        bundle: Its variables.
+        rounded: As for `named_weights`.
+    """
+
+    def __init__(self, folder: Path, bundle: Bundle, rounded: Sequence[str]) -> None:
+        self._folder, self._bundle = folder, bundle
+        # The first part of a path is the name of the model.
+        self._keys = {
+            path.partition("/")[2]: key for key, path in bundle.names.items() if "/" in path
+        }
+        self._unnamed = dict(zip(rounded, _unnamed(bundle), strict=False))
+        self._unread = {each for each in self._keys if each.endswith(_OF_LAYERS)}
+
+    def __call__(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Returns a weight.
+
+        Raises:
+            ValueError: It is missing, has another shape, or is NaN or infinite.
+        """
+        self._unread -= {name, f"{name}_codes"}
+        codes = self._keys.get(f"{name}_codes", self._unnamed.get(name))
+        if codes is not None:
+            scales = self._bundle.array(_next(codes))
+            found = self._bundle.array(codes).astype(np.float32) * scales
+        elif name in self._keys:
+            found = np.array(self._bundle.array(self._keys[name]))
+        else:
+            raise ValueError(
+                f"{self._folder}: expected a weight {name}, found none: use_st5.json and the "
+                "variables do not belong together. Export the model again."
+            )
+        check_shape(self._folder, name, found.shape, shape)
+        _check_finite(self._folder, name, found)
+        return found
+
+    def table(self) -> Table:
+        """Returns the token table.
+
+        Raises:
+            ValueError: There is none, or it is NaN or infinite.
+        """
+        if "table_codes" in self._bundle.names:
+            codes = self._bundle.array("table_codes")
+            scales = np.array(self._bundle.array("table_scales"))
+            check_shape(self._folder, "table_scales", scales.shape, codes.shape[:1])
+            _check_finite(self._folder, "table_scales", scales)
+            return Table(np.asarray(codes), scales)
+        key = self._keys.get("embedding/embeddings", "table")
+        embeddings = np.asarray(self._bundle.array(key))
+        _check_finite(self._folder, "embedding", embeddings)
+        return Table(embeddings)
+
+    def check_all_read(self) -> None:
+        """Checks that no layer is left out: the vectors would be wrong.
+
+        Raises:
+            ValueError: The variables have layers whose weights were not read.
+        """
+        if self._unread:
+            raise ValueError(
+                f"{self._folder}: expected a configuration with the layer of "
+                f"{min(self._unread)}, found one without it: use_st5.json and the variables do not "
+                "belong together. Export the model again."
+            )
+
+
 def named_weights(folder: Path, *, rounded: Sequence[str] = ()) -> tuple[Table, Weights]:
-    """The token table of a model, and a function that finds its other weights by name and shape.
+    """The token table of a model, and its other weights by name and shape.
 
     Args:
         folder: The folder of its SavedModel.
@@ -77,41 +149,10 @@ def named_weights(folder: Path, *, rounded: Sequence[str] = ()) -> tuple[Table, 
 
     Raises:
         FileNotFoundError: The folder has no variables.
-        ValueError: There is no table, or weights are NaN or infinite; the returned function raises
-            it if a weight is missing or has another shape.
+        ValueError: There is no table, or it is NaN or infinite.
     """
-    bundle = Bundle(folder)
-    # The first part of a path is the name of the model.
-    keys = {path.partition("/")[2]: key for key, path in bundle.names.items() if "/" in path}
-    if "table_codes" in bundle.names:
-        codes, scales = bundle.array("table_codes"), np.array(bundle.array("table_scales"))
-        check_shape(folder, "table_scales", scales.shape, codes.shape[:1])
-        _check_finite(folder, "table_scales", scales)
-        table = Table(np.asarray(codes), scales)
-    else:
-        embeddings = np.asarray(bundle.array(keys.get("embedding/embeddings", "table")))
-        _check_finite(folder, "embedding", embeddings)
-        table = Table(embeddings)
-    unnamed = dict(zip(rounded, _unnamed(bundle), strict=False))
-
-    def weight(name: str, shape: tuple[int, ...]) -> np.ndarray:
-        codes = keys.get(f"{name}_codes", unnamed.get(name))
-        if codes is not None:
-            scales = bundle.array(_next(codes))
-            return checked(name, bundle.array(codes).astype(np.float32) * scales, shape)
-        if name not in keys:
-            raise ValueError(
-                f"{folder}: expected a weight {name}, found none: use_st5.json and the variables "
-                "do not belong together. Export the model again."
-            )
-        return checked(name, np.array(bundle.array(keys[name])), shape)
-
-    def checked(name: str, found: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        check_shape(folder, name, found.shape, shape)
-        _check_finite(folder, name, found)
-        return found
-
-    return table, weight
+    weights = Weights(folder, Bundle(folder), rounded)
+    return weights.table(), weights
 
 
 def _unnamed(bundle: Bundle) -> list[str]:
