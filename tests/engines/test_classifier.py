@@ -93,9 +93,9 @@ def declared(file: h5py.File) -> None:
 
 
 def chunked(file: h5py.File) -> None:
-    """A chunk of 4 GB, of which a file has some bytes."""
+    """A chunk of 1 GB, of which a file has some bytes."""
     del file[KERNEL]
-    file.create_dataset(KERNEL, (5, 3), "f4", chunks=(2**15, 2**15), maxshape=(None, None))
+    file.create_dataset(KERNEL, (5, 3), "f4", chunks=(2**14, 2**14), maxshape=(None, None))
 
 
 def unpacked(file: h5py.File) -> None:

@@ -78,6 +78,9 @@ def test_a_configuration_without_a_layer_is_refused(toy_use_transformer: Toy) ->
     fewer = {**shape, "num_layers": shape["num_layers"] - 1, "early_output": None}
     with pytest.raises(ValueError, match="do not belong together"):
         onnx_model(folder, dataclasses.replace(manifest, config={"config": fewer}))
+    longer = {**shape, "max_length": 10**12}
+    with pytest.raises(ValueError, match="a max_length of 65,536 or less"):
+        onnx_model(folder, dataclasses.replace(manifest, config={"config": longer}))
 
 
 def test_a_model_that_one_file_cannot_hold_is_refused(

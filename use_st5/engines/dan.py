@@ -38,24 +38,26 @@ class _OneThread:
     """
 
     def __init__(self) -> None:
-        pools = ThreadpoolController().select(user_api="blas").lib_controllers
-        self._pools = [(pool, pool.get_num_threads()) for pool in pools]
+        self._pools = ThreadpoolController().select(user_api="blas").lib_controllers
+        # Version 3.8 ignores all threads but the first that asks, except by this method.
+        self._set = [getattr(x, "_real_set_num_threads", x.set_num_threads) for x in self._pools]
+        self._before: list[int] = []
         self._lock, self._running = threading.Lock(), 0
 
     def __enter__(self) -> None:
         with self._lock:
             self._running += 1
             if self._running == 1:
-                self._pools = [(pool, pool.get_num_threads()) for pool, _ in self._pools]
-                for pool, _ in self._pools:
-                    pool.set_num_threads(1)
+                self._before = [pool.get_num_threads() for pool in self._pools]
+                for set_threads in self._set:
+                    set_threads(1)
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._running -= 1
             if not self._running:
-                for pool, threads in self._pools:
-                    pool.set_num_threads(threads)
+                for set_threads, threads in zip(self._set, self._before, strict=True):
+                    set_threads(threads)
 
 
 _one_thread = functools.cache(_OneThread)

@@ -12,6 +12,7 @@ from use_st5.engines.weights import Table, Weights
 
 Config = dict[str, Any]
 _LONGEST_WAVE = 10_000.0
+_MOST_POSITIONS = 2**16
 _EPSILON = 1e-6
 _UNIT = 1e-12
 # The poolings of a BERT, and their names in `GraphWriter.pooled`.
@@ -119,6 +120,11 @@ def _use_transformer(
 ) -> tuple[str, int]:
     shape = config["config"]
     dim, inner = shape["hidden_dim"], shape["intermediate_dim"]
+    if shape["max_length"] > _MOST_POSITIONS:  # No weight has this number of rows.
+        raise ValueError(
+            f"use_st5.json: expected a max_length of {_MOST_POSITIONS:,} or less, received "
+            f"{shape['max_length']:,}. Load the model with backend='tensorflow'."
+        )
     rates = _LONGEST_WAVE ** (-np.arange(dim // 2) / (dim // 2 - 1))
     angles = np.arange(shape["max_length"], dtype=np.float32)[:, None] * rates.astype(np.float32)
     x = graph.linear(
