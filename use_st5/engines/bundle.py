@@ -157,9 +157,9 @@ class Bundle:
             raise self._damaged("holds sliced variables, which are not read here")
         shape = _fields(_bytes(fields, 2))
         sizes = tuple(_number(_fields(each), 1) for each in shape.get(2, []))
-        numbers = (_number(fields, field) for field in (3, 4, 5))
+        shard, offset, size = (_number(fields, field) for field in (3, 4, 5))
         checksum = int.from_bytes(_bytes(fields, 6), "little")
-        return _Entry(_number(fields, 1), sizes, *numbers, checksum)
+        return _Entry(_number(fields, 1), sizes, shard, offset, size, checksum)
 
     def _paths(self) -> dict[str, str]:
         """The path of each variable in the object graph, which is stored among the variables."""
