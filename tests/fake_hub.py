@@ -31,6 +31,9 @@ class FakeHub(ThreadingHTTPServer):
         broken: File → how many bytes of it are sent before the connection ends.
         breaks: How often `broken` has an effect.
         changed: File → other content of the same size, which is sent in place of its own.
+        headers: File → headers of the answers about it, which replace its own.
+        commits: Commit → what the hub says in its place.
+        answer: Status and content of the answer to every request, in place of its own.
         gated: Repositories whose terms must be accepted.
         uploaded: File → content of what was committed.
     """
@@ -46,6 +49,9 @@ class FakeHub(ThreadingHTTPServer):
         self.broken: dict[str, int] = {}
         self.breaks = 1_000
         self.changed: dict[str, bytes] = {}
+        self.headers: dict[str, dict[str, str]] = {}
+        self.commits: dict[str, str] = {}
+        self.answer: tuple[int, bytes] | None = None
         self.gated: set[str] = set()
         self.uploaded: dict[str, bytes] = {}
         self.objects: dict[str, bytes] = {}
@@ -146,7 +152,8 @@ class _Handler(BaseHTTPRequestHandler):
                 sha256 = hashlib.sha256(content).hexdigest()
                 entry["lfs"] = {"sha256": sha256, "size": len(content), "pointerSize": 128}
             siblings.append(entry)
-        self._json({"id": repository, "modelId": repository, "sha": commit, "siblings": siblings})
+        sha = self.server.commits.get(commit, commit)
+        self._json({"id": repository, "modelId": repository, "sha": sha, "siblings": siblings})
 
     def _file(self, repository: str, revision: str, name: str) -> None:
         if (commit := self._commit_of(repository, revision)) is None:
@@ -156,6 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
         if name.endswith(_LFS):
             etag = hashlib.sha256(content).hexdigest()
         headers = {"ETag": f'"{etag}"', "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
+        headers |= self.server.headers.get(name, {})
         content = self.server.changed.get(name, content)
         start = re.match(r"bytes=(\d+)-", self.headers.get("Range", ""))
         status = 200
@@ -208,6 +216,8 @@ class _Handler(BaseHTTPRequestHandler):
         headers: dict[str, str] | None = None,
         sent: bytes | None = None,
     ) -> None:
+        if self.server.answer:
+            status, content = self.server.answer
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)

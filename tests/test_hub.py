@@ -76,6 +76,53 @@ def test_a_file_with_another_hash_is_removed(hub: FakeHub, name: str) -> None:
     assert (from_hugging_face("hf://org/model").folder / name).read_bytes() == content
 
 
+@pytest.mark.parametrize("header", ["ETag", "X-Linked-ETag", "X-Repo-Commit"])
+@pytest.mark.parametrize("etag", ['"{}"', "W/{}", 'W"{}"', '"{}', '"a/../{}"'])
+def test_a_hub_cannot_name_a_place_outside_of_its_cache(
+    hub: FakeHub, tmp_path: Path, header: str, etag: str
+) -> None:
+    """huggingface_hub makes a path of these headers, and reads or writes what is there."""
+    victim = tmp_path / "victim" / "x"
+    victim.parent.mkdir()
+    for present in (False, True):
+        if present:
+            victim.write_text("mine")
+        for target in (victim, "../../../../victim/x"):
+            hub.headers["config.json"] = {header: etag.format(target)}
+            with pytest.raises(ValueError, match=f"expected a hash in the header {header}, the hu"):
+                from_hugging_face("hf://org/model")
+            assert contents(victim.parent) == ({"x": b"mine"} if present else {})
+    hub.headers.clear()
+    assert (from_hugging_face("hf://org/model").folder / "config.json").read_bytes() == b"{}"
+
+
+def test_a_hub_cannot_name_a_commit_outside_of_its_cache(hub: FakeHub, tmp_path: Path) -> None:
+    before = contents(tmp_path)
+    hub.commits[COMMIT] = "../../../../victim"
+    with pytest.raises(ValueError, match="expected the hash of a commit, the hub answered '../"):
+        from_hugging_face("hf://org/model")
+    assert contents(tmp_path) == before
+    assert not hub.downloads()
+
+
+def test_a_file_that_a_link_of_the_cache_leads_to_stays(hub: FakeHub, tmp_path: Path) -> None:
+    path = from_hugging_face("hf://org/model").folder / "config.json"
+    (tmp_path / "mine.json").write_text("{}")
+    path.unlink()
+    path.symlink_to(tmp_path / "mine.json")
+    hub.changed["config.json"] = b"[]"
+    with pytest.raises(ValueError, match=r"config.json inside the cache, found a link to .*mine"):
+        from_hugging_face("hf://org/model")
+    assert (tmp_path / "mine.json").read_text() == "{}"
+
+
+def test_a_repository_may_lie_on_another_disk(hub: FakeHub, tmp_path: Path) -> None:
+    own_folder = from_hugging_face("hf://org/model").folder.parents[1]
+    own_folder.rename(tmp_path / "disk")
+    own_folder.symlink_to(tmp_path / "disk")
+    assert contents(from_hugging_face("hf://org/model").folder).keys() == WANTED
+
+
 def test_an_interrupted_download(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the connection breaks repeatedly, the error says so; the next run fetches the rest."""
     monkeypatch.setattr("time.sleep", lambda seconds: None)

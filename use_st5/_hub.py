@@ -30,6 +30,10 @@ _SAVED_MODEL = re.compile(
     r"(saved_model\.pb|fingerprint\.pb|use_st5\.json|README\.md|(variables|assets)/.+)"
 )
 _SAFETENSORS = re.compile(r"model.*\.safetensors")
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+# The headers of which huggingface_hub makes names of files, and the names that stay in its cache.
+_NAMING_HEADERS = ("X-Linked-ETag", "ETag", "X-Repo-Commit")
+_INNER_NAME = re.compile(r'(?!.*(?:\.\.|//))(?:W/)?"?\w[\w.+=/-]*"?')
 _VOCABULARIES = {".json", ".txt", ".model"}
 
 
@@ -92,6 +96,11 @@ def from_hugging_face(name: str) -> Downloaded:
             if not _is_unreachable(error):
                 raise
             return _already_there(hub, name, repository, revision, error)
+        if not _COMMIT.fullmatch(str(info.sha)):
+            raise ValueError(
+                f"{name}: expected the hash of a commit, the hub answered {str(info.sha)[:200]!r}. "
+                "Check HF_ENDPOINT."
+            )
         listed = {each.rfilename: each for each in info.siblings or []}
         check_inner_names([*listed], where=name)
         modules: list[str] = []
@@ -253,9 +262,18 @@ def _fetch(hub: ModuleType, name: str, repository: str, commit: str, listed: Any
     """Downloads one file, and checks its hash.
 
     Raises:
-        ValueError: It has another hash; the damaged file is removed.
+        ValueError: It has another hash; the damaged file is removed. Or it lies outside the cache.
     """
-    path = Path(hub.hf_hub_download(repository, listed.rfilename, revision=commit))
+    with _inner_names_only(hub, name):
+        path = Path(hub.hf_hub_download(repository, listed.rfilename, revision=commit))
+    # The folder of the repository, which a user may have moved to another disk by a link.
+    own_folder = path.parents[len(PurePosixPath(listed.rfilename).parts) + 1]
+    cache_folders = (Path(hub.constants.HF_HUB_CACHE), own_folder)
+    if not any(path.resolve().is_relative_to(each.resolve()) for each in cache_folders):
+        raise ValueError(
+            f"{name}: expected {path} inside the cache, found a link to {path.resolve()}. Remove "
+            "the link, and run again."
+        )
     kind, expected = ("sha256", listed.lfs.sha256) if listed.lfs else ("git sha1", listed.blob_id)
     digest = _hash(path, kind)
     if expected is not None and digest != expected:
@@ -267,6 +285,31 @@ def _fetch(hub: ModuleType, name: str, repository: str, commit: str, listed: Any
             f"{digest}. The damaged file was removed: run again."
         )
     return path
+
+
+@contextlib.contextmanager
+def _inner_names_only(hub: ModuleType, name: str) -> Iterator[None]:
+    """Refuses answers that would lead huggingface_hub out of its cache, before it reads them.
+
+    Raises:
+        ValueError: A hash or commit in the headers of an answer is a path that leads elsewhere.
+    """
+
+    def check(answer: Any) -> None:
+        for header in _NAMING_HEADERS if answer.request.method == "HEAD" else ():
+            value = answer.headers.get(header, "1")
+            if not _INNER_NAME.fullmatch(value):
+                raise ValueError(
+                    f"{name}: expected a hash in the header {header}, the hub answered "
+                    f"{value[:200]!r}. Nothing was written. Check HF_ENDPOINT."
+                )
+
+    hooks = hub.get_session().event_hooks["response"]
+    hooks.append(check)
+    try:
+        yield
+    finally:
+        hooks.remove(check)
 
 
 def _hash(path: Path, kind: str) -> str:
@@ -306,9 +349,21 @@ def _hub_errors(name: str) -> Iterator[None]:
         raise FileNotFoundError(
             f"{name}: expected a branch, tag or commit of the model, found none of this name."
         ) from error
+    except json.JSONDecodeError as error:
+        endpoint = importlib.import_module("huggingface_hub.constants").ENDPOINT
+        raise OSError(
+            f"{name}: expected JSON from {endpoint}, received something else, such as the page of "
+            "a proxy. Check HF_ENDPOINT and the network."
+        ) from error
     except (ValueError, ConnectionError, FileNotFoundError):
         raise
     except Exception as error:
+        if isinstance(error, errors.LocalTokenNotFoundError) or _is_no_access(error):
+            raise PermissionError(
+                f"{name}: expected a token with access, the hub refused ({_first_line(error)}). "
+                "Set HF_TOKEN to a token with the permission to read, for push to write, or run: "
+                "hf auth login"
+            ) from error
         raise OSError(
             f"{name}: the transfer failed ({type(error).__name__}: {_first_line(error)}). Run "
             "again: complete files are kept."
@@ -321,6 +376,11 @@ def _is_unreachable(error: Exception) -> bool:
     return bool(
         names & {"OfflineModeIsEnabled", "ConnectError", "ConnectionError", "TimeoutException"}
     )
+
+
+def _is_no_access(error: Exception) -> bool:
+    """Whether a server refused the account: 401 Unauthorized or 403 Forbidden."""
+    return getattr(getattr(error, "response", None), "status_code", 0) in (401, 403)
 
 
 def _first_line(error: Exception) -> str:

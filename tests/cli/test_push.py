@@ -80,6 +80,37 @@ def test_what_is_refused(
     assert not hub.uploaded
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((200, b"<html>Log in</html>"), "expected JSON from http://127.0.0.1:"),
+        ((401, b""), "expected a token with access, the hub refused"),
+        ((403, b""), "expected a token with access, the hub refused"),
+    ],
+)
+def test_answers_of_a_proxy_and_of_a_hub_that_refuses(
+    use: Callable[..., Result], hub: FakeHub, folder: Path, answer: tuple[int, bytes], said: str
+) -> None:
+    hub.answer = answer
+    done = use("push", str(folder), NAME, "--license", "mit", "--yes")
+    assert f"error: {NAME}: {said}" in done.stderr
+    assert ("HF_TOKEN" if answer[0] > 400 else "HF_ENDPOINT") in done.stderr
+    assert "Run again" not in done.stderr
+
+
+def test_without_a_token(
+    use: Callable[..., Result],
+    hub: FakeHub,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("HF_TOKEN")
+    hub.answer = (401, b"")
+    done = use("push", str(folder), NAME, "--license", "mit", "--yes")
+    assert "HF_TOKEN" in done.stderr
+    assert "Run again" not in done.stderr
+
+
 def test_kaggle(use: Callable[..., Result], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
