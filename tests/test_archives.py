@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import io
 import stat
 import tarfile
 import threading
+import tracemalloc
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -38,7 +41,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         content, sent = FILES.get(self.path, (None, None))
         self.send_response(200 if content is not None else 404)
-        self.send_header("Content-Length", str(len(content or b"")))
+        if self.path != "/endless.tgz":
+            self.send_header("Content-Length", str(len(content or b"")))
         self.end_headers()
         self.wfile.write((content or b"")[:sent])
 
@@ -152,6 +156,94 @@ def test_archives_that_are_refused(
         unpacked(f"{url}/a.tgz")
     assert not list((tmp_path / "cache/use_st5/archives").iterdir())
     assert not (tmp_path / "out").exists()
+
+
+def tar_with_large_headers(kind: str) -> bytes:
+    """A small archive with headers of 64 MB, which `tarfile` alone would keep in memory."""
+    info, content = tarfile.TarInfo("a"), bytes(2**26)
+    if kind == "sparse":  # Each block of its map says that another one follows.
+        info.type = tarfile.GNUTYPE_SPARSE
+        content = (bytes(504) + b"\1" + bytes(7)) * 2**17
+    elif kind == "pax sparse":
+        numbers = {"major": "1", "minor": "0", "name": "a", "realsize": "0"}
+        info.pax_headers = {f"GNU.sparse.{name}": each for name, each in numbers.items()}
+        content = b"100000000\n" + b"0\n" * 2**25
+    elif kind == "global":
+        info.type = tarfile.XGLTYPE
+    else:
+        info.type = {"name": tarfile.GNUTYPE_LONGNAME, "link": tarfile.GNUTYPE_LONGLINK}.get(
+            kind, tarfile.XHDTYPE
+        )
+    info.size = len(content)
+    header = bytearray(info.tobuf(tarfile.PAX_FORMAT))
+    if kind == "sparse":
+        header[482] = 1
+        header[148:156] = b"%06o\0 " % tarfile.calc_chksums(bytes(header))[0]
+    return gzip.compress(header + content, 1)
+
+
+@pytest.mark.parametrize("kind", ["name", "link", "pax", "global", "sparse", "pax sparse"])
+def test_large_headers_are_refused_unread(url: str, kind: str) -> None:
+    content = tar_with_large_headers(kind)
+    assert len(content) < 1_000_000
+    FILES["/a.tgz"] = content, None
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="a header of more than 65,536 bytes"):
+            unpacked(f"{url}/a.tgz")
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("pack", [tar, zipped])
+def test_many_files_are_refused(
+    url: str, pack: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_archives, "_MEMBERS", 2)
+    FILES["/a.zip"] = pack({"a": b"", "b": b""}), None
+    FILES["/b.zip"] = pack({"a": b"", "b": b"", "c": b""}), None
+    assert contents(unpacked(f"{url}/a.zip").folder) == {"a": b"", "b": b""}
+    with pytest.raises(ValueError, match="expected at most 2 files, found more"):
+        unpacked(f"{url}/b.zip")
+
+
+def test_a_long_name_of_a_file_is_read(url: str) -> None:
+    name = "/".join(["a" * 200] * 10)
+    FILES["/a.tgz"] = tar({name: b"1"}), None
+    assert contents(unpacked(f"{url}/a.tgz").folder) == {name.partition("/")[2]: b"1"}
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "endless.tgz"])
+def test_no_download_is_larger_than_the_cache(
+    url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_archives, "_SMALL", 1_000_000)
+    monkeypatch.setenv("USE_ST5_CACHE_GB", "0.002")
+    FILES[f"/{name}"] = bytes(30_000_000), None
+    with pytest.raises(OSError, match=r"at most 2,000,000 bytes, .*set USE_ST5_CACHE_GB to a lar"):
+        unpacked(f"{url}/{name}")
+
+
+class FullDisk(io.BytesIO):
+    def write(self, content: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("downloads", [True, False])
+def test_a_full_disk_is_named(
+    url: str, downloads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    FILES["/a.tgz"] = tar({"a": b"1"}), None
+    if downloads:
+        monkeypatch.setattr("tempfile.TemporaryFile", FullDisk)
+    else:
+        monkeypatch.setattr(Path, "open", lambda *_: FullDisk())
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        unpacked(f"{url}/a.tgz")
+    place = tmp_path if downloads else tmp_path / "cache/use_st5/archives"
+    assert caught.value.filename == str(place)
 
 
 def test_a_damaged_copy_is_replaced(url: str) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import http.client
 import lzma
 import stat
+import sys
 import tarfile
 import tempfile
 import urllib.error
@@ -18,7 +19,8 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from use_st5._cache import ARCHIVES, kept_content
+from use_st5._cache import ARCHIVES, LIMIT, cache_folder, kept_content, limit
+from use_st5._files import space_for
 from use_st5._hub import Downloaded
 from use_st5._inner_path import check_inner_names
 
@@ -30,6 +32,8 @@ _TIMEOUT = 60.0  # seconds without a byte
 _PIECE = 2**20
 # An archive may hold this many times its own bytes, and a gigabyte in any case.
 _RATIO, _SMALL = 50, 10**9
+# The most files and folders of an archive, and the most bytes of the headers of one of them.
+_MEMBERS, _HEADERS = 10_000, 2**16
 # The errors of damaged archives, and of zip files with a password.
 _DAMAGED = (
     *(tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile),
@@ -54,10 +58,12 @@ def unpacked(url: str) -> Downloaded:
     """
     _check(url)
     with tempfile.TemporaryFile() as file:
-        identity = _download(url, file)
-        folder = kept_content(
-            ARCHIVES, identity[:16], url, lambda target: _unpack(file, target, url)
-        )
+        with space_for(tempfile.gettempdir()):
+            identity = _download(url, file)
+        with space_for(cache_folder(ARCHIVES)):
+            folder = kept_content(
+                ARCHIVES, identity[:16], url, lambda target: _unpack(file, target, url)
+            )
     inside = list(folder.iterdir())
     return Downloaded(inside[0] if len(inside) == 1 and inside[0].is_dir() else folder, identity)
 
@@ -96,13 +102,13 @@ def _download(url: str, file: IO[bytes]) -> str:
 
     Raises:
         FileNotFoundError: The server has no such file.
-        OSError: The download failed, or is incomplete.
+        OSError: The download failed, is incomplete, or larger than the cache may be.
     """
-    digest, size = hashlib.sha256(), 0
+    digest, size, most = hashlib.sha256(), 0, max(limit(), _SMALL)
     try:
         with urllib.request.build_opener(_Redirects).open(url, timeout=_TIMEOUT) as answer:
             length = answer.headers.get("Content-Length")
-            while piece := answer.read(_PIECE):
+            while (piece := answer.read(_PIECE)) and size <= most:
                 file.write(piece)
                 digest.update(piece)
                 size += len(piece)
@@ -111,6 +117,11 @@ def _download(url: str, file: IO[bytes]) -> str:
         raise kind(f"{url}: expected an archive, the server answered {error}.") from error
     except (OSError, http.client.HTTPException) as error:
         raise ConnectionError(f"{url}: the download failed ({error}). Run again.") from error
+    if size > most:
+        raise OSError(
+            f"{url}: expected at most {most:,} bytes, the limit of the cache, received more. For a "
+            f"larger model set {LIMIT} to a larger number of GB."
+        )
     if length is not None and size != int(length):
         raise OSError(f"{url}: expected {int(length):,} bytes, received {size:,}. Run again.")
     file.seek(0)
@@ -129,7 +140,9 @@ def _unpack(file: IO[bytes], target: Path, url: str) -> None:
     file.seek(0)
     room = max(_RATIO * size, _SMALL)
     try:
-        for name, content in _members(file, url):
+        for number, (name, content) in enumerate(_members(file, url)):
+            if number == _MEMBERS:
+                raise ValueError(f"{url}: expected at most {_MEMBERS:,} files, found more.")
             path = target / name
             if content is None:
                 path.mkdir(parents=True, exist_ok=True)
@@ -165,15 +178,34 @@ def _members(file: IO[bytes], url: str) -> Iterator[tuple[str, IO[bytes] | None]
                     yield name, None if info.is_dir() else content
         return
     file.seek(0)
-    with tarfile.open(fileobj=file, mode="r:*") as archive:
+    with _Unpacked(fileobj=file) as packed, tarfile.open(fileobj=packed, mode="r:") as archive:
         for member in archive:
+            packed.room = sys.maxsize
             name = _checked(member.name, url, link=not (member.isfile() or member.isdir()))
             yield name, archive.extractfile(member) if member.isfile() else None
+            packed.room = _HEADERS
+        packed.room = sys.maxsize
         # The check sum of the compressed bytes is behind the last member.
         for _ in range(_SMALL // _PIECE + 2):
-            if not archive.fileobj.read(_PIECE):
+            if not packed.read(_PIECE):
                 return
         raise ValueError(f"{url}: expected an archive, found a gigabyte behind its last file.")
+
+
+class _Unpacked(gzip.GzipFile):
+    """The bytes of a tar file: `tarfile` reads a header of any size into memory at once.
+
+    Attributes:
+        room: The number of bytes that may be read.
+    """
+
+    room = _HEADERS
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.room -= sys.maxsize if size is None or size < 0 else size
+        if self.room < 0:
+            raise tarfile.HeaderError(f"a header of more than {_HEADERS:,} bytes")
+        return super().read(size)
 
 
 def _checked(name: str, url: str, *, link: bool) -> str:
