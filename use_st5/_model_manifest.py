@@ -220,10 +220,20 @@ def _other_content(folder: Path) -> str:
     if (folder / SAVED_MODEL_FILE).is_file():
         with contextlib.suppress(ValueError):
             manifest = ModelManifest.read(folder)
-    model_files = {FILE_NAME, *manifest.files} if manifest else set()
-    files = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
-    names = sorted({name.parts[0] for name in files if name.as_posix() not in model_files})
-    if not manifest and not names:
+    return other_names(folder, {FILE_NAME, *manifest.files} if manifest else set())
+
+
+def other_names(folder: Path, known: Collection[str]) -> str:
+    """Names in a folder to which files belong that are not known; empty if there are none.
+
+    Args:
+        folder: The folder.
+        known: The names of the known files, with "/", relative to the folder.
+    """
+    paths = (each for each in folder.rglob("*") if each.is_symlink() or not each.is_dir())
+    files = (each.relative_to(folder) for each in paths)
+    names = sorted({name.parts[0] for name in files if name.as_posix() not in known})
+    if not known and not names:
         return "folders without a file"
     rest = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(names[:_LISTED]) + rest

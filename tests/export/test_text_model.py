@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import py_compile
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def test_files_facts_and_copies(source: Path, tmp_path: Path, int8: bool) -> Non
     folder = tmp_path / "model"
     to_text_model(source, folder, runtime="onnx", length=24, int8=int8)
     expected = {
-        *("model.json", "network.onnx", "vocabulary.txt", "use_st5_tokenizer"),
+        *("use_st5_files.txt", "model.json", "network.onnx", "vocabulary.txt", "use_st5_tokenizer"),
         *("reader.py", "reader.mjs", "tokenizer.mjs", "pieces.mjs"),
     }
     assert {each.name for each in folder.iterdir()} == expected
@@ -57,17 +58,21 @@ def check_imports(folder: Path) -> None:
 
 
 def test_an_older_folder_is_replaced_and_no_other(source: Path, tmp_path: Path) -> None:
-    (tmp_path / "model" / "__pycache__").mkdir(parents=True)
-    (tmp_path / "model" / "model.json").write_text("older")
-    to_text_model(source, tmp_path / "model", runtime="onnx")
-    assert json.loads((tmp_path / "model" / "model.json").read_text())["format"] == 1
-    (tmp_path / "model" / "notes.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match=r"Found notes\.txt"):
-        to_text_model(source, tmp_path / "model", runtime="onnx")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "reader.py").touch()
-    with pytest.raises(FileExistsError, match=r"Found reader\.py"):
-        check_text_model(tmp_path / "other")
+    folder = tmp_path / "model"
+    to_text_model(source, folder, runtime="onnx", length=24)
+    for place, name in ((folder, "reader"), (folder / "use_st5_tokenizer", "piece_ids")):
+        py_compile.compile(str(place / f"{name}.py"))  # as its first use does
+    to_text_model(source, folder, runtime="onnx")
+    assert json.loads((folder / "model.json").read_text())["length"] is None
+    for name in ("notes.txt", "__pycache__/keep.txt", "__pycache__/mine.cpython-311.pyc"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("mine")
+        with pytest.raises(FileExistsError, match=f"Found {name.partition('/')[0]}"):
+            to_text_model(source, folder, runtime="onnx")
+        (folder / name).unlink()
+    (folder / "use_st5_files.txt").unlink()
+    with pytest.raises(FileExistsError, match=r"Found __pycache__, model\.json"):
+        check_text_model(folder)
 
 
 def test_other_vectors_are_refused(

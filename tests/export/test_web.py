@@ -279,6 +279,21 @@ def test_what_is_no_page_is_not_replaced(toy_use_dan: Toy, tmp_path: Path) -> No
             write(tmp_path / name)
 
 
+def test_files_with_the_names_of_a_page_are_not_replaced(toy_use_dan: Toy, tmp_path: Path) -> None:
+    folder, source = tmp_path / "mine", toy_use_dan.folders["int8"]
+    folder.mkdir()
+    for name in ("model.js", "model-notes.js", "index.html"):
+        (folder / name).write_text("mine")
+    with pytest.raises(FileExistsError, match=r"Found index\.html, model-notes\.js, model\.js"):
+        to_web(source, folder)
+    to_web(source, tmp_path / "page")
+    (tmp_path / "page" / "model-notes.js").write_text("mine")
+    (tmp_path / "page" / "linked").symlink_to(folder, target_is_directory=True)
+    with pytest.raises(FileExistsError, match=r"Found linked, model-notes\.js"):
+        to_web(source, tmp_path / "page")
+    assert (tmp_path / "page" / "model-notes.js").read_text() == "mine"
+
+
 def test_other_models_and_precisions_are_refused(
     toy_use_transformer: Toy, toy_use_dan: Toy, tmp_path: Path
 ) -> None:

@@ -3,33 +3,53 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
+from use_st5._model_manifest import other_names
 
-def check_replaced_folder(
-    path: str | os.PathLike[str], marker: str, is_ours: Callable[[str], bool], kind: str
-) -> None:
-    """Checks that a folder is empty or missing, or holds only what the same exporter wrote.
+# The file by which a folder says which of its files an exporter wrote, one name a line.
+FILE_LIST = "use_st5_files.txt"
+
+
+def write_file_list(folder: Path) -> None:
+    """Writes the names of all files in a new folder into a file there."""
+    names = sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
+    (folder / FILE_LIST).write_text("\n".join([*names, FILE_LIST, ""]), encoding="utf-8")
+
+
+def check_replaced_folder(path: str | os.PathLike[str], kind: str) -> None:
+    """Checks that a folder is empty or missing, or holds only what an exporter wrote.
 
     Args:
         path: The folder.
-        marker: The file that each folder of this exporter has.
-        is_ours: Whether the exporter writes a file or folder of this name.
         kind: What the exporter writes, such as "a page".
 
     Raises:
         FileExistsError: The folder holds anything else, or it is a file.
     """
     folder = Path(path)
+    if folder.is_dir() and not any(folder.iterdir()):
+        return
+    content = "a file" if folder.exists() else ""
     if folder.is_dir():
-        names = sorted(entry.name for entry in folder.iterdir())
-        extras = [name for name in names if not is_ours(name)]
-        extras = extras or (names if marker not in names else [])
-    else:
-        extras = ["a file"] if folder.exists() else []
-    if extras:
+        content = other_names(folder, _written_names(folder))
+    if content:
         raise FileExistsError(
             f"Expected {folder} to be empty or to contain only {kind} of use_st5, because it would "
-            f"be replaced. Found {', '.join(extras[:3])}. Move this away, or choose another folder."
+            f"be replaced. Found {content}. Move this away, or choose another folder."
         )
+
+
+def _written_names(folder: Path) -> set[str]:
+    """The names that the file list of a folder names, and what Python makes of its programs."""
+    file_list = folder / FILE_LIST
+    names = (
+        {*file_list.read_text("utf-8", "replace").splitlines()} if file_list.is_file() else set()
+    )
+    compiled = (path.relative_to(folder) for path in folder.rglob("__pycache__/*.pyc"))
+    sources = {path: path.parents[1] / f"{path.name.partition('.')[0]}.py" for path in compiled}
+    return names | {
+        path.as_posix() for path, source in sources.items() if source.as_posix() in names
+    }

@@ -25,7 +25,7 @@ from use_st5._vectors import cosine
 from use_st5.engines.int8 import sentences
 from use_st5.engines.token_ids import FramedIds, token_ids
 from use_st5.export.reader import Encoder
-from use_st5.export.replaced_folder import check_replaced_folder
+from use_st5.export.replaced_folder import check_replaced_folder, write_file_list
 
 Runtime = Literal["onnx", "litert"]
 
@@ -45,10 +45,6 @@ _COPIED = (
     *("engines/piece_ids.py", "tokenizers/ngram_vocabulary.py"),
 )
 _SCRIPTS = ("reader.mjs", "pieces.mjs")
-_OURS = {
-    *(_FACTS, *_NETWORKS.values(), *_TOKENIZERS.values(), _PACKAGE),
-    *("reader.py", "__pycache__", *_SCRIPTS, "tokenizer.mjs"),
-}
 _HERE = Path(__file__).parent
 _LEAST_COSINE, _LEAST_COSINE_INT8 = 0.999, 0.99
 
@@ -100,6 +96,7 @@ def to_text_model(
             text = json.dumps(facts, indent=2, ensure_ascii=False)
             (folder / _FACTS).write_text(text + "\n", encoding="utf-8")
             _check_vectors(source, folder, int8=int8)
+            write_file_list(folder)
 
 
 def check_text_model(path: str | os.PathLike[str]) -> None:
@@ -108,7 +105,7 @@ def check_text_model(path: str | os.PathLike[str]) -> None:
     Raises:
         FileExistsError: The folder holds anything else, or it is a file.
     """
-    check_replaced_folder(path, _FACTS, _OURS.__contains__, "a model for a runtime")
+    check_replaced_folder(path, "a model for a runtime")
 
 
 def text_model_manifest(folder: Path, length: int | None = None) -> ModelManifest:

@@ -24,7 +24,7 @@ from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest
 from use_st5.engines.dan import DANEngine
 from use_st5.engines.weights import Table
-from use_st5.export.replaced_folder import check_replaced_folder
+from use_st5.export.replaced_folder import check_replaced_folder, write_file_list
 from use_st5.export.rounding import codes_by_frequency, int8_codes
 from use_st5.tokenizers.ngram_vocabulary import FIRST_TERM_ID, NGramVocabulary
 
@@ -78,6 +78,7 @@ def to_web(
             (folder / _MODEL).write_text(f"const MODEL = {text};\n", encoding="utf-8")
             for number, part in enumerate(parts):
                 (folder / f"model-{number}.js").write_bytes(_script(part))
+            write_file_list(folder)
 
 
 def check_page(path: str | os.PathLike[str]) -> None:
@@ -86,12 +87,7 @@ def check_page(path: str | os.PathLike[str]) -> None:
     Raises:
         FileExistsError: The folder holds anything else, or it is a file.
     """
-    page_names = {_MODEL, *(entry.name for entry in _PAGE.iterdir())}
-    check_replaced_folder(path, _MODEL, lambda name: name in page_names or _is_part(name), "a page")
-
-
-def _is_part(name: str) -> bool:
-    return name.startswith("model-") and name.endswith(".js")
+    check_replaced_folder(path, "a page")
 
 
 def dan_manifest(folder: Path) -> ModelManifest:
