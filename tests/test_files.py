@@ -126,7 +126,7 @@ def test_a_full_disk_does_not_prevent_a_lock(
 
     monkeypatch.setattr(Path, "write_text", write_text)
     with sole_writer(tmp_path / "out"):
-        assert names(tmp_path) == [".out.lock"]
+        assert names(tmp_path) == [".out.use_st5.lock"]
 
 
 def test_a_device_is_not_replaced() -> None:
@@ -247,7 +247,20 @@ def test_a_second_process_is_refused_in_one_line(
     assert "\n" not in said
     with sole_writer(tmp_path / "new" / "model2"):  # another target is free
         pass
-    assert "new/.model2.lock" not in names(tmp_path)
+    assert "new/.model2.use_st5.lock" not in names(tmp_path)
+
+
+def test_lock_files_of_other_programs_stay_as_they_are(tmp_path: Path) -> None:
+    for name in (".v2.npy.lock", "folder/.lock", "folder/.v2.npy.lock"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    before = names(tmp_path)
+    with sole_writer(tmp_path / "v2.npy"), sole_writer(tmp_path / "folder", inside=True):
+        pass
+    remove_stale_lock(tmp_path / "v2.npy")
+    assert names(tmp_path) == before
+    assert (tmp_path / ".v2.npy.lock").read_text() == "mine"
+    assert (tmp_path / "folder" / ".lock").read_text() == "mine"
 
 
 @pytest.mark.process
@@ -267,7 +280,7 @@ def test_what_a_killed_writer_left_is_gone_with_the_next_and_nothing_is_lost(
     assert len(names(tmp_path)) > len(before)
     with sole_writer(target):
         assert (target / "weights").read_text() == "old"
-        assert names(tmp_path) == sorted([*before, ".model.lock"])
+        assert names(tmp_path) == sorted([*before, ".model.use_st5.lock"])
     assert names(tmp_path) == before
 
 
@@ -284,7 +297,7 @@ def test_sole_writers_of_one_process_lie_within_each_other(tmp_path: Path) -> No
             second.write_text("second")
             first.write_text("first")
         with sole_writer(run, inside=True):
-            assert names(run) == [".lock", "model", "notes.txt"]
+            assert names(run) == [".use_st5.lock", "model", "notes.txt"]
     assert names(run) == ["model", "notes.txt"]
 
 
@@ -293,7 +306,7 @@ def test_a_lock_goes_where_its_writer_was_killed_and_stays_where_it_is_at_work(
 ) -> None:
     block = tmp_path / "block.npy"
     block.write_text("whole")
-    lock = tmp_path / ".block.npy.lock"
+    lock = tmp_path / ".block.npy.use_st5.lock"
     lock.write_text("process 1 on here")
     remove_stale_lock(block)
     assert names(tmp_path) == ["block.npy"]

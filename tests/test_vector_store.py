@@ -394,7 +394,7 @@ def test_locks_of_a_writer_that_was_killed_at_the_end_go(tmp_path: Path) -> None
     VectorStore(tmp_path).extend(lengths, ["a", "bb"])
     files = sorted(tmp_path.iterdir())
     for file in files:
-        file.with_name(f".{file.name}.lock").write_text("process 1 on here")
+        file.with_name(f".{file.name}.use_st5.lock").write_text("process 1 on here")
     again = VectorStore(tmp_path)
     assert again.extend(lengths, ["a", "bb", "a"]) == 0
     assert sorted(tmp_path.iterdir()) == files

@@ -27,6 +27,9 @@ _held: Counter[Path] = Counter()
 _held_guard = threading.Lock()
 # The temporaries that blocks of this process are writing now.
 _growing: set[Path] = set()
+# The lock file in a folder, and the end of the name of one beside a file. Other programs write
+# `.lock` and `.NAME.lock`, which must not be emptied and removed.
+LOCK_FILE = ".use_st5.lock"
 # A lock that is being given back can look taken for an instant.
 _PATIENCE = 0.5
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -76,7 +79,7 @@ def sole_writer(
         yield
         return
     target = Path(os.path.realpath(path))
-    file = target / ".lock" if inside else _lock_beside(target)
+    file = target / LOCK_FILE if inside else _lock_beside(target)
     with _held_guard:
         lock = _lock(target, file)
         _held[target] += 1
@@ -186,7 +189,7 @@ def space_for(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _lock_beside(target: Path) -> Path:
-    return target.with_name(f".{target.name}.lock")
+    return target.with_name(f".{target.name}{LOCK_FILE}")
 
 
 def _lock(target: Path, file: Path) -> filelock.BaseFileLock:

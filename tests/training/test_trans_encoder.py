@@ -214,7 +214,7 @@ def test_models_are_made_by_turns(whole: tuple[Path, list[DistilledModel]]) -> N
 def test_what_was_learnt_leaves_its_best_weights_alone(
     whole: tuple[Path, list[DistilledModel]],
 ) -> None:
-    left = {path.name for path in whole[0].rglob("*") if path.is_file()} - {".lock"}
+    left = {path.name for path in whole[0].rglob("*") if path.is_file()} - {".use_st5.lock"}
     assert left == {"settings.json", "validation.json", "model.weights.h5"}
 
 

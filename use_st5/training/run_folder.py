@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from use_st5._bundled import bundled_folder, bundled_names
-from use_st5._files import file_sha256, sole_writer, write_json
+from use_st5._files import LOCK_FILE, file_sha256, sole_writer, write_json
 from use_st5._model_manifest import FILE_NAME, ModelManifest, check_replaceable, describe_files
 from use_st5._records import read_record
 from use_st5._remote_files import (
@@ -167,7 +167,7 @@ def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> 
             saved_request = _begun(work)
             if saved_request is not None and not overwrite:
                 _check_same(work, saved_request, request)
-            elif saved_request is None and any(name != ".lock" for name in names_in(work)):
+            elif saved_request is None and any(name != LOCK_FILE for name in names_in(work)):
                 raise FileExistsError(
                     f"{as_written(work)}: expected an empty folder or an earlier run."
                 )
