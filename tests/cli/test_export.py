@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import tarfile
 import threading
 from collections.abc import Callable
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -151,6 +152,39 @@ def test_an_archive_of_another_precision(use: Callable, model: Path, tmp_path: P
         unpack(tmp_path / "small.tar.gz", tmp_path / "unpacked")
         assert ModelManifest.read(tmp_path / "unpacked").precision == "int8"
         shutil.rmtree(tmp_path / "unpacked")
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [("--to", "."), ("--to", "sub"), ("--web", "page"), ("--onnx", "a/b"), ("--archive", "a.tgz")],
+)
+def test_nothing_is_written_into_the_model(
+    use: Callable, model: Path, option: str, name: str
+) -> None:
+    before = files(model)
+    result = use("export", str(model), option, str(model / "tiny" / name), "--overwrite")
+    assert result.exit_code == 2
+    assert "outside of the model's own folder" in " ".join(result.stderr.split())
+    assert files(model) == before
+
+
+def test_what_a_killed_export_of_an_archive_left_is_gone_with_the_next(
+    use: Callable, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[str] = []
+
+    def add(archive: tarfile.TarFile, *_: object) -> None:
+        left.extend(each.name for each in tmp_path.glob(".*.gz"))
+        raise OSError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("use_st5.export.archive._add", add)
+        assert use("export", str(model), "--archive", "a.tar.gz").exit_code == 1
+    for name in left:
+        (tmp_path / name).write_text("half")
+    assert use("export", str(model), "--archive", "a.tar.gz").exit_code == 0
+    assert left
+    assert not [*tmp_path.glob(".*.gz")]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -99,9 +99,10 @@ def export(
     runtimes = {name: to for name, to in (("onnx", onnx), ("litert", litert)) if to is not None}
     _check_options(to, archive, web, runtimes, precision, length)
     source, with_graph = _find(model), backend is not BackendOption.TENSORFLOW
+    _check_outside(source, (to, archive, web, *runtimes.values()))
     with ExitStack() as targets:
         if to is not None:
-            targets.enter_context(_sole_copy(source, to, overwrite=overwrite))
+            targets.enter_context(sole_model(to, overwrite=overwrite))
         if archive is not None:
             targets.enter_context(sole_file(archive, overwrite=overwrite, remote=True))
         if web is not None:
@@ -158,17 +159,17 @@ def _check_options(
         raise typer.BadParameter("expected --onnx or --litert, too.", param_hint="--length")
 
 
-@contextmanager
-def _sole_copy(source: Path, to: Path, *, overwrite: bool) -> Iterator[None]:
-    """Lets only this process write the model of `--to` while the block runs.
+def _check_outside(source: Path, targets: Iterable[Path | None]) -> None:
+    """Refuses to write into the folder of the model itself, which would no longer be as exported.
 
     Raises:
-        typer.BadParameter: `to` is the folder of the model itself.
+        typer.BadParameter: A target is the folder of the model, or inside it.
     """
-    if not remote_path(to) and to.resolve() == source.resolve():
-        raise typer.BadParameter("expected another folder than the model's own.", param_hint="--to")
-    with sole_model(to, overwrite=overwrite):
-        yield
+    for each in targets:
+        if each and not remote_path(each) and each.resolve().is_relative_to(source.resolve()):
+            raise typer.BadParameter(
+                f"expected a place outside of the model's own folder, received {each}."
+            )
 
 
 def _write(
@@ -298,9 +299,8 @@ def _pack(
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         folder = Path(scratch, "model")
         _write(source, folder, manifest, precision, onnx=onnx)
-        with waiting(f"packing {archive.name}"), atomic_path(archive) as temporary:
-            write_archive(folder, temporary)
-            size = _size(temporary)
+        with waiting(f"packing {archive.name}"):
+            size = write_archive(folder, archive)
     say(f"{as_written(archive)}: {size / 1e6:.1f} MB; hub.load takes the URL of this file")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from use_st5._files import atomic_path
 
 
-def write_archive(folder: Path, path: str | os.PathLike[str]) -> None:
+def write_archive(folder: Path, path: str | os.PathLike[str]) -> int:
     """Packs a SavedModel's folder into a tar file compressed by gzip.
 
     The model is at the archive's root, and each folder comes before its files, as `tensorflow_hub`
@@ -20,17 +20,21 @@ def write_archive(folder: Path, path: str | os.PathLike[str]) -> None:
     Args:
         folder: The folder of a SavedModel.
         path: The file to write.
+
+    Returns:
+        The size of the file in bytes.
     """
     entries = sorted(folder.rglob("*"), key=lambda entry: entry.relative_to(folder).as_posix())
-    with (
-        atomic_path(path) as temporary,
-        temporary.open("wb") as file,
-        # By default the header would contain a name and the time.
-        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed,
-        tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
-    ):
-        for entry in entries:
-            _add(archive, entry, entry.relative_to(folder).as_posix())
+    with atomic_path(path) as temporary:
+        with (
+            temporary.open("wb") as file,
+            # By default the header would contain a name and the time.
+            gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed,
+            tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            for entry in entries:
+                _add(archive, entry, entry.relative_to(folder).as_posix())
+        return temporary.stat().st_size
 
 
 def _add(archive: tarfile.TarFile, entry: Path, name: str) -> None:
