@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import shlex
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 from use_st5.cli import train as command
 from use_st5.cli.main import app
 from use_st5.training.arguments import NAMED_SETTINGS, make_arguments
-from use_st5.training.model_card import command_line
+from use_st5.training.model_card import card, command_line
 from use_st5.training.sources import Source, open_source
 from use_st5.training.train import Trained
 
@@ -50,6 +51,58 @@ def commanded(
         arguments=make_arguments(**settings),
     )
     return command_line(plan, Path("somewhere/tuned"))
+
+
+@pytest.mark.parametrize(
+    "name", ['a"><img src=x onerror=alert(1)>.tsv', "a|b.tsv", 'm"<b>', "`a`", "a\n```\n<b>", "a\\"]
+)
+def test_names_in_the_card_are_text(name: str) -> None:
+    """Read by Markdown's own rules: neither HTML, nor a further column, nor broken Python."""
+    from markdown_it import MarkdownIt
+
+    source: Any = SimpleNamespace(
+        name=name,
+        kind=SimpleNamespace(name="pairs"),
+        mixing_weight=None,
+        identity=lambda: "0" * 64,
+        columns_given={},
+        task_given=False,
+    )
+    metric = SimpleNamespace(description="a metric")
+    plan: Any = SimpleNamespace(
+        start=name,
+        unit="step",
+        monitor=f"{name} spearman",
+        stats=[SimpleNamespace(source=source, kept=3)],
+        sets=[SimpleNamespace(name=name, rows=[1], metric=metric)],
+        tests=[SimpleNamespace(name=name, rows=[1], metric=metric)],
+        validation=(),
+        test=(),
+        arguments=make_arguments(),
+    )
+    history: Any = SimpleNamespace(best_step=1, step=2, evaluations=[1])
+    scores = {use: {name: 0.5} for use in ("before", "after")}
+    text = card(plan, history, scores, scores, Path("somewhere", name))
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    parts = [part for token in tokens for part in (token, *(token.children or ()))]
+    assert not [part for part in parts if part.type.startswith(("html", "image", "link"))]
+    cells = [token.type for token in tokens].count("td_open")
+    assert cells == 5 + 3 + 3
+    shown = " ".join(name.split())
+    inline = [
+        "".join(part.content for part in token.children or ())
+        for token in tokens
+        if token.type == "inline"
+    ]
+    assert inline[0] == shown
+    assert inline.count(shown) == 4
+    python, command = (token for token in tokens if token.type == "fence")
+    (call,) = (
+        node
+        for node in ast.walk(ast.parse(python.content))
+        if isinstance(node, ast.Constant) and node.value == name
+    )
+    assert shlex.split(command.content)[-1] == name
 
 
 def given(line: str, asked: list[dict[str, Any]]) -> dict[str, Any]:

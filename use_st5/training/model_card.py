@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from use_st5._progress import without_controls
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.arguments import PYTHON_ONLY, FileArguments
 from use_st5.training.history import History
@@ -26,19 +28,22 @@ def card(
 ) -> str:
     """The model card in Markdown: data, command, and scores "before" and "after" the training."""
     files = [
-        f"| {Path(stats.source.name).name} | {stats.source.kind.name} | {stats.kept:,} |"
+        f"| {_markdown(Path(stats.source.name).name)} | {stats.source.kind.name} | {stats.kept:,} |"
         f" {stats.source.mixing_weight or ''} | `{stats.source.identity()[:16]}` |"
         for stats in plan.stats
     ]
+    command = command_line(plan, target)
+    # Longer than every row of backticks in the command, which would end the block.
+    fence = max(["``", *re.findall("`+", command)], key=len) + "`"
     return "\n".join(
         [
-            f"# {target.name}",
+            f"# {_markdown(target.name)}",
             "",
-            f"`{plan.start}`, trained by use_st5 on {len(files)} file(s) of its user's.",
+            f"{_markdown(plan.start)}, trained by use_st5 on {len(files)} file(s) of its user's.",
             "",
             "```python",
             "import use_st5",
-            f'use_st5.load("{target.name}").encode(["How old are you?"])',
+            f'use_st5.load({target.name!r}).encode(["How old are you?"])',
             "```",
             "",
             "## Scores",
@@ -50,12 +55,18 @@ def card(
             "",
             "## Command",
             "",
-            "```text",
-            command_line(plan, target),
-            "```",
+            f"{fence}text",
+            command,
+            fence,
             "",
         ]
     )
+
+
+def _markdown(text: str) -> str:
+    """A name as one line of text for Markdown, also in a table: neither markup nor HTML."""
+    line = " ".join(without_controls(text).split())
+    return re.sub(r"([\\`*\[\]<>&|])", r"\\\1", line)
 
 
 def _scores(
@@ -74,7 +85,9 @@ def _scores(
     )
     rows = _described(plan.sets, plan.validation)
     yield f"Scores are multiplied by 100. Validation, {rows}, chose the exported weights:"
-    yield f"{choice}." + ("" if plan.tests else " Without test rows, the scores are optimistic.")
+    yield f"{_markdown(choice)}." + (
+        "" if plan.tests else " Without test rows, the scores are optimistic."
+    )
     yield ""
     yield from _table("validation", validation)
     if plan.tests:
@@ -86,13 +99,19 @@ def _scores(
 def _described(sets: Sequence[ValidationSet], files: Sequence[Source]) -> str:
     """Describes the rows of sets, and their metrics."""
     origin = "separate files" if files else "held-out rows of the training files"
-    texts = (f"{each.name}, {len(each.rows):,} rows, {each.metric.description}" for each in sets)
+    texts = (
+        f"{_markdown(each.name)}, {len(each.rows):,} rows, {each.metric.description}"
+        for each in sets
+    )
     return f"{origin} ({'; '.join(texts)})"
 
 
 def _table(use: str, scores: Mapping[str, Scores]) -> list[str]:
     before, after = scores["before"], scores["after"]
-    rows = [f"| {name} | {100 * before[name]:.2f} | {100 * after[name]:.2f} |" for name in after]
+    rows = [
+        f"| {_markdown(name)} | {100 * before[name]:.2f} | {100 * after[name]:.2f} |"
+        for name in after
+    ]
     return [f"| {use} | before | after |", "|---|---|---|", *rows, ""]
 
 
