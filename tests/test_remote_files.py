@@ -454,3 +454,31 @@ def test_a_run_continues_exactly_from_remote_checkpoints(base: str, tmp_path: Pa
     again.restore_best()
     assert again.history.best_step == 4
     assert {"logs", "checkpoint-000000004"} <= {*names_in(f"{base}/run")}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        exists,
+        names_in,
+        remove,
+        cached_path,
+        finish_swap,
+        lambda path: upload(Path(__file__), path),
+        lambda path: _remote_files.download(path, Path("absent")),
+    ],
+)
+def test_errors_of_a_store_name_the_path(
+    base: str, monkeypatch: pytest.MonkeyPatch, call: Callable[[str], Any]
+) -> None:
+    """TensorFlow quotes the store's answer, of many lines, before the path, or without a path."""
+
+    def refused(*_: object) -> None:
+        raise tf.errors.PermissionDeniedError(None, None, "HTTP response code 403 with body '{\n}'")
+
+    for name in ("exists", "isdir", "walk", "listdir"):
+        monkeypatch.setattr(tf.io.gfile, name, refused)
+    with pytest.raises(
+        OSError, match=f"^{base}/file: .*PermissionDeniedError: HTTP .* 403 .*Check"
+    ):
+        call(f"{base}/file")

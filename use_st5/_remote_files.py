@@ -22,14 +22,15 @@ killed in step 3, the next writer finishes it (`finish_swap`).
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePosixPath
 from types import ModuleType
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
@@ -38,6 +39,7 @@ from use_st5._imports import require
 from use_st5._inner_path import check_inner_names, joined
 
 Kind = TypeVar("Kind")
+Arguments = ParamSpec("Arguments")
 
 # `Path` makes one slash of two. A scheme has two letters or more: Windows' drives have one.
 _REMOTE = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(?=[^/])(.*)", re.DOTALL)
@@ -138,6 +140,33 @@ def _place(whole: Path, place: Path, name: str) -> None:
             raise
 
 
+def _names_its_path(function: Callable[Arguments, Kind]) -> Callable[Arguments, Kind]:
+    """Turns TensorFlow's errors into Python's own, with the remote path among the arguments.
+
+    TensorFlow quotes the answer of the store, and names the file in its last line, or not at all.
+    """
+
+    @functools.wraps(function)
+    def named(*args: Arguments.args, **options: Arguments.kwargs) -> Kind:
+        try:
+            return function(*args, **options)
+        except Exception as error:
+            kinds = {each.__name__ for each in type(error).__mro__}
+            if "OpError" not in kinds:
+                raise
+            paths = (each for each in args if isinstance(each, str | os.PathLike))
+            path = next(filter(None, map(remote_path, paths)), "")
+            kind = FileNotFoundError if "NotFoundError" in kinds else OSError
+            said = " ".join(str(error).split())[:200]
+            raise kind(
+                f"{path}: expected a remote path that can be read and written, TensorFlow says: "
+                f"{type(error).__name__}: {said}. Check the name, the network and your permission."
+            ) from error
+
+    return named
+
+
+@_names_its_path
 def download(remote: str, local: Path) -> dict[str, _Copied]:
     """Copies a remote file or folder to a local path that does not exist.
 
@@ -182,6 +211,7 @@ def upload_on_exit(path: str, *, older: Collection[str] | None = None) -> Iterat
         upload(local, path, older=older)
 
 
+@_names_its_path
 def upload(local: Path, path: str, *, older: Collection[str] | None = None) -> None:
     """Uploads a local file or folder to the remote `path`: all of it, or nothing.
 
@@ -235,6 +265,7 @@ def upload(local: Path, path: str, *, older: Collection[str] | None = None) -> N
     _swap(files, path, new_names, removed_names)
 
 
+@_names_its_path
 def finish_swap(path: str) -> None:
     """Finishes or undoes the replacement of the remote folder `path` by a killed writer."""
     files = _files_of_tensorflow(path)
@@ -253,6 +284,7 @@ def staging_path(path: str) -> Path:
     return cache_folder(REMOTE) / f"{UPLOAD}{digest}" / PurePosixPath(path).name
 
 
+@_names_its_path
 def remove(path: str) -> None:
     """Removes a remote file or folder, the JSON files that describe it first.
 
@@ -266,6 +298,7 @@ def remove(path: str) -> None:
     _remove_empty(files, path)
 
 
+@_names_its_path
 def names_in(path: str | os.PathLike[str]) -> list[str]:
     """The names in a local or remote folder; none if there is no such folder.
 
@@ -280,6 +313,7 @@ def names_in(path: str | os.PathLike[str]) -> list[str]:
     return [name for name in check_inner_names(names, where=remote) if name != _NEW]
 
 
+@_names_its_path
 def exists(path: str | os.PathLike[str]) -> bool:
     """Whether a local or remote file or folder exists."""
     remote = remote_path(path)
@@ -386,6 +420,7 @@ def _move_order(name: str) -> tuple[bool, bool, int, str]:
     return path.suffix == ".json", name == _SAVED_MODEL, -len(path.parts), name
 
 
+@_names_its_path
 def _listing(remote: str) -> dict[str, _File]:
     """Returns name below the path ("" if the path is a file) → the file to read.
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.error import URLError
 
 import keras
 import numpy as np
@@ -187,6 +188,19 @@ def test_a_wrong_tf_config_is_explained(monkeypatch: pytest.MonkeyPatch, config:
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("error", [URLError("Name or service not known"), TimeoutError()])
+def test_errors_of_the_network_name_the_tpu(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(name: str) -> None:
+        raise error
+
+    monkeypatch.setattr(tf.distribute.cluster_resolver, "TPUClusterResolver", fail)
+    said = "TimeoutError" if isinstance(error, TimeoutError) else "Name or service not known"
+    with pytest.raises(ValueError, match=f"No TPU was found at 'mine'.*{said}"):
+        strategy_by_name("tpu", tpu="mine")
+
+
 def test_without_a_tpu_it_says_so(fresh_python: Callable[..., str]) -> None:
     code = (
         "from use_st5.training.strategies import strategy_by_name\n"

@@ -146,7 +146,7 @@ def _tpu(name: str | None) -> tf.distribute.Strategy:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(name or "local")
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+    except Exception as error:  # Of TensorFlow, of Google's client, or of the network.
         raise ValueError(_no_tpu(name, error)) from error
     return tf.distribute.TPUStrategy(resolver)
 
@@ -156,7 +156,8 @@ def _no_tpu(name: str | None, error: Exception) -> str:
     problem = "No TPU on this machine." if name is None else f"No TPU was found at {name!r}."
     # TensorFlow without TPUs lacks the operation that starts one; its message does not help.
     is_unsupported = isinstance(error, tf.errors.NotFoundError)
-    note = "" if is_unsupported else f" TensorFlow says: {str(error).strip().splitlines()[0]}"
+    first_line = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    note = "" if is_unsupported else f" TensorFlow says: {first_line}"
     return (
         f"{problem} On a TPU virtual machine, install tensorflow-tpu in place of tensorflow "
         "(docs/on_a_tpu.md has the lines). For a TPU of another machine, give its name or address "
