@@ -127,3 +127,9 @@ def test_a_click_sorts_and_what_has_no_value_stays_last(tmp_path: Path) -> None:
     )
     assert "CONSOLE" not in done.stderr
     assert "FOUND cba,bca,abc,cba descending,none,none,none,none" in done.stdout
+
+
+def test_a_page_shows_no_control_characters() -> None:
+    text = _page.document("a\x1b[2J", "<p>b\x07c\x9bd\u202ee\r</p>\n\t<p>f</p>")
+    assert "a�[2J" in text
+    assert "<p>b�c�d�e�</p>\n\t<p>f</p>" in text

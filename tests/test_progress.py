@@ -63,3 +63,13 @@ def test_a_transient_bar_is_drawn_on_a_terminal_alone(
     written = capsys.readouterr()
     assert "Reading letters" in written.err
     assert written.out == ""
+
+
+def test_a_name_in_a_terminal_is_no_markup(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with waiting("downloading gs://bucket/[/red]\x9b2J"):
+        pass
+    assert "[/red]�2J" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from html import escape
 from typing import NamedTuple
 
 from use_st5 import _svg
+from use_st5._progress import without_controls
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"']*[^\s<>\"'.,;:)\]]")
 _STYLE = """
@@ -92,7 +93,7 @@ def document(title: str, body: str) -> str:
         title: The page's title, plain text.
         body: The content after the heading, in HTML.
     """
-    return (
+    return without_controls(
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'

@@ -23,6 +23,23 @@ _LONG_INPUT = 20_000
 _LINE_EVERY = 10.0
 # The states of the blocks that are running, outermost first; only the innermost one writes lines.
 _states: list[Callable[[], str]] = []
+# C0 and C1 except tabs and line feeds, and the marks that change the direction of a text.
+_CONTROLS = dict.fromkeys(
+    (
+        *(code for code in range(0x20) if code not in (0x09, 0x0A)),
+        *range(0x7F, 0xA0),
+        *(0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
+    ),
+    "\ufffd",
+)
+
+
+def without_controls(text: str) -> str:
+    """The text as terminals and pages show it: no character in it moves a cursor or hides others.
+
+    A foreign model or text could otherwise clear the screen or show another text than it has.
+    """
+    return text.translate(_CONTROLS)
 
 
 @contextmanager
@@ -59,8 +76,9 @@ def waiting(message: str) -> Iterator[None]:
             yield
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(message):
+    with Console(stderr=True).status(Text(without_controls(message))):
         yield
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from use_st5.cli.output import print_cards, print_table, write_table
+from use_st5.cli.output import echo, print_cards, print_table, say, write_table
 from use_st5.training.sources import open_source
 
 COLUMNS = ["task", "what it needs", "from"]
@@ -100,3 +100,32 @@ def test_names_stay_whole_and_titles_are_folded(
     lines = drawn_table(["task", "title", "group", "there"], rows, capsys, monkeypatch)
     assert lines[2].startswith(f"{name}  a title of")
     assert lines[2].endswith("  senteval_sklearn  unknown")
+
+
+# Clears the screen, sets the title, the same by C1, rings, hides what stands before, turns around.
+HOSTILE = "a\x1b[2Jb\x1b]0;title\x07c\x9b2Jd\re\x7ff\u202eg\u2066h\u200fi"
+SHOWN = "a�[2Jb�]0;title�c�2Jd�e�f�g�h�i"
+
+
+def test_a_terminal_gets_no_control_characters_of_foreign_texts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    echo(f"{HOSTILE}\n\tcard")
+    say(HOSTILE)
+    captured = capsys.readouterr()
+    assert captured == (f"{SHOWN}\n\tcard\n", f"{SHOWN}\n")
+    print_cards([HOSTILE, HOSTILE], [(HOSTILE, HOSTILE)])
+    print_table([HOSTILE, HOSTILE], [(HOSTILE, HOSTILE)], title=HOSTILE)
+    monkeypatch.setenv("COLUMNS", "20")
+    print_table([HOSTILE, HOSTILE], [(HOSTILE, HOSTILE)], title=HOSTILE)
+    drawn = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert SHOWN in drawn
+    assert not {*drawn} & {*"\x1b\x07\x9b\r\x7f\u202e\u2066\u200f"}
+
+
+def test_a_pipe_gets_texts_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    echo(HOSTILE)
+    assert capsys.readouterr().out == f"{HOSTILE}\n"

@@ -34,7 +34,8 @@ def failing() -> Callable:
         "end": EOFError("no data left"),
         "pipe": BrokenPipeError(),
         "full": OSError(errno.ENOSPC, "No space left on device", "out.npy"),
-        "output": OSError(errno.ENOSPC, "No space left on device"),
+        "nameless": OSError(errno.ENOSPC, "No space left on device"),
+        "copy": OSError(errno.ENOSPC, "No space left on device", "in.npy", None, "out.npy"),
     }
     line = typer.Typer(cls=OneLineErrors)
 
@@ -58,7 +59,8 @@ def failing() -> Callable:
         ("interrupt", 130, "interrupted\n"),
         ("end", 1, "error: expected more bytes in a file, found its end: no data left\n"),
         ("full", 1, f"error: out.npy: {FULL}"),
-        ("output", 1, f"error: standard output: {FULL}"),
+        ("nameless", 1, f"error: {FULL}"),
+        ("copy", 1, f"error: out.npy: {FULL}"),
     ],
 )
 def test_exceptions_become_one_line(failing: Callable, kind: str, code: int, message: str) -> None:

@@ -19,7 +19,7 @@ from use_st5._bundled import bundled_folder, bundled_names
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest
 from use_st5.cli.models import load_encoder, start_tensorflow
-from use_st5.cli.output import manual, print_table, waiting
+from use_st5.cli.output import echo, manual, print_table, waiting
 
 HELP = manual(
     """Measure sentences per second and memory of models on this machine.
@@ -66,7 +66,7 @@ def benchmark(
         for model, folder in folders
     ]
     if as_json:
-        typer.echo(json.dumps(results, ensure_ascii=False))
+        echo(json.dumps(results, ensure_ascii=False))
         return
     heads = [*(f"{n} words, sentences/s" for n in words), "memory, MB"]
     gpu = any(result["gpu_memory_mb"] is not None for result in results)

@@ -20,7 +20,7 @@ from use_st5.cli.models import (
     say_truncated,
     start_tensorflow,
 )
-from use_st5.cli.output import manual, print_table, waiting
+from use_st5.cli.output import echo, manual, print_table, waiting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,4 +118,4 @@ def _print_objects(texts: Sequence[str], found: np.ndarray, labels: Sequence[str
     for text, row in zip(texts, found, strict=True):
         by_label = {name: round(float(part), 6) for name, part in zip(labels, row, strict=True)}
         answer = {"label": labels[row.argmax()], "probabilities": by_label, "text": text}
-        typer.echo(json.dumps(answer, ensure_ascii=False))
+        echo(json.dumps(answer, ensure_ascii=False))

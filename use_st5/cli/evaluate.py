@@ -23,7 +23,7 @@ from use_st5.cli.models import (
     PromptOption,
     named_encoder,
 )
-from use_st5.cli.output import manual, print_table, say
+from use_st5.cli.output import echo, manual, print_table, say
 
 if TYPE_CHECKING:
     from use_st5.cli.models import NamedEncoder
@@ -206,7 +206,7 @@ def _print_scores(record: EvaluationRecord, *, as_json: bool) -> None:
     from use_st5.cli.evaluation_tasks import main_score
 
     if as_json:
-        typer.echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
+        echo(json.dumps(dataclasses.asdict(record), ensure_ascii=False))
         return
     rows = [
         (

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 
 from use_st5._progress_bars import ProgressBars
-from use_st5.cli.output import print_cards, print_table, say
+from use_st5.cli.output import echo, print_cards, print_table, say
 from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.evaluation.bias import own_test
 from use_st5.evaluation.registry import select_tasks
@@ -77,7 +77,7 @@ def print_tasks(wanted: str | None, data: Path | None, *, as_json: bool) -> None
     folder = None if data is None else DataFolder(data)
     rows = [_description(task, folder) for task in _selected(wanted)]
     if as_json:
-        typer.echo(json.dumps(rows, ensure_ascii=False))
+        echo(json.dumps(rows, ensure_ascii=False))
         return
     overview = wanted == _ALL and sys.stdout.isatty()
     columns = ["task", "title", "group", "there"]

@@ -10,7 +10,7 @@ import typer
 
 from use_st5._model_manifest import CARD_NAME, ModelManifest
 from use_st5.cli.models import DEFAULT_MODEL, find_model, start_tensorflow
-from use_st5.cli.output import manual, print_table
+from use_st5.cli.output import echo, manual, print_table
 
 HELP = manual(
     """Describe a model: size, dimension, signatures and its model card.
@@ -43,7 +43,7 @@ def info(
         return
     facts = _facts(folder)
     if as_json:
-        typer.echo(json.dumps(facts, ensure_ascii=False))
+        echo(json.dumps(facts, ensure_ascii=False))
         return
     rows = []
     for name, value in facts.items():
@@ -60,7 +60,7 @@ def _print_card(folder: Path) -> None:
     path = folder / CARD_NAME
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a model card, found none")
-    typer.echo(path.read_text(encoding="utf-8").rstrip("\n"))
+    echo(path.read_text(encoding="utf-8").rstrip("\n"))
 
 
 def _facts(folder: Path) -> dict[str, Any]:

@@ -15,13 +15,20 @@ import typer
 
 from use_st5._files import atomic_path
 from use_st5._progress import waiting as waiting
+from use_st5._progress import without_controls
 
 _TABLES = (".tsv", ".csv", ".jsonl")
 
 
 def say(message: str) -> None:
     """Writes one line to standard error; standard output is for the results."""
-    typer.echo(message, err=True)
+    echo(message, err=True)
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Writes a text and a line feed: to a terminal without control characters, else as it is."""
+    stream = sys.stderr if err else sys.stdout
+    typer.echo(without_controls(text) if stream.isatty() else text, err=err)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
@@ -44,6 +51,8 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
     from rich.text import Text
 
     console = Console()
+    columns, *rows = [[without_controls(cell) for cell in row] for row in (columns, *rows)]
+    title = without_controls(title)
     widths = _widths(columns, rows, console.width)
     if not widths:
         if title:
@@ -171,7 +180,7 @@ def print_cards(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.text import Text
 
     console = Console()
-    for head, *cells in rows:
+    for head, *cells in ([without_controls(cell) for cell in row] for row in rows):
         card = Table.grid(padding=(0, 2))
         for column, cell in zip(columns[1:], cells, strict=True):
             if cell:

@@ -20,7 +20,7 @@ from use_st5._model_manifest import (
 )
 from use_st5._model_names import model_name
 from use_st5.cli.models import find_model
-from use_st5.cli.output import manual, say, waiting
+from use_st5.cli.output import echo, manual, say, waiting
 from use_st5.export.hub_card import hub_card
 
 HELP = manual(
@@ -82,9 +82,9 @@ def push(
         folder = Path(scratch, "model")
         manifest = _copy(source, folder, manifest, card)
         header = card.split("---\n")[1]
-        typer.echo(header, nl=False)
+        echo(header.rstrip("\n"))
         for name in sorted([FILE_NAME, *manifest.files]):
-            typer.echo(f"{name}\t{(folder / name).stat().st_size}")
+            echo(f"{name}\t{(folder / name).stat().st_size}")
         if not yes:
             say(f"{to}: nothing was uploaded; --yes uploads {manifest.size_bytes / 1e6:,.1f} MB")
             return

@@ -11,7 +11,7 @@ import typer
 from use_st5._progress import progress_lines
 from use_st5.cli.files import STDIN, open_input, read_lines
 from use_st5.cli.models import load_cross_encoder, say_truncated
-from use_st5.cli.output import manual, print_table
+from use_st5.cli.output import echo, manual, print_table
 
 HELP = manual(
     r"""Sort texts by their scores for a query, the best first.
@@ -64,7 +64,7 @@ def rank(
             for file, line in [places[hit.place]]
         ]
         result = {"model": cross_encoder.name, "query": query, "texts": len(texts), "ranked": rows}
-        typer.echo(json.dumps(result, ensure_ascii=False))
+        echo(json.dumps(result, ensure_ascii=False))
         return
     cells = [(f"{hit.score:.4f}", "{}:{}".format(*places[hit.place]), hit.text) for hit in ranked]
     print_table(["score", "place", "text"], cells)

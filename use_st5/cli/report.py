@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from use_st5.cli.files import sole_folder
-from use_st5.cli.output import manual
+from use_st5.cli.output import echo, manual
 
 if TYPE_CHECKING:
     from use_st5.evaluation.record import EvaluationRecord
@@ -51,7 +51,7 @@ def report(
 
         written = write_report(read, output, baseline=baseline)
     for path in written:
-        typer.echo(str(path))
+        echo(str(path))
 
 
 def _read(arguments: list[str]) -> list[EvaluationRecord]:

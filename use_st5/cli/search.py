@@ -22,7 +22,7 @@ from use_st5.cli.models import (
     PromptOption,
     load_encoder,
 )
-from use_st5.cli.output import manual, print_table, waiting
+from use_st5.cli.output import echo, manual, print_table, waiting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,7 +95,7 @@ def search(
             for query, hits in zip(queries, results, strict=True)
         ]
         answer = {"model": name, "texts": count, "queries": rows}
-        typer.echo(json.dumps(answer, ensure_ascii=False))
+        echo(json.dumps(answer, ensure_ascii=False))
         return
     several = len(queries) > 1
     cells = [

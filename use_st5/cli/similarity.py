@@ -27,7 +27,7 @@ from use_st5.cli.models import (
     load_encoder,
     say_truncated,
 )
-from use_st5.cli.output import manual, print_table, say
+from use_st5.cli.output import echo, manual, print_table, say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -229,4 +229,4 @@ def _print_closest(texts: list[str], matrix: np.ndarray, metric: Metric) -> None
 
 
 def _print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False))
+    echo(json.dumps(value, ensure_ascii=False))

@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from use_st5.cli.output import echo
+
 INTERRUPTED = 130
 _EXPLAINED = (ValueError, OSError, ImportError)  # Their messages are enough.
 _REMEDIES: dict[int | None, str] = {
@@ -91,17 +93,24 @@ def _report(error: Exception) -> None:
     else:
         first_line = str(error).partition("\n")[0]
         message = f"{type(error).__name__}: {first_line} (--debug shows the traceback)"
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    echo(f"error: {' '.join(message.split())}", err=True)
 
 
 def _of_the_system(error: OSError) -> str:
     where, closed = error.filename, error.errno == errno.EBADF
-    if where is None:  # Errors of files have a name; those of the standard streams have none.
-        where = "standard output" if _drop_output() or not closed else "standard input"
+    if error.errno == errno.ENOSPC:  # `shutil` names the source first, but the copy is full.
+        where = error.filename2 or where
+    # Errors of the standard streams have no name, and neither has a full disk in a write.
+    if where is None and _drop_output():
+        where = "standard output"
+    elif where is None and closed:
+        where = "standard input"
+    name = "" if where is None else os.fspath(where)
     if closed:
-        return f"{where} is closed"
+        return f"{name} is closed"
     remedy = _REMEDIES.get(error.errno)
-    return f"{os.fspath(where)}: {error.strerror}" + (f"; {remedy}" if remedy else "")
+    text = f"{error.strerror}" + (f"; {remedy}" if remedy else "")
+    return f"{name}: {text}" if name else text
 
 
 def _drop_output() -> bool:
