@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -9,16 +10,23 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
+import uvicorn
+
+from use_st5 import _progress
+from use_st5.cli import serve
 from use_st5.cli.serve import _listen
+from use_st5.cross_encoder import CrossEncoder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -41,6 +49,23 @@ def test_an_absent_model_is_told(use: Callable) -> None:
     result = use("serve", "absent", "--port", "0")
     assert result.exit_code == 1
     assert "absent" in result.stderr
+
+
+def test_a_server_that_runs_writes_nothing(use: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other commands write a line when they have worked for ten seconds."""
+    written = io.StringIO()
+
+    def run(*_: Any, **__: Any) -> None:
+        monkeypatch.setattr(sys, "stderr", written)
+        time.sleep(0.5)
+        monkeypatch.undo()
+
+    monkeypatch.setattr(serve, "_load", lambda *_: {"letters": CrossEncoder(print, name="letters")})
+    monkeypatch.setattr(_progress, "_LINE_EVERY", 0.1)
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    with _progress.progress_lines(lambda: "use-st5 serve is running"):
+        assert use("serve", "letters", "--port", "0").exit_code == 0
+    assert written.getvalue() == ""
 
 
 @pytest.mark.process

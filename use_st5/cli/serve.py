@@ -9,6 +9,7 @@ import typer
 
 from use_st5._imports import require
 from use_st5._model_names import short_name
+from use_st5._progress import progress_lines
 from use_st5.cli.models import (
     BackendChoice,
     BackendOption,
@@ -84,7 +85,8 @@ def serve(
         port = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         say(f"serving {', '.join(loaded)} on http://{shown}:{port} (Ctrl-C stops it)")
-        uvicorn.Server(config).run(sockets=[listening])
+        with progress_lines(lambda: ""):  # A server that runs need not say so.
+            uvicorn.Server(config).run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:
