@@ -57,11 +57,45 @@ def test_waiting_requests_are_one_batch_and_keep_their_rows(model: Model, batche
 def test_a_batch_has_no_more_tokens_than_it_may(model: Model, batcher: Batcher) -> None:
     futures = [batcher.submit(["x"])]
     assert model.started.wait(10)
-    # 7 tokens each: two do not fit into a batch of 10, and one of 26 is a batch by itself.
+    # 7 tokens each: two do not fit into a batch of 10, and a text of 26 is a batch by itself.
     futures += [batcher.submit(["y" * 24]), batcher.submit(["z" * 24]), batcher.submit(["w" * 100])]
     model.go.set()
     assert [len(each.result(10)) for each in futures] == [1, 1, 1, 1]
     assert [len(batch) for batch in model.batches] == [1, 1, 1, 1]
+
+
+def test_a_large_request_gives_others_their_turn(model: Model, batcher: Batcher) -> None:
+    """Its parts have up to 10 tokens; what waits meanwhile is computed after the first part."""
+    blocked = batcher.submit(["x"])
+    assert model.started.wait(10)
+    large = batcher.submit(["a" * 20, "b" * 12, "c" * 24, "d"])  # 6, 4, 7 and 1 tokens
+    small = batcher.submit(["small"])
+    assert batcher.waiting == 5
+    model.go.set()
+    assert [blocked.result(10).tolist(), small.result(10).tolist()] == [[[1]], [[5]]]
+    assert large.result(10).tolist() == [[20], [12], [24], [1]]
+    parts = [["a" * 20, "b" * 12], ["small", "c" * 24], ["d"]]
+    assert [text for batch in model.batches[1:] for text in batch] == sum(parts, [])
+    assert batcher.waiting == 0
+
+
+@pytest.mark.parametrize("end", ["cancel", "error"])
+def test_the_rest_of_a_large_request_is_not_computed(
+    model: Model, batcher: Batcher, end: str
+) -> None:
+    first = ["bad" if end == "error" else "a" * 40]
+    large = batcher.submit([*first, "b" * 40, "c" * 40])
+    assert model.started.wait(10)
+    assert batcher.waiting == 2
+    if end == "cancel":
+        assert large.cancel()
+        assert batcher.waiting == 0
+    model.go.set()
+    with pytest.raises((CancelledError, ValueError)):
+        large.result(10)
+    assert batcher.submit(["next"]).result(10).tolist() == [[4]]
+    assert batcher.waiting == 0
+    assert model.batches == [first, ["next"]]
 
 
 def test_a_full_queue_refuses(model: Model, batcher: Batcher) -> None:

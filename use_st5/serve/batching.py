@@ -26,20 +26,23 @@ class ClosedError(Exception):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Request:
-    items: Sequence[Any]
-    tokens: int
+    """A request: the parts that wait, each with its tokens, and the rows of the others."""
+
+    parts: collections.deque[tuple[int, list[Any]]]
+    rows: list[np.ndarray]
     future: Future[np.ndarray]
 
 
 class Batcher:
     """Computes the requests of many clients together, on one thread.
 
-    The thread takes waiting requests in their order until a batch has `batch_tokens`. A request is
-    never divided. While a batch is computed, the next requests wait.
+    The thread takes waiting requests in their order until a batch has `batch_tokens`. A request
+    with more tokens is divided: after each of its parts the other requests have their turn. While a
+    batch is computed, the next requests wait.
 
     Args:
         compute: Items → an array with one row per item. It is called on one thread only.
-        batch_tokens: Maximum number of tokens in a batch, unless one request has more.
+        batch_tokens: Maximum number of tokens in a batch, unless one text has more.
         queue_size: Maximum number of items that wait.
 
     Attributes:
@@ -82,7 +85,7 @@ class Batcher:
             QueueFullError: The queue has no space for the items.
             ClosedError: `close` was called.
         """
-        request = _Request(items, sum(map(estimated_tokens, items)), Future())
+        request = _Request(self._divided(items), [], Future())
         with self._changed:
             if self._closed:
                 raise ClosedError("The server is stopping.")
@@ -104,46 +107,64 @@ class Batcher:
             self._changed.notify()
         self._thread.join()
 
+    def _divided(self, items: Sequence[Any]) -> collections.deque[tuple[int, list[Any]]]:
+        """The items in parts of at most `batch_tokens`, each with its tokens."""
+        parts: collections.deque[tuple[int, list[Any]]] = collections.deque()
+        for item in items:
+            tokens = estimated_tokens(item)
+            if parts and parts[-1][0] + tokens <= self._batch_tokens:
+                before, part = parts[-1]
+                part.append(item)
+                parts[-1] = (before + tokens, part)
+            else:
+                parts.append((tokens, [item]))
+        return parts
+
     def _drop(self, request: _Request) -> None:
-        """Gives up the place of a cancelled request, if it still waits."""
-        if not request.future.cancelled():
-            return
+        """Gives up the places of a request that has ended, if parts of it still wait."""
         with self._changed:
-            if request in self._waiting:
+            if request.parts and request in self._waiting:
                 self._waiting.remove(request)
-                self._items -= len(request.items)
+                self._items -= sum(len(part) for _, part in request.parts)
+                request.parts.clear()
 
     def _run(self) -> None:
         while batch := self._next_batch():
-            requests = [
-                request for request in batch if request.future.set_running_or_notify_cancel()
-            ]
-            if not requests:
+            batch = [(request, part) for request, part in batch if not request.future.cancelled()]
+            if not batch:
                 continue
-            items = [item for request in requests for item in request.items]
+            items = [item for _, part in batch for item in part]
             self.on_batch(len(items))
+            requests = dict.fromkeys(request for request, _ in batch)
             try:
                 rows = self._compute(items)
             except Exception as error:  # The waiting clients get the error.
                 for request in requests:
-                    request.future.set_exception(error)
+                    if request.future.set_running_or_notify_cancel():
+                        request.future.set_exception(error)
                 continue
-            ends = np.cumsum([len(request.items) for request in requests])
-            for request, part in zip(requests, np.split(rows, ends[:-1]), strict=True):
-                request.future.set_result(part)
+            ends = np.cumsum([len(part) for _, part in batch])
+            for (request, _), part_rows in zip(batch, np.split(rows, ends[:-1]), strict=True):
+                request.rows.append(part_rows)
+            for request in requests:
+                if not request.parts and request.future.set_running_or_notify_cancel():
+                    request.future.set_result(np.concatenate(request.rows))
 
-    def _next_batch(self) -> list[_Request]:
-        """Returns waiting requests for one batch; none when the batcher is closed and empty."""
+    def _next_batch(self) -> list[tuple[_Request, list[Any]]]:
+        """Returns parts of requests for one batch; none when the batcher is closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
-            batch: list[_Request] = []
+            batch: list[tuple[_Request, list[Any]]] = []
             tokens = 0
             while self._waiting:
-                tokens += self._waiting[0].tokens
+                tokens += self._waiting[0].parts[0][0]
                 if batch and tokens > self._batch_tokens:
                     break
-                batch.append(self._waiting.popleft())
-                self._items -= len(batch[-1].items)
+                request = self._waiting.popleft()
+                batch.append((request, request.parts.popleft()[1]))
+                self._items -= len(batch[-1][1])
+                if request.parts:
+                    self._waiting.append(request)
             return batch
 
 
