@@ -10,11 +10,12 @@ from typing import Any
 
 
 @contextlib.contextmanager
-def running(app: Any) -> Iterator[str]:
-    """Serves `app` until the block ends; yields its address."""
+def running(app: Any, **options: Any) -> Iterator[str]:
+    """Serves `app` until the block ends, with options of uvicorn; yields its address."""
     import uvicorn
 
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error"))
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, **{"log_level": "error", **options})
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from use_st5.cross_encoder import CrossEncoder
     from use_st5.encoder import SentenceEncoder
 
+# Connections that get answers; most shells allow a process 1,024 open files.
+_CONNECTIONS = 400
+
 HELP = manual(
     r"""Serve models over HTTP, with the embeddings API of OpenAI's clients.
 
@@ -71,12 +74,15 @@ def serve(
     require("fastapi", "serve")
     require("prometheus_client", "serve")
     from use_st5.serve.app import ServerLimits, create_app
+    from use_st5.serve.connections import TimedConnection
 
     limits = ServerLimits(batch_tokens=batch_tokens, queue_size=queue_size, seconds=timeout)
     with _listen(host, port) as listening:
         loaded = _load(models, backend)
         config = uvicorn.Config(
             create_app(loaded, limits),
+            http=TimedConnection,
+            limit_concurrency=_CONNECTIONS,
             log_level="warning",
             access_log=False,
             ws="none",
