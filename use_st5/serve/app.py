@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -24,12 +24,14 @@ from use_st5.serve.metrics import CountRequests, Metrics
 require("fastapi", "serve")
 
 from fastapi import FastAPI, HTTPException, Request, Response  # noqa: E402
-from fastapi.exceptions import RequestValidationError  # noqa: E402
-from pydantic import BaseModel, ConfigDict, Field  # noqa: E402
 from starlette.exceptions import HTTPException as StarletteHTTPException  # noqa: E402
 
 # Seconds between two checks that the client is still connected.
 _CHECK_CLIENT = 0.5
+# Bytes of a number in an answer: in decimal, about, and in base64.
+_DECIMAL_BYTES, _BASE64_BYTES = 20, 16 / 3
+# Characters of a client's name or message that an answer repeats.
+_ECHO = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,8 @@ class ServerLimits:
         characters: Maximum number of characters in a text.
         body_bytes: Maximum size of a request.
         body_seconds: Time that a client may take to send a request.
+        answer_bytes: Maximum size of an answer with vectors or cosines, estimated before they are
+            computed.
         seconds: Time that a request may wait for its result; then it gets the status 503.
     """
 
@@ -50,33 +54,29 @@ class ServerLimits:
     queue_size: int = 8192
     texts: int = 2048
     characters: int = 1_000_000
-    body_bytes: int = 16 * 2**20
+    body_bytes: int = 4 * 2**20
     body_seconds: float = 30.0
+    answer_bytes: int = 32 * 2**20
     seconds: float = 60.0
 
 
-# Only the first wrong item is reported: a list of all errors would take a hundred times the memory
-# of the request.
-_Texts = Annotated[list[str], Field(min_length=1, fail_fast=True)]
+_Texts = Annotated[list[str], msgspec.Meta(min_length=1)]
+_Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class _Body(BaseModel):
-    """The body of a request. Unknown fields are ignored, as by OpenAI."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-
-class EmbeddingsRequest(_Body):
+# msgspec stops at the first wrong value and skips unknown fields, as OpenAI does, without building
+# them: no body takes much more time or memory than its size.
+class EmbeddingsRequest(msgspec.Struct):
     """`POST /v1/embeddings`, as OpenAI's clients send it, and `prompt_name`: one of the model's."""
 
     input: str | _Texts
     model: str | None = None
-    encoding_format: Literal["float", "base64"] = "float"
-    dimensions: Annotated[int, Field(ge=1)] | None = None
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: _Positive | None = None
     prompt_name: str | None = None
 
 
-class SimilarityRequest(_Body):
+class SimilarityRequest(msgspec.Struct):
     """`POST /similarity`: every text of `a` with every text of `b`, or of `a`."""
 
     a: _Texts
@@ -84,14 +84,17 @@ class SimilarityRequest(_Body):
     model: str | None = None
 
 
-class RerankRequest(_Body):
+class RerankRequest(msgspec.Struct):
     """`POST /rerank`: documents sorted by a cross-encoder."""
 
     query: str
     documents: _Texts
     model: str | None = None
-    top_n: Annotated[int, Field(ge=1)] | None = None
-    return_documents: bool = False
+    top_n: _Positive | None = None
+    return_documents: bool | None = None
+
+
+_Body = TypeVar("_Body", bound=msgspec.Struct)
 
 
 class _Service:
@@ -119,12 +122,28 @@ class _Service:
 
     def named(self, name: str | None, models: Mapping[str, Any], what: str) -> str:
         """Returns the name of a request's model: the first model if the request names none."""
-        if name is None and models:
+        if not models:
+            hint = f"Start it with one: use-st5 serve {' '.join(self._batchers)} MODEL"
+            raise HTTPException(404, f"The server has no {what}. {hint}.")
+        if name is None:
             return next(iter(models))
         if name in models:
-            return str(name)
-        names = ", ".join(models) or "none"
-        raise HTTPException(404, f"model: expected {what}, one of {names}; received {name}.")
+            return name
+        expected = f"expected a {what}, one of {', '.join(models)}, or no model"
+        raise HTTPException(404, f"model: {expected}; received {name[:_ECHO]!r}.")
+
+    def check_sizes(self, texts: int, answer_bytes: float = 0) -> None:
+        """Refuses a request with too many texts, or whose answer would be too large."""
+        most = min(self.limits.texts, self.limits.queue_size)
+        if texts > most:
+            raise HTTPException(400, f"Expected up to {most:,} texts, received {texts:,}.")
+        if answer_bytes > self.limits.answer_bytes:
+            raise HTTPException(
+                400,
+                f"Expected a request whose answer has up to {self.limits.answer_bytes:,} bytes, "
+                f"received one for about {answer_bytes:,.0f}. Send fewer texts, or ask for vectors "
+                "with encoding_format base64.",
+            )
 
     def prompted(self, name: str, texts: list[str], prompt_name: str | None = None) -> list[str]:
         """Puts a prompt of the model before each text: its default prompt if none is named."""
@@ -132,8 +151,10 @@ class _Service:
         try:
             prompt = chosen_prompt(None, prompt_name, encoder.prompts, encoder.default_prompt_name)
         except ValueError:
-            hint = f"expected one of the prompts of {name}, {', '.join(encoder.prompts)}"
-            raise HTTPException(400, f"prompt_name: {hint}; received {prompt_name}.") from None
+            known = ", ".join(encoder.prompts) or "which has none"
+            hint = f"expected one of the prompts of {name}, {known}; received"
+            echo = str(prompt_name)[:_ECHO]
+            raise HTTPException(400, f"prompt_name: {hint} {echo!r}.") from None
         return [prompt + text for text in texts] if prompt else texts
 
     async def compute(self, name: str, items: Sequence[Any], request: Request) -> np.ndarray:
@@ -166,10 +187,7 @@ class _Service:
             batcher.close()
 
     def _check(self, items: Sequence[Any]) -> None:
-        """Refuses too many or too long texts before they wait."""
-        most = min(self.limits.texts, self.limits.queue_size)
-        if len(items) > most:
-            raise HTTPException(400, f"Expected up to {most:,} texts, received {len(items):,}.")
+        """Refuses too long texts before they wait."""
         lengths = [len(item) if isinstance(item, str) else sum(map(len, item)) for item in items]
         longest, total = max(lengths), sum(lengths)
         if longest > self.limits.characters:
@@ -219,7 +237,6 @@ def create_app(
     app.add_middleware(CountRequests, metrics=service.metrics)
     # Starlette's own refuse unknown paths and methods, and FastAPI's are a subclass of them.
     app.exception_handler(StarletteHTTPException)(_http_error)
-    app.exception_handler(RequestValidationError)(_invalid_request)
     app.exception_handler(Exception)(_failure)
     _add_vector_routes(app, service)
     _add_other_routes(app, service)
@@ -227,46 +244,64 @@ def create_app(
 
 
 def _add_vector_routes(app: FastAPI, service: _Service) -> None:
-    @app.post("/v1/embeddings", response_class=Response)
-    async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
+    @app.post("/v1/embeddings", **_described(EmbeddingsRequest))
+    async def embeddings(request: Request) -> Response:
         """Vectors of texts, in the format of OpenAI."""
-        name = service.named(body.model, service.encoders, "a sentence encoder")
+        body = await _decoded(request, EmbeddingsRequest)
+        name = service.named(body.model, service.encoders, "sentence encoder")
         texts = [body.input] if isinstance(body.input, str) else body.input
         dimension = service.encoders[name].dimension
         if body.dimensions is not None and body.dimensions > dimension:
             raise HTTPException(
                 400, f"dimensions: expected up to {dimension}, received {body.dimensions}."
             )
-        texts = service.prompted(name, texts, body.prompt_name)
-        vectors = await service.compute(name, texts, request)
-        if body.dimensions is not None:
-            vectors = unit_rows(vectors[:, : body.dimensions]).astype(np.float32)
-        # msgspec writes bytes in base64.
         as_bytes = body.encoding_format == "base64"
-        rows = [row.tobytes() for row in vectors.astype("<f4")] if as_bytes else vectors.tolist()
-        data = [
-            {"object": "embedding", "index": index, "embedding": row}
-            for index, row in enumerate(rows)
-        ]
-        tokens = sum(map(estimated_tokens, texts))
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return _json({"object": "list", "data": data, "model": name, "usage": usage})
+        number_bytes = _BASE64_BYTES if as_bytes else _DECIMAL_BYTES
+        numbers = len(texts) * (body.dimensions or dimension)
+        service.check_sizes(len(texts), numbers * number_bytes)
+        texts = service.prompted(name, texts, body.prompt_name)
+        full = await service.compute(name, texts, request)
 
-    @app.post("/similarity", response_class=Response)
-    async def similarity(body: SimilarityRequest, request: Request) -> Response:
+        def answer() -> Response:
+            is_cut = body.dimensions is not None
+            vectors = unit_rows(full[:, : body.dimensions]).astype(np.float32) if is_cut else full
+            # msgspec writes bytes in base64.
+            rows = [row.tobytes() for row in vectors.astype("<f4")] if as_bytes else _rows(vectors)
+            data = [
+                {"object": "embedding", "index": index, "embedding": row}
+                for index, row in enumerate(rows)
+            ]
+            tokens = sum(map(estimated_tokens, texts))
+            usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+            return _json({"object": "list", "data": data, "model": name, "usage": usage})
+
+        return await asyncio.to_thread(answer)
+
+    @app.post("/similarity", **_described(SimilarityRequest))
+    async def similarity(request: Request) -> Response:
         """Cosines of texts, a row for each text of `a`."""
-        name = service.named(body.model, service.encoders, "a sentence encoder")
+        body = await _decoded(request, SimilarityRequest)
+        name = service.named(body.model, service.encoders, "sentence encoder")
+        cosines = len(body.a) * len(body.b or body.a)
+        service.check_sizes(len(body.a) + len(body.b or []), cosines * _DECIMAL_BYTES)
         texts = service.prompted(name, [*body.a, *(body.b or [])])
         vectors = await service.compute(name, texts, request)
-        first, second = vectors[: len(body.a)], vectors[len(body.a) :] if body.b else vectors
-        return _json({"model": name, "similarities": pairwise(first, second).tolist()})
+
+        def answer() -> Response:
+            first = vectors[: len(body.a)]
+            second = vectors[len(body.a) :] if body.b else vectors
+            return _json({"model": name, "similarities": _rows(pairwise(first, second))})
+
+        return await asyncio.to_thread(answer)
 
 
 def _add_other_routes(app: FastAPI, service: _Service) -> None:
-    @app.post("/rerank", response_class=Response)
-    async def rerank(body: RerankRequest, request: Request) -> Response:
+    @app.post("/rerank", **_described(RerankRequest))
+    async def rerank(request: Request) -> Response:
         """Documents by their scores with the query, the best first."""
-        name = service.named(body.model, service.cross_encoders, "a cross-encoder")
+        body = await _decoded(request, RerankRequest)
+        name = service.named(body.model, service.cross_encoders, "cross-encoder")
+        service.check_sizes(len(body.documents))
         pairs = [(body.query, document) for document in body.documents]
         scores = await service.compute(name, pairs, request)
         results = [
@@ -308,19 +343,59 @@ def _json(value: Any) -> Response:
     return Response(msgspec.json.encode(value), media_type="application/json")
 
 
+def _rows(numbers: np.ndarray) -> list[msgspec.Raw]:
+    """The rows in JSON. Between two rows the event loop can run; all at once would stop it."""
+    return [msgspec.Raw(msgspec.json.encode(row.tolist())) for row in numbers]
+
+
+def _described(body: type) -> dict[str, Any]:
+    """Options of a route whose body has this type, for the description of the requests."""
+    (_,), components = msgspec.json.schema_components([body])
+    content = {"application/json": {"schema": components[body.__name__]}}
+    request = {"requestBody": {"required": True, "content": content}}
+    return {"response_class": Response, "openapi_extra": request}
+
+
+async def _decoded(request: Request, kind: type[_Body]) -> _Body:
+    """Reads the body of a request, or refuses it with what is wrong."""
+    media_type = request.headers.get("content-type", "none")
+    # A page in a browser can send other types to a local server without asking it.
+    if not media_type.split(";")[0].strip().lower().endswith("json"):
+        raise HTTPException(
+            415, f"Content-Type: expected application/json, received {media_type[:_ECHO]}."
+        )
+    try:
+        return msgspec.json.decode(await request.body(), type=kind)
+    except msgspec.ValidationError as error:
+        raise HTTPException(400, _field_message(str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = f"body: expected JSON in UTF-8, received other text: {str(error)[:_ECHO]}."
+        raise HTTPException(400, reason) from None
+
+
+def _field_message(message: str) -> str:
+    """The message of msgspec with the field first, in our words."""
+    reason, _, path = message.rpartition(" - at `$.")
+    field, reason = (path.rstrip("`"), reason) if reason else ("body", message)
+    reason = reason[:_ECHO].replace("`", "").replace(", got ", ", received ")
+    reason = reason.replace("Expected", "expected").replace("Invalid enum", "invalid")
+    if field == "encoding_format":
+        reason = f"expected float or base64; {reason}"
+    if field.startswith("input[") and reason.endswith(("int", "array")):
+        reason += (
+            ". Token ids are not accepted, only texts; with LangChain use "
+            "OpenAIEmbeddings(check_embedding_ctx_length=False)"
+        )
+    return f"{field}: {reason}."
+
+
 async def _http_error(_: Request, error: Any) -> Response:
     kind = "invalid_request_error" if error.status_code < 429 else "server_error"
     body = error_body(str(error.detail), kind)
     return Response(body, error.status_code, error.headers, media_type="application/json")
 
 
-async def _invalid_request(_: Request, error: Any) -> Response:
-    """Answers a request that is not JSON, or has fields of another type."""
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
-    return Response(error_body(f"{field}: {first['msg']}."), 400, media_type="application/json")
-
-
 async def _failure(_: Request, error: Exception) -> Response:
-    body = error_body(f"{type(error).__name__}: {error}", "server_error")
-    return Response(body, 500, media_type="application/json")
+    # The error's own message may contain paths and texts; uvicorn logs it.
+    message = f"The server failed ({type(error).__name__}). Its log has the details."
+    return Response(error_body(message, "server_error"), 500, media_type="application/json")
