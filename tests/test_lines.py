@@ -43,6 +43,33 @@ def test_utf16_is_named_with_the_remedy(tmp_path: Path) -> None:
         list(read_lines(path))
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("text", ["a\nb\n", "\u0444\u0443\n\u0442\n" * 9])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_without_a_mark_is_named_too(
+    encoding: str, text: str, pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(pack(text.encode(encoding)))
+    iconv_name = encoding.upper().replace("-LE", "LE").replace("-BE", "BE")
+    with pytest.raises(ValueError, match=f"received UTF-16.*iconv -f {iconv_name} "):
+        list(read_lines(path))
+
+
+def test_a_nul_byte_alone_is_not_utf16(tmp_path: Path) -> None:
+    (path := tmp_path / "a.txt").write_bytes(b"a\0b\n")
+    assert list(read_lines(path)) == [(1, b"a\0b")]
+
+
+def test_carriage_returns_alone_are_named_with_the_remedy(tmp_path: Path) -> None:
+    (path := tmp_path / "a.txt").write_bytes(b"one\rtwo\r")
+    with pytest.raises(ValueError, match=r"one line with carriage returns.*tr '\\r' '\\n' <"):
+        list(read_lines(path))
+    for content in (b"one\r", b"one\rstill one\n"):  # One line.
+        path.write_bytes(content)
+        assert len(list(read_lines(path))) == 1
+
+
 def test_a_line_without_end_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     with path.open("wb") as stream:

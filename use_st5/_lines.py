@@ -13,6 +13,9 @@ from use_st5._remote_files import cached_path
 _GZIP = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+# The first bytes of a file tell its format. UTF-16 without a mark has a NUL byte in each ASCII
+# letter, space and line feed: always the first or always the second byte.
+_START, _FEWEST_NULS = 4096, 0.005
 # The longest lines, in bytes, so that a file without line feeds is refused before all of it is in
 # memory. Corpora have a document in a line; evaluation data has a sentence or two.
 _LONGEST_DOCUMENT = 2**26
@@ -29,20 +32,50 @@ class LongLine(bytes):
     """The start of a line that is too long to be read whole."""
 
 
-def is_gzip(file: BinaryIO, *, where: str) -> bool:
-    """Whether a file is compressed by gzip, told by its first two bytes; it is rewound.
+def unpacked(file: Any, *, where: str) -> Any:
+    """Returns an open file, or its content if it is compressed by gzip.
+
+    Its first bytes tell. They are read again later: the file has `peek`, or it can be rewound.
 
     Raises:
-        ValueError: It is UTF-16.
+        ValueError: It is UTF-16, or a damaged gzip file.
     """
-    start = file.read(2)
-    file.seek(0)
-    if start in _UTF16_MARKS:
+    if (start := _start_of(file)).startswith(_GZIP):
+        file = gzip.GzipFile(fileobj=file)
+        try:
+            start = _start_of(file)
+        except GZIP_DAMAGE as error:
+            raise damaged_gzip(where, 0, error) from error
+    if encoding := "UTF-16" if start[:2] in _UTF16_MARKS else _utf16_without_mark(start):
         raise ValueError(
-            f"{where}: expected UTF-8 text, received UTF-16 (by its byte order mark). "
-            f"Convert it first, for example: iconv -f UTF-16 -t UTF-8 '{where}'"
+            f"{where}: expected UTF-8 text, received UTF-16. "
+            f"Convert it first, for example: iconv -f {encoding} -t UTF-8 '{where}'"
         )
-    return start == _GZIP
+    return file
+
+
+def is_gzip(file: Any) -> bool:
+    """Whether a file is compressed by gzip; its position stays."""
+    return _start_of(file).startswith(_GZIP)
+
+
+def _start_of(file: Any) -> bytes:
+    if hasattr(file, "peek"):  # A pipe cannot be rewound.
+        return file.peek(_START)[:_START]
+    place = file.tell()
+    start = file.read(_START)
+    file.seek(place)
+    return start
+
+
+def _utf16_without_mark(start: bytes) -> str:
+    """Returns the name of the encoding if the first bytes of a file are UTF-16, else ""."""
+    first_nuls, second_nuls = start[::2].count(0), start[1::2].count(0)
+    if len(start) % 2 or (first_nuls and second_nuls):
+        return ""
+    if first_nuls + second_nuls < max(2, _FEWEST_NULS * len(start)):
+        return ""
+    return "UTF-16BE" if first_nuls else "UTF-16LE"
 
 
 def check_file(path: Path) -> None:
@@ -53,11 +86,14 @@ def check_file(path: Path) -> None:
         raise FileNotFoundError(f"{path}: expected a file, found none.")
 
 
-def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+def numbered(lines: Iterable[bytes], *, where: str) -> Iterator[tuple[int, bytes]]:
     r"""Line numbers from 1 and lines without byte order mark, line feed and carriage return.
 
     Lines end at `\n` alone: `str.splitlines` would also break at U+0085 and U+2028, which occur
     inside sentences of real files.
+
+    Raises:
+        ValueError: The lines end at carriage returns.
     """
     for number, line in enumerate(lines, start=1):
         if isinstance(line, LongLine):
@@ -65,7 +101,21 @@ def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
             continue
         if number == 1:
             line = line.removeprefix(_UTF8_MARK)
+            check_line_feed(line, where=where)
         yield number, line.rstrip(b"\r\n")
+
+
+def check_line_feed(line: bytes, *, where: str) -> None:
+    """Refuses a first line that is the whole file and has carriage returns between its texts.
+
+    Raises:
+        ValueError: It is such a line.
+    """
+    if not line.endswith(b"\n") and b"\r" in line.rstrip(b"\r"):
+        raise ValueError(
+            f"{where}: expected lines that end in a line feed, received one line with carriage "
+            f"returns. Convert it first, for example: tr '\\r' '\\n' < '{where}'"
+        )
 
 
 def decode_line(line: bytes, encoding: str = "utf-8", *, where: str) -> str:
@@ -130,10 +180,11 @@ def lines_of(
     file: BinaryIO, *, where: str, longest: int = _LONGEST_DOCUMENT, skip_long: bool = False
 ) -> Iterator[tuple[int, bytes]]:
     """Does the same for an open file that can be rewound; errors call it `where`."""
-    unpacked: Any = gzip.GzipFile(fileobj=file) if is_gzip(file, where=where) else file
+    content = unpacked(file, where=where)
     number = 0
     try:
-        for number, line in numbered(bounded_lines(unpacked, where, longest, skip_long)):
+        lines = bounded_lines(content, where, longest, skip_long)
+        for number, line in numbered(lines, where=where):
             yield number, line
     except GZIP_DAMAGE as error:
         raise damaged_gzip(where, number, error) from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 import os
 import signal
@@ -18,7 +20,7 @@ import numpy as np
 import pytest
 
 from use_st5.cli import embed as embed_module
-from use_st5.cli.files import count_lines, open_seekable, read_lines
+from use_st5.cli.files import open_seekable, open_texts, read_lines
 
 TEXTS = ["Ein Satz.", "", "tab\there", "emoji 🙂 and 日本語", 'a "quote" and \\', "  spaces  "]
 
@@ -142,6 +144,83 @@ def test_lines_end_at_line_feeds_alone_and_a_mark_is_no_text() -> None:
     assert list(read_lines(stream, source="x")) == ["one\u2028still one\x0bstill", "", "three"]
 
 
+@pytest.mark.parametrize("output", [("-o", "v.jsonl"), ()])
+def test_a_packed_file_is_unpacked(
+    output: tuple[str, ...], use: Callable, fake: Any, tmp_path: Path
+) -> None:
+    packed = gzip.compress("é\ntwo\n".encode())
+    (tmp_path / "a.txt.gz").write_bytes(packed)
+    for result in (
+        use("embed", "a.txt.gz", *output),
+        use("embed", "-", *output, "--overwrite", input=packed),
+    ):
+        assert result.exit_code == 0, result.stderr
+        lines = (tmp_path / "v.jsonl").read_text() if output else result.stdout
+        assert [json.loads(line)["text"] for line in lines.splitlines()] == ["é", "two"]
+    (tmp_path / "a.txt.gz").write_bytes(packed[:-9])
+    damaged = use("embed", "a.txt.gz", *output, "--overwrite")
+    assert "a.txt.gz: expected a complete gzip file, found damage" in damaged.stderr
+
+
+def test_a_packed_pipe_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for beside in (None, tmp_path / "v.npy"):
+        reader, writer = os.pipe()
+        os.write(writer, gzip.compress(b"one\ntwo\n"))
+        os.close(writer)
+        with os.fdopen(reader) as pipe:
+            monkeypatch.setattr("sys.stdin", pipe)
+            with open_texts("-", beside=beside) as texts:
+                assert [*texts] == ["one", "two"]
+                assert beside is None or [*texts] == ["one", "two"]
+
+
+def test_a_column_of_a_table_has_a_row_for_each_text(
+    use: Callable, fake: Any, tmp_path: Path
+) -> None:
+    rows = [("1", "a, b"), ("2", ""), ("3", "c\nd"), ("4", "e")]
+    with (tmp_path / "a.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("id", "Body"), *rows])
+    result = use("embed", "a.csv", "--column", "body", "-o", "v.npy")
+    assert result.exit_code == 0, result.stderr
+    assert "a.csv: a quote joins several lines in 1 rows: lines 4 to 5." in result.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), fake.encode([t for _, t in rows]))
+    lines = [json.dumps({"id": number, "body": text}) for number, text in rows]
+    write(tmp_path / "a.jsonl", lines)
+    streamed = use("embed", "a.jsonl", "--column", "body").stdout
+    assert [json.loads(line)["text"] for line in streamed.splitlines()] == [t for _, t in rows]
+    write(tmp_path / "a.jsonl", [*lines, "{"])
+    refused = use("embed", "a.jsonl", "--column", "body")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (1, 1)
+    assert "a.jsonl:5: invalid JSON" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("embed", "a.csv"),
+        ("index", "a.csv", "--to", "a.index"),
+        ("search", "a.csv", "query"),
+        ("search", "a.txt", "--file", "a.csv"),
+        ("similarity", "--file", "a.csv"),
+        ("bitext", "a.csv", "a.txt", "--to", "pairs.tsv"),
+        ("rank", "model", "--query", "query", "a.csv"),
+    ],
+)
+def test_the_lines_of_a_table_are_no_texts(
+    command: tuple[str, ...], use: Callable, fake: Any, tmp_path: Path
+) -> None:
+    write(tmp_path / "a.csv", ["id,body", '1,"one, two"'])
+    write(tmp_path / "a.txt", ["one", "two"])
+    result = use(*command)
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.stderr
+    assert "expected --column with the name of the column" in result.stderr
+    assert "such as 'id', 'body'; received a table" in result.stderr
+    assert fake.encoded == []
+    wrong = use(*command, "--column", "text")
+    assert wrong.exit_code == 1
+    assert "text" in wrong.stderr
+
+
 def test_a_pipe_is_copied_to_a_file_that_has_no_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +231,8 @@ def test_a_pipe_is_copied_to_a_file_that_has_no_name(
     with os.fdopen(reader) as pipe:
         monkeypatch.setattr("sys.stdin", pipe)
         with open_seekable("-", beside=tmp_path / "v.npy") as stream:
-            assert count_lines(stream, source="-").lines == 2
+            assert [*read_lines(stream, source="-")] == ["one", "two"]
+            stream.seek(0)
             assert stream.read() == b"one\ntwo\n"
             assert names(tmp_path) == []
 
@@ -166,7 +246,8 @@ def test_a_file_is_read_from_where_the_shell_stopped(
         file.readline()
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file, isatty=file.isatty))
         with open_seekable("-", beside=tmp_path / "v.npy") as stream:
-            assert count_lines(stream, source="-").lines == 2
+            assert [*read_lines(stream, source="-")] == ["one", "two"]
+            stream.seek(0)
             assert stream.read() == b"one\ntwo\n"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from use_st5.data import _blocks, tables
+from use_st5.data.table_reader import TableReader
 from use_st5.data.tables import Table
 
 _KEYS = ("sentence1", "sentence2", "score")
@@ -116,6 +117,39 @@ def test_a_line_without_an_end_is_one_bad_row(
     assert table.read()["text"].to_pylist() == [*(f"line {n}" for n in range(30)), "last"]
     number = 31 if suffix == "jsonl" else 32
     assert table.report.offences == [f"{path}:{number}: a line of more than 1,000 bytes"]
+
+
+def test_a_score_with_an_underscore_is_no_number(tmp_path: Path) -> None:
+    (path := tmp_path / "a.tsv").write_text(
+        "sentence1\tsentence2\tscore\na\tb\t1_0\n" + "a\tb\t1\n" * 9
+    )
+    table = Table(path, dict(zip(_KEYS, _KEYS, strict=True)), score="score")
+    assert table.read()["score"].to_pylist() == [1.0] * 9
+    assert table.report.offences == [f"{path}:2: 'score' is not a number: '1_0'"]
+
+
+def test_rows_that_a_quote_joins_are_counted_with_their_lines(tmp_path: Path) -> None:
+    """The quote of line 3 is closed in line 8 by chance; line 10 has a text over two lines."""
+    lines = ["text", "one", '"two', *"abcd", 'three"', "four", '"five', 'six"']
+    (path := tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    table = Table(path, {"text": "text"})
+    assert table.read().num_rows == 4
+    assert (table.report.joined, table.report.joined_lines) == (2, [(3, 8), (10, 11)])
+    message = table.report.joined_message()
+    assert "in 2 rows: lines 3 to 8, 10 to 11." in message
+    one_by_one = TableReader(path, {"text": "text"})
+    assert len([*one_by_one]) == 4
+    assert one_by_one.report == table.report
+
+
+def test_carriage_returns_alone_and_utf16_are_refused(tmp_path: Path) -> None:
+    """Both were one row or rows of NULs."""
+    (path := tmp_path / "a.csv").write_bytes(b"text\rone\rtwo\r")
+    with pytest.raises(ValueError, match=r"a\.csv: expected lines that end in a line feed"):
+        Table(path, {"text": "text"}).read()
+    path.write_bytes("text\none\n".encode("utf-16-be"))
+    with pytest.raises(ValueError, match=r"received UTF-16.*iconv -f UTF-16BE"):
+        Table(path, {"text": "text"}).read()
 
 
 def test_labels_may_be_whole_numbers(tmp_path: Path) -> None:

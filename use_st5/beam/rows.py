@@ -149,7 +149,7 @@ class RowReader:
 
         reader = tf.compat.v1.io.tf_record_iterator
         with _local_copy(file) as path:
-            options = "GZIP" if is_gzip(file, where=name) else ""
+            options = "GZIP" if is_gzip(file) else ""
             records = reader(str(path), tf.io.TFRecordOptions(compression_type=options))
             try:
                 for number, record in enumerate(records, start=1):

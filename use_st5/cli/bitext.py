@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from use_st5.cli.files import open_input, read_lines, sole_file
+from use_st5.cli.files import ColumnOption, open_texts, sole_file
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
@@ -46,6 +46,7 @@ def bitext(
     backend: BackendChoice = BackendOption.TENSORFLOW,
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
+    column: ColumnOption = None,
     threshold: Annotated[float, typer.Option(help="The smallest margin.")] = 1.06,
     neighbours: Annotated[int, typer.Option(min=1, help="Nearest neighbours of the margin.")] = 4,
 ) -> None:
@@ -53,7 +54,7 @@ def bitext(
     chosen = ModelChoice(model, backend, prompt, prompt_name)
     check_table_name(to, option="--to")
     with sole_file(to, inputs=[first, second]):
-        sources, targets = _sentences(first), _sentences(second)
+        sources, targets = _sentences(first, column), _sentences(second, column)
         encoder = CountingEncoder(load_encoder(chosen), chosen)
         if len(encoder.languages) == 1:
             say(
@@ -83,10 +84,10 @@ def bitext(
     say(f"{to}: {len(rows):,} pairs of {len(sources):,} and {len(targets):,} different sentences")
 
 
-def _sentences(file: str) -> list[str]:
+def _sentences(file: str, column: str | None) -> list[str]:
     """The lines of a file in their order, without empty and repeated ones."""
-    with open_input(file) as stream:
-        lines = dict.fromkeys(line.strip() for line in read_lines(stream, source=file))
+    with open_texts(file, column=column) as texts:
+        lines = dict.fromkeys(text.strip() for text in texts)
     lines.pop("", None)
     if not lines:
         raise ValueError(f"{file}: expected sentences, one a line, received none")

@@ -11,7 +11,7 @@ import typer
 
 from use_st5._progress import progress_lines
 from use_st5._streams import in_chunks
-from use_st5.cli.files import STDIN, open_input, read_lines
+from use_st5.cli.files import STDIN, ColumnOption, open_texts
 from use_st5.cli.models import (
     BackendChoice,
     BackendOption,
@@ -36,7 +36,7 @@ HELP = manual(
 
     CLASSIFIER is the file classifier.keras in the folder TO.run of a training on texts with labels.
     Its encoder is in the folder TO next to it, or in --encoder. The texts are the lines of files,
-    or of standard input (-, or no file).
+    or of standard input (-, or no file), or a column of tables (--column).
 
     In a pipe the result is lines with tabs: label, probability, text. --json prints an object for
     each line, with the probability of every label.""",
@@ -60,6 +60,7 @@ def classify(
         int, typer.Option("--batch-size", min=1, help="Texts in a batch at most.")
     ] = 512,
     backend: BackendChoice = BackendOption.TENSORFLOW,
+    column: ColumnOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, an object a line.")] = False,
 ) -> None:
     """Names the classes of texts."""
@@ -67,7 +68,8 @@ def classify(
     options = {"batch_size": batch_size, "show_progress": False, "on_truncation": "ignore"}
     cells: list[tuple[str, str, str]] = []
     total = cut = 0
-    chunks = in_chunks(_texts(files or [STDIN]), rows=_ROWS, characters=_CHARACTERS, length=len)
+    given = _texts(files or [STDIN], column)
+    chunks = in_chunks(given, rows=_ROWS, characters=_CHARACTERS, length=len)
     with progress_lines(lambda: f"texts: {total:,}"):
         for texts in chunks:
             probabilities = loaded.probabilities(texts, **options)
@@ -108,10 +110,10 @@ def _load(
     return SavedClassifier(classifier, load_encoder(ModelChoice(folder, backend)))
 
 
-def _texts(files: Sequence[str]) -> Iterator[str]:
+def _texts(files: Sequence[str], column: str | None) -> Iterator[str]:
     for file in files:
-        with open_input(file) as stream:
-            yield from read_lines(stream, source=file)
+        with open_texts(file, column=column) as texts:
+            yield from texts
 
 
 def _print_objects(texts: Sequence[str], found: np.ndarray, labels: Sequence[str]) -> None:

@@ -9,11 +9,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import msgspec
 import typer
@@ -31,7 +31,7 @@ from use_st5.cli.embed_corpus import (
     RunnerOptions,
     TextFieldOption,
 )
-from use_st5.cli.files import STDIN, count_lines, open_input, open_seekable, read_lines, sole_file
+from use_st5.cli.files import STDIN, ColumnOption, count_lines, open_texts, sole_file
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
@@ -62,7 +62,8 @@ HELP = manual(
     r"""Compute a vector for each line of a text.
 
     Row i of the result belongs to line i of the input. An empty line is an empty text, and has a
-    row too. Texts are UTF-8.
+    row too. Texts are UTF-8, plain or compressed by gzip. For a table (.csv, .tsv, .jsonl,
+    .parquet), --column names the column with the texts.
 
     [bold]-o FILE[/bold] writes a NumPy array (.npy: float32, \[lines, dimension]) or JSON lines
     (.jsonl: an object with "text" and "embedding" in each line). FILE appears when it is complete.
@@ -85,6 +86,7 @@ HELP = manual(
     Some models read a limited number of tokens (see use-st5 info). The last line on standard error
     says how many texts were cut.""",
     "use-st5 embed sentences.txt -o vectors.npy",
+    "use-st5 embed questions.csv --column question -o vectors.npy",
     "zcat corpus.gz | use-st5 embed - -o vectors.npy --batch-size 256",
     'echo "How old are you?" | use-st5 embed - | jq .embedding',
     "use-st5 embed sentences.txt -o vectors.jsonl --model path/to/my_model",
@@ -123,6 +125,7 @@ def embed(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the output if it exists.")
     ] = False,
+    column: ColumnOption = None,
     runner: RunnerOption = None,
     text_field: TextFieldOption = None,
     id_field: IdFieldOption = None,
@@ -132,18 +135,21 @@ def embed(
     corpus = Corpus(source, text_field, id_field, input_format, tuple(runner_options or ()))
     chosen = ModelChoice(model, backend, prompt, prompt_name)
     if runner is not None:
+        if column is not None:
+            raise typer.BadParameter("expected --text with --runner.", param_hint="--column")
         corpus.embed(runner, output, form, chosen, batch_size=batch_size, overwrite=overwrite)
         return
     corpus.refuse_without_runner()
     options = {} if batch_size is None else {"batch_size": batch_size}
     if output is None or output == STDIN:
-        _to_standard_output(source, chosen, form or FormatOption.JSONL, options)
+        _to_standard_output(source, column, chosen, form or FormatOption.JSONL, options)
         return
-    _to_named_file(source, Path(output), chosen, form, options, overwrite=overwrite)
+    _to_named_file(source, column, Path(output), chosen, form, options, overwrite=overwrite)
 
 
 def _to_named_file(
     source: str,
+    column: str | None,
     output: Path,
     model: ModelChoice,
     form: FormatOption | None,
@@ -163,12 +169,12 @@ def _to_named_file(
     with (
         sole_file(output, overwrite=overwrite, remote=True, inputs=[source]),
         sole_writer(place),
-        open_seekable(source, beside=place) as stream,
+        open_texts(source, column=column, beside=place) as texts,
     ):
         target = place if remote else output
         if target.is_symlink():  # The rows grow beside the file that it names.
             target = target.resolve()
-        job = embedded(stream, source, target, model, layout, options, shown=target)
+        job = embedded(texts, target, model, layout, options, shown=target)
         if not remote:
             job.finish()
             return
@@ -190,8 +196,7 @@ def _format_by_suffix(output: Path) -> Format:
 
 
 def embedded(
-    stream: IO[bytes],
-    source: str,
+    texts: Iterable[str],
     output: Path,
     model: ModelChoice,
     layout: Format,
@@ -200,12 +205,12 @@ def embedded(
     shown: Path,
     usual: Sequence[str] = (),
 ) -> EmbeddingJob:
-    """Embeds all lines of a seekable `stream`; the result stays in the side folder of `output`.
+    """Embeds texts, which are read twice; the result stays in the side folder of `output`.
 
     Continues the unfinished work of an earlier call. The messages call the result `shown`. `usual`
     names prompts, as for `ModelChoice.prompt_of`.
     """
-    line_count = count_lines(stream, source=source)
+    line_count = count_lines(texts)
     encoder = load_encoder(model)
     options = {**options, "prompt": model.prompt_of(encoder, usual)}
     job = EmbeddingJob(
@@ -225,7 +230,7 @@ def embedded(
         say(f"continuing {shown} after {job.rows_done:,} of {line_count.lines:,} rows")
     started, rows_before = time.monotonic(), job.rows_done
     try:
-        _run(job, stream, source, encoder, options)
+        _run(job, texts, encoder, options)
         job.whole_file()
     except KeyboardInterrupt as interrupt:
         say(
@@ -242,8 +247,7 @@ def embedded(
 
 def _run(
     job: EmbeddingJob,
-    stream: IO[bytes],
-    source: str,
+    texts: Iterable[str],
     encoder: SentenceEncoder,
     options: dict[str, Any],
 ) -> None:
@@ -252,31 +256,35 @@ def _run(
 
     from use_st5._progress_bars import ProgressBars
 
-    lines = itertools.islice(read_lines(stream, source=source), job.rows_done, None)
+    lines = itertools.islice(texts, job.rows_done, None)
     terminal = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with ProgressBars(*columns, console=terminal, disable=not terminal.is_terminal) as progress:
         task = progress.add_task("rows", total=job.description.rows, completed=job.rows_done)
-        for texts in _chunks(lines, rows=_CHUNK_ROWS):
-            vectors, cut = encode_counting(encoder, texts, show_progress=False, **options)
-            job.append(texts, vectors, truncated=cut)
+        for chunk in _chunks(lines, rows=_CHUNK_ROWS):
+            vectors, cut = encode_counting(encoder, chunk, show_progress=False, **options)
+            job.append(chunk, vectors, truncated=cut)
             progress.update(task, completed=job.rows_done)
 
 
 def _to_standard_output(
-    source: str, model: ModelChoice, layout: FormatOption, options: dict[str, Any]
+    source: str,
+    column: str | None,
+    model: ModelChoice,
+    layout: FormatOption,
+    options: dict[str, Any],
 ) -> None:
     if layout is not FormatOption.JSONL:
         raise typer.BadParameter(
             f"expected jsonl for standard output, received {layout.value}. Give -o FILE.",
             param_hint="--format",
         )
-    with open_input(source) as stream:
+    with open_texts(source, column=column) as lines:
         encoder = load_encoder(model)
         options = {**options, "prompt": model.prompt_of(encoder)}
         total = truncated = 0
         with progress_lines(lambda: f"rows: {total:,}"):
-            for texts in _chunks(read_lines(stream, source=source), rows=_STREAMED_ROWS):
+            for texts in _chunks(iter(lines), rows=_STREAMED_ROWS):
                 vectors, cut = encode_counting(encoder, texts, show_progress=False, **options)
                 sys.stdout.buffer.write(to_bytes(texts, vectors, "jsonl"))
                 sys.stdout.buffer.flush()
@@ -306,7 +314,7 @@ class JobDescription:
     """The values that must be equal for unfinished work to be continued.
 
     Attributes:
-        input_sha256: hash of the input's bytes.
+        input_sha256: hash of the texts.
         rows: number of texts, which is the number of rows of the output.
         model: the identity of the model, which changes with its files.
         dimension: length of a vector.

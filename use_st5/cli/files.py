@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -12,16 +13,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated
+
+import typer
 
 from use_st5._files import sole_writer, space_for
-from use_st5._lines import decode_line, numbered
+from use_st5._lines import GZIP_DAMAGE, damaged_gzip, decode_line, numbered, unpacked
 from use_st5._model_manifest import check_replaceable
 from use_st5._remote_files import as_written, cached_path, check_inner, exists, remote_path
 from use_st5.cli.models import start_tensorflow
 from use_st5.cli.output import say, waiting
 
 STDIN = "-"
+_TABLE = re.compile(r"\.(csv|tsv|jsonl|ndjson|json|parquet)(\.gz)?$", re.IGNORECASE)
+
+ColumnOption = Annotated[
+    str | None,
+    typer.Option("--column", help="For a .csv, .tsv, .jsonl or .parquet: the column of the texts."),
+]
 
 
 def local_copy(path: str | os.PathLike[str]) -> Path:
@@ -59,7 +68,7 @@ def writes_remote(path: Path, *, allowed: bool) -> bool:
 
 @dataclass(frozen=True)
 class LineCount:
-    """The result of one pass over the input: `sha256` of its bytes and the number of `lines`."""
+    """The result of one pass over texts: their `sha256`, a line each, and the number of `lines`."""
 
     sha256: str
     lines: int
@@ -69,22 +78,99 @@ def read_lines(stream: Iterable[bytes], *, source: str) -> Iterator[str]:
     """Yields the lines of a UTF-8 `stream`, including empty ones, without line ends.
 
     Raises:
-        ValueError: if a line is not UTF-8; the message names `source` and the line.
+        ValueError: if a line is not UTF-8; the message names `source` and the line. Or the stream
+            unpacks a gzip file that is damaged.
     """
-    for number, line in numbered(stream):
-        yield decode_line(line, where=f"{source}, line {number}")
+    number = 0
+    try:
+        for number, line in numbered(stream, where=source):
+            yield decode_line(line, where=f"{source}, line {number}")
+    except GZIP_DAMAGE as error:
+        raise damaged_gzip(source, number, error) from error
+
+
+class _Lines:
+    """The lines of a stream; of one that can be rewound, any number of times."""
+
+    def __init__(self, stream: IO[bytes], source: str) -> None:
+        self._stream, self._source, self._is_read = stream, source, False
+
+    def __iter__(self) -> Iterator[str]:
+        if self._is_read:
+            self._stream.seek(0)
+        self._is_read = True
+        return read_lines(self._stream, source=self._source)
+
+
+class _Column:
+    """The texts of a column of a table, one for each row; they may be empty."""
+
+    def __init__(self, source: str, column: str | None) -> None:
+        from use_st5.data.table_reader import TableReader, column_names
+
+        if source == STDIN:
+            raise ValueError("--column: expected a file, received standard input. Save it first.")
+        path = local_copy(source)
+        names = column_names(path, where=source)
+        if column is None or column.strip().casefold() not in map(str.casefold, names):
+            received = "a table" if column is None else repr(column)
+            raise ValueError(
+                f"{source}: expected --column with the name of the column that has the texts, such "
+                f"as {', '.join(map(repr, names)):.200}; received {received}. If each line is a "
+                "text, rename the file to .txt."
+            )
+        self._source, self._column, self._is_read = source, column, False
+        self._reader = TableReader(path, {column: column}, optional=(column,), strict=True)
+
+    def __iter__(self) -> Iterator[str]:
+        for row in self._reader:
+            yield row[self._column]
+        if not self._is_read and (joined := self._reader.report.joined_message()):
+            say(f"{self._source}: {joined}")
+        self._is_read = True
+
+
+@contextmanager
+def open_texts(
+    source: str, *, column: str | None = None, beside: Path | None = None
+) -> Iterator[Iterable[str]]:
+    """Gives the texts of an input: its lines, or those of a column if it is a table.
+
+    Args:
+        source: A file, or `-`.
+        column: The name of the column.
+        beside: As for `open_seekable`. The texts can then be read more than once.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is a table and no column is named, or the reverse; later: a line or a
+            row cannot be read.
+    """
+    if column is not None or _TABLE.search(source):
+        yield _Column(source, column)
+        return
+    opened = open_input(source) if beside is None else open_seekable(source, beside=beside)
+    with opened as stream:
+        yield _Lines(stream, source)
 
 
 @contextmanager
 def open_input(name: str) -> Iterator[IO[bytes]]:
-    """Opens a text file, or standard input for `-`, for reading bytes.
+    """Opens a text file, or standard input for `-`, for reading bytes; gzip is unpacked.
 
     A pipe may be given by its path, too: `/dev/stdin`, `/dev/fd/N`, a shell's `<(…)`. A remote
     file (gs:// and the like) is downloaded first.
 
     Raises:
         FileNotFoundError: if there is no such file.
+        ValueError: It is UTF-16, or a damaged gzip file.
     """
+    with _open_packed(name) as stream:
+        yield unpacked(stream, where=name)
+
+
+@contextmanager
+def _open_packed(name: str) -> Iterator[IO[bytes]]:
     if name == STDIN:
         if sys.stdin.isatty():
             say("reading texts from the keyboard, one a line; end with Ctrl-D")
@@ -109,33 +195,23 @@ def open_seekable(name: str, *, beside: Path) -> Iterator[IO[bytes]]:
         name: a file, or `-`.
         beside: the copy is in this file's folder, which will hold data of its size anyway.
     """
-    with open_input(name) as stream:
+    with _open_packed(name) as stream:
         if stream.seekable() and stream.tell() == 0:
-            yield stream
+            yield unpacked(stream, where=name)
             return
         with space_for(beside), tempfile.TemporaryFile(dir=beside.parent) as copy:
             shutil.copyfileobj(stream, copy)
             copy.seek(0)
-            yield copy
+            yield unpacked(copy, where=name)
 
 
-def count_lines(stream: IO[bytes], *, source: str) -> LineCount:
-    """Reads a seekable `stream` once, to its end, and rewinds it.
-
-    Raises:
-        ValueError: if a line is not UTF-8.
-    """
+def count_lines(texts: Iterable[str]) -> LineCount:
+    """Reads texts once, to their end."""
     digest = hashlib.sha256()
     lines = 0
-
-    def hashed() -> Iterator[bytes]:
-        for line in stream:
-            digest.update(line)
-            yield line
-
-    for _ in read_lines(hashed(), source=source):
+    for text in texts:
+        digest.update(text.encode() + b"\n")
         lines += 1
-    stream.seek(0)
     return LineCount(digest.hexdigest(), lines)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from use_st5._files import sole_writer
 from use_st5._imports import require
 from use_st5.cli.embed import embedded
-from use_st5.cli.files import check_new, open_seekable, read_lines, writes_remote
+from use_st5.cli.files import ColumnOption, check_new, open_texts, writes_remote
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from use_st5.search.index_files import Kind
 
 HELP = manual(
-    r"""Make an index for use-st5 search from the lines of a text.
+    r"""Make an index for use-st5 search from the lines of a text, or from the texts of a table.
 
     The index is a folder with the vectors (scaled to length 1), the texts, and the name and hash of
     the model. A search with another model is refused. The folder appears when it is complete. The
@@ -70,6 +70,7 @@ def index(
         int | None,
         typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
     ] = None,
+    column: ColumnOption = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the index if it exists.")
     ] = False,
@@ -93,15 +94,14 @@ def index(
     with sole_writer(to):
         check_replaceable(to)
         check_new(to, overwrite=overwrite)
-        with open_seekable(source, beside=to.absolute()) as stream:
-            texts = list(read_lines(stream, source=source))
-            if not texts:
-                raise ValueError(f"{source}: expected texts, one a line, received none")
-            if vectors is not None:
-                _build(texts, vectors, to, named, chosen)
-                return
-            stream.seek(0)
-            _embed_and_build(stream, source, texts, to, named, chosen, batch_size)
+        with open_texts(source, column=column) as lines:
+            texts = list(lines)
+        if not texts:
+            raise ValueError(f"{source}: expected texts, one a line, received none")
+        if vectors is not None:
+            _build(texts, vectors, to, named, chosen)
+            return
+        _embed_and_build(texts, to, named, chosen, batch_size)
 
 
 def _checked_kind(kind: str) -> Kind:
@@ -120,8 +120,6 @@ def _checked_kind(kind: str) -> Kind:
 
 
 def _embed_and_build(
-    stream: IO[bytes],
-    source: str,
     texts: list[str],
     to: Path,
     model: ModelChoice,
@@ -137,7 +135,7 @@ def _embed_and_build(
     options = {} if batch_size is None else {"batch_size": batch_size}
     place = to.with_name(f"{to.name}.vectors.npy")
     with sole_writer(place):
-        job = embedded(stream, source, place, model, "npy", options, shown=to, usual=DOCUMENT)
+        job = embedded(texts, place, model, "npy", options, shown=to, usual=DOCUMENT)
         _build(texts, job.whole_file(), to, model, kind)
         job.discard()
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from use_st5._progress import progress_lines
-from use_st5.cli.files import STDIN, open_input, read_lines
+from use_st5.cli.files import STDIN, ColumnOption, open_texts
 from use_st5.cli.models import load_cross_encoder, say_truncated
 from use_st5.cli.output import echo, manual, print_table
 
@@ -45,10 +45,11 @@ def rank(
     batch_size: Annotated[
         int, typer.Option("--batch-size", min=1, help="Pairs in a batch at most.")
     ] = 128,
+    column: ColumnOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Ranks texts."""
-    placed_texts = list(_texts(files or [STDIN]))
+    placed_texts = list(_texts(files or [STDIN], column))
     if not placed_texts:
         raise ValueError("expected texts to rank, one a line, received none")
     places, texts = zip(*placed_texts, strict=True)
@@ -70,9 +71,9 @@ def rank(
     print_table(["score", "place", "text"], cells)
 
 
-def _texts(files: Sequence[str]) -> Iterator[tuple[tuple[str, int], str]]:
-    """Yields the place of each text (its file and its line), and the text."""
+def _texts(files: Sequence[str], column: str | None) -> Iterator[tuple[tuple[str, int], str]]:
+    """Yields the place of each text (its file and its line or row), and the text."""
     for file in files:
-        with open_input(file) as stream:
-            for number, text in enumerate(read_lines(stream, source=file), start=1):
+        with open_texts(file, column=column) as texts:
+            for number, text in enumerate(texts, start=1):
                 yield (file, number), text

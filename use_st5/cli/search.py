@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from use_st5._bundled import bundled_names
-from use_st5.cli.files import open_input, read_lines
+from use_st5.cli.files import ColumnOption, open_texts
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 HELP = manual(
     r"""Find the texts that are nearest to a query by cosine.
 
-    WHERE is an index of use-st5 index, or a text file with one text a line. A text file is embedded
-    for each search. The queries are the arguments after WHERE, or the lines of a file (--file).
+    WHERE is an index of use-st5 index, a text file with one text a line, or a table whose --column
+    has the texts. A file is embedded for each search. The queries are the arguments after WHERE, or
+    the lines of a file (--file).
 
     The search uses the model of the index. If it is not a bundled model, give its folder with
     --model. Another model is refused.
@@ -73,19 +74,24 @@ def search(
     backend: BackendChoice = BackendOption.TENSORFLOW,
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
+    column: ColumnOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Finds the texts that are nearest to queries."""
     if bool(queries) == (file is not None):
         raise typer.BadParameter("expected either queries after WHERE or --file.")
     if file is not None:
-        with open_input(file) as stream:
-            queries = list(read_lines(stream, source=file))
+        with open_texts(file) as lines:
+            queries = list(lines)
     if not queries:
         raise ValueError(f"{file}: expected queries, one a line, received none")
-    find = _in_index if Path(where).is_dir() else _in_file
     chosen = ModelChoice(model or "", backend, prompt, prompt_name)
-    name, count, results = find(where, queries, top_k, breadth, chosen)
+    if not Path(where).is_dir():
+        name, count, results = _in_file(where, column, queries, top_k, breadth, chosen)
+    elif column is not None:
+        raise typer.BadParameter("expected a table; WHERE is an index.", param_hint="--column")
+    else:
+        name, count, results = _in_index(where, queries, top_k, breadth, chosen)
     if as_json:
         rows = [
             {
@@ -145,6 +151,7 @@ def _in_index(
 
 def _in_file(
     where: str,
+    column: str | None,
     queries: Sequence[str],
     top_k: int,
     breadth: int | None,
@@ -152,8 +159,8 @@ def _in_file(
 ) -> Found:
     if breadth is not None:
         raise typer.BadParameter("expected an index; WHERE is a file.", param_hint="--breadth")
-    with open_input(where) as stream:
-        texts = list(read_lines(stream, source=where))
+    with open_texts(where, column=column) as lines:
+        texts = list(lines)
     if not texts:
         raise ValueError(f"{where}: expected texts, one a line, received none")
     model = dataclasses.replace(model, name=model.name or DEFAULT_MODEL)

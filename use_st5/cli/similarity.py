@@ -14,7 +14,14 @@ import typer
 
 from use_st5._imports import require
 from use_st5._progress import progress_lines
-from use_st5.cli.files import check_file, open_input, read_lines, sole_file
+from use_st5.cli.files import (
+    ColumnOption,
+    check_file,
+    open_input,
+    open_texts,
+    read_lines,
+    sole_file,
+)
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
@@ -85,11 +92,14 @@ def similarity(
     backend: BackendChoice = BackendOption.TENSORFLOW,
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
+    column: ColumnOption = None,
 ) -> None:
     """Compares texts."""
     sources = [source for source in (texts or None, file, pairs) if source is not None]
     if len(sources) != 1:
         raise typer.BadParameter("expected one of texts, --file and --pairs.")
+    if column is not None and file is None:
+        raise typer.BadParameter("expected --file with a table.", param_hint="--column")
     chosen = ModelChoice(model, backend, prompt, prompt_name)
     if pairs is not None:
         if heatmap is not None:
@@ -98,13 +108,13 @@ def similarity(
             )
         _pair_by_pair(_read_pairs(pairs), metric, chosen, as_json)
     else:
-        _all_against_all(_read_texts(texts or [], file), metric, chosen, heatmap, as_json)
+        _all_against_all(_read_texts(texts or [], file, column), metric, chosen, heatmap, as_json)
 
 
-def _read_texts(texts: list[str], file: str | None) -> list[str]:
+def _read_texts(texts: list[str], file: str | None, column: str | None) -> list[str]:
     if file is not None:
-        with open_input(file) as stream:
-            texts = list(read_lines(stream, source=file))
+        with open_texts(file, column=column) as lines:
+            texts = list(lines)
     if not 2 <= len(texts) <= _TEXT_LIMIT:
         raise ValueError(
             f"expected 2 to {_TEXT_LIMIT:,} texts, received {len(texts):,}; "

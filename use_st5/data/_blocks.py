@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from use_st5._lines import LONG_LINE, LongLine, bounded_lines, skipped
+from use_st5._lines import LONG_LINE, LongLine, bounded_lines, check_line_feed, skipped
 from use_st5._quoted_rows import COMMAS_OF_ROWS, MOST_LINES
 from use_st5.data import _records
 
@@ -50,6 +50,11 @@ class Block:
     def numbers(self) -> np.ndarray:
         """The number of the first line of each record, int `[records]`."""
         return self.first + self._counts_before(_LINE_FEED, self.starts)
+
+    @cached_property
+    def extra_lines(self) -> np.ndarray:
+        """How many lines after its first one each record has, int `[records]`."""
+        return self._counts(np.flatnonzero(self._bytes == _LINE_FEED)) - 1
 
     def lines(self, place: int) -> list[bytes]:
         """The lines of a record, without their ends."""
@@ -98,8 +103,8 @@ class Block:
         if quoted:
             delimiters = delimiters[np.searchsorted(self._quotes, delimiters) % 2 == 0]
             # Also records that may be rows swallowed by a quote, and fields too long for `csv`.
-            extra_lines = self._counts(np.flatnonzero(self._bytes == _LINE_FEED)) - 1
-            odd |= (extra_lines * (width - 1) >= COMMAS_OF_ROWS) | (extra_lines > MOST_LINES)
+            odd |= self.extra_lines * (width - 1) >= COMMAS_OF_ROWS
+            odd |= self.extra_lines > MOST_LINES
             odd |= self.ends - self.starts > csv.field_size_limit()
         return odd | (self._counts(delimiters) != width - 1)
 
@@ -190,6 +195,8 @@ class Lines:
         data = self._file.read(_BLOCK)
         if data and not data.endswith(b"\n"):
             data += self._file.readline(_records.LONGEST_ROW + 1)
+            if self.number == 1 and b"\n" not in data:
+                check_line_feed(data, where=self._where)
             if not data.endswith(b"\n"):  # The end of the file, or a line that is too long.
                 skipped(self._file, b"...")
                 data += b"\n"

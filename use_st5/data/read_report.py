@@ -9,6 +9,7 @@ from pathlib import Path
 # Enough to see what is wrong with a file; a report stays small however large the file is.
 MAX_OFFENCES = 10
 _MAX_REASONS = 50
+_MAX_SPANS = 3
 
 
 @dataclass
@@ -24,6 +25,8 @@ class ReadReport:
         skipped: Reason → number of rows.
         malformed: Reason → number of rows.
         notes: Remark on rows that were read nevertheless, such as a decoding fallback → number.
+        joined: Rows of csv whose quoted texts go on over several lines.
+        joined_lines: The first and the last line of the first of them.
         offences: The first malformed rows, as "file:line: reason".
     """
 
@@ -32,6 +35,8 @@ class ReadReport:
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
+    joined: int = 0
+    joined_lines: list[tuple[int, int]] = field(default_factory=list)
     offences: list[str] = field(default_factory=list)
 
     @property
@@ -50,6 +55,22 @@ class ReadReport:
         self.malformed[reason if is_listed else "other reasons"] += 1
         if len(self.offences) < MAX_OFFENCES:
             self.offences.append(f"{path}:{line}: {reason}")
+
+    def add_joined(self, line: int, extra: int) -> None:
+        """Counts a row that begins in a line and has `extra` lines after it."""
+        self.joined += 1
+        self.joined_lines = sorted([*self.joined_lines, (line, line + extra)])[:_MAX_SPANS]
+
+    def joined_message(self) -> str:
+        """Says which lines a quote joins to one row; "" if there are none."""
+        if not self.joined:
+            return ""
+        lines = ", ".join(f"{first:,} to {last:,}" for first, last in self.joined_lines)
+        more = ", …" if self.joined > len(self.joined_lines) else ""
+        return (
+            f"a quote joins several lines in {self.joined:,} rows: lines {lines}{more}. If this is "
+            "wrong, close the quote in its line"
+        )
 
     def check(self, source: str, *, max_malformed: float, expects: str) -> None:
         """Raises ValueError if too many rows were malformed.

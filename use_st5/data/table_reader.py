@@ -8,9 +8,12 @@ from typing import Any
 
 from use_st5.data._reader import MalformedRowError, Reader
 from use_st5.data._records import LONGEST_ROW, format_of, records
+from use_st5.data.read_report import ReadReport
 
 # A position from 0, a name, or several names, of which the first existing one is used.
 Column = int | str | tuple[str, ...]
+# Rows that are read to find the names of the columns.
+_SAMPLE = 200
 
 
 class TableReader(Reader):
@@ -79,12 +82,18 @@ class TableReader(Reader):
         names: list[str] = []
         places: dict[str, int] | None = None
         for line, row in rows:
+            self._note_joined(line, row)
             if places is None and isinstance(row, list):
                 names = row if self.header else []
                 places = self._places(path, names)
                 if self.header:
                     continue
             yield line, self._from_fields(row, places, len(names))
+
+    def _note_joined(self, line: int, row: Any) -> None:
+        """Counts a row of csv with fields over several lines."""
+        if isinstance(row, list) and (extra := sum(field.count("\n") for field in row)):
+            self.report.add_joined(line, extra)
 
     def _places(self, path: Path, names: list[str]) -> dict[str, int]:
         """Key → position in a row."""
@@ -145,6 +154,41 @@ class TableReader(Reader):
 
     def _wanted(self) -> list[Column]:
         return list(self.columns.values())
+
+
+def column_names(path: Path, *, where: str) -> list[str]:
+    """The names of the columns of a table; errors call it `where`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file has no rows with named columns.
+    """
+    sample, malformed = _sample(path)
+    if sample and isinstance(sample[0], list):
+        return sample[0]
+    if sample:
+        return [*dict.fromkeys(key for row in sample for key in row)]
+    if malformed.offences:
+        raise ValueError(
+            f"{where}: expected rows with named columns, found {malformed.malformed_rows:,} "
+            f"malformed ones only. The first: {malformed.offences[0]}. Does the file have the "
+            "format of its suffix?"
+        )
+    raise ValueError(f"{where}: expected rows with named columns, found an empty file.")
+
+
+def _sample(path: Path) -> tuple[list[Any], ReadReport]:
+    """The first good rows of a table, and a report of the malformed rows among them."""
+    rows: list[Any] = []
+    report = ReadReport()
+    for number, row in records(path, file_format=format_of(path)):
+        if isinstance(row, MalformedRowError):
+            report.add_malformed(path, number, str(row))
+        elif isinstance(row, list | dict):
+            rows.append(row)
+        if len(rows) == _SAMPLE:
+            break
+    return rows, report
 
 
 def _alternatives(column: Column) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import gzip
 import hashlib
 import io
 import itertools
@@ -26,7 +25,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.json as arrow_json
 
 from use_st5._files import file_sha256
-from use_st5._lines import GZIP_DAMAGE, damaged_gzip, is_gzip
+from use_st5._lines import GZIP_DAMAGE, damaged_gzip, unpacked
 from use_st5._streams import batched
 from use_st5.data import _records
 from use_st5.data._blocks import Block, Lines, block_of
@@ -103,9 +102,7 @@ class Table(TableReader):
             self.sha256 = file_sha256(self._path)
         else:
             with _HashedFile(self._path) as raw, io.BufferedReader(raw) as file:
-                zipped = is_gzip(file, where=str(self._path))
-                opened: Any = gzip.GzipFile(fileobj=file) if zipped else file
-                lines = Lines(opened, str(self._path))
+                lines = Lines(unpacked(file, where=str(self._path)), str(self._path))
                 try:
                     parts = [*(self._of_csv if self._format == "csv" else self._of_lines)(lines)]
                 except GZIP_DAMAGE as error:
@@ -166,6 +163,9 @@ class Table(TableReader):
             start += 1
         parts = [self._cleaned(*part) for part in self._parsed(block, start)]
         parsed = np.concatenate([places for _, places in parts] or [np.empty(0, np.int64)])
+        if self._format == "csv":
+            for place in parsed[block.extra_lines[parsed] > 0].tolist():
+                self.report.add_joined(int(block.numbers[place]), int(block.extra_lines[place]))
         self.report.rows += len(parsed)
         self.report.examples += len(parsed)
         for place in np.setdiff1d(np.arange(start, total), parsed, assume_unique=True).tolist():
@@ -202,6 +202,7 @@ class Table(TableReader):
     def _alone(self, number: int, row: Row) -> list[dict[str, Any]]:
         """Returns the example of a row; an empty list for a bad row and for the header."""
         if self._format in _DELIMITERS:
+            self._note_joined(number, row)
             if not self._positions and isinstance(row, list):
                 self._positions, self._header = self._places(self._path, row), row
                 return []
@@ -427,6 +428,8 @@ def clean_row(
 
 def _number(value: Any, key: str) -> float:
     try:
+        if isinstance(value, str) and "_" in value:  # Python reads "1_0" as 10.
+            raise ValueError
         number = float(value)
     except (TypeError, ValueError):
         raise MalformedRowError(f"{key!r} is not a number: {value!r:.40}") from None

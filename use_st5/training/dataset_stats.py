@@ -100,6 +100,9 @@ class DatasetStats:
             repeats += f" ({self.conflicting:,} with another {kind.target} than before)"
         yield f"  {self.rows:,} rows{repeats}{omissions}"
         yield from (f"    {offence}" for offence in report.offences)
+        yield from (f"    {note}: {count:,}" for note, count in report.notes.items())
+        if joined := report.joined_message():
+            yield f"    {joined}"
         if self.source.prompts:
             yield self._prompts()
         if self.false_negatives:

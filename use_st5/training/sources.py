@@ -18,10 +18,10 @@ from use_st5._files import file_sha256
 from use_st5._lines import read_lines
 from use_st5._progress import waiting
 from use_st5._remote_files import as_written, cached_path, remote_path
-from use_st5.data._reader import MalformedRowError
-from use_st5.data._records import LONGEST_ROW, format_of, records
+from use_st5.data._records import LONGEST_ROW
 from use_st5.data.read_report import ReadReport
 from use_st5.data.sentence_splitter import split_sentences
+from use_st5.data.table_reader import column_names
 from use_st5.data.tables import DataSet, Table, table_of
 from use_st5.data.text_hashes import text_hashes
 from use_st5.data.text_reader import TextReader
@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 # Rows of a table that become objects of Python at once.
 _AT_ONCE = 2048
-# Rows that are read to find the names of the columns, and whether a text is running text.
+# Rows that are read to find whether a text is running text.
 _SAMPLE = 200
 # A text with at least this many sentences in a paragraph, on average, is running text.
 _RUNNING = 2.0
@@ -307,32 +307,7 @@ def _column_names(name: str, path: Path) -> list[str]:
                 "TensorFlow data set, found neither."
             )
         return [*DataSet.open(name).columns]
-    sample, malformed = _sample(path)
-    if sample and isinstance(sample[0], list):
-        return sample[0]
-    if sample:
-        return [*dict.fromkeys(key for row in sample for key in row)]
-    if malformed.offences:
-        raise ValueError(
-            f"{name}: expected rows with named columns, found {malformed.malformed_rows:,} "
-            f"malformed ones only. The first: {malformed.offences[0]}. Does the file have the "
-            "format of its suffix?"
-        )
-    raise ValueError(f"{name}: expected rows with named columns, found an empty file.")
-
-
-def _sample(path: Path) -> tuple[list[Any], ReadReport]:
-    """The first good rows of a table, and a report of the malformed rows among them."""
-    rows: list[Any] = []
-    report = ReadReport()
-    for number, row in records(path, file_format=format_of(path)):
-        if isinstance(row, MalformedRowError):
-            report.add_malformed(path, number, str(row))
-        elif isinstance(row, list | dict):
-            rows.append(row)
-        if len(rows) == _SAMPLE:
-            break
-    return rows, report
+    return column_names(path, where=name)
 
 
 def _runs_on(reader: TextReader) -> bool:
