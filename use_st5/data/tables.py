@@ -163,7 +163,7 @@ class Table(TableReader):
             start += 1
         parts = [self._cleaned(*part) for part in self._parsed(block, start)]
         parsed = np.concatenate([places for _, places in parts] or [np.empty(0, np.int64)])
-        if self._format == "csv":
+        if self._format == "csv" and isinstance(block, Block):
             for place in parsed[block.extra_lines[parsed] > 0].tolist():
                 self.report.add_joined(int(block.numbers[place]), int(block.extra_lines[place]))
         self.report.rows += len(parsed)
