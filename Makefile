@@ -7,7 +7,10 @@ SHELL := /bin/bash
 
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --retries 10 --timeout 120
+PIP := PYTHONUNBUFFERED=1 $(BIN)/python -m pip install --progress-bar off \
+  --disable-pip-version-check --retries 10 --timeout 120
+# Shows of pip's messages a line for each package, as soon as pip begins to get it.
+STEPS := | awk '/^Collecting / {print "  " $$2} /^Installing / {print "  installing " NF - 3 " packages"} {fflush()}'
 # The linter, the type checker, and the packages whose types it reads.
 LINT := 'ruff>=0.14' 'mypy>=1.18' 'filelock>=4.0,<5' 'msgspec>=0.19' 'numpy>=1.26' 'rich>=13.8' 'typer>=0.15'
 # With `peers` added, the tests that compare with PyTorch's models run too.
@@ -86,18 +89,18 @@ $(VENV)/.python:
 
 $(VENV)/.demo: $(VENV)/.python setup.py pyproject.toml
 	@echo "Installing use_st5 with TensorFlow into $(VENV) (minutes, once)"
-	$(PIP) --editable '.[plots]'
+	$(PIP) --editable '.[plots]' $(STEPS)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.python setup.py pyproject.toml
 	@echo "Installing use_st5 with all that its tests need into $(VENV) (minutes, once)"
-	$(PIP) --editable '.[$(TEST_EXTRAS)]'
+	$(PIP) --editable '.[$(TEST_EXTRAS)]' $(STEPS)
 	@touch $@ $(VENV)/.demo
 
 $(VENV)/.site: $(VENV)/.python setup.py
-	$(PIP) --editable '.[docs]'
+	$(PIP) --editable '.[docs]' $(STEPS)
 	@touch $@ $(VENV)/.demo
 
 $(VENV)/.lint: $(VENV)/.python Makefile
-	$(PIP) $(LINT)
+	$(PIP) $(LINT) $(STEPS)
 	@touch $@

@@ -203,7 +203,9 @@ def check_command(words: list[str], repository: Path) -> None:
         if path.parts[0] == "experiments" and len(path.parts) == 3 and "--help" not in rest:
             check_experiment(rest[1], rest[2:])
     else:
-        assert program in {"cat", "cd", "git", "jq", "pre-commit", "zcat", "echo"}, program
+        assert program in {"cat", "cd", "git", "jq", "pre-commit", "source", "zcat", "echo"}, (
+            program
+        )
 
 
 def check_use_st5(words: list[str]) -> None:

@@ -22,16 +22,26 @@ _FROM_INDEX = """import sys
 if "google.colab" in sys.modules:
     %pip install --quiet "use_st5[{extras}]\""""
 _FROM_FILES = """import importlib.util
+import sys
 from pathlib import Path
 
-# use_st5 is not on PyPI yet: a wheel in this folder is installed, or the checkout around it.
+# "" is the checkout or a wheel that you upload, because use_st5 has no public address yet.
+# If yours has a git address, write it here: "git+https://github.com/NAME/use_st5".
+SOURCE = ""
+
 if importlib.util.find_spec("use_st5") is None:
     folder = Path().resolve()
     found = sorted(folder.glob("use_st5-*.whl"))
     found += [each for each in (folder, *folder.parents) if (each / "use_st5").is_dir()]
-    if not found:
+    if not SOURCE and not found and "google.colab" in sys.modules:
+        from google.colab import files
+
+        print("Upload the wheel that `make wheel` wrote into dist/:")
+        found = [folder / name for name in files.upload()]
+    if not SOURCE and not found:
         raise SystemExit("Upload the wheel of `make wheel` (in dist/), and run this cell again.")
-    %pip install --quiet "{{found[0]}}[{extras}]\""""
+    place = SOURCE or found[0].as_uri()
+    %pip install --quiet "use_st5[{extras}] @ {{place}}\""""
 
 
 def rewritten(text: str, *, published: bool) -> str:
@@ -56,7 +66,7 @@ def files() -> Iterator[tuple[Path, str]]:
 def _notebook(path: Path) -> str:
     notebook = json.loads(path.read_text(encoding="utf-8"))
     cell = next(each for each in notebook["cells"] if each["cell_type"] == "code")
-    extras = re.search(r"\[([\w,-]+)\]\"$", "".join(cell["source"]))
+    extras = re.search(r'\[([\w,-]+)\](?: @ \{place\})?"$', "".join(cell["source"]))
     if extras is None:
         raise ValueError(f"{path}: expected the first cell of code to install use_st5 with extras.")
     source = install_cell(extras[1], published=PUBLISHED)
