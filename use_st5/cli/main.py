@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 import use_st5
+from use_st5._bundled import bundled_names
 from use_st5._progress import progress_lines
 from use_st5.cli import (
     benchmark,
@@ -47,11 +48,12 @@ from use_st5.cli.terminal import (
 )
 
 _HELP = manual(
-    """Universal sentence encoders: embed, compare, evaluate, train, export.
+    f"""Universal sentence encoders: embed, compare, evaluate, train, export.
 
-    The English model use_dan_en comes with the package: no network, no key, no download. Where a
-    command takes a model, it takes the name of a bundled one, a folder, or the name of a model of a
-    hub, such as hf://sentence-transformers/all-MiniLM-L6-v2, which is downloaded once.
+    Bundled English models: {", ".join(bundled_names())}. They need no network, no key and no
+    download. Where a command takes a model, it takes the name of a bundled one, a folder, or the
+    name of a model of a hub, such as hf://sentence-transformers/all-MiniLM-L6-v2, which is
+    downloaded once.
 
     [bold]Exit codes[/bold]: 0 done, 1 failure, 2 wrong usage, 130 interrupted by Ctrl-C. An error
     is one line on standard error.""",
