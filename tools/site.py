@@ -91,7 +91,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages and the pictures that are not in `docs/`."""
+    """Adds the pages and the pictures that are not in `docs/`, and the notebooks."""
     from mkdocs.structure.files import File
 
     for name, page in pages().items():
@@ -105,6 +105,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
                 files.append(File.generated(config, picture, abs_src_path=str(ROOT / picture)))
     for package, names in public_packages().items():
         files.append(File.generated(config, _api(package), content=api_page(package, names)))
+    for path in sorted((ROOT / "colabs").glob("*.ipynb")):
+        name = path.relative_to(ROOT).as_posix()
+        files.append(File.generated(config, name, abs_src_path=str(path)))
     for name, content in demo_files().items():
         files.append(File.generated(config, name, content=content))
     return files
@@ -177,6 +180,32 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     return output.replace(_SHIM, get_relative_url("assets/search_worker.js", page.url))
 
 
+_STYLE_LINK = re.compile(r'<link rel="stylesheet" href="/(assets/[^"]+\.css)">')
+
+
 def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
-    """Does the same for the page of missing addresses, whose links are absolute."""
-    return output_content.replace(_SHIM, "/assets/search_worker.js")
+    """Does the same for the page of missing addresses, whose links are absolute.
+
+    It holds its style itself: a site in a folder of a host has no file at an absolute address. The
+    style of docstrings, which is not among the theme's files, is left out.
+    """
+
+    def style(found: re.Match[str]) -> str:
+        places = [Path(folder, found[1]) for folder in (config.docs_dir, *config.theme.dirs)]
+        texts = [place.read_text(encoding="utf-8") for place in places if place.is_file()]
+        return f"<style>{texts[0]}</style>" if texts else ""
+
+    return _STYLE_LINK.sub(style, output_content.replace(_SHIM, "/assets/search_worker.js"))
+
+
+_OPTION = re.compile(r"(?<=[\s>])--?[a-z][\w-]*")
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Marks the options of commands and short names in code: they do not break at a hyphen."""
+
+    def marked(code: re.Match[str]) -> str:
+        return _OPTION.sub(r'<span class="whole">\g<0></span>', code[0])
+
+    html = re.sub(r"<code>(?=[^<\s]{1,32}</code>)", '<code class="whole">', html)
+    return re.sub(r"<code.*?</code>", marked, html, flags=re.DOTALL)
