@@ -36,8 +36,8 @@ function plural(count, word) {
 
 /** Encodes what has no vector yet; says how long it took. False: a later change has begun. */
 async function encodeAll(texts, turn) {
+  if (vectors.size + texts.length > KEPT) vectors.clear();
   const unknown = [...new Set(texts)].filter((text) => !vectors.has(text));
-  if (vectors.size + unknown.length > KEPT) vectors.clear();
   let spent = 0;
   let pause = performance.now() + SLICE;
   for (const [place, text] of unknown.entries()) {
@@ -91,9 +91,10 @@ function showMap(lines) {
 }
 
 function showFound(lines, query) {
+  const asked = query && encoder.encode(query);
   const found = query
     ? lines
-        .map((line) => [cosine(vectors.get(query), vectors.get(line)), line])
+        .map((line) => [cosine(asked, vectors.get(line)), line])
         .sort((a, b) => b[0] - a[0])
         .slice(0, MOST_FOUND)
     : [];
@@ -118,7 +119,7 @@ async function update() {
   const turn = ++latest;
   const lines = typedLines();
   const query = byId("query").value.trim();
-  if (!(await encodeAll([...lines, query].filter((text) => text), turn))) return;
+  if (!(await encodeAll(lines, turn))) return;
   showFound(lines, query);
   showMap(lines);
 }
