@@ -115,18 +115,38 @@ document.body.append("FOUND " + found.join() + " " + sorted.join());
 def test_a_click_sorts_and_what_has_no_value_stays_last(tmp_path: Path) -> None:
     rows = [("b", [Cell("9.00", 9.0)]), ("a", [Cell("–")]), ("c", [Cell("30.00", 30.0)])]
     text = _page.document("Title", _page.table("name", ["score"], rows, name="Scores"))
-    path = tmp_path / "page.html"
-    path.write_text(text.replace("</body>", _CLICKS), encoding="utf-8")
+    shown = shown_with(text, _CLICKS, tmp_path)
+    assert "FOUND cba,bca,abc,cba descending,none,none,none,none" in shown
+
+
+@pytest.mark.process
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: chromium)")
+def test_a_phone_shows_five_columns(tmp_path: Path) -> None:
+    """A window of 400 pixels has 368 between its margins; Chromium's narrowest one has 500."""
+    heads = [f"STS1{year}" for year in range(2, 6)]
+    rows = [("use_transformer_en", [Cell("80.10", 80.1)] * 4), ("b", [Cell("79.00", 79.0)] * 4)]
+    text = _page.document("Title", _page.table("Model", heads, rows, name="Scores"))
+    measured = (
+        '<script>document.title = document.querySelector("table").offsetWidth</script></body>'
+    )
+    shown = shown_with(text, measured, tmp_path)
+    assert int(shown.partition("<title>")[2].partition("<")[0]) <= 368
+
+
+def shown_with(page: str, script: str, folder: Path) -> str:
+    """A page in Chromium, after a script at its end."""
+    path = folder / "page.html"
+    path.write_text(page.replace("</body>", script), encoding="utf-8")
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr")
     done = subprocess.run(
-        [str(CHROMIUM), *options, "--dump-dom", path.as_uri()],
+        [str(CHROMIUM), *options, "--window-size=500,900", "--dump-dom", path.as_uri()],
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
     )
     assert "CONSOLE" not in done.stderr
-    assert "FOUND cba,bca,abc,cba descending,none,none,none,none" in done.stdout
+    return done.stdout
 
 
 def test_a_page_shows_no_control_characters() -> None:

@@ -21,7 +21,12 @@ p, li, dd { max-width: 46rem; }
 a { color: var(--c0); }
 nav { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; }
 nav a { padding: .2rem 0; }
-.scroll { overflow-x: auto; }
+/* A shadow at an edge says that the table goes on there. */
+.scroll { overflow-x: auto; background:
+  linear-gradient(90deg, var(--page) 1rem, transparent 2rem) local,
+  linear-gradient(-90deg, var(--page) 1rem, transparent 2rem) local,
+  linear-gradient(90deg, var(--line), transparent .8rem) scroll,
+  linear-gradient(-90deg, var(--line), transparent .8rem) scroll; }
 table { border-collapse: collapse; margin: .5rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: right; }
 thead th { vertical-align: bottom; }
@@ -42,9 +47,10 @@ figcaption, .muted { color: var(--muted); font-size: .9rem; }
 summary { cursor: pointer; }
 code { overflow-wrap: anywhere; }
 @media (max-width: 40rem) {
-  table { font-size: .9rem; }
-  th, td { padding: .3rem .4rem; }
-  tbody th { min-width: 6.5rem; max-width: 9rem; overflow-wrap: anywhere; }
+  table { font-size: .85rem; }
+  th, td { padding: .3rem .25rem; }
+  tbody th { min-width: 5.5rem; max-width: 8rem; overflow-wrap: anywhere; }
+  th:not([aria-sort]) button::after { content: ""; }
 }
 """
 # The first click sorts the first column in ascending order, the others in descending order. Cells
