@@ -12,6 +12,7 @@ import typer
 
 import use_st5
 from use_st5 import _progress
+from use_st5._bundled import bundled_names
 from use_st5.cli import main as cli
 from use_st5.cli.main import app
 from use_st5.cli.output import manual, print_table
@@ -33,6 +34,7 @@ def test_help_lists_every_command_and_the_exit_codes(use: Callable) -> None:
     for command in COMMANDS:
         assert command in text
     assert "0 done, 1 failure, 2 wrong usage, 130 interrupted" in text
+    assert f"models: {', '.join(bundled_names())}." in text
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -136,7 +136,7 @@ def test_rows_that_a_quote_joins_are_counted_with_their_lines(tmp_path: Path) ->
     assert table.read().num_rows == 4
     assert (table.report.joined, table.report.joined_lines) == (2, [(3, 8), (10, 11)])
     message = table.report.joined_message()
-    assert "in 2 rows: lines 3 to 8, 10 to 11." in message
+    assert "joins: 2 (lines 3 to 8, 10 to 11)." in message
     one_by_one = TableReader(path, {"text": "text"})
     assert len([*one_by_one]) == 4
     assert one_by_one.report == table.report

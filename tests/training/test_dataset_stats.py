@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.training.words import Words
 from use_st5.training.dataset_stats import dataset_stats
-from use_st5.training.sources import Source
+from use_st5.training.sources import Source, open_source
 
 
 def test_counts_lengths_duplicates_and_what_is_cut(table: Callable[..., Source]) -> None:
@@ -26,6 +27,12 @@ def test_counts_lengths_duplicates_and_what_is_cut(table: Callable[..., Source])
     assert "3 at most; none is cut" in "\n".join(found.lines(limit=3))
     assert "scores: 0 … 5, scaled from 0 … 5 to 0 … 1" in shown
     assert "a b c | word 0 | 0" in shown
+
+
+def test_rows_that_a_quote_joins_are_said(tmp_path: Path) -> None:
+    (path := tmp_path / "a.csv").write_text('anchor,positive\na,"b\nc\nd"\ne,f\n')
+    shown = "\n".join(dataset_stats(open_source(str(path)), Words()).lines(limit=9))
+    assert "which a quote joins: 1 (lines 2 to 4)." in shown
 
 
 def test_a_hard_negative_that_is_a_positive_elsewhere(table: Callable[..., Source]) -> None:

@@ -68,8 +68,8 @@ class ReadReport:
         lines = ", ".join(f"{first:,} to {last:,}" for first, last in self.joined_lines)
         more = ", …" if self.joined > len(self.joined_lines) else ""
         return (
-            f"a quote joins several lines in {self.joined:,} rows: lines {lines}{more}. If this is "
-            "wrong, close the quote in its line"
+            f"rows over several lines, which a quote joins: {self.joined:,} (lines {lines}{more}). "
+            "If this is wrong, close the quote in its line"
         )
 
     def check(self, source: str, *, max_malformed: float, expects: str) -> None:
