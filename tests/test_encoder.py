@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import pickle
 import resource
 import shutil
@@ -324,7 +325,7 @@ def test_pickles_and_copies_name_the_folder(folder: Path, tmp_path: Path) -> Non
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(own)).encode(TEXTS), own.encode(TEXTS))
     moved = path.rename(tmp_path / "moved")
     with pytest.raises(FileNotFoundError, match="copy"):
-        pickle.loads(pickled)
+        pickle.loads(pickled).encode("the cat")
     moved.rename(path)
     weights = encoder.model.trainable_variables[0]
     weights.assign(weights * tf.range(1.0, weights.shape[0] + 1.0))
@@ -333,7 +334,31 @@ def test_pickles_and_copies_name_the_folder(folder: Path, tmp_path: Path) -> Non
             lose(encoder)
     encoder.save(path)
     with pytest.raises(ValueError, match="the model was replaced"):
-        pickle.loads(pickled)
+        pickle.loads(pickled).encode("the cat")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda encoder: encoder.encode("the cat"),
+        lambda encoder: encoder(["the cat"]),
+        lambda encoder: encoder.similarity(np.ones((1, 10))),
+        lambda encoder: encoder.truncated("the cat"),
+        lambda encoder: encoder.dimension,
+        lambda encoder: encoder.model,
+        pickle.dumps,
+    ],
+)
+def test_a_pickle_in_a_fork_raises_when_it_is_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, use: Any
+) -> None:
+    """Not while it is unpickled, where multiprocessing.Pool would wait without end."""
+    pickled = pickle.dumps(load(folder).encode)
+    monkeypatch.setattr("use_st5._other_processes._started_in", os.getppid())
+    encoder = pickle.loads(pickled).__self__
+    assert isinstance(encoder, SentenceEncoder)
+    with pytest.raises(RuntimeError, match='"spawn"'):
+        use(encoder)
 
 
 def test_a_bundled_encoder_is_pickled_by_its_name(

@@ -33,6 +33,7 @@ import pickle
 import tensorflow as tf
 import use_st5
 from use_st5.layers.saved_model_layer import SavedModelLayer
+from use_st5.sklearn import SentenceVectors
 
 encoder = use_st5.load("use_dan_en")
 encoder.encode("a")
@@ -48,7 +49,7 @@ def attempt(name):
         "load another": lambda: use_st5.load("use_transformer_en"),
         "layer": lambda: layer(text),
         "new layer": lambda: SavedModelLayer("use_dan_en"),
-        "unpickle": lambda: pickle.loads(pickle.dumps(encoder)),
+        "unpickle": lambda: pickle.loads(pickle.dumps(encoder)).encode("a"),
     }
     try:
         attempts[name]()
@@ -59,10 +60,15 @@ names = ["encode", "truncated", "load", "load another", "layer", "new layer", "u
 with multiprocessing.get_context("fork").Pool(1) as pool:
     for name in names:
         print(name, pool.apply_async(attempt, (name,)).get(timeout=60))
+    for function in (encoder.encode, SentenceVectors(encoder).transform):
+        try:
+            pool.map_async(function, [["a"]]).get(timeout=60)
+        except RuntimeError as error:
+            print("map", "spawn" in str(error))
 encoder.encode("a")
 """
     said = fresh_python("-W", "ignore", "-c", code, timeout=300).splitlines()
-    assert len(said) == 7
+    assert len(said) == 9
     assert all(line.endswith("True") for line in said), said
 
 

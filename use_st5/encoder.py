@@ -53,8 +53,9 @@ class SentenceEncoder(SentenceTransformersNames):
     use_st5.
 
     An encoder can be pickled and copied. The pickle contains the model's name or folder, not its
-    weights. Pickling raises an error if the weights were changed in memory. Unpickling raises an
-    error if the model in the folder was replaced.
+    weights. Pickling raises an error if the weights were changed in memory. If the model cannot be
+    loaded again, or was replaced in its folder, the first use of the unpickled encoder raises the
+    error.
 
     Args:
         folder: The SavedModel's folder.
@@ -369,9 +370,32 @@ def load(
     return encoder
 
 
+class _UnloadedEncoder(SentenceEncoder):
+    """A pickled encoder that could not be loaded: every use raises the error."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # Libraries ask whether an object has special methods.
+            raise AttributeError(name)
+        raise self._error
+
+
 def _loaded_again(
     place: str, bundled: bool, identity: str, backend: Backend = "tensorflow"
 ) -> SentenceEncoder:
+    """Loads a pickled encoder; an error is raised at the first use of the encoder.
+
+    If it were raised here, `multiprocessing.Pool` would wait for the task without end.
+    """
+    try:
+        return _same_model(place, bundled, identity, backend)
+    except Exception as error:
+        return _UnloadedEncoder(error)
+
+
+def _same_model(place: str, bundled: bool, identity: str, backend: Backend) -> SentenceEncoder:
     """Loads a pickled encoder, and checks that the model is still the same."""
     encoder = load(bundled_folder(place) if bundled else place, backend=backend)
     if encoder.identity != identity:
