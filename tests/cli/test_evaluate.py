@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import json
 import os
 import re
@@ -159,6 +160,12 @@ def test_associations_have_their_groups_intervals_and_p(use: Callable, tmp_path:
     scores = EvaluationRecord.read(tmp_path / "r.json").tasks["mine"]["scores"]
     effect, low, high = (scores[f"effect_size{end}"] for end in ("", "_low", "_high"))
     assert lines[3][3:] == [f"{effect:.2f}", f"{low:.2f} to {high:.2f}", f"{scores['p_value']:.4f}"]
+    many = {"targ1": ["a"] * 10, "targ2": ["aaaaa"] * 10, "attr1": ["b"], "attr2": ["b" * 9]}
+    groups = {name: {"category": name, "examples": some} for name, some in many.items()}
+    (tmp_path / "mine.json").write_text(json.dumps(groups), encoding="utf-8")
+    result = use("evaluate", MODEL, "--weat", "mine.json", "--no-cache", "--out", "r.json")
+    assert EvaluationRecord.read(tmp_path / "r.json").tasks["mine"]["scores"]["p_value"] < 5e-5
+    assert result.stdout.splitlines()[3].endswith("\t< 0.0001")
     twice = use("evaluate", MODEL, "--weat", "mine.json", "--weat", "mine.json")
     assert "expected files with different names, received two mine" in twice.stderr
 
@@ -381,6 +388,47 @@ def test_names_that_file_systems_refuse(use: Callable, tmp_path: Path) -> None:
     assert (tmp_path / "evaluation" / "org_model__1.5.json").is_file()
 
 
+def test_results_are_added_to_the_record(
+    use: Callable, tmp_path: Path, own_runs: list[int]
+) -> None:
+    command = ("evaluate", MODEL, "--data", "data", "--no-cache", "--tasks")
+    file = tmp_path / "evaluation" / "lengths.json"
+    assert use(*command, "own").exit_code == 0
+    first = EvaluationRecord.read(file).tasks["own"]
+    assert use(*command, "words").exit_code == 0
+    assert {*(merged := EvaluationRecord.read(file).tasks)} == {"own", "words"}
+    assert merged["own"] == first
+    assert own_runs == [1111]
+    assert use(*command, "own").exit_code == 0
+    again = EvaluationRecord.read(file).tasks
+    assert again["words"] == merged["words"]
+    assert own_runs == [1111, 1111]
+
+
+def test_a_task_that_ran_is_no_longer_skipped_or_failed() -> None:
+    record = EvaluationRecord(
+        model={"name": "toy", "identity": "1", "dimension": 8},
+        created="2026-01-01",
+        versions={},
+        command="",
+        seed=1,
+        tasks={"a": {"seconds": 1}},
+        skipped={"b": "no data", "c": "no data"},
+        failed={"d": "ValueError"},
+    )
+    later = dataclasses.replace(
+        record,
+        model={"name": "toy", "identity": "1", "dimension": None},
+        tasks={"b": {"seconds": 2}, "d": {"seconds": 3}},
+        skipped={"e": "no data"},
+        failed={},
+    )
+    merged = record.merged(later)
+    assert {*merged.tasks} == {"a", "b", "d"}
+    assert (merged.skipped, merged.failed) == ({"c": "no data", "e": "no data"}, {})
+    assert merged.model["dimension"] == 8
+
+
 def test_a_record_of_more_tasks_is_not_replaced(
     use: Callable, tmp_path: Path, own_runs: list[int]
 ) -> None:
@@ -388,11 +436,9 @@ def test_a_record_of_more_tasks_is_not_replaced(
     assert use(*command, "own,words").exit_code == 0
     file = tmp_path / "evaluation" / "lengths.json"
     before = file.read_text(encoding="utf-8")
-    refused = use(*command, "own")
+    refused = use(*command, "own", "--seed", "2")
     assert refused.exit_code == 1
-    assert (
-        "results of other tasks (words), which would be lost: add them to --tasks" in refused.stderr
-    )
+    assert "results of other tasks (words) for which this is not known" in refused.stderr
     assert file.read_text(encoding="utf-8") == before
     assert own_runs == [1111], "refused before any work"
     assert use(*command, "own", "--out", "other.json").exit_code == 0

@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,8 +51,8 @@ HELP = manual(
     tests a second table shows the groups, the effect size with its 95 % interval, and p.
 
     The output is a table and a file with the scores, versions, seed, protocols and the SHA-256 of
-    the data files. An existing file is replaced only if it has no further tasks. `use-st5 report`
-    makes a page from such files.
+    the data files. An existing file keeps its results of other tasks if they are of the same model
+    and seed. `use-st5 report` makes a page from such files.
 
     Some models have prompts (see use-st5 info). --prompt-name puts one of them, and --prompt one of
     yours, before each text of all tasks. Without them, the model's default prompt is used, if it
@@ -122,35 +122,41 @@ def evaluate(
     chosen, skipped = chosen_tasks(tasks, data, weat or ())
     with contextlib.ExitStack() as claims:
         if output is not None:
-            claims.enter_context(_claimed(output, chosen))
+            claims.enter_context(sole_file(output))
         encoder = named_encoder(model_choice, batch_size=batch_size)
         if output is None:
             output = _FOLDER / f"{_file_name(encoder.name)}.json"
-            claims.enter_context(_claimed(output, chosen))
+            claims.enter_context(sole_file(output))
+        older = _older_record(output, encoder, chosen, seed=seed)
         folder = _cache_folder(encoder, cache, no_cache)
         record = _with_skipped(_run(encoder, chosen, data, seed=seed, cache=folder), skipped, data)
-        record.write(output)
+        (record if older is None else older.merged(record)).write(output)
     _tell(record, encoder, skipped, output, as_json=as_json)
 
 
-@contextlib.contextmanager
-def _claimed(output: Path, tasks: list[EvaluationTask]) -> Iterator[None]:
-    """Only this process writes the record; refuses to replace one with results of other tasks."""
-    with sole_file(output):
-        if output.exists():
-            _check_older(output, tasks)
-        yield
+def _older_record(
+    output: Path, encoder: NamedEncoder, tasks: list[EvaluationTask], *, seed: int
+) -> EvaluationRecord | None:
+    """The record to which this run adds its results; None: there is none, or it is replaced.
 
-
-def _check_older(output: Path, tasks: list[EvaluationTask]) -> None:
+    Raises:
+        FileExistsError: The file has results of further tasks that do not belong to this run.
+    """
     from use_st5.evaluation.record import EvaluationRecord
 
-    extras = EvaluationRecord.read(output).tasks.keys() - {task.name for task in tasks}
-    if extras:
+    if not output.exists():
+        return None
+    older = EvaluationRecord.read(output)
+    others = older.tasks.keys() - {task.name for task in tasks}
+    expected = (encoder.name, encoder.identity, seed)
+    found = (older.model["name"], older.model["identity"], older.seed)
+    if others and (expected != found or encoder.identity is None):
         raise FileExistsError(
-            f"{output} also has results of other tasks ({', '.join(sorted(extras))}), which would "
-            "be lost: add them to --tasks, or choose another file with --out"
+            f"{output}: expected results of this model with the same weights, prompt and seed, "
+            f"found results of other tasks ({', '.join(sorted(others))}) for which this is not "
+            "known. They would be lost: add them to --tasks, or choose another file with --out"
         )
+    return older if others else None
 
 
 def _cache_folder(encoder: NamedEncoder, cache: Path | None, no_cache: bool) -> Path | None:
@@ -240,8 +246,13 @@ def _association(name: str, result: Mapping[str, Any]) -> tuple[str, ...]:
         f"{a} / {b}",
         _digits(scores["effect_size"], 2),
         " to ".join(_digits(end, 2) for end in ends),
-        _digits(scores["p_value"], 4),
+        _p_value(scores["p_value"]),
     )
+
+
+def _p_value(value: float | None) -> str:
+    """Four digits of a p, which is never 0."""
+    return "< 0.0001" if value is not None and value < 0.0001 else _digits(value, 4)
 
 
 def _digits(value: float | None, digits: int) -> str:

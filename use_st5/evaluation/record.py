@@ -76,6 +76,25 @@ class EvaluationRecord:
     skipped: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
+    def merged(self, later: EvaluationRecord) -> EvaluationRecord:
+        """A record of both runs; for a task of both, that of the later run counts.
+
+        Args:
+            later: A run of the same model with the same seed.
+        """
+        done = later.tasks.keys()
+        open_tasks = {
+            kind: {name: why for name, why in getattr(self, kind).items() if name not in done}
+            for kind in ("skipped", "failed")
+        }
+        return dataclasses.replace(
+            later,
+            model={**later.model, "dimension": later.model["dimension"] or self.model["dimension"]},
+            tasks={**self.tasks, **later.tasks},
+            skipped={**open_tasks["skipped"], **later.skipped},
+            failed={**open_tasks["failed"], **later.failed},
+        )
+
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the record as JSON; the file appears when it is complete."""
         content = {"format": FORMAT, **dataclasses.asdict(self)}
