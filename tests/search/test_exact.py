@@ -76,6 +76,7 @@ def test_no_queries_find_nothing() -> None:
         (np.ones((2, 3)), np.ones((2, 3)), {"k": 3}, "k: expected 1 to 2, .* received 3"),
         (np.ones((2, 3)), np.ones((2, 3)), {"k": 0}, "k: expected 1 to 2, .* received 0"),
         (np.ones((2, 3)), np.ones((2, 3)), {"k": 1, "block": (0, 1)}, r"received \(0, 1\)"),
+        (np.ones((2, 3)), np.ones((0, 3)), {"k": 1}, r"corpus: .*one row or more.* \[0, 3\]"),
         (np.full((2, 3), np.nan), np.ones((2, 3)), {"k": 1}, "queries: expected finite numbers"),
         (np.ones((2, 3)), np.full((2, 3), np.inf), {"k": 1}, "corpus: expected finite numbers"),
     ],

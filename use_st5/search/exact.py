@@ -232,6 +232,8 @@ def _check(queries: np.ndarray, corpus: np.ndarray, k: int, block: tuple[int, in
             "Expected queries [queries, dim] and corpus [rows, dim] of one dim, received "
             f"{list(queries.shape)} and {list(corpus.shape)}."
         )
+    if not corpus.shape[0]:
+        raise ValueError(f"corpus: expected one row or more, received {list(corpus.shape)}.")
     if not 1 <= k <= corpus.shape[0]:
         raise ValueError(f"k: expected 1 to {corpus.shape[0]}, the rows of corpus; received {k}.")
     if min(block) < 1:
