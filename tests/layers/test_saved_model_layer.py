@@ -268,6 +268,31 @@ def test_lists_and_arrays_of_strings(folder: str) -> None:
     np.testing.assert_array_equal(layer(np.array(["a", "abc"])), expected)
 
 
+def test_no_strings_at_all(folder: str) -> None:
+    layer = SavedModelLayer(folder)
+    for empty in ([], np.array([]), np.array([], object)):
+        assert layer(empty).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([1.5], "a tensor of float32"),
+        (tf.constant([1]), "a tensor of int32"),
+        (["a", 1.5], r"received list: \['a', 1.5\]"),
+        (None, "received NoneType: None"),
+        (
+            tf.ragged.constant([["a"], ["b", "c"]]),
+            r"ragged tensor \[2, None\].*flat_values",
+        ),
+        (keras.Input(shape=(), dtype="float32"), "a tensor of float32.*keras.Input"),
+    ],
+)
+def test_everything_else_than_strings_is_refused(folder: str, given: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"Expected strings .*{message}"):
+        SavedModelLayer(folder)(given)
+
+
 @pytest.mark.process
 @pytest.mark.end_to_end
 def test_fit_on_two_replicas(

@@ -217,8 +217,9 @@ class SavedModelLayer(keras.layers.Layer):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Also takes lists and arrays of strings, like `hub.KerasLayer`."""
-        if self._embeds_text and not keras.backend.is_keras_tensor(inputs):
-            inputs = tf.convert_to_tensor(inputs)
+        if self._embeds_text:
+            inputs = inputs if keras.backend.is_keras_tensor(inputs) else _as_tensor(inputs)
+            _check_dtype(inputs)
         return super().__call__(inputs, *args, **kwargs)
 
     def call(self, inputs: Any, training: bool = False) -> Any:
@@ -353,6 +354,38 @@ def _adopted(model: Any) -> list[keras.Variable]:
         )
         for variable in getattr(model, "variables", ())
     ]
+
+
+def _as_tensor(inputs: Any) -> tf.Tensor:
+    """The tensor of a list or an array.
+
+    Raises:
+        TypeError: TensorFlow has no type for it.
+        ValueError: Its rows have different lengths.
+    """
+    if isinstance(inputs, tf.RaggedTensor):
+        raise ValueError(
+            f"Expected strings [batch], received a ragged tensor {inputs.shape.as_list()}. Give "
+            "its flat_values."
+        )
+    try:
+        text = tf.convert_to_tensor(inputs)
+    except (TypeError, ValueError) as error:  # TensorFlow's kinds for mixed and other types
+        raise TypeError(
+            f"Expected strings [batch], received {type(inputs).__name__}: {repr(inputs)[:200]}"
+        ) from error
+    if text.shape == [0]:  # TensorFlow takes an empty list for floats.
+        return tf.constant([], tf.string)
+    return text
+
+
+def _check_dtype(text: Any) -> None:
+    """Refuses a tensor of other types than strings, which Keras would cast."""
+    if (dtype := keras.backend.standardize_dtype(text.dtype)) != "string":
+        raise TypeError(
+            f"Expected strings [batch], received a tensor of {dtype}. In a Keras model, write "
+            'keras.Input(shape=(), dtype="string").'
+        )
 
 
 def _check_shape(shape: tuple[int | None, ...]) -> None:
