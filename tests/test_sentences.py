@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pyarrow as pa
 import pytest
+import tensorflow as tf
 
 from use_st5._sentences import check_sentences, length_sorted_batches
 
@@ -18,6 +22,13 @@ from use_st5._sentences import check_sentences, length_sorted_batches
         (letter for letter in "ab"),
         {"a": 1, "b": 2}.keys(),
         [b"a", np.str_("b")],
+        pa.array(["a", "b"]),
+        pa.array(["a", "b"], pa.large_string()),
+        pa.array(["a", "b"], pa.string_view()),
+        pa.array(["a", "b"]).dictionary_encode(),
+        pa.chunked_array([["a"], [], ["b"]]),
+        pa.array([b"a", b"b"]),
+        tf.data.Dataset.from_tensor_slices(["a", "b"]),
     ],
 )
 def test_any_iterable_of_strings(given: object) -> None:
@@ -41,8 +52,11 @@ def test_what_utf_8_cannot_hold() -> None:
         ({"a": 1}, "received dict"),
         (["a", None], "received NoneType at index 1: None"),
         (["a", 2.5], "received float at index 1: 2.5"),
-        ([["a"]], "received list at index 0"),
-        (np.array([["a", "b"]]), r"received ndarray \[1, 2\]: .* sentences\[:, 0\]"),
+        ([["a"]], "received list at index 0.*one by one"),
+        (np.array([["a", "b"]]), r"received ndarray \[1, 2\]: .*flatten.* sentences\[:, 0\]"),
+        (tf.ragged.constant([["a"], ["b", "c"]]), r"RaggedTensor \[2, None\]: .*flat_values"),
+        (tf.data.Dataset.from_tensors(["a", "b"]), "received ndarray at index 0: .*unbatch"),
+        (pa.array(["a", None]), "received NoneType at index 1"),
     ],
 )
 def test_everything_else_is_an_error_that_names_the_place(given: object, message: str) -> None:
@@ -60,6 +74,21 @@ def test_of_a_data_frame_a_column_is_asked_for() -> None:
     with pytest.raises(TypeError, match=r"df\['id'\]"):
         check_sentences(table[:0])
     assert check_sentences(table["text"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize("make", [pa.table, pa.RecordBatch.from_pydict])
+def test_of_an_arrow_table_a_column_is_asked_for(make: Any) -> None:
+    table = make({"id": [1, 2], "text": ["a", "b"]})
+    with pytest.raises(TypeError, match=r"\[2, 2\] .*'id', 'text'.* df\['text'\]"):
+        check_sentences(table)
+    assert check_sentences(table["text"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_a_number_of_numpy_does_not_overflow(kind: Any) -> None:
+    texts = ["x" * length for length in range(300)]
+    batches = [batch.tolist() for batch in length_sorted_batches(texts, sentences=kind(100))]
+    assert batches == [batch.tolist() for batch in length_sorted_batches(texts, sentences=100)]
 
 
 def test_batches_by_hand() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+
+OnEmpty = Literal["encode", "zero", "raise"]
 
 # Somewhat more than a sentence of average length has.
 _CHARACTERS_PER_SENTENCE = 200
@@ -16,8 +18,9 @@ def check_sentences(sentences: Iterable[Any]) -> list[str]:
     """Turns any iterable of strings and bytes into strings that UTF-8 can hold.
 
     Args:
-        sentences: A list, a NumPy array, a pandas column, a generator, a string tensor …; `bytes`
-            are read as UTF-8. Invalid bytes and lone surrogates become U+FFFD.
+        sentences: A list, an array of NumPy or Arrow, a pandas column, a generator, a string
+            tensor, a `tf.data.Dataset` of strings …; `bytes` are read as UTF-8. Invalid bytes and
+            lone surrogates become U+FFFD.
 
     Raises:
         TypeError: It is none of these, or an item is neither a string nor bytes; the message names
@@ -27,6 +30,10 @@ def check_sentences(sentences: Iterable[Any]) -> list[str]:
         raise TypeError(_of_a_table(sentences))
     if hasattr(sentences, "numpy"):  # a TensorFlow tensor; iterating over it is slow
         sentences = sentences.numpy()
+    elif hasattr(sentences, "to_pylist"):  # Arrow
+        sentences = sentences.to_pylist()
+    elif hasattr(sentences, "as_numpy_iterator"):  # a tf.data.Dataset
+        sentences = sentences.as_numpy_iterator()
     if not isinstance(sentences, Iterable) or isinstance(sentences, Mapping):
         raise TypeError(
             "Expected a string or a sequence of strings, received "
@@ -39,7 +46,7 @@ def check_sentences(sentences: Iterable[Any]) -> list[str]:
         elif not isinstance(text, str):
             raise TypeError(
                 f"Expected strings, received {type(text).__name__} at index {index}: "
-                f"{_short(text)}. Convert or remove it first."
+                f"{_short(text)}. {_remedy(text)}"
             )
         elif not text.isascii():
             texts[index] = _without_lone_surrogates(text)
@@ -121,6 +128,17 @@ def check_batch_size(batch_size: Any) -> None:
         raise ValueError(f"batch_size must be at least 1. Received: {batch_size}")
 
 
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Checks the value of an argument that takes one of a few strings.
+
+    Raises:
+        ValueError: It is another one.
+    """
+    if value not in choices:
+        expected = ", ".join(f'"{choice}"' for choice in choices)
+        raise ValueError(f"Unknown {name}: {value!r}. Expected one of {expected}.")
+
+
 def length_sorted_batches(
     texts: Sequence[str], *, sentences: int, characters: int | None = None
 ) -> Iterator[np.ndarray]:
@@ -138,6 +156,7 @@ def length_sorted_batches(
     Yields:
         Indices into `texts`, int64 `[batch]`; each index once.
     """
+    sentences = int(sentences)  # NumPy's int8 would overflow.
     if characters is None:
         characters = sentences * _CHARACTERS_PER_SENTENCE
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
@@ -159,20 +178,33 @@ def _without_lone_surrogates(text: str) -> str:
 
 
 def _of_a_table(table: Any) -> str:
-    """Says what to give instead of an array with two axes or a data frame of any library."""
+    """Says what to give instead of an array with two axes or a table of any library."""
     kind, shape = type(table).__name__, list(table.shape)
-    if not hasattr(table, "columns"):
-        return (
-            f"Expected one axis of strings, received {kind} {shape}: give one column of it, such "
-            "as sentences[:, 0]."
-        )
-    names = list(table.columns)
-    texts = [name for name in names if isinstance(next(iter(table[name]), None), str)]
+    names = getattr(table, "column_names", None)  # Arrow and Hugging Face
+    names = getattr(table, "columns", None) if names is None else names
+    if names is None:
+        remedy = "flatten it, or give one column of it, such as sentences[:, 0]"
+        if hasattr(table, "flat_values"):  # Rows of different lengths have no column of all texts.
+            remedy = "give its flat_values"
+        return f"Expected one axis of strings, received {kind} {shape}: {remedy}."
+    names = list(names)
+    texts = [name for name in names if _is_text(next(iter(table[name]), None))]
     column = (texts or names or ["text"])[0]
     return (
         f"Expected one column of strings, received {kind} {shape} with the columns "
         f"{_short(names)}: give the one to encode, such as df[{column!r}]."
     )
+
+
+def _remedy(item: Any) -> str:
+    """Says what to do about an item that is no string."""
+    if np.ndim(item) if hasattr(item, "shape") else isinstance(item, list | tuple):
+        return "Give the texts one by one; a tf.data.Dataset of batches does with .unbatch()."
+    return "Convert or remove it first."
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value.as_py() if hasattr(value, "as_py") else value, str)
 
 
 def _short(value: Any) -> str:
