@@ -372,6 +372,13 @@ def test_a_bundled_encoder_is_pickled_by_its_name(
     assert pickle.loads(pickled).folder == tmp_path / "there" / "toy_en"
 
 
+@pytest.mark.parametrize("text", [["the cat"], tf.constant(["the cat"])])
+def test_inside_of_a_graph(folder: Path, text: Any) -> None:
+    for encode in (load(folder).encode, TrainableEncoder.load(folder).encode):
+        with pytest.raises(RuntimeError, match=r"outside of a TensorFlow graph.*SavedModelLayer"):
+            tf.function(encode)(text)
+
+
 def test_a_model_without_a_limit_refuses_no_length(encoder: SentenceEncoder) -> None:
     long = "the cat " * 2000
     np.testing.assert_array_equal(encoder.encode(long, on_truncation="error"), encoder.encode(long))

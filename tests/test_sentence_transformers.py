@@ -16,6 +16,9 @@ from tests.tiny_bert import VOCABULARY, write_sentence_bert
 from tests.toy_encoders import Toy
 from use_st5 import TrainableEncoder
 from use_st5._sentence_transformers import SentenceTransformersNames, Wishes
+from use_st5.convert.checkpoint import open_checkpoint
+from use_st5.search import VectorIndex
+from use_st5.training.model_loading import copied
 
 
 class Lengths(SentenceTransformersNames):
@@ -168,6 +171,69 @@ def test_it_is_sentence_transformers_line_for_line(folder: Path, precision: str)
                 close = np.abs(found.astype(int) - expected) <= 1
                 assert (found == expected).mean() > 0.99
                 assert close.all() or "binary" in precision
+
+
+def test_a_model_for_dot_products_ranks_by_them(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    folder = write_sentence_bert(tmp_path / "tiny")
+    settings = folder / "config_sentence_transformers.json"
+    settings.write_text('{"similarity_fn_name": "dot"}')
+    trainable = copied(TrainableEncoder.load(folder))
+    trainable.export(tmp_path / "model")
+    use_st5.load(tmp_path / "model").save(tmp_path / "saved")
+    encoder = use_st5.load(tmp_path / "saved")
+    assert encoder.similarity_fn_name == TrainableEncoder.load(encoder.folder).similarity_fn_name
+    assert encoder.similarity_fn_name == "dot"  # mteb's wrapper ranks by this name
+    texts = [f"a {word} is a kind of {other}" for word in VOCABULARY[5:12] for other in WORDS[:6]]
+    vectors = encoder.encode(texts)
+    dots = vectors @ vectors.T
+    for similarity in (encoder.similarity, trainable.similarity):
+        np.testing.assert_allclose(similarity(texts), dots, rtol=1e-4, atol=1e-5)
+    assert (np.argsort(-encoder.similarity(texts, metric="cosine")) != np.argsort(-dots)).any()
+    VectorIndex.build(tmp_path / "index", vectors, encoder=encoder, texts=texts)
+    index = VectorIndex(tmp_path / "index")
+    index.verify()
+    scores, rows = index.search(encoder, texts, k=5)
+    np.testing.assert_allclose(scores, -np.sort(-dots)[:, :5], rtol=1e-5)
+    np.testing.assert_allclose(np.take_along_axis(dots, rows, axis=1), scores, rtol=1e-5)
+
+
+def test_a_model_for_another_similarity_is_told(tmp_path: Path) -> None:
+    folder = write_sentence_bert(tmp_path / "tiny")
+    settings = folder / "config_sentence_transformers.json"
+    settings.write_text('{"similarity_fn_name": "euclidean"}')
+    with pytest.warns(UserWarning, match="'euclidean' is not supported.* cosine"):
+        assert open_checkpoint(folder).similarity_fn_name == "cosine"
+
+
+def test_a_trainable_encoder_takes_the_same_keywords(folder: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    trainable = TrainableEncoder.load(folder)
+    trainable.export(folder.with_name("same"))
+    encoder = use_st5.load(folder.with_name("same"))
+    texts = ["one dog", " ", "another cat is a kind of music " * 20]
+    with pytest.warns(UserWarning, match="1 of 3 texts is longer than 32 tokens"):
+        trainable.encode(texts, on_truncation="warn")
+    for keywords in (
+        {"prompt": ""},
+        {"prompt_name": "passage", "normalize_embeddings": True, "on_empty": "zero"},
+        {"prompt": "another ", "truncate_dim": 5, "precision": "int8", "show_progress": False},
+    ):
+        expected = encoder.encode(texts, on_truncation="ignore", **keywords)
+        found = trainable.encode(texts, **keywords)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, atol=1 if "precision" in keywords else 1e-5)
+    np.testing.assert_allclose(
+        trainable.similarity(texts[0], texts, metric="angular"),
+        encoder.similarity(
+            encoder.encode(texts[0], prompt=""), trainable.encode(texts), metric="angular"
+        ),
+        atol=1e-5,
+    )
+    with pytest.raises(ValueError, match="1 empty"):
+        trainable.encode(texts, on_empty="raise")
+    with pytest.raises(TypeError, match="'nonsense'"):
+        trainable.encode(texts, nonsense=True)
 
 
 def test_signatures_of_queries_and_documents(folder: Path, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -134,6 +136,19 @@ def test_training_changes_what_is_encoded_and_exported(toy_use_dan: Any, tmp_pat
     assert np.abs(after - before).max() > 1e-3
     encoder.export(tmp_path / "tuned")
     np.testing.assert_allclose(use_st5.load(tmp_path / "tuned").encode(TEXTS), after, atol=1e-5)
+
+
+def test_copies_of_a_used_encoder(toy_use_dan: Any) -> None:
+    encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
+    before = encoder.encode(TEXTS)
+    deep, shallow = copy.deepcopy(encoder), copy.copy(encoder)
+    np.testing.assert_array_equal(deep.encode(TEXTS), before)
+    weight = encoder.model.embedding.embeddings
+    weight.assign(weight + 0.1 * np.arange(weight.shape[-1]))
+    np.testing.assert_array_equal(deep.encode(TEXTS), before)
+    np.testing.assert_array_equal(shallow.encode(TEXTS), encoder.encode(TEXTS))
+    with pytest.raises(TypeError, match=r"cannot be pickled.*export\(folder\)"):
+        pickle.dumps(encoder)
 
 
 def test_one_graph_serves_all_calls(toy_use_dan: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,20 @@ def check_finite_weights(loaded: Any, folder: str | os.PathLike[str]) -> None:
             )
 
 
+def refuse_in_graph() -> None:
+    """Refuses a call inside of a `tf.function`, which has no values for NumPy.
+
+    Raises:
+        RuntimeError: TensorFlow is building a graph.
+    """
+    if not tf.executing_eagerly():
+        raise RuntimeError(
+            "Expected a call of encode outside of a TensorFlow graph (tf.function, Dataset.map), "
+            "because it returns a NumPy array. Inside of a graph, call "
+            "use_st5.layers.SavedModelLayer, which takes and returns tensors."
+        )
+
+
 def text_function(
     loaded: Any, *, training: bool = False, call: Callable[..., Any] | None = None
 ) -> Any:

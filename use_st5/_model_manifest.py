@@ -18,6 +18,7 @@ from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._files import file_sha256
 from use_st5._records import Count, InnerPath, Positive, read_record
 from use_st5._remote_files import finish_swap, names_in, remote_path
+from use_st5._vectors import SimilarityName
 
 FILE_NAME = "use_st5.json"
 CARD_NAME = "README.md"
@@ -69,6 +70,7 @@ class ModelManifest:
         texts: How many texts it reads at once: 1, or 2 if it compares a pair.
         prompts: Texts that are put before queries, documents and the like, by name.
         default_prompt_name: The prompt for texts if the caller names none; None: no prompt.
+        similarity_fn_name: The similarity for which the model was trained.
         format: Version of this file's layout.
     """
 
@@ -88,6 +90,7 @@ class ModelManifest:
     texts: Literal[1, 2] = 1
     prompts: dict[str, str] = dataclasses.field(default_factory=dict)
     default_prompt_name: str | None = None
+    similarity_fn_name: SimilarityName = "cosine"
     format: int = FORMAT
 
     @property

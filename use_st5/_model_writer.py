@@ -24,7 +24,7 @@ from use_st5._model_manifest import (
 # The facts of a manifest that are still true when the model's weights have changed.
 _KEPT = (
     *("name", "max_length", "precision", "metadata", "family", "config", "tokenizer"),
-    *("prompts", "default_prompt_name"),
+    *("prompts", "default_prompt_name", "similarity_fn_name"),
 )
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypedDict, get_args
 import numpy as np
 
 from use_st5._sentences import check_sentences
-from use_st5._vectors import Precision, quantized, unit_rows
+from use_st5._vectors import Precision, SimilarityName, quantized, unit_rows
 
 
 class SentenceTransformersKeywords(TypedDict, total=False):
@@ -157,7 +157,7 @@ class SentenceTransformersNames(abc.ABC):
     """
 
     encode: Callable[..., Any]
-    similarity_fn_name = "cosine"
+    similarity_fn_name: SimilarityName = "cosine"
     # Name → the text that is put before a text; and the name of the default prompt.
     prompts: Mapping[str, str] = MappingProxyType({"query": "", "document": ""})
     default_prompt_name: str | None = None

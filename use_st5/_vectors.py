@@ -6,10 +6,12 @@ They are computed in float64: in float32 some pairs become ties, and others get 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+# The similarities for which models are trained.
+SimilarityName = Literal["cosine", "dot"]
 Precision = Literal["float32", "int8", "uint8", "binary", "ubinary"]
 
 
@@ -66,6 +68,38 @@ def pairwise(u: np.ndarray, v: np.ndarray, *, metric: str = "cosine") -> np.ndar
     if metric == "angular":
         cosines = 1.0 - np.arccos(cosines) / np.pi
     return cosines.astype(np.float32)
+
+
+def compared(
+    encode: Callable[[Any], np.ndarray], a: Any, b: Any, *, dimension: int, metric: str
+) -> np.ndarray:
+    """Similarity of every sentence or vector of `a` with every one of `b`, float32 `[n, m]`.
+
+    Args:
+        encode: Sentences → vectors; not called for vectors.
+        a: Sentences, or vectors `[n, dimension]`; one of them counts as `n = 1`.
+        b: The same; None compares `a` with itself.
+        dimension: Dimension of the vectors.
+        metric: As for `pairwise`.
+
+    Raises:
+        TypeError: An input is neither sentences nor real numbers.
+        ValueError: The metric is unknown, or the vectors do not fit or are not finite.
+    """
+
+    def vectors(given: Any, argument: str) -> np.ndarray:
+        if hasattr(given, "__array__"):  # tensors of all libraries, pandas and Arrow
+            given = np.asarray(given)
+        if not isinstance(given, np.ndarray) or given.dtype.kind in "OSTU":
+            return np.atleast_2d(encode(given))
+        return checked_vectors(given, dimension, argument)
+
+    similarity_by_name(metric)
+    left = vectors(a, "a")
+    right = left if b is None else vectors(b, "b")
+    if not len(left) or not len(right):
+        return np.zeros((len(left), len(right)), np.float32)
+    return pairwise(left, right, metric=metric)
 
 
 def similarity_by_name(metric: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

@@ -24,17 +24,17 @@ from use_st5._sentence_transformers import (
     Wishes,
 )
 from use_st5._sentences import (
+    OnEmpty,
     check_batch_size,
+    check_choice,
     empty_texts,
     length_sorted_batches,
     one_or_many,
 )
 from use_st5._token_limit import OnTruncation, TokenLimit
-from use_st5._vectors import checked_vectors, pairwise, similarity_by_name
+from use_st5._vectors import SimilarityName, compared
 from use_st5._workers import check_workers, encode_in_workers
 from use_st5.engines import BACKENDS, Backend, open_engine
-
-OnEmpty = Literal["encode", "zero", "raise"]
 
 # The encoders in use, by folder, backend and version; `_last` keeps the last ones in memory.
 _loaded: weakref.WeakValueDictionary[tuple[Path, str, int, int], SentenceEncoder] = (
@@ -77,7 +77,7 @@ class SentenceEncoder(SentenceTransformersNames):
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, backend: Backend = "tensorflow") -> None:
-        _check_choice("backend", backend, BACKENDS)
+        check_choice("backend", backend, BACKENDS)
         self.folder = model_folder(folder)
         self.backend = backend
         self.manifest = ModelManifest.read(self.folder)
@@ -137,6 +137,11 @@ class SentenceEncoder(SentenceTransformersNames):
         return self.manifest.default_prompt_name if self.manifest else None
 
     @property
+    def similarity_fn_name(self) -> SimilarityName:  # type: ignore[override]
+        """The similarity for which the model was trained, "cosine" or "dot"."""
+        return self.manifest.similarity_fn_name if self.manifest else "cosine"
+
+    @property
     def dimension(self) -> int:
         """Dimension of the sentence vectors."""
         return self._dimension
@@ -194,17 +199,18 @@ class SentenceEncoder(SentenceTransformersNames):
                 argument has the wrong type.
             ValueError: A text is empty (with `on_empty="raise"`) or too long (with
                 `on_truncation="error"`), an argument is out of range, or not supported.
-            RuntimeError: This process was forked after a model was loaded.
+            RuntimeError: This process was forked after a model was loaded, or the call is inside of
+                a `tf.function`.
         """
         check_batch_size(batch_size)
         check_workers(workers)
-        _check_choice("on_empty", on_empty, get_args(OnEmpty))
-        _check_choice("on_truncation", on_truncation, get_args(OnTruncation))
+        check_choice("on_empty", on_empty, get_args(OnEmpty))
+        check_choice("on_truncation", on_truncation, get_args(OnTruncation))
+        self._check_process()
         wishes = Wishes.of(keywords, self.prompts, self.default_prompt_name)
         texts, single = one_or_many(sentences)
         empty = [] if on_empty == "encode" else empty_texts(texts, refuse=on_empty == "raise")
         texts = wishes.before(texts)
-        self._check_process()
         self._limit.report(texts, on_truncation)
         vectors = self._encoded(texts, wishes, batch_size, workers, show_progress)
         if empty:
@@ -230,7 +236,7 @@ class SentenceEncoder(SentenceTransformersNames):
         a: str | Sequence[str] | np.ndarray,
         b: str | Sequence[str] | np.ndarray | None = None,
         *,
-        metric: Literal["cosine", "angular", "dot"] = "cosine",
+        metric: Literal["cosine", "angular", "dot"] | None = None,
     ) -> np.ndarray:
         """Compares every sentence of `a` with every sentence of `b`.
 
@@ -239,7 +245,7 @@ class SentenceEncoder(SentenceTransformersNames):
                 library. One string or one vector `[dimension]` counts as `n = 1`.
             b: `m` sentences or vectors; None compares `a` with itself.
             metric: "cosine" in −1 … 1; "angular", `1 − arccos(cosine) / π` in 0 … 1 (Eq. 1 of the
-                USE paper); "dot".
+                USE paper); "dot". None: the model's own, `similarity_fn_name`.
 
         Returns:
             float32 `[n, m]`.
@@ -249,12 +255,8 @@ class SentenceEncoder(SentenceTransformersNames):
             ValueError: The metric is unknown, or the vectors have another shape than `[n,
                 dimension]`, or contain NaN or infinity.
         """
-        similarity_by_name(metric)
-        left = self._vectors(a, "a")
-        right = left if b is None else self._vectors(b, "b")
-        if not len(left) or not len(right):
-            return np.zeros((len(left), len(right)), np.float32)
-        return pairwise(left, right, metric=metric)
+        metric = metric or self.similarity_fn_name
+        return compared(self.encode, a, b, dimension=self.dimension, metric=metric)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model with its current weights and its card to a folder.
@@ -307,17 +309,12 @@ class SentenceEncoder(SentenceTransformersNames):
                 vectors[batch] = wishes.scaled(next(results))
         return vectors
 
-    def _vectors(self, given: Any, argument: str) -> np.ndarray:
-        """Vectors `[n, dimension]`, from sentences or from vectors."""
-        if hasattr(given, "__array__"):  # tensors of all libraries, and pandas
-            given = np.asarray(given)
-        if not isinstance(given, np.ndarray) or given.dtype.kind in "OSTU":
-            return np.atleast_2d(self.encode(given))
-        return checked_vectors(given, self.dimension, argument)
-
     def _check_process(self) -> None:
         if self.backend == "tensorflow":
             refuse_after_fork()
+            from use_st5._loading import refuse_in_graph  # Other backends do not need it.
+
+            refuse_in_graph()
 
 
 def load(
@@ -405,9 +402,3 @@ def _same_model(place: str, bundled: bool, identity: str, backend: Backend) -> S
             "Restore the old model, or pickle the encoder again."
         )
     return encoder
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        expected = ", ".join(f'"{choice}"' for choice in choices)
-        raise ValueError(f"Unknown {name}: {value!r}. Expected one of {expected}.")

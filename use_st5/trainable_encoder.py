@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, NoReturn, Self, Unpack, get_args
 
 import keras
 import numpy as np
 
 from use_st5._bundled import SAVED_MODEL_FILE, bundled_names
+from use_st5._loading import refuse_in_graph
 from use_st5._model_folder import model_folder
 from use_st5._model_manifest import ModelManifest, check_replaceable, read_card
 from use_st5._model_names import local_source
-from use_st5._sentences import check_batch_size, check_pairs, length_sorted_batches, one_or_many
+from use_st5._progress import with_progress
+from use_st5._sentence_transformers import (
+    SentenceTransformersKeywords,
+    SentenceTransformersNames,
+    Wishes,
+)
+from use_st5._sentences import (
+    OnEmpty,
+    check_batch_size,
+    check_choice,
+    check_pairs,
+    empty_texts,
+    length_sorted_batches,
+    one_or_many,
+)
+from use_st5._token_limit import OnTruncation, TokenLimit
+from use_st5._vectors import SimilarityName, compared
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.models.family import family_named, family_that_knows, family_with, known_family
 from use_st5.models.inference import checked_length, in_float32, inference, texts_at_once
@@ -42,9 +60,11 @@ class TrainableEncoder:
         metadata: Entries for `use_st5.json`, such as `languages` and `license`.
         stored: How the original SavedModel stores large matrices: "float32" or "int8".
         prompts: Texts that `SentenceEncoder.encode` puts before queries, documents and the like, by
-            name. `TrainableEncoder.encode` adds no prompt, and `train` only its own `prompts`.
+            name. `TrainableEncoder.encode` adds only a prompt that the call names, and `train` only
+            its own `prompts`.
         default_prompt_name: The name of the prompt that `SentenceEncoder.encode` uses if none is
             given.
+        similarity_fn_name: The similarity for which the model was trained, "cosine" or "dot".
 
     All are attributes; training changes the weights of `model`.
 
@@ -70,6 +90,7 @@ class TrainableEncoder:
         stored: str = "float32",
         prompts: Mapping[str, str] | None = None,
         default_prompt_name: str | None = None,
+        similarity_fn_name: SimilarityName = "cosine",
     ) -> None:
         if not model.built and known_family(model) is not None:
             model.build()
@@ -82,6 +103,7 @@ class TrainableEncoder:
         self.stored = stored
         self.prompts = dict(prompts or {})
         self.default_prompt_name = default_prompt_name
+        self.similarity_fn_name = similarity_fn_name
         self._graph: tuple[list[int], Callable[[Any], Any]] | None = None
 
     @classmethod
@@ -206,6 +228,7 @@ class TrainableEncoder:
             max_length=max_length or default_length,
             prompts=prompts,
             default_prompt_name=default,
+            similarity_fn_name=checkpoint.similarity_fn_name,
         )
 
     @classmethod
@@ -255,6 +278,7 @@ class TrainableEncoder:
             stored="int8" if manifest.precision == "int8" else "float32",
             prompts=manifest.prompts,
             default_prompt_name=manifest.default_prompt_name,
+            similarity_fn_name=manifest.similarity_fn_name,
         )
         comparable = dtype is None and encoder.max_length == manifest.max_length
         if comparable and not tf.distribute.has_strategy():  # in its scope no model can be called
@@ -281,29 +305,99 @@ class TrainableEncoder:
         return self.model.dimension
 
     def encode(
-        self, sentences: str | bytes | Iterable[Any], *, batch_size: int = 512
+        self,
+        sentences: str | bytes | Iterable[Any],
+        *,
+        batch_size: int = 512,
+        show_progress: bool | None = None,
+        on_empty: OnEmpty = "encode",
+        on_truncation: OnTruncation = "ignore",
+        **keywords: Unpack[SentenceTransformersKeywords],
     ) -> np.ndarray:
         """Turns sentences into vectors, or pairs into logits, with the current weights.
 
         Args:
             sentences: One string, or any number of strings; for a cross-encoder, pairs of strings.
             batch_size: Maximum number of sentences in a batch.
+            show_progress: As for `SentenceEncoder.encode`, and so are the others. Not for pairs:
+                `on_empty`, `on_truncation` and a prompt.
+            on_empty: What to do with texts that are empty or white space.
+            on_truncation: What to do with texts that are cut. Training encodes often, so nothing is
+                said by default.
+            **keywords: Keywords of sentence-transformers. The default prompt is not added.
 
         Returns:
             float32 `[n, dimension]`; `[dimension]` for one string; `[n, 1]` for pairs.
 
         Raises:
-            TypeError: An element is neither a string nor bytes.
+            TypeError: An element is neither a string nor bytes, or an argument has the wrong type.
+            ValueError: A text is empty (with `on_empty="raise"`) or too long (with
+                `on_truncation="error"`), or an argument is out of range or not supported.
+            RuntimeError: The call is inside of a `tf.function`.
         """
         check_batch_size(batch_size)
+        check_choice("on_empty", on_empty, get_args(OnEmpty))
+        check_choice("on_truncation", on_truncation, get_args(OnTruncation))
+        wishes = Wishes.of(keywords, {**SentenceTransformersNames.prompts, **self.prompts})
+        refuse_in_graph()
         texts, to_ids, single = self._read(sentences)
         rows = texts[0] if len(texts) == 1 else list(map("".join, zip(*texts, strict=True)))
-        vectors = np.empty((len(rows), self.dimension), np.float32)
+        empty = [] if on_empty == "encode" else empty_texts(rows, refuse=on_empty == "raise")
+        if len(texts) == 1:
+            rows = wishes.before(rows)
+            texts = (rows,)
+            limit = TokenLimit(self.max_length, self.tokenizer.token_counts)
+            limit.report(rows, on_truncation)
+        vectors = np.empty((len(rows), wishes.width(self.dimension)), np.float32)
         embed = self._compiled()
-        for indices in length_sorted_batches(rows, sentences=batch_size):
+        batches = list(length_sorted_batches(rows, sentences=batch_size))
+        show = wishes.show_progress if show_progress is None else show_progress
+        for indices in with_progress(batches, len(rows), show):
             ids = to_ids(*([each[i] for i in indices] for each in texts), self.max_length)
-            vectors[indices] = keras.ops.convert_to_numpy(embed(ids))
+            vectors[indices] = wishes.scaled(keras.ops.convert_to_numpy(embed(ids)))
+        vectors[empty] = 0.0
+        vectors = wishes.quantized(vectors)
         return vectors[0] if single else vectors
+
+    def similarity(
+        self,
+        a: str | Sequence[str] | np.ndarray,
+        b: str | Sequence[str] | np.ndarray | None = None,
+        *,
+        metric: Literal["cosine", "angular", "dot"] | None = None,
+    ) -> np.ndarray:
+        """Compares every sentence of `a` with every sentence of `b`, with the current weights.
+
+        Args:
+            a: As for `SentenceEncoder.similarity`.
+            b: As `a`; None compares `a` with itself.
+            metric: "cosine", "angular" or "dot"; None: `similarity_fn_name`.
+
+        Returns:
+            float32 `[n, m]`.
+
+        Raises:
+            TypeError: An input is neither sentences nor real numbers.
+            ValueError: The metric is unknown, or the vectors do not fit or are not finite.
+        """
+        metric = metric or self.similarity_fn_name
+        return compared(self.encode, a, b, dimension=self.dimension, metric=metric)
+
+    def __copy__(self) -> Self:
+        copied = object.__new__(type(self))
+        vars(copied).update(vars(self), _graph=None)
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copied = self.__copy__()  # Without the graph, which cannot be copied.
+        vars(copied).update(copy.deepcopy(vars(copied), memo))
+        return copied
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "A TrainableEncoder cannot be pickled. Write it with export(folder), and call "
+            "TrainableEncoder.load(folder) in the other process, or copy it with copy.deepcopy."
+        )
 
     def _read(self, given: Any) -> tuple[tuple[list[str], ...], Callable[..., Any], bool]:
         """Returns the lists of texts, the function that makes ids, and whether it is one text."""
@@ -367,6 +461,7 @@ class TrainableEncoder:
             tokenizer=self.tokenizer.kind,
             prompts=self.prompts,
             default_prompt_name=self.default_prompt_name,
+            similarity_fn_name=self.similarity_fn_name,
             **facts,
         )
 

@@ -22,6 +22,7 @@ class FakeEncoder:
     name = "fake"
     dimension = 8
     default_prompt_name: str | None = None
+    similarity_fn_name = "cosine"
 
     def __init__(self, identity: str = "0") -> None:
         self.identity = identity

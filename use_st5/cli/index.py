@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 HELP = manual(
     r"""Make an index for use-st5 search from the lines of a text, or from the texts of a table.
 
-    The index is a folder with the vectors (scaled to length 1), the texts, and the name and hash of
-    the model. A search with another model is refused. The folder appears when it is complete. The
-    same command continues an interrupted embedding.
+    The index is a folder with the vectors (scaled to length 1, unless the model was trained for dot
+    products), the texts, and the name and hash of the model. A search with another model is
+    refused. The folder appears when it is complete. The same command continues an interrupted
+    embedding.
 
     --kind exact, the default, compares a query with every vector and finds the nearest texts.
     --kind hnsw builds a graph of near texts (extra search). The search time hardly grows with the

@@ -82,6 +82,7 @@ def _facts(folder: Path) -> dict[str, Any]:
             "precision": manifest.precision,
             "prompts": manifest.prompts,
             "default_prompt_name": manifest.default_prompt_name,
+            "similarity_fn_name": manifest.similarity_fn_name,
             "bytes": manifest.size_bytes,
             "files": f"{len(manifest.files)}, as they were exported (sha256)",
             "versions": manifest.versions,

@@ -285,6 +285,11 @@ class CountingEncoder:
         return self._encoder.identity
 
     @property
+    def similarity_fn_name(self) -> str:
+        """The similarity for which the model was trained."""
+        return self._encoder.similarity_fn_name
+
+    @property
     def languages(self) -> list[str]:
         """Codes of the languages in the model's metadata; empty if there are none."""
         manifest = getattr(self._encoder, "manifest", None)

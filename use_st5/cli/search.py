@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 HELP = manual(
-    r"""Find the texts that are nearest to a query by cosine.
+    r"""Find the texts that are nearest to a query by cosine, or by the model's dot product.
 
     WHERE is an index of use-st5 index, a text file with one text a line, or a table whose --column
     has the texts. A file is embedded for each search. The queries are the arguments after WHERE, or
@@ -172,8 +172,10 @@ def _in_file(
     encoder = CountingEncoder(loaded, model)
     of_documents = ModelChoice(model.name).prompt_of(loaded, DOCUMENT)
     with waiting(f"searching {len(texts):,} texts"):
-        corpus = unit_rows(encoder.encode(texts, prompt=of_documents))
-        query_vectors = unit_rows(encoder.encode_query(list(queries)))
+        corpus = encoder.encode(texts, prompt=of_documents)
+        query_vectors = encoder.encode_query(list(queries))
+        if loaded.similarity_fn_name == "cosine":
+            corpus, query_vectors = unit_rows(corpus), unit_rows(query_vectors)
         scores, rows = exact_search(query_vectors, corpus, k=min(top_k, len(texts)))
     encoder.say_truncated()
     return encoder.name, len(texts), _hits(scores, rows, texts.__getitem__)

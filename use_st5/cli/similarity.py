@@ -52,7 +52,8 @@ HELP = manual(
 
     cosine is the cosine of the angle between two vectors, from -1 to 1. angular is
     1 - angle / pi, from 0 to 1 (equation 1 of the Universal Sentence Encoder); it separates very
-    similar texts better. dot is the dot product.
+    similar texts better. dot is the dot product. The default is the cosine, or the dot product for
+    a model that was trained for it.
 
     In a terminal the result is a table: the matrix, or for more than ten texts the most similar
     other text of each. In a pipe it is lines with tabs. --json prints every number.""",
@@ -82,8 +83,9 @@ def similarity(
         str | None, typer.Option("--pairs", "-p", help="A file of pairs; - for stdin.")
     ] = None,
     metric: Annotated[
-        Metric, typer.Option("--metric", help="The similarity of two vectors.")
-    ] = Metric.COSINE,
+        Metric | None,
+        typer.Option("--metric", help="The similarity of two vectors. Default: the model's own."),
+    ] = None,
     heatmap: Annotated[
         Path | None, typer.Option("--heatmap", help="Draw the matrix: .png, .svg or .pdf.")
     ] = None,
@@ -138,9 +140,10 @@ def _read_pairs(file: str) -> list[tuple[str, str]]:
 
 
 def _pair_by_pair(
-    pairs: Sequence[tuple[str, str]], metric: Metric, model: ModelChoice, as_json: bool
+    pairs: Sequence[tuple[str, str]], metric: Metric | None, model: ModelChoice, as_json: bool
 ) -> None:
     encoder = load_encoder(model)
+    metric = metric or Metric(encoder.similarity_fn_name)
     import numpy as np
 
     from use_st5._vectors import similarity_by_name
@@ -164,11 +167,16 @@ def _pair_by_pair(
 
 
 def _all_against_all(
-    texts: list[str], metric: Metric, model: ModelChoice, heatmap: Path | None, as_json: bool
+    texts: list[str],
+    metric: Metric | None,
+    model: ModelChoice,
+    heatmap: Path | None,
+    as_json: bool,
 ) -> None:
     if heatmap is not None:  # Errors appear before the model is loaded.
         _check_heatmap(heatmap, len(texts))
     encoder = load_encoder(model)
+    metric = metric or Metric(encoder.similarity_fn_name)
     with progress_lines(lambda: f"encoding {len(texts):,} texts"):
         vectors, cut = encode_counting(encoder, texts, prompt=model.prompt_of(encoder))
     matrix = encoder.similarity(vectors, metric=metric.value)

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from use_st5._bundled import download_advice
 from use_st5._records import check_record, read_record
+from use_st5._vectors import SimilarityName
 from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.sentence_transformers import (
     MODULES,
@@ -17,6 +18,7 @@ from use_st5.convert.sentence_transformers import (
     SentenceModules,
     read_modules,
     read_prompts,
+    read_similarity,
 )
 from use_st5.convert.t5x_source import INDEX, T5XSource
 from use_st5.convert.tensorflow_source import INDEX as TENSORFLOW_INDEX
@@ -100,6 +102,11 @@ class Checkpoint:
     def prompts(self) -> Prompts:
         """Texts before queries and documents; only sentence-transformers has them."""
         return Prompts({}, None) if self.modules is None else read_prompts(self.where, self.modules)
+
+    @property
+    def similarity_fn_name(self) -> SimilarityName:
+        """The similarity for which the model was trained; only sentence-transformers states it."""
+        return "cosine" if self.modules is None else read_similarity(self.where)
 
     def summary(self) -> str:
         """A summary of the checkpoint, for messages."""

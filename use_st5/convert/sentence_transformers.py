@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import keras
 import msgspec
 
 from use_st5._records import LIMIT, InnerPath, Positive, check_record, read_record
+from use_st5._vectors import SimilarityName
 from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.weights import Target, WeightSource, assign_weights, check_shapes
 
@@ -225,6 +227,7 @@ class _Prompts(msgspec.Struct):
     prompts: dict[str, str | None] = {}
     default_prompt_name: str | None = None
     truncate_dim: Positive | None = None
+    similarity_fn_name: str | None = None
 
 
 def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
@@ -304,6 +307,26 @@ def read_prompts(folder: Path, modules: SentenceModules) -> Prompts:
             "pools the tokens of a prompt like all others, which would give other vectors."
         )
     return Prompts(named, default)
+
+
+def read_similarity(folder: Path) -> SimilarityName:
+    """Reads the similarity for which a model was trained; without one it is the cosine.
+
+    Args:
+        folder: The folder with `modules.json`.
+
+    Raises:
+        ValueError: The file is damaged.
+    """
+    path = folder / PROMPTS
+    name = _read(path, _Prompts).similarity_fn_name if path.is_file() else None
+    if name not in (None, "cosine", "dot"):
+        warnings.warn(
+            f"{path}: similarity_fn_name {name!r} is not supported, so texts are compared by the "
+            "cosine.",
+            stacklevel=2,
+        )
+    return "dot" if name == "dot" else "cosine"
 
 
 def _refuse_others(path: Path, kinds: list[str]) -> None:

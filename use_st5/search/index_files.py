@@ -14,7 +14,7 @@ import numpy as np
 from use_st5._files import file_sha256
 from use_st5._model_manifest import FileEntry
 from use_st5._records import InnerPath, Positive, read_record
-from use_st5._vectors import unit_rows
+from use_st5._vectors import SimilarityName, unit_rows
 from use_st5.search.hnsw import NearGraph
 
 Kind = Literal["exact", "hnsw"]
@@ -37,6 +37,8 @@ class IndexRecord:
         model_hash: The `identity` of the model.
         dimension: Numbers in a vector.
         rows: Number of vectors.
+        similarity: What a search compares: cosines of rows that are scaled to length 1, or dot
+            products of the rows as they are.
         files: The `bytes` and the `sha256` of each file.
         format: Version of the layout.
     """
@@ -46,6 +48,7 @@ class IndexRecord:
     model_hash: str
     dimension: Positive
     rows: Positive
+    similarity: SimilarityName = "cosine"
     files: dict[InnerPath, FileEntry] = dataclasses.field(default_factory=dict)
     format: int = _FORMAT
 
@@ -103,14 +106,16 @@ def check_replaceable(folder: Path) -> None:
         )
 
 
-def write_vectors(folder: Path, vectors: np.ndarray, kind: Kind) -> None:
-    """Writes vectors, scaled to length 1, and the graph of an index of the kind "hnsw".
+def write_vectors(
+    folder: Path, vectors: np.ndarray, kind: Kind, similarity: SimilarityName = "cosine"
+) -> None:
+    """Writes vectors, for cosines scaled to length 1, and the graph of the kind "hnsw".
 
     Raises:
         ValueError: They are not finite.
     """
     rows, dimension = vectors.shape
-    units = np.lib.format.open_memmap(folder / VECTORS, "w+", np.float32, (rows, dimension))
+    written = np.lib.format.open_memmap(folder / VECTORS, "w+", np.float32, (rows, dimension))
     for start in range(0, rows, _ROWS):
         part = slice(start, min(start + _ROWS, rows))
         block = np.asarray(vectors[part])
@@ -119,9 +124,9 @@ def write_vectors(folder: Path, vectors: np.ndarray, kind: Kind) -> None:
                 "vectors: expected finite numbers, received NaN or infinity in rows "
                 f"{part.start} to {part.stop - 1}."
             )
-        units[part] = unit_rows(block)
+        written[part] = block if similarity == "dot" else unit_rows(block)
     if kind == "hnsw":
-        NearGraph.of(units).write(folder / GRAPH)
+        NearGraph.of(written).write(folder / GRAPH)
 
 
 def write_texts(folder: Path, texts: Sequence[str]) -> None:

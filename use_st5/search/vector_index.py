@@ -13,7 +13,7 @@ from use_st5._files import atomic_path, sole_writer
 from use_st5._imports import require
 from use_st5._model_manifest import short_hash
 from use_st5._sentences import one_or_many
-from use_st5._vectors import cosine, unit_rows
+from use_st5._vectors import SimilarityName, cosine, unit_rows
 from use_st5.search import index_files
 from use_st5.search.exact import exact_search, rescored
 from use_st5.search.index_files import IndexRecord, Kind, OpenIndex
@@ -93,7 +93,8 @@ class VectorIndex:
         Args:
             folder: The folder to write.
             vectors: `[rows, dim]`, preferably from `encode_document`; they are read in blocks, so
-                they may be a memory map. They are scaled to length 1.
+                they may be a memory map. They are scaled to length 1, unless the model's
+                `similarity_fn_name` is "dot".
             encoder: The model that computed the vectors.
             texts: The texts of the vectors. They are stored, and some are encoded again to check
                 that the vectors belong to them. None: the origin of the vectors is not checked.
@@ -119,7 +120,9 @@ class VectorIndex:
             index_files.check_replaceable(target)
             with atomic_path(target) as temporary:
                 temporary.mkdir()
-                index_files.write_vectors(temporary, vectors, kind)
+                is_dot = getattr(encoder, "similarity_fn_name", None) == "dot"
+                similarity: SimilarityName = "dot" if is_dot else "cosine"
+                index_files.write_vectors(temporary, vectors, kind, similarity)
                 if texts is not None:
                     index_files.write_texts(temporary, texts)
                 rows, dimension = vectors.shape
@@ -129,6 +132,7 @@ class VectorIndex:
                     model_hash=encoder.identity,
                     dimension=dimension,
                     rows=rows,
+                    similarity=similarity,
                 )
                 record.write(temporary)
         return cls(target)
@@ -197,7 +201,7 @@ class VectorIndex:
     def search_vectors(
         self, queries: np.ndarray, *, k: int = 10, breadth: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the rows with the largest cosines.
+        """Finds the rows with the largest cosines, or dot products if the model uses these.
 
         Args:
             queries: `[queries, dim]`, finite. They must come from the model of the index, which
@@ -208,9 +212,9 @@ class VectorIndex:
                 16.
 
         Returns:
-            Cosines, float32 `[queries, k]`, the largest first, and rows, int64 `[queries, k]`. For
-            equal cosines, the lower row comes first. If a graph finds fewer rows, the rest is −inf
-            and −1.
+            Cosines or dot products, float32 `[queries, k]`, the largest first, and rows, int64
+            `[queries, k]`. For equal ones, the lower row comes first. If a graph finds fewer rows,
+            the rest is −inf and −1.
 
         Raises:
             ValueError: The shape does not fit, numbers are not finite, `k` or `breadth` is below 1,
@@ -227,11 +231,13 @@ class VectorIndex:
             )
         if not np.isfinite(queries).all():
             raise ValueError("queries: expected finite numbers, received NaN or infinity.")
-        unit, k = unit_rows(queries).astype(np.float32), min(k, len(self))
+        is_cosine, k = self._files.record.similarity == "cosine", min(k, len(self))
+        queries = (unit_rows(queries) if is_cosine else queries).astype(np.float32)
         if self._files.graph is None:
-            return exact_search(unit, self._files.vectors, k=k, longest=1.0)
-        candidates = self._files.graph.near(unit, count=min(k * breadth, len(self)))
-        return rescored(unit, self._files.vectors, candidates, k=k)
+            longest = 1.0 if is_cosine else None
+            return exact_search(queries, self._files.vectors, k=k, longest=longest)
+        candidates = self._files.graph.near(queries, count=min(k * breadth, len(self)))
+        return rescored(queries, self._files.vectors, candidates, k=k)
 
 
 def _check_origin(vectors: np.ndarray, encoder: Encoder, texts: Sequence[str]) -> None:

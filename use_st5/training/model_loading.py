@@ -171,4 +171,5 @@ def _with_model(encoder: TrainableEncoder, model: keras.Model) -> TrainableEncod
         stored=encoder.stored,
         prompts=encoder.prompts,
         default_prompt_name=encoder.default_prompt_name,
+        similarity_fn_name=encoder.similarity_fn_name,
     )

@@ -290,6 +290,7 @@ def _trained_encoder(plan: TrainingPlan) -> TrainableEncoder:
         metadata=plan.metadata,
         prompts={**plan.encoder.prompts, **prompts},
         default_prompt_name=default or plan.encoder.default_prompt_name,
+        similarity_fn_name=plan.encoder.similarity_fn_name,
     )
 
 
