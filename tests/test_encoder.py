@@ -10,6 +10,7 @@ import resource
 import shutil
 import sys
 import time
+import warnings
 import weakref
 from pathlib import Path
 from typing import Any
@@ -377,6 +378,25 @@ def test_inside_of_a_graph(folder: Path, text: Any) -> None:
     for encode in (load(folder).encode, TrainableEncoder.load(folder).encode):
         with pytest.raises(RuntimeError, match=r"outside of a TensorFlow graph.*SavedModelLayer"):
             tf.function(encode)(text)
+
+
+def test_another_language_is_told_once(folder: Path, tmp_path: Path) -> None:
+    german = ["Wie spät ist es? Ich weiß es leider nicht."] * 60
+    trainable = TrainableEncoder.load(folder)
+    for languages in (["en"], ["en", "de"]):
+        trainable.metadata = {"languages": languages}
+        trainable.export(tmp_path / "model")
+        encoder = SentenceEncoder(tmp_path / "model")
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            encoder.encode(["Where is the key that I gave to you?"] * 60)
+            encoder.encode(german[:40])
+            encoder.encode(german)
+            encoder.encode(german)
+        messages = [str(each.message) for each in told]
+        assert len(messages) == (languages == ["en"])
+        assert all("not English, but toy knows only English words" in each for each in messages)
+        assert all(each.filename == __file__ for each in told)
 
 
 def test_a_model_without_a_limit_refuses_no_length(encoder: SentenceEncoder) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import lzma
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +13,7 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
-from use_st5._sentences import check_sentences, length_sorted_batches
+from use_st5._sentences import check_sentences, length_sorted_batches, mostly_not_english
 
 
 @pytest.mark.parametrize(
@@ -89,6 +93,44 @@ def test_a_number_of_numpy_does_not_overflow(kind: Any) -> None:
     texts = ["x" * length for length in range(300)]
     batches = [batch.tolist() for batch in length_sorted_batches(texts, sentences=kind(100))]
     assert batches == [batch.tolist() for batch in length_sorted_batches(texts, sentences=100)]
+
+
+@pytest.mark.parametrize("language", ["deu", "jpn", "fra", "rus"])
+def test_texts_of_other_languages(data_dir: Path, language: str) -> None:
+    """Of Tatoeba; their English sides are known as English."""
+    folder = data_dir / "tatoeba" / "data" / "tatoeba" / "v1"
+    texts = {
+        side: (folder / f"tatoeba.{language}-eng.{side}").read_text("utf-8").splitlines()
+        for side in (language, "eng")
+    }
+    for start in range(0, 1000, 100):
+        assert mostly_not_english(texts[language][start : start + 100])
+        assert not mostly_not_english(texts["eng"][start : start + 100])
+    assert not mostly_not_english(texts[language][:20]), "too few"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wie spät ist es? Ich weiß es leider nicht.",
+        "今何時ですか。",
+        "Который час?",
+        "Où est la clé ?",
+    ],
+)
+def test_one_text_in_other_languages(text: str) -> None:
+    assert mostly_not_english([text] * 50)
+    assert not mostly_not_english([text] * 49)
+    assert not mostly_not_english([text] * 40 + ["Where is the key that I gave to you?"] * 60)
+
+
+def test_english_of_many_domains_is_english(data_dir: Path) -> None:
+    files = sorted((data_dir / "english_search" / "passages").glob("*.jsonl.xz"))
+    for path in files[::10]:
+        with lzma.open(path, "rt", encoding="utf-8") as lines:
+            texts = [json.loads(line)["text"] for line in itertools.islice(lines, 300)]
+        assert not mostly_not_english(texts), path
+    assert not mostly_not_english(["Samsung Galaxy S21 128GB", "Pizza, 500 g", "cat"] * 40)
 
 
 def test_batches_by_hand() -> None:

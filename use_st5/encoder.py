@@ -6,6 +6,7 @@ import collections
 import contextlib
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ from use_st5._sentences import (
     check_choice,
     empty_texts,
     length_sorted_batches,
+    mostly_not_english,
+    not_english_message,
     one_or_many,
 )
 from use_st5._token_limit import OnTruncation, TokenLimit
@@ -75,6 +78,8 @@ class SentenceEncoder(SentenceTransformersNames):
         ImportError: The SavedModel needs ops that no installed package has.
         RuntimeError: This process was forked after a model was loaded.
     """
+
+    _has_warned = False
 
     def __init__(self, folder: str | os.PathLike[str], *, backend: Backend = "tensorflow") -> None:
         check_choice("backend", backend, BACKENDS)
@@ -201,6 +206,10 @@ class SentenceEncoder(SentenceTransformersNames):
                 `on_truncation="error"`), an argument is out of range, or not supported.
             RuntimeError: This process was forked after a model was loaded, or the call is inside of
                 a `tf.function`.
+
+        Warns:
+            UserWarning: Texts are cut, or a model for English gets 50 texts or more, most of which
+                are in another language.
         """
         check_batch_size(batch_size)
         check_workers(workers)
@@ -212,6 +221,7 @@ class SentenceEncoder(SentenceTransformersNames):
         empty = [] if on_empty == "encode" else empty_texts(texts, refuse=on_empty == "raise")
         texts = wishes.before(texts)
         self._limit.report(texts, on_truncation)
+        self._warn_of_language(texts)
         vectors = self._encoded(texts, wishes, batch_size, workers, show_progress)
         if empty:
             vectors[empty] = 0.0
@@ -308,6 +318,13 @@ class SentenceEncoder(SentenceTransformersNames):
             for batch in with_progress(batches, len(texts), show):
                 vectors[batch] = wishes.scaled(next(results))
         return vectors
+
+    def _warn_of_language(self, texts: list[str]) -> None:
+        """Warns once if a model for English gets texts of other languages."""
+        languages = self.manifest.metadata.get("languages") if self.manifest else None
+        if languages == ["en"] and not self._has_warned and mostly_not_english(texts):
+            self._has_warned = True
+            warnings.warn(not_english_message(self.name), stacklevel=3)
 
     def _check_process(self) -> None:
         if self.backend == "tensorflow":

@@ -87,6 +87,27 @@ def test_the_disk_space_and_the_precision_are_said_before(
         make_plan("toy", encoder, [open_source(path)], [], [], make_arguments(precision="int4"))
 
 
+@pytest.mark.parametrize("languages", [["en"], ["de"]])
+def test_other_languages_than_the_models_are_said_before(
+    languages: list[str], toy_use_dan: Toy, tmp_path: Path
+) -> None:
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.arguments import make_arguments
+    from use_st5.training.plan import make_plan
+    from use_st5.training.sources import open_source
+
+    encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
+    encoder.metadata["languages"] = languages
+    path = tmp_path / "a.csv"
+    said = {}
+    for language, text in {"de": "weiß der {} es?", "en": "what is the {} for?"}.items():
+        rows = (f"{text.format(n)},{text.format(n)}" for n in range(100))
+        path.write_text("\n".join(["anchor,positive", *rows]), encoding="utf-8")
+        made = make_plan("toy", encoder, [open_source(path)], [], [], make_arguments(steps=2))
+        said[language] = any("not English, but toy knows only" in line for line in made.lines())
+    assert said == {"de": languages == ["en"], "en": False}
+
+
 @pytest.mark.parametrize(("asked", "per_call"), [(7, 1), (104, 10)])
 def test_as_many_steps_are_planned_as_are_asked_for(asked: int, per_call: int) -> None:
     from use_st5.training.arguments import make_arguments

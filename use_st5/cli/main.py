@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
@@ -38,7 +39,7 @@ from use_st5.cli import (
     similarity,
     train,
 )
-from use_st5.cli.output import manual
+from use_st5.cli.output import manual, say
 from use_st5.cli.terminal import (
     OneLineErrors,
     debug_first,
@@ -115,12 +116,18 @@ def _options(
     pass
 
 
+def _say_warning(message: Warning | str, *_place: Any, **_options: Any) -> None:
+    """Prints a warning as one line, without the place in the code."""
+    say(str(message))
+
+
 def main() -> None:
     """Runs the command line; `use_st5.__main__` calls it."""
     open_standard_streams()
     note_interrupts()
     if debug_first(sys.argv[1:])[1]:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "0")
+    warnings.showwarning = _say_warning
     name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     try:
         # Shows a line if a command prints nothing for ten seconds.

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from use_st5._sentences import mostly_not_english, not_english_message
 from use_st5.cross_encoder import CrossEncoder
 from use_st5.models.family import known_family
 from use_st5.trainable_encoder import TrainableEncoder
@@ -25,6 +26,8 @@ from use_st5.training.teachers import Teacher, VectorFile, open_teacher
 from use_st5.training.validation import ValidationSet, main_score
 from use_st5.training.validation_sets import short_names, validation_and_test_sets
 
+# The first rows of a file, whose language is judged.
+_ROWS_OF_LANGUAGE = 1000
 # Bytes of a float; and checkpoints on disk: the best, the newest, and the one being written.
 _BYTES, _CHECKPOINTS = 4, 3
 _FROZEN = {
@@ -95,6 +98,18 @@ class TrainingPlan:
             facts |= {"seed": self.arguments.seed, "tasks": [task.name for task in self.tasks]}
         return facts
 
+    def _is_not_english(self) -> bool:
+        """Whether a model for English is trained on first rows of other languages."""
+        if self.encoder.metadata.get("languages") != ["en"]:
+            return False
+        columns = (
+            found.source.table[key][:_ROWS_OF_LANGUAGE].to_pylist()
+            for found in self.stats
+            for key in found.source.kind.texts
+            if key in found.source.columns
+        )
+        return any(mostly_not_english([*filter(None, column)]) for column in columns)
+
     def lines(self) -> Iterator[str]:
         """The log lines before the first step."""
         limit, most = self.arguments.text_length(self.encoder.max_length), self.encoder.max_length
@@ -107,6 +122,8 @@ class TrainingPlan:
             f"{self.encoder.dimension} dimensions, {self._weights:,} weights, a vocabulary of "
             f"{self.encoder.tokenizer.vocabulary.size:,}"
         )
+        if self._is_not_english():
+            yield not_english_message(self.start)
         if self.arguments.teacher:
             yield f"teacher: {self.arguments.teacher}"
         yield self._cycles_line() if self.in_cycles else self._steps_line()
