@@ -319,12 +319,13 @@ class TrainableEncoder:
         Args:
             sentences: One string, or any number of strings; for a cross-encoder, pairs of strings.
             batch_size: Maximum number of sentences in a batch.
-            show_progress: As for `SentenceEncoder.encode`, and so are the others. Not for pairs:
-                `on_empty`, `on_truncation` and a prompt.
-            on_empty: What to do with texts that are empty or white space.
-            on_truncation: What to do with texts that are cut. Training encodes often, so nothing is
-                said by default.
-            **keywords: Keywords of sentence-transformers. The default prompt is not added.
+            show_progress: Whether to show a progress bar on standard error; None: no.
+            on_empty: What to do with texts that are empty or white space, as for
+                `SentenceEncoder.encode`.
+            on_truncation: What to do with texts that are cut, as there, but by default they are cut
+                in silence, because training encodes often. Pairs are always cut.
+            **keywords: Keywords of sentence-transformers, as there, but the model's default prompt
+                is not added. Pairs get no prompt.
 
         Returns:
             float32 `[n, dimension]`; `[dimension]` for one string; `[n, 1]` for pairs.
@@ -351,7 +352,7 @@ class TrainableEncoder:
         vectors = np.empty((len(rows), wishes.width(self.dimension)), np.float32)
         embed = self._compiled()
         batches = list(length_sorted_batches(rows, sentences=batch_size))
-        show = wishes.show_progress if show_progress is None else show_progress
+        show = bool(wishes.show_progress if show_progress is None else show_progress)
         for indices in with_progress(batches, len(rows), show):
             ids = to_ids(*([each[i] for i in indices] for each in texts), self.max_length)
             vectors[indices] = wishes.scaled(keras.ops.convert_to_numpy(embed(ids)))
