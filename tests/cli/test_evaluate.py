@@ -420,7 +420,7 @@ def test_a_task_that_ran_is_no_longer_skipped_or_failed() -> None:
         record,
         model={"name": "toy", "identity": "1", "dimension": None},
         tasks={"b": {"seconds": 2}, "d": {"seconds": 3}},
-        skipped={"e": "no data"},
+        skipped={"a": "no data", "e": "no data"},
         failed={},
     )
     merged = record.merged(later)

@@ -82,17 +82,15 @@ class EvaluationRecord:
         Args:
             later: A run of the same model with the same seed.
         """
-        done = later.tasks.keys()
-        open_tasks = {
-            kind: {name: why for name, why in getattr(self, kind).items() if name not in done}
-            for kind in ("skipped", "failed")
-        }
+        tasks = {**self.tasks, **later.tasks}
+        skipped = {**self.skipped, **later.skipped}
+        failed = {**self.failed, **later.failed}
         return dataclasses.replace(
             later,
             model={**later.model, "dimension": later.model["dimension"] or self.model["dimension"]},
-            tasks={**self.tasks, **later.tasks},
-            skipped={**open_tasks["skipped"], **later.skipped},
-            failed={**open_tasks["failed"], **later.failed},
+            tasks=tasks,
+            skipped={name: why for name, why in skipped.items() if name not in tasks},
+            failed={name: why for name, why in failed.items() if name not in later.tasks},
         )
 
     def write(self, path: str | os.PathLike[str]) -> None:
