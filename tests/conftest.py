@@ -151,6 +151,20 @@ def repository() -> Path:
     return REPOSITORY
 
 
+@pytest.fixture(params=["mixed_float16", "mixed_bfloat16", "float16", "float64"])
+def global_policy(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Sets each dtype policy of Keras in turn, and the default dtype of the last two."""
+    import keras
+
+    before = keras.config.floatx(), keras.config.dtype_policy()
+    if not request.param.startswith("mixed_"):
+        keras.config.set_floatx(request.param)
+    keras.config.set_dtype_policy(request.param)
+    yield request.param
+    keras.config.set_floatx(before[0])
+    keras.config.set_dtype_policy(before[1])
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """Returns the folder of the unpacked real data, or skips the test and says how to set it."""

@@ -21,6 +21,8 @@ from tests.models.t5 import numpy_t5
 from tests.tiny_bert import write_tiny_bert
 from use_st5 import trainable_encoder
 from use_st5._model_manifest import ModelManifest
+from use_st5.layers.saved_model_layer import SavedModelLayer
+from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.lora import apply_lora
 from use_st5.models.t5.model import T5_ROWS
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
@@ -272,3 +274,75 @@ def test_adapters_of_a_mixed_precision_are_exported(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         use_st5.load(tmp_path / "model").encode(["a b", "c"]), vectors, atol=0.02
     )
+
+
+def dtypes(model: keras.Model) -> set[str]:
+    """The policies of the layers that compute: no inputs, and no layers of layers."""
+    layers = [layer for layer in model._flatten_layers() if not layer._layers]
+    return {
+        layer.dtype_policy.name
+        for layer in layers
+        if not isinstance(layer, keras.layers.InputLayer)
+    }
+
+
+@pytest.mark.usefixtures("global_policy")
+def test_a_global_policy_changes_no_exported_model(toy: Any, tmp_path: Path) -> None:
+    expected = use_st5.load(toy.folders["int8"]).encode(TEXTS)
+    encoder = TrainableEncoder.load(toy.folders["int8"])
+    assert dtypes(encoder.model) == {"float32"}
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+    encoder.export(tmp_path / "again")
+    np.testing.assert_allclose(use_st5.load(tmp_path / "again").encode(TEXTS), expected, atol=1e-6)
+    layer = SavedModelLayer(toy.folders["int8"], precision="float32", trainable=True)
+    np.testing.assert_allclose(layer.vectors(tf.constant(TEXTS), False), expected, atol=1e-6)
+
+
+def fresh_encoder(**arguments: Any) -> TrainableEncoder:
+    tokenizer = NGramTokenizer(NGramVocabulary(("a", "cat"), ("a cat",), unigram_buckets=2))
+    shape = {"embedding_dim": 8, "hidden_dims": (8, 12), "term_dropout": 0.1}
+    return TrainableEncoder.fresh("use_dan_en", tokenizer, **shape, **arguments)
+
+
+def test_a_global_policy_changes_no_new_model(global_policy: str, tmp_path: Path) -> None:
+    encoder = fresh_encoder()
+    assert dtypes(encoder.model) == {"float32"}
+    encoder.export(tmp_path / "model")
+    again = TrainableEncoder.load(tmp_path / "model")
+    np.testing.assert_allclose(again.encode(TEXTS), encoder.encode(TEXTS), atol=1e-6)
+    dtypes_given = dtypes(fresh_encoder(dtype="mixed_bfloat16").model)
+    assert dtypes_given == {"mixed_bfloat16", "float32"}  # the norm is computed in float32
+
+
+@pytest.mark.usefixtures("global_policy")
+def test_a_global_policy_changes_no_converted_model(toy_t5: Any, tmp_path: Path) -> None:
+    """The vectors of a checkpoint are those of its export, which TensorFlow computes alone."""
+    write_tiny_bert(tmp_path / "bert", head=False)
+    for source in (tmp_path / "bert", toy_t5.folder):
+        encoder = TrainableEncoder.load(source)
+        assert dtypes(encoder.model) == {"float32"}
+        vectors = encoder.encode(TEXTS)
+        encoder.export(tmp_path / "model")
+        np.testing.assert_allclose(
+            use_st5.load(tmp_path / "model").encode(TEXTS), vectors, atol=1e-6
+        )
+
+
+@pytest.mark.usefixtures("global_policy")
+def test_a_global_policy_changes_no_foreign_model(toy_use_dan: Any, tmp_path: Path) -> None:
+    folder = shutil.copytree(toy_use_dan.folders["float32"], tmp_path / "copy")
+    (folder / "use_st5.json").unlink()
+    encoder = TrainableEncoder.load(folder)
+    expected = use_st5.load(toy_use_dan.folders["float32"]).encode(TEXTS)
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+
+
+@pytest.mark.usefixtures("global_policy")
+def test_a_global_policy_changes_no_cross_encoder(toy_bert: Any, tmp_path: Path) -> None:
+    model = CrossEncoderModel(TrainableEncoder.load(toy_bert.folders["float32"]).model)
+    encoder = TrainableEncoder(model, toy_bert.tokenizer)
+    assert dtypes(model) == {"float32"}
+    encoder.export(tmp_path / "model")
+    pairs = [("the cat", "a dog"), ("", "how old")]
+    again = TrainableEncoder.load(tmp_path / "model")
+    np.testing.assert_allclose(again.encode(pairs), encoder.encode(pairs), atol=1e-6)

@@ -42,6 +42,8 @@ from use_st5.tokenizers.tokenizer import PairTokenizer, Tokenizer
 # Texts for which a restored model must give the vectors of its SavedModel, and the tolerance.
 _PROBE = ("How old are you?", "", "Ünheard-of wörds, 3.5 of them: 😀!")
 _TOLERANCE = 1e-4
+# Keras's global policy has no effect: float16 would change the vectors without a word.
+_DTYPE = "float32"
 
 
 class TrainableEncoder:
@@ -125,7 +127,8 @@ class TrainableEncoder:
                 presets.
             tokenizer: The tokenizer; None: the tokenizer of the family. USE models have none,
                 because their vocabulary comes from the training texts.
-            dtype: Keras dtype policy, such as "bfloat16".
+            dtype: Keras dtype policy, such as "bfloat16"; None: float32, whatever Keras's global
+                policy is.
             max_length: As in the constructor; None: the default of the family.
             **changes: Changes of the preset, such as `pooling="first"` for a Sentence-T5, or
                 `dropout=0.1`.
@@ -141,7 +144,7 @@ class TrainableEncoder:
                 f"{preset}: expected a tokenizer, because its vocabulary comes from your text: "
                 f"tokenizer={' or '.join(kinds)}(vocabulary)."
             )
-        model = family.fresh(preset, tokenizer, dtype=dtype, **changes)
+        model = family.fresh(preset, tokenizer, dtype=dtype or _DTYPE, **changes)
         return cls(model, tokenizer, max_length=max_length or family.max_length)
 
     @classmethod
@@ -166,7 +169,8 @@ class TrainableEncoder:
                 or the name of one of these on a hub, such as "hf://ORG/NAME".
             pooling: The pooling, such as "mean", if the checkpoint does not specify it.
             vocabulary: The vocabulary file of the checkpoint, if it is in another folder.
-            dtype: Keras dtype policy; None: that of the SavedModel, or float32.
+            dtype: Keras dtype policy, such as "mixed_bfloat16"; None: that of the SavedModel, or
+                float32, whatever Keras's global policy is.
             max_length: Texts are cut to this number of tokens; None: the limit of the SavedModel or
                 checkpoint, or the default of the family.
             on_tensor: Called with the name of each tensor of a checkpoint after it was loaded.
@@ -216,7 +220,7 @@ class TrainableEncoder:
             checkpoint,
             pooling=pooling,
             vocabulary=None if vocabulary is None else Path(vocabulary),
-            dtype=dtype,
+            dtype=dtype or _DTYPE,
             on_tensor=on_tensor,
         )
         limits = (checkpoint.max_length or family.max_length, family.longest(model))
@@ -261,12 +265,11 @@ class TrainableEncoder:
         manifest.check_sizes(folder)
         family = family_named(manifest.family)
         tokenizer = family.tokenizer_class(manifest.tokenizer).from_assets(folder / "assets")
-        if dtype is None and manifest.precision == "bfloat16":
-            dtype = "bfloat16"
+        stored = "bfloat16" if manifest.precision == "bfloat16" else _DTYPE
         loaded = load_saved_model(folder)
         check_finite_weights(loaded, folder)
         with only_shapes(loaded, manifest.config, folder):
-            model = family.restore(manifest.config, dtype=dtype)
+            model = family.restore(manifest.config, dtype=dtype or stored)
         restore_weights(model, loaded)
         encoder = cls(
             model,
@@ -280,7 +283,8 @@ class TrainableEncoder:
             default_prompt_name=manifest.default_prompt_name,
             similarity_fn_name=manifest.similarity_fn_name,
         )
-        comparable = dtype is None and encoder.max_length == manifest.max_length
+        comparable = dtype is None and stored == _DTYPE
+        comparable &= encoder.max_length == manifest.max_length
         if comparable and not tf.distribute.has_strategy():  # in its scope no model can be called
             _check_vectors(encoder, loaded, folder)
         return encoder

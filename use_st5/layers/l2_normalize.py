@@ -38,7 +38,7 @@ class L2Normalize(keras.layers.Layer):
     """
 
     def __init__(self, *, epsilon: float = 1e-12, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**{"dtype": "float32", **kwargs})
         self.epsilon = epsilon
 
     def call(self, x: Any) -> Any:

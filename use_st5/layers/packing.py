@@ -40,10 +40,10 @@ class Packing(NamedTuple):
         """
         batch, length = ops.shape(tokens)
         # At least one position is computed, because `places` needs an index for padding.
-        flat = ops.reshape(tokens, (-1,)) | ops.equal(ops.arange(batch * length), 0)
+        flat = ops.reshape(tokens, (-1,)) | ops.equal(ops.arange(batch * length, dtype="int32"), 0)
         rows = ops.cast(ops.nonzero(flat)[0], "int32")
         places = ops.reshape(ops.cumsum(ops.cast(flat, "int32")) - 1, (batch, length))
-        heads = ops.arange(num_heads)
+        heads = ops.arange(num_heads, dtype="int32")
         text, place = ops.floor_divide(rows, length), ops.mod(rows, length)
         return cls(
             rows,

@@ -34,7 +34,7 @@ def relative_position_bucket(
     offset = 0
     if bidirectional:
         num_buckets //= 2
-        offset = ops.where(relative_position > 0, num_buckets, 0)
+        offset = num_buckets * ops.cast(relative_position > 0, "int32")
         distance = ops.abs(relative_position)
     else:
         distance = ops.maximum(-relative_position, 0)

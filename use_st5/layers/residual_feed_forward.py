@@ -53,11 +53,11 @@ class ResidualFeedForward(keras.layers.Layer):
         self.activation = activation
         self.dropout = dropout
         self.dense_layers = [
-            keras.layers.Dense(dim, activation=activation, use_bias=False, name=f"hidden_{i}")
+            self._dense(dim, f"hidden_{i}", activation=activation)
             for i, dim in enumerate(self.hidden_dims)
         ]
         self.projections: dict[str, keras.layers.Dense] = {}
-        self.dropout_layer = keras.layers.Dropout(dropout)
+        self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         width = input_shape[-1]
@@ -66,9 +66,7 @@ class ResidualFeedForward(keras.layers.Layer):
             first.build((None, width))
             second.build((None, first.units))
             if width != second.units:
-                projection = keras.layers.Dense(
-                    second.units, use_bias=False, name=f"projection_{block}"
-                )
+                projection = self._dense(second.units, f"projection_{block}")
                 projection.build((None, width))
                 self.projections[str(block)] = projection
             width = second.units
@@ -91,6 +89,11 @@ class ResidualFeedForward(keras.layers.Layer):
             "activation": self.activation,
             "dropout": self.dropout,
         }
+
+    def _dense(self, units: int, name: str, *, activation: str | None = None) -> keras.layers.Dense:
+        return keras.layers.Dense(
+            units, activation=activation, use_bias=False, dtype=self.dtype_policy, name=name
+        )
 
     def _block(self, block: int) -> list[keras.layers.Dense]:
         return self.dense_layers[block * LAYERS_PER_BLOCK : (block + 1) * LAYERS_PER_BLOCK]

@@ -204,7 +204,7 @@ def _write(
 
 
 def _new_head(dimension: int, labels: int) -> keras.Sequential:
-    classes = keras.layers.Dense(labels, activation="softmax", name="classes")
+    classes = keras.layers.Dense(labels, activation="softmax", dtype="float32", name="classes")
     return keras.Sequential([keras.Input((dimension,)), classes])
 
 

@@ -525,7 +525,8 @@ class SentenceBert(EncoderModel):
     def _score_bias(self, tokens: Any) -> Any:
         """The `bias` of all blocks, which hides padding: bool `[batch, length]` → float32."""
         # Adding a bias to each score costs less than a selection (`where`) in every block.
-        return ops.expand_dims(ops.where(tokens, 0.0, EXCLUDED), (1, 2))
+        padding = ops.cast(ops.logical_not(tokens), "float32")
+        return ops.expand_dims(padding * EXCLUDED, (1, 2))
 
     def _of_types(self, ids: Any) -> Any:
         """The rows of the token types; broadcasts to `[batch, length, hidden_dim]`."""

@@ -41,7 +41,7 @@ class CrossEncoderModel(keras.Model):
     dimension = 1
 
     def __init__(self, encoder: keras.Model, *, dropout: float = 0.1, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**{"dtype": "float32", **kwargs})  # The encoder has its own.
         self.encoder = encoder
         self.dropout = dropout
         self.hidden = _dense(encoder.dimension, "hidden", activation="tanh")

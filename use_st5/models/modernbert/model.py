@@ -212,4 +212,4 @@ class SentenceModernBert(SentenceBert):
         """The bias that hides tokens outside of the window, float32 `[length, length]`."""
         places = ops.arange(length, dtype="int32")
         distance = ops.abs(places[None, :] - places[:, None])
-        return ops.where(distance <= self.config.local_window // 2, 0.0, EXCLUDED)
+        return ops.cast(distance > self.config.local_window // 2, "float32") * EXCLUDED

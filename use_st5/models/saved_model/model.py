@@ -38,12 +38,12 @@ class TextSavedModel(keras.Model):
     def __init__(
         self, folder: str | os.PathLike[str], output_key: str | None = None, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**{"dtype": "float32", **kwargs})
         self.folder = os.fspath(folder)
         self.output_key = output_key
         keys = (None, *_OUTPUTS) if output_key is None else (output_key,)
         for key in keys:
-            layer = SavedModelLayer(self.folder, trainable=True, output_key=key)
+            layer = SavedModelLayer(self.folder, trainable=True, output_key=key, dtype="float32")
             if layer.dimension is not None:
                 break
         else:

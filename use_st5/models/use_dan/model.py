@@ -92,6 +92,7 @@ class USEDAN(EncoderModel):
             config.num_embeddings,
             config.embedding_dim,
             term_dropout=config.term_dropout,
+            dtype=self.dtype_policy,
             name="embedding",
         )
         self.network = keras.Sequential(
@@ -100,12 +101,14 @@ class USEDAN(EncoderModel):
                     config.hidden_dims,
                     activation=config.activation,
                     dropout=config.dropout,
+                    dtype=self.dtype_policy,
                     name="feed_forward",
                 ),
                 L2Normalize(name="l2_normalize"),
             ],
             name="network",
         )
+        self.network.dtype_policy = self.dtype_policy  # Sequential takes no dtype.
 
     @property
     def dimension(self) -> int:
