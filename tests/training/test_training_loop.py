@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,28 @@ def test_any_number_of_steps_is_made_and_continued_exactly(tmp_path: Path) -> No
     assert steps_of_tasks(
         whole.tasks, range(44, 103), order="drawn", seed=0, steps_per_turn=10
     ) == {name: len([b for b in rest.batches if b[0] == name]) for name in whole.tasks}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"task_steps": {}},
+        {"task_steps": {"nli": 30}},
+        {"task_steps": {"nli": 15, "teacher": 16}},
+        {"step": 10**12},
+    ],
+)
+def test_a_state_with_other_steps_than_its_checkpoint_is_refused(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    loop(folder=tmp_path).run(30)
+    path = tmp_path / "checkpoint-000000030" / "state.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(
+        ValueError,
+        match=rf"{path}: expected step 30, the sum of .* nli, teacher, received step .* Remove",
+    ):
+        loop(folder=tmp_path).run(40)
 
 
 def test_tasks_take_turns_in_a_cycle_that_a_resumed_run_keeps(tmp_path: Path) -> None:

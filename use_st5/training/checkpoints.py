@@ -11,7 +11,7 @@ import re
 import secrets
 import shutil
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +26,7 @@ from use_st5._records import read_record
 from use_st5._remote_files import as_written, exists, names_in, open_local, remote_path, remove
 
 if TYPE_CHECKING:
+    from use_st5.training.history import History
     from use_st5.training.task import Task
 
 State = TypeVar("State")
@@ -99,6 +100,17 @@ class Checkpoints:
         path = self._path(step)
         remedy = f"Remove {as_written(path)}: {_WITHOUT}"
         return read_record(path / _STATE, kind, remedy=remedy, limit=_LIMIT, not_finite=True)
+
+    def check_counts(self, step: int, run: History, tasks: Collection[str]) -> None:
+        """Refuses a checkpoint whose state does not have the steps of its name, by task."""
+        counts = run.task_steps
+        if {step} != {run.step, sum(counts.values())} or counts.keys() != {*tasks}:
+            path = as_written(self._path(step))
+            received = f"step {run.step} and {counts}"
+            raise ValueError(
+                f"{path}/{_STATE}: expected step {step}, the sum of the steps of the tasks "
+                f"{', '.join(tasks)}, received {received:.200}. Remove {path}: {_WITHOUT}"
+            )
 
     def restore(self, step: int, groups: Sequence[str] | None = None) -> None:
         """Reads the variables of the checkpoint of `step`.

@@ -277,6 +277,7 @@ class TrainingLoop(abc.ABC):
             return
         saved_run = self._checkpoints.state(steps[-1], SavedRun)
         check_same(saved_run.configuration, self.configuration, self._checkpoints.folder)
+        self._checkpoints.check_counts(steps[-1], saved_run, self.tasks)
         self._checkpoints.restore(steps[-1])
         self.history = saved_run.history()
         if self.history.best_step is not None and self.history.best_step not in steps:
