@@ -598,6 +598,31 @@ def test_a_loss_of_ones_own_and_a_callback(start: str, tmp_path: Path) -> None:
     assert request["settings"]["loss"]["class"] == "Cubic"
 
 
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [
+        (0.0, {"dropout": 0.0, "attention_dropout": 0.0, "term_dropout": 0.0}),
+        (0.2, {"dropout": 0.2, "attention_dropout": 0.2, "term_dropout": 0.3}),
+    ],
+)
+def test_dropout_is_that_of_the_attention_too_and_zero_is_none(
+    rate: float, expected: dict[str, float], toy: Toy, tmp_path: Path
+) -> None:
+    """Without dropout, training computes the vectors of inference."""
+    from use_st5.training.arguments import make_arguments
+    from use_st5.training.model_loading import open_model
+    from use_st5.training.sources import open_source
+
+    source = open_source(write(tmp_path / "pairs.csv", paired()))
+    model = open_model(toy.folders["float32"], [source], make_arguments(dropout=rate)).model
+    config = dataclasses.asdict(model.config)
+    found = {name: value for name, value in config.items() if name.endswith("dropout")}
+    assert found == {name: expected[name] for name in found}
+    ids = toy.ids(SENTENCES[:4])
+    same = np.allclose(model(ids, training=True), model(ids, training=False), atol=1e-6)
+    assert same == (rate == 0)
+
+
 def test_a_task_of_ones_own(start: str, tmp_path: Path) -> None:
     import use_st5
     from use_st5.losses.contrastive_loss import ContrastiveLoss
@@ -675,3 +700,5 @@ def test_another_backend_of_keras_is_refused_at_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
     with pytest.raises(ValueError, match=r"use_st5\.train needs Keras on TensorFlow: unset"):
         train("use_dan_en", "absent.tsv", "tuned")
+
+

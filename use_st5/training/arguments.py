@@ -238,8 +238,8 @@ class FileArguments(TrainingArguments):
         head_init: The start of a classification head: "linear-probe", fitted to the vectors of the
             start model, or "random", which makes the encoder forget more
             (docs/own_data_results.md).
-        dropout: The dropout of the encoder in training; None: the model's own. If that is 0, it is
-            0.1 for single texts, which need some.
+        dropout: The dropout of the encoder in training, also on its attention weights; None: the
+            model's own. If that is 0, it is 0.1 for single texts, which need some.
         words: Largest size of a fresh model's vocabulary: the most frequent words of the files.
         bigrams: Largest number of bi-grams in a fresh USE-DAN's vocabulary; 0 is better on files of
             a usual size (docs/own_data_results.md has the measurement).

@@ -147,12 +147,16 @@ def _dropout(
 def _with_dropout(encoder: TrainableEncoder, rate: float | None) -> TrainableEncoder:
     if rate is None:
         return encoder
-    if "dropout" not in encoder.model.get_config().get("config", {}):
+    config = encoder.model.get_config().get("config", {})
+    if "dropout" not in config:
         raise ValueError(
             f"dropout: expected no value, because a {type(encoder.model).__name__} has no dropout, "
             f"received {rate}. Leave it out."
         )
-    return _with_model(encoder, copy_of(encoder.model, dropout=rate))
+    # Without any dropout, none of another kind acts either, such as that of a USE-DAN's terms.
+    names = ("dropout", "attention_dropout") if rate else config
+    rates = {name: rate for name in names if name in config and name.endswith("dropout")}
+    return _with_model(encoder, copy_of(encoder.model, **rates))
 
 
 def copied(encoder: TrainableEncoder) -> TrainableEncoder:
