@@ -310,6 +310,12 @@ def test_a_global_policy_changes_no_new_model(global_policy: str, tmp_path: Path
     encoder.export(tmp_path / "model")
     again = TrainableEncoder.load(tmp_path / "model")
     np.testing.assert_allclose(again.encode(TEXTS), encoder.encode(TEXTS), atol=1e-6)
+    model = type(encoder.model)(encoder.model.config)  # Keras's own: it has the global policy.
+    model.build()
+    assert dtypes(model) == {global_policy, "float32"}
+    TrainableEncoder(model, encoder.tokenizer).export(tmp_path / "own")
+    vectors = TrainableEncoder(model, encoder.tokenizer).encode(TEXTS)
+    np.testing.assert_allclose(use_st5.load(tmp_path / "own").encode(TEXTS), vectors, atol=0.02)
     dtypes_given = dtypes(fresh_encoder(dtype="mixed_bfloat16").model)
     assert dtypes_given == {"mixed_bfloat16", "float32"}  # the norm is computed in float32
 

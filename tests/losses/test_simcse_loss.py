@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -76,3 +77,12 @@ def test_a_span_inside_the_text_is_masked_and_the_ends_stay() -> None:
     starts = places.argmax(axis=1)
     assert (np.diff(np.nonzero(places)[1].reshape(-1, 2)) == 1).all()
     assert set(starts) == {1, 2, 3, 4}  # At every place except the ends.
+
+
+@pytest.mark.usefixtures("global_policy")
+def test_a_default_dtype_changes_no_place() -> None:
+    ids = np.tile(np.int32([101, 11, 12, 13, 14, 15, 102]), (50, 1))
+    found = SimCSELoss(masked_span=2, mask_id=103, seed=1).texts({"sentence": ids})[1]
+    keras.config.set_floatx("float32")
+    expected = SimCSELoss(masked_span=2, mask_id=103, seed=1).texts({"sentence": ids})[1]
+    np.testing.assert_array_equal(found, expected)

@@ -702,3 +702,24 @@ def test_another_backend_of_keras_is_refused_at_once(monkeypatch: pytest.MonkeyP
         train("use_dan_en", "absent.tsv", "tuned")
 
 
+@pytest.mark.end_to_end
+def test_a_global_policy_changes_no_training(
+    start: str, global_policy: str, tmp_path: Path
+) -> None:
+    """Mixed policies give the vectors of float32; another default dtype draws other dropouts."""
+    import keras
+
+    import use_st5
+
+    files = [write(tmp_path / "sts.csv", scored()), write(tmp_path / "topics.csv", labelled())]
+    results = []
+    for policy, floatx in ((global_policy, keras.config.floatx()), ("float32", "float32")):
+        keras.config.set_floatx(floatx)
+        keras.config.set_dtype_policy(policy)
+        trained = use_st5.train(start, files, tmp_path / policy, learning_rate=0.01, **FEW)
+        vectors = use_st5.load(trained.folder).encode(SENTENCES)
+        results.append((vectors, trained.classifiers[0].probabilities(SENTENCES)))
+    assert trained.best_step > 0
+    atol = 1e-5 if global_policy.startswith("mixed") else 1.0
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(found, expected, atol=atol)

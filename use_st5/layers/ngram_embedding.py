@@ -59,7 +59,7 @@ class NGramEmbedding(keras.layers.Layer):
     def call(self, ids: Any, training: bool = False) -> Any:
         counted = ids > 0
         if training and self.term_dropout:
-            draw = keras.random.uniform(ops.shape(ids), seed=self.seed_generator)
+            draw = keras.random.uniform(ops.shape(ids), dtype="float32", seed=self.seed_generator)
             counted = ops.logical_and(counted, draw >= self.term_dropout)
         vectors = ops.cast(ops.take(self.embeddings, ids, axis=0), "float32")
         total = ops.sum(ops.where(ops.expand_dims(counted, -1), vectors, 0.0), axis=1)

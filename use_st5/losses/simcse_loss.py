@@ -109,7 +109,7 @@ class SimCSELoss(VectorLoss):
         """Masks a span at a random position; the special tokens at both ends stay."""
         lengths = ops.sum(ops.cast(ids != 0, "int32"), axis=1, keepdims=True)
         room = ops.maximum(lengths - 2 - self.masked_span, 0)
-        draws = keras.random.uniform(ops.shape(lengths), seed=self.places)
+        draws = keras.random.uniform(ops.shape(lengths), dtype="float32", seed=self.places)
         start = 1 + ops.cast(draws * ops.cast(room + 1, "float32"), "int32")
         positions = ops.arange(ops.shape(ids)[1], dtype="int32")[None, :]
         span_mask = (positions >= start) & (positions < start + self.masked_span)

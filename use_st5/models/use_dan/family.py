@@ -135,7 +135,9 @@ def _term_weights(model: USEDAN) -> Callable[[tf.Tensor, bool], tf.Tensor]:
     def term_weights(ids: tf.Tensor, training: bool) -> tf.Tensor:
         weights = tf.cast(ids > 0, tf.float32)
         if training and embedding.term_dropout:
-            draw = keras.random.uniform(tf.shape(ids), seed=embedding.seed_generator)
+            draw = keras.random.uniform(
+                tf.shape(ids), dtype="float32", seed=embedding.seed_generator
+            )
             weights *= tf.cast(draw >= embedding.term_dropout, tf.float32)
         return weights
 
