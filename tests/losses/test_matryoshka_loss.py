@@ -46,6 +46,27 @@ def test_replicas_share_their_candidates() -> None:
     assert over_replicas(loss, FixedEncoder(TABLE), BATCH, 2) == pytest.approx(together, rel=1e-6)
 
 
+class Product(VectorLoss):
+    """A loss without `get_config`: Keras finds its arguments, and leaves out the name."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def texts(self, batch: dict) -> list:
+        return [batch["anchor"], batch["positive"]]
+
+    def from_vectors(self, vectors: list, batch: dict, **_: object) -> tuple:
+        return self.factor * keras.ops.sum(vectors[0] * vectors[1]), {}
+
+
+def test_a_loss_of_ones_own_keeps_its_arguments() -> None:
+    loss = MatryoshkaLoss(Product(3.0), dimensions=(6,))
+    single = float(Product(1.0)(FixedEncoder(unit(TABLE)), BATCH)[0])
+    assert float(loss(FixedEncoder(TABLE), BATCH)[0]) == pytest.approx(3 * single, rel=1e-5)
+    assert loss.get_config()["loss"]["config"]["factor"] == 3.0
+
+
 class Table(keras.layers.Layer):
     """A trainable vector for each id."""
 

@@ -598,6 +598,42 @@ def test_a_loss_of_ones_own_and_a_callback(start: str, tmp_path: Path) -> None:
     assert request["settings"]["loss"]["class"] == "Cubic"
 
 
+def test_the_argument_of_a_loss_of_ones_own_is_part_of_the_run(start: str, tmp_path: Path) -> None:
+    """The loss has no `get_config`: Keras finds its arguments."""
+    import keras
+
+    import use_st5
+    from use_st5.losses.task_loss import Feature
+    from use_st5.losses.vector_loss import VectorLoss
+
+    class Far(VectorLoss):
+        features = (Feature("anchor", "ids"), Feature("positive", "ids"))
+
+        def __init__(self, power: float = 2.0) -> None:
+            super().__init__()
+            self.power = power
+
+        def texts(self, batch: dict[str, Any]) -> list[Any]:
+            return [batch["anchor"], batch["positive"]]
+
+        def from_vectors(self, vectors: list[Any], batch: dict[str, Any], **_: Any) -> Any:
+            distances = keras.ops.norm(vectors[0] - vectors[1], axis=1)
+            return keras.ops.mean(distances**self.power), {}
+
+    files = write(tmp_path / "pairs.csv", paired())
+    options: dict[str, Any] = {**FEW, "steps": 2, "evaluations": 1}
+    trained = use_st5.train(start, files, tmp_path / "far", loss=Far(3.0), **options)
+    settings = json.loads((trained.run / "request.json").read_text())["settings"]
+    assert (settings["loss"]["class"], settings["loss"]["power"]) == ("Far", 3.0)
+    said: list[str] = []
+    use_st5.train(start, files, tmp_path / "far", loss=Far(3.0), log=said.append, **options)
+    assert "already complete" in said[0]
+    several = {**options, "matryoshka_dimensions": (4, 16), "loss": Far(3.0)}
+    assert use_st5.train(start, files, tmp_path / "several", **several).steps == 2
+    with pytest.raises(FileExistsError, match=r"received others \(loss\)"):
+        use_st5.train(start, files, tmp_path / "far", loss=Far(2.0), **options)
+
+
 @pytest.mark.parametrize(
     ("rate", "expected"),
     [

@@ -50,7 +50,7 @@ class MatryoshkaLoss(VectorLoss):
             )
         self.loss = loss
         config = loss.get_config()
-        config.pop("name")
+        config.pop("name", None)  # Keras's own configurations have none.
         self.losses_of_heads = [type(loss).from_config(config) for _ in self.dimensions]
 
     @property
@@ -90,7 +90,9 @@ class MatryoshkaLoss(VectorLoss):
 
     def get_config(self) -> dict[str, Any]:
         loss = saving.serialize_keras_object(self.loss)
-        loss["config"].pop("name")  # Contains a counter, which would make each run look different.
+        loss["config"].pop(
+            "name", None
+        )  # Contains a counter, which would make each run look different.
         return {**super().get_config(), "loss": loss, "dimensions": self.dimensions}
 
     @classmethod

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+import inspect
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -120,6 +121,14 @@ class TaskLoss(keras.layers.Layer):
         Raises:
             ValueError: The encoder lacks something.
         """
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Makes the loss again; Keras's own configuration has more than a constructor may take."""
+        parameters = inspect.signature(cls).parameters
+        if not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+            config = {name: value for name, value in config.items() if name in parameters}
+        return super().from_config(config)
 
     def __call__(
         self,

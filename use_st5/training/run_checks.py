@@ -212,7 +212,7 @@ def _task_order(configuration: Mapping[str, str]) -> list[str]:
 
 def _task(task: Task) -> dict[str, Any]:
     loss = task.loss.get_config()
-    loss.pop("name")  # numbered by process
+    loss.pop("name", None)  # numbered by process; Keras's own configurations have none
     # Only if there are buckets, so that runs of versions without buckets continue.
     buckets = {"buckets": task.data.buckets} if task.data.buckets else {}
     return {

@@ -124,7 +124,7 @@ def _plain(settings: FileArguments) -> dict[str, Any]:
 def _as_json(value: Any) -> Any:
     if isinstance(value, TaskLoss):
         config = value.get_config()
-        config.pop("name")  # numbered by process
+        config.pop("name", None)  # numbered by process; Keras's own configurations have none
         return {"class": type(value).__name__, **config}
     return getattr(value, "__qualname__", None) or [*value]
 
