@@ -9,6 +9,7 @@ import difflib
 import hashlib
 import importlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from use_st5 import __version__
@@ -18,13 +19,16 @@ from use_st5._model_names import Fetched, fetch, model_name, short_name
 from use_st5._remote_files import cached_path
 
 _LISTED = 12
+# A folder with one of these files may be a checkpoint that `TrainableEncoder.load` reads.
+_CHECKPOINT_FILES = ("config.json", "modules.json", "bert_config.json", "checkpoint")
 
 
 def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
     """Returns the folder of a SavedModel, given as a folder, a bundled name, or a name of a hub.
 
     A folder that holds a SavedModel comes first, so that your own model may have the name of a
-    bundled one. A checkpoint of a hub (`hf://ORG/NAME`) is converted once, into the cache.
+    bundled one. A checkpoint, in a folder or of a hub (`hf://ORG/NAME`), is converted once, into
+    the cache.
 
     Raises:
         FileNotFoundError: There is no such folder or name, or the folder holds no SavedModel.
@@ -36,12 +40,14 @@ def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
         fetched = fetch(name)
         if Path(fetched.folder, SAVED_MODEL_FILE).is_file():
             return Path(fetched.folder).resolve()
-        return _converted(fetched).resolve()
+        return _of_hub(fetched).resolve()
     folder = cached_path(name_or_folder).expanduser()
     if (folder / SAVED_MODEL_FILE).is_file():
         return folder.resolve()
     if os.fspath(name_or_folder) in bundled_names():
         return bundled_folder(os.fspath(name_or_folder)).resolve()
+    if is_checkpoint(folder):
+        return _of_checkpoint(folder.resolve()).resolve()
     if folder.is_dir():
         raise FileNotFoundError(
             f"Expected a SavedModel (a folder that holds {SAVED_MODEL_FILE}) in {folder}, found "
@@ -58,22 +64,42 @@ def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
     )
 
 
-def _converted(fetched: Fetched) -> Path:
-    """Returns the SavedModel of a checkpoint, from the cache or converted now."""
+def is_checkpoint(folder: Path) -> bool:
+    """Whether a folder has the files of another library's checkpoint, and no SavedModel."""
+    names = {name for name in _CHECKPOINT_FILES if (folder / name).is_file()}
+    return bool(names) and not (folder / SAVED_MODEL_FILE).is_file()
+
+
+def _of_hub(fetched: Fetched) -> Path:
+    """Returns the SavedModel of a checkpoint of a hub."""
     # The identity alone does not suffice: for Kaggle it may be a small number.
-    digest = hashlib.sha256(fetched.exact_name.encode()).hexdigest()[:16]
+    metadata = {"source": fetched.exact_name}
     name = short_name(fetched.name)
-    key = f"{name}-{digest}-{__version__}"
+    return _converted(Path(fetched.folder), name, fetched.exact_name, fetched.exact_name, metadata)
+
+
+def _of_checkpoint(folder: Path) -> Path:
+    """Returns the SavedModel of a user's checkpoint, which is another one after each change."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    states = [(os.fspath(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    return _converted(folder, folder.name, repr((os.fspath(folder), states)), os.fspath(folder), {})
+
+
+def _converted(
+    folder: Path, name: str, identity: str, origin: str, metadata: Mapping[str, str]
+) -> Path:
+    """Returns the SavedModel of a checkpoint, from the cache or converted now."""
 
     def convert(target: Path) -> None:
         # By name: the foundation imports no part.
         encoders = importlib.import_module("use_st5.trainable_encoder")
-        encoder = encoders.TrainableEncoder.load(fetched.folder)
+        encoder = encoders.TrainableEncoder.load(folder)
         encoder.name = name
-        encoder.metadata["source"] = fetched.exact_name
+        encoder.metadata.update(metadata)
         encoder.export(target)
 
-    return kept_content(MODELS, key, fetched.exact_name, convert)
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    return kept_content(MODELS, f"{name}-{digest}-{__version__}", origin, convert)
 
 
 def _content(folder: Path) -> str:

@@ -347,8 +347,9 @@ def load(
         name_or_folder: The name of a bundled model, such as "use_dan_en"; the folder of any
             SavedModel that turns strings into vectors; or a name that is downloaded once:
             "hf://ORG/NAME" and "hf://ORG/NAME@REVISION" of Hugging Face's hub,
-            "kaggle://OWNER/MODEL/FRAMEWORK/VARIATION", or the URL of an archive. A checkpoint is
-            converted once, into the cache (`use-st5 cache`).
+            "kaggle://OWNER/MODEL/FRAMEWORK/VARIATION", or the URL of an archive. A checkpoint, such
+            as a folder of sentence-transformers, is converted once, into the cache
+            (`use-st5 cache`).
         backend: The software that runs the model. "tensorflow" runs every SavedModel. "onnx" starts
             in a second and imports no TensorFlow: a USE-DAN runs in NumPy, a Transformer in ONNX
             Runtime (extra `onnx`); it runs only models of use_st5. "onnx-int8" computes matrix

@@ -6,11 +6,13 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import typer
 
 import use_st5
+from tests.tiny_bert import write_sentence_bert
 from use_st5 import _progress
 from use_st5._bundled import bundled_names
 from use_st5.cli import main as cli
@@ -140,3 +142,15 @@ def test_a_command_that_says_nothing_is_known_to_be_at_work(
     monkeypatch.setattr(cli, "app", silent)
     cli.main()
     assert said[0] == "use-st5 info is running, 0 s"
+
+
+def test_a_checkpoint_is_a_model(
+    use: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = str(write_sentence_bert(tmp_path / "bert"))
+    shown = use("info", folder)
+    assert (shown.exit_code, "bert" in shown.stdout) == (0, True)
+    compared = use("similarity", "a cat", "a cat", "--model", folder)
+    assert (compared.exit_code, "1.0000" in compared.stdout) == (0, True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import use_st5
-from use_st5._model_folder import model_folder
+from use_st5._model_folder import is_checkpoint, model_folder
 from use_st5._model_names import model_name
 from use_st5._remote_files import as_written, remote_path
 from use_st5.cli.output import say, waiting
@@ -194,13 +194,14 @@ def start_keras(command: str) -> None:
 
 
 def find_model(model: str | os.PathLike[str]) -> Path:
-    """The folder of a SavedModel with any kind of name; a download shows a message.
+    """The folder of a SavedModel with any kind of name; loading and converting show a message.
 
     Raises:
         FileNotFoundError: there is no such model.
         OSError: it could not be downloaded.
     """
-    if model_name(model) is None and remote_path(model) is None:
+    is_local = model_name(model) is None and remote_path(model) is None
+    if is_local and not is_checkpoint(Path(model)):
         return model_folder(model)
     start_tensorflow()
     with waiting(f"loading {as_written(model)}"):
