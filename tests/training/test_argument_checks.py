@@ -16,8 +16,8 @@ class Strange:
     """A type that no argument accepts."""
 
 
-ROWS = [{"anchor": "a", "positive": "b"}]
-IN_MEMORY = "Write rows in memory to a .jsonl file"
+ROW = {"anchor": "a", "positive": "b"}
+IN_MEMORY = "Rows are a DataFrame, an Arrow table or a list of dicts"
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,12 @@ IN_MEMORY = "Write rows in memory to a .jsonl file"
     [
         ({"model": Strange()}, r"model: expected a name, .* received a Strange\. Give the name"),
         ({"model": None}, "model: expected a name, .* received None"),
-        ({"files": ROWS}, f"files: expected a file's name or .* a list of dict. {IN_MEMORY}"),
-        ({"files": ROWS[0]}, f"files: .* received a dict. {IN_MEMORY}"),
+        ({"files": [3]}, f"files: expected a file's name, rows, .* a list of int. {IN_MEMORY}"),
+        ({"files": ROW}, f"files: .* received a dict. {IN_MEMORY}"),
         ({"files": Strange()}, f"files: .* received a Strange. {IN_MEMORY}"),
-        ({"files": iter(["a.tsv"])}, "files: .* or a list of names, received a list_iterator"),
+        ({"files": iter(["a.tsv"])}, "files: .* or a list of these, received a list_iterator"),
         ({"files": [["a", "b"]]}, "files: .* received a list of list"),
-        ({"validation": ROWS}, f"validation: .* received a list of dict. {IN_MEMORY}"),
+        ({"validation": ROW}, f"validation: .* received a dict. {IN_MEMORY}"),
         ({"test": None}, "test: .* received None"),
         ({"to": 3}, "to: expected a folder, received 3"),
         ({"to": None}, "to: expected a folder, received None"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
+import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from use_st5.training.sources import open_source
+from use_st5.training.sources import open_source, rows_as_files
 from use_st5.training.tasks import TASKS
 
 PAIRS = [{"anchor": f"a {n}", "positive": f"p {n}"} for n in range(5)]
@@ -35,6 +37,56 @@ def test_the_same_rows_out_of_every_format(suffix: str, tmp_path: Path) -> None:
         path.write_text("\n".join([comma.join(PAIRS[0]), *lines]) + "\n")
     source = open_source(path)
     assert (source.kind.name, list(source), list(source)) == ("pairs", PAIRS, PAIRS)
+
+
+def frames() -> dict[str, Any]:
+    """The rows of `PAIRS` as the objects of other libraries, if these are installed."""
+    import pyarrow
+
+    found: dict[str, Any] = {"dicts": PAIRS, "arrow": pyarrow.Table.from_pylist(PAIRS)}
+    for module, name in (("pandas", "DataFrame"), ("polars", "DataFrame")):
+        with contextlib.suppress(ImportError):
+            found[module] = getattr(importlib.import_module(module), name)(PAIRS)
+    with contextlib.suppress(ImportError):
+        found["datasets"] = importlib.import_module("datasets").Dataset.from_list(PAIRS)
+    return found
+
+
+def test_rows_in_memory_are_those_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in PAIRS))
+    given = frames()
+    with rows_as_files(files=[*given.values(), tmp_path / "a.jsonl"], test=PAIRS) as (files, test):
+        sources = [open_source(each) for each in (*files, *test)]
+        names = ["rows", *(f"rows_{n}" for n in range(2, 1 + len(given)))]
+        assert [Path(each.name).stem for each in sources] == [*names, "a", "test_rows"]
+        for source in sources:
+            assert (source.kind.name, list(source)) == ("pairs", PAIRS)
+        first = sources[0].identity()
+    with rows_as_files(files=PAIRS) as ([again],):
+        assert open_source(again).identity() == first
+    with rows_as_files(files=PAIRS[1:]) as ([other],):
+        assert open_source(other).identity() != first
+
+
+def test_rows_may_lack_a_column_and_bad_ones_are_counted() -> None:
+    rows = [*PAIRS, *PAIRS, {"anchor": "a", "positive": "p", "negative": "n"}, {"anchor": "b"}]
+    with rows_as_files(files=rows) as ([file],):
+        source = open_source(file, columns={"positive": "positive"}, task="pairs")
+        assert source.columns == {each: each for each in ("anchor", "positive", "negative")}
+    with rows_as_files(files=[*PAIRS, *PAIRS, {"anchor": "b"}]) as ([file],):
+        source = open_source(file)
+        assert (source.table.num_rows, source.report.malformed_rows) == (10, 1)
+
+
+@pytest.mark.parametrize(
+    "rows", [[{"anchor": "a"}, {"anchor": 3}], {"a", "b"}, [{"anchor": object()}]]
+)
+def test_rows_that_are_no_table(rows: Any) -> None:
+    with (
+        pytest.raises(ValueError, match="validation: expected rows, .* Give a DataFrame"),
+        rows_as_files(validation=rows),
+    ):
+        pass
 
 
 def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
@@ -243,6 +295,11 @@ def test_rates_stand_behind_the_name(tmp_path: Path) -> None:
         ("empty.tsv", "", "expected rows with named columns, found an empty file"),
         ("blank.csv", "\n\n", "expected rows with named columns, found an empty file"),
         ("a.xml", "<a/>", "expected a name that ends in one of"),
+        ("a.xlsx", "PK", r"a.xlsx: expected .* received a spreadsheet. Save its sheet as .csv"),
+        ("a.json", '[{"text": "a"}]', r"a.json: .* found a JSON array. .* json.load\(open"),
+        ("b.json", '[\n{"text": "a"},\n{"text": "b"}\n]', "b.json: .* found a JSON array"),
+        ("my.csv", "my q,a\n1,2\n", "--column 'anchor=my q' --column positive=a"),
+        ("one.csv", "body\n1\n", r"keys of a task: --column text=body\."),
         ("empty.txt", "", "expected running text, found no sentence"),
     ],
 )

@@ -598,6 +598,28 @@ def test_a_loss_of_ones_own_and_a_callback(start: str, tmp_path: Path) -> None:
     assert request["settings"]["loss"]["class"] == "Cubic"
 
 
+def test_rows_in_memory_train_like_a_file(start: str, tmp_path: Path) -> None:
+    import use_st5
+
+    options: dict[str, Any] = {**FEW, "steps": 2, "evaluations": 1, "learning_rate": 0.05}
+    rows, measured = scored(40), scored(20, start=60)
+    files = [write(tmp_path / name, each) for name, each in (("a.csv", rows), ("b.csv", measured))]
+    trained = [
+        use_st5.train(start, data, tmp_path / to, validation=other, **options)
+        for to, data, other in (("files", *files), ("memory", rows, measured))
+    ]
+    vectors = [use_st5.load(each.folder).encode(SENTENCES) for each in trained]
+    np.testing.assert_allclose(*vectors, atol=1e-6)
+    card = (trained[1].folder / "README.md").read_text()
+    assert "use_st5.train in Python: rows in memory (rows, validation_rows)" in card
+    said: list[str] = []
+    again = {**options, "validation": measured, "log": said.append}
+    use_st5.train(start, rows, tmp_path / "memory", **again)
+    assert "already complete" in said[0]
+    with pytest.raises(FileExistsError, match=r"received others \(train\)"):
+        use_st5.train(start, rows[1:], tmp_path / "memory", **again)
+
+
 def test_the_argument_of_a_loss_of_ones_own_is_part_of_the_run(start: str, tmp_path: Path) -> None:
     """The loss has no `get_config`: Keras finds its arguments."""
     import keras

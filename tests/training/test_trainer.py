@@ -75,6 +75,7 @@ def test_a_data_set_may_be_of_any_kind(toy_use_dan: Toy, encoder: TrainableEncod
         "tensors": tf.data.Dataset.from_tensor_slices(columns),
         "others": [{"id": 1, "query": r["anchor"], "answer": r["positive"]} for r in PAIRS],
         "arrow": pyarrow.table(columns),
+        "frame": pytest.importorskip("pandas", minversion="2.2").DataFrame(columns),
         "arrays": array_data(PAIRS, ContrastiveLoss(), encoder, 16, name="faq"),
     }
     found = {}
@@ -91,7 +92,7 @@ def test_a_data_set_may_be_of_any_kind(toy_use_dan: Toy, encoder: TrainableEncod
     [
         (SCORED, ARGS, "faq: ContrastiveLoss reads the columns anchor, positive; received"),
         ([], ARGS, "faq: expected rows, received an empty data set"),
-        (3, ARGS, "Expected a data set: an Arrow table.* Received: int"),
+        (3, ARGS, "Expected a data set: a DataFrame.* Received: int"),
         ([{"anchor": "a", "positive": 3}], ARGS, "faq, column 'positive': expected text"),
         (PAIRS[:3], TrainingArguments(batch_size=8, micro_batch_size=2), "at least 4 rows"),
     ],

@@ -29,6 +29,7 @@ _FORMATS = {
     ".csv": "csv",
     ".parquet": "parquet",
 }
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 # The most bytes of a line, and characters of a text: enough for a book, and read in seconds.
 LONGEST_ROW = 10_000_000
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -38,6 +39,11 @@ def format_of(path: Path) -> str:
     """The format by the file's name, such as "jsonl"; a `.gz` at the end is ignored."""
     name = path.name.lower().removesuffix(".gz")
     suffix = Path(name).suffix
+    if suffix in _SHEETS:
+        raise ValueError(
+            f"{path}: expected a text file or parquet, received a spreadsheet. Save its sheet as "
+            ".csv in UTF-8."
+        )
     if suffix not in _FORMATS:
         raise ValueError(
             f"{path}: expected a name that ends in one of {', '.join(_FORMATS)} (.gz may follow), "

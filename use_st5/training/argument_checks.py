@@ -6,14 +6,14 @@ import numbers
 import os
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any, Literal
 
 import keras
 
 from use_st5.training.tasks import TaskSpec
 
-_ROWS = "Write rows in memory to a .jsonl file with one object a line, and give its name."
+_ROWS = "Rows are a DataFrame, an Arrow table or a list of dicts."
 _TRAINER = "use_st5.training.Trainer takes your own objects (docs/training.md)."
 # Advice for error messages, by the name of the argument.
 _REMEDIES = {
@@ -69,7 +69,7 @@ def check_arguments(given: Mapping[str, Any]) -> None:
             lambda value: isinstance(value, (*path, TrainableEncoder)),
         ),
         **dict.fromkeys(
-            ("files", "validation", "test"), ("a file's name or a list of names", _files)
+            ("files", "validation", "test"), ("a file's name, rows, or a list of these", _files)
         ),
         "to": ("a folder", lambda value: isinstance(value, path)),
         "task": (f"a task's name or {words}", lambda value: value is None or _words(value, str)),
@@ -132,9 +132,18 @@ def _kind_of(value: Any) -> str:
 
 
 def _files(value: Any) -> bool:
-    path = (str, os.PathLike)
-    several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    return isinstance(value, path) or (several and all(isinstance(each, path) for each in value))
+    return _file(value) or (isinstance(value, Sequence) and all(map(_file, value)))
+
+
+def _file(value: Any) -> bool:
+    """Whether a value is a name, or rows: a list of mappings, or a data set of a length."""
+    if isinstance(value, str | os.PathLike):
+        return True
+    if isinstance(value, Sequence):
+        return all(isinstance(each, Mapping) for each in value)
+    return (
+        isinstance(value, Sized) and isinstance(value, Iterable) and not isinstance(value, Mapping)
+    )
 
 
 def _all(value: Any, kind: type) -> bool:

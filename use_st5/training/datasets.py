@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from use_st5._streams import batched
 from use_st5.data.prepared_column import PreparedColumn
@@ -16,8 +17,8 @@ from use_st5.training.tasks import TASKS
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
 
-# An Arrow table, an iterable of dicts (a Hugging Face `Dataset` is one), a `tf.data.Dataset` of
-# dicts, or `ArrayData`.
+# A DataFrame, an Arrow table, an iterable of dicts (a Hugging Face `Dataset` is one), a
+# `tf.data.Dataset` of dicts, or `ArrayData`.
 Dataset = Any
 # Tokens of a text that a decoder predicts.
 DECODED_TOKENS = 20
@@ -106,7 +107,9 @@ def _keys(features: Collection[str], names: Collection[str]) -> dict[str, str] |
 
 
 def _rows(dataset: Dataset) -> Iterator[Mapping[str, Any]]:
-    if hasattr(dataset, "to_batches"):  # An Arrow table.
+    if hasattr(dataset, "__arrow_c_stream__"):  # A DataFrame, or an Arrow table.
+        dataset = pa.table(dataset)
+    if isinstance(dataset, pa.Table):
         for batch in dataset.to_batches(max_chunksize=_AT_ONCE):
             yield from batch.to_pylist()
     elif hasattr(dataset, "as_numpy_iterator"):  # A `tf.data.Dataset`.
@@ -116,8 +119,8 @@ def _rows(dataset: Dataset) -> Iterator[Mapping[str, Any]]:
         yield from dataset
     else:
         raise ValueError(
-            "Expected a data set: an Arrow table, an iterable of dicts, a tf.data.Dataset or "
-            f"ArrayData. Received: {type(dataset).__name__}"
+            "Expected a data set: a DataFrame, an Arrow table, an iterable of dicts, a "
+            f"tf.data.Dataset or ArrayData. Received: {type(dataset).__name__}"
         )
 
 

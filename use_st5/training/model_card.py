@@ -119,6 +119,8 @@ def command_line(plan: TrainingPlan, target: Path) -> str:
     """The command line of this training, with all settings that differ from the defaults."""
     sources = [found.source for found in plan.stats]
     words = ["use-st5", "train", plan.start]
+    all_sources = (*sources, *plan.validation, *plan.test)
+    in_memory = [source.name for source in all_sources if source.rows_file]
     for source in sources:
         words += [
             "--train",
@@ -130,11 +132,13 @@ def command_line(plan: TrainingPlan, target: Path) -> str:
         words += ["--validation", source.name]
     for source in plan.test:
         words += ["--test", source.name]
-    all_sources = (*sources, *plan.validation, *plan.test)
     renamings = (f"{key}={s.columns[key]}" for s in all_sources for key in s.columns_given)
     for renaming in dict.fromkeys(renamings):
         words += ["--column", renaming]
-    defaults, extras = FileArguments(), []
+    defaults, extras = (
+        FileArguments(),
+        [f"rows in memory ({', '.join(in_memory)})"] * bool(in_memory),
+    )
     for name, value in vars(plan.arguments).items():
         if name in PYTHON_ONLY or isinstance(value, TaskLoss) or callable(value):
             extras += [name] if value != getattr(defaults, name) else []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import parquet
 
 from use_st5._files import file_sha256
 from use_st5._lines import read_lines
@@ -52,6 +55,7 @@ class Source:
         task_given: Whether its task was given, and not found by its columns.
         prompts: Key of a row → the prompt before its text in training. The table has no prompts.
         columns_given: The keys whose columns were given, and not found by their names.
+        rows_file: The file of rows in memory (`RowsFile`); None: the name is that of the file.
     """
 
     name: str
@@ -61,11 +65,12 @@ class Source:
     task_given: bool = False
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     columns_given: Sequence[str] = ()
+    rows_file: Path | None = None
 
     @cached_property
     def path(self) -> Path:
         """The local path; a remote file is copied first. A data set has none."""
-        return cached_path(self.name)
+        return self.rows_file or cached_path(self.name)
 
     @property
     def is_text(self) -> bool:
@@ -203,7 +208,8 @@ def open_source(
     name, weight = split_weight(given)
     task = task.get(name) if isinstance(task, Mapping) else task
     name = as_written(name)
-    path = cached_path(name)
+    rows_file = given.path if isinstance(given, RowsFile) else None
+    path = rows_file or cached_path(name)
     if is_text := _is_text(path):
         running = _runs_on(TextReader(path))
         names = {"text": "text"}
@@ -218,12 +224,80 @@ def open_source(
         own_columns = {key: names[each] for key, each in kind.found_in([*names]).items()}
         own_prompts = prompts_by_key(prompts, kind, own_columns)
         keys_given = [key for key, each in own_columns.items() if _folded(each) in names_given]
-        return Source(name, kind, own_columns, weight, task is not None, own_prompts, keys_given)
+        task_given = task is not None
+        return Source(
+            name, kind, own_columns, weight, task_given, own_prompts, keys_given, rows_file
+        )
 
     source = source_of(kind)
     if is_text or task is not None or not kind.is_a(NEIGHBOURS) or source.runs_on():
         return source
     return source_of(task_of([*names], name, TEXTS.name, tasks))
+
+
+@dataclasses.dataclass(frozen=True)
+class RowsFile(os.PathLike[str]):
+    """Rows in memory, in a file that is read like a user's own.
+
+    Attributes:
+        name: A name for logs, cards and results.
+        path: The file.
+    """
+
+    name: str
+    path: Path
+
+    def __fspath__(self) -> str:
+        return self.name
+
+
+@contextlib.contextmanager
+def rows_as_files(**given: Any) -> Iterator[list[list[str | os.PathLike[str]]]]:
+    """The files of each argument as a list, in which files replace rows while the block runs.
+
+    Args:
+        **given: By the name of the argument: a file, rows, or a list of files and of rows.
+
+    Raises:
+        ValueError: A column of the rows has values that do not fit each other.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        lists: list[list[str | os.PathLike[str]]] = []
+        for argument, value in given.items():
+            prefix = "rows" if argument == "files" else f"{argument}_rows"
+            lists.append([])
+            for each in _listed(value):
+                if not isinstance(each, str | os.PathLike):
+                    number = sum(isinstance(file, RowsFile) for file in lists[-1]) + 1
+                    name = prefix if number == 1 else f"{prefix}_{number}"
+                    path = Path(folder, f"{name}.parquet")
+                    parquet.write_table(_rows_table(each, argument), path)
+                    each = RowsFile(name, path)
+                lists[-1].append(each)
+        yield lists
+
+
+def _listed(given: Any) -> list[Any]:
+    """Files and sets of rows as a list: a list of rows, and what is no list, is one set."""
+    one = isinstance(given, str | os.PathLike) or not isinstance(given, Sequence)
+    rows = not one and len(given) > 0 and all(isinstance(each, Mapping) for each in given)
+    return [given] if one or rows else [*given]
+
+
+def _rows_table(rows: Any, argument: str) -> pa.Table:
+    """A DataFrame, an Arrow table, or rows by name of the column, as an Arrow table."""
+    try:
+        if hasattr(rows, "__arrow_c_stream__") or type(rows).__name__ == "DataFrame":
+            return pa.table(rows).replace_schema_metadata()
+        rows = [*rows]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return pa.table({name: [row.get(name) for row in rows] for name in names})
+    except (AttributeError, TypeError, ValueError) as error:  # Arrow's errors are among them.
+        raise ValueError(
+            f"{argument}: expected rows, each a mapping from names of columns to texts, numbers "
+            f"or labels, received others ({error!s:.200}). Give a DataFrame, an Arrow table, a "
+            "list of dicts, or the name of a file."
+        ) from error
 
 
 def check_columns(columns: Mapping[str, str], sources: Sequence[Source]) -> None:
@@ -273,9 +347,12 @@ def _is_text(path: Path) -> bool:
     """
     if not _TEXT.search(path.name):
         return False
+    return b"\t" not in _first_line(path)
+
+
+def _first_line(path: Path) -> bytes:
     lines = read_lines(path, longest=LONGEST_ROW, skip_long=True)
-    first_line = next((line for _, line in lines), b"")
-    return b"\t" not in first_line
+    return next((line for _, line in lines), b"")
 
 
 def split_weight(given: str | os.PathLike[str]) -> tuple[str, float | None]:
@@ -307,6 +384,11 @@ def _column_names(name: str, path: Path) -> list[str]:
                 "TensorFlow data set, found neither."
             )
         return [*DataSet.open(name).columns]
+    if format_of(path) == "jsonl" and _first_line(path).lstrip().startswith(b"["):
+        raise ValueError(
+            f"{name}: expected a JSON object in each line, found a JSON array. In Python, give its "
+            "rows: train(…, json.load(open(FILE))); or write each object into a line of its own."
+        )
     return column_names(path, where=name)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -344,7 +345,8 @@ def task_of(
         )
     raise ValueError(
         f"{where}: expected the columns of a task, found {_shown(names)}. The tasks have the "
-        f"columns: {known_columns(tasks)}. Does the file begin with a line of column names?"
+        f"columns: {known_columns(tasks)}. Does the file begin with a line of column names? If "
+        f"they are other names, give the keys of a task: {_renaming(names)}."
     )
 
 
@@ -355,6 +357,15 @@ def known_columns(tasks: Mapping[str, TaskSpec] = TASKS) -> str:
         for kind in tasks.values()
     )
     return "; ".join(column_texts)
+
+
+def _renaming(names: Sequence[str]) -> str:
+    """Options that make columns those of a task, for example."""
+    keys = ("anchor", "positive") if len(names) > 1 else ("text",)
+    return " ".join(
+        f"--column {shlex.quote(f'{key}={name:.40}')}"
+        for key, name in zip(keys, names, strict=False)
+    )
 
 
 def _with_others(names: Sequence[str]) -> str:

@@ -46,12 +46,20 @@ from use_st5.training.run_folder import (
     write_result,
 )
 from use_st5.training.run_page import write_page
-from use_st5.training.sources import Source, check_columns, open_source, split_weight
+from use_st5.training.sources import (
+    Source,
+    check_columns,
+    open_source,
+    rows_as_files,
+    split_weight,
+)
 from use_st5.training.tasks import SCORED_PAIRS, TASKS, TaskSpec
 from use_st5.training.trainer import Trainer, strategy_scope
 from use_st5.training.validation import scores_of
 
-Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+# A file, rows in memory (a DataFrame, an Arrow table, dicts), or a list of these.
+Files = Any
+Paths = Sequence[str | os.PathLike[str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +126,8 @@ def train(
             vocabulary of the files), or an encoder. It is trained itself, or a copy of it with
             `dropout`, a `strategy` or single texts. After a failure it has its weights of before.
         files: Tables with named columns (.tsv, .csv, .jsonl, .parquet), text (.txt), or TensorFlow
-            data sets, `NAME[SPLIT]`; mixed by their sizes or, with `=WEIGHT`, by weights.
+            data sets, `NAME[SPLIT]`; mixed by their sizes or, with `=WEIGHT`, by weights. Or rows
+            in memory: a DataFrame, an Arrow table, a list of dicts, a data set of Hugging Face.
         to: The folder to write, a SavedModel that takes strings.
         validation: Files whose rows choose the best step; none: rows of `files` are held out.
         test: Files that test the result, once. Without validation and test files, half of the
@@ -147,9 +156,10 @@ def train(
     arguments = make_arguments(settings, **args)
     place = _place(strategy, batch_files, callbacks, arguments)
     options: dict[str, Any] = {"columns": columns, "tasks": tasks, "prompts": arguments.prompts}
-    sources = _open_sources(files, validation, test, task=task, **options)
-    check_loss_arguments([source.kind for source in sources[0]], arguments)
-    return _train(model, sources, arguments, Path(to), place, log, overwrite=overwrite)
+    with rows_as_files(files=files, validation=validation, test=test) as lists:
+        sources = _open_sources(*lists, task=task, **options)
+        check_loss_arguments([source.kind for source in sources[0]], arguments)
+        return _train(model, sources, arguments, Path(to), place, log, overwrite=overwrite)
 
 
 def _train(
@@ -369,14 +379,10 @@ def _as_trained(
     )
 
 
-def _listed(files: Files) -> list[str | os.PathLike[str]]:
-    return [files] if isinstance(files, str | os.PathLike) else [*files]
-
-
 def _open_sources(
-    files: Files,
-    validation: Files,
-    test: Files,
+    files: Paths,
+    validation: Paths,
+    test: Paths,
     *,
     task: str | Mapping[str, str] | None,
     columns: Mapping[str, str] | None,
@@ -385,14 +391,14 @@ def _open_sources(
 ) -> tuple[list[Source], list[Source], list[Source]]:
     """The training, validation and test files, each with its task."""
     known_tasks = TASKS | {spec.name: spec for spec in tasks}
-    names = [split_weight(each)[0] for each in _listed(files)]
+    names = [split_weight(each)[0] for each in files]
     if isinstance(task, Mapping) and (unknown_names := set(task) - set(names)):
         raise ValueError(
             f"task: expected names among the training files, {', '.join(names)}; received "
             f"{', '.join(sorted(unknown_names))}."
         )
     options: dict[str, Any] = {"columns": columns, "tasks": known_tasks, "prompts": prompts}
-    sources = [open_source(each, task=task, **options) for each in _listed(files)]
+    sources = [open_source(each, task=task, **options) for each in files]
     if not sources:
         raise ValueError("Expected at least one training file, received none.")
     check_prompts(prompts, sources)
@@ -401,7 +407,7 @@ def _open_sources(
         key_prompts = {key: text for source in sources for key, text in source.prompts.items()}
         options["prompts"] = key_prompts | dict(prompts)
     validation_sources, test_sources = (
-        [_evaluation_source(each, task, options) for each in _listed(file_list)]
+        [_evaluation_source(each, task, options) for each in file_list]
         for file_list in (validation, test)
     )
     check_columns(columns or {}, [*sources, *validation_sources, *test_sources])

@@ -34,10 +34,10 @@ class Trainer:
     a training that was interrupted continues from its last checkpoint, to the same weights. The
     trainer uses the backend of Keras, TensorFlow or JAX.
 
-    A data set is an Arrow table, any iterable of dicts (a Hugging Face `Dataset` is one), a
-    `tf.data.Dataset` of dicts, or `ArrayData`, which needs no memory if its arrays are memory
-    maps (`use_st5.data.prepare`). Its columns are found by the names of the loss's features, or by
-    the names that `TASKS` knows, such as "question" and "answer".
+    A data set is a DataFrame, an Arrow table, any iterable of dicts (a Hugging Face `Dataset` is
+    one), a `tf.data.Dataset` of dicts, or `ArrayData`, which needs no memory if its arrays are
+    memory maps (`use_st5.data.prepare`). Its columns are found by the names of the loss's features,
+    or by the names that `TASKS` knows, such as "question" and "answer".
 
     Args:
         encoder: The encoder to train; or a Keras model, if all data are arrays.
