@@ -153,4 +153,4 @@ def test_a_checkpoint_is_a_model(
     shown = use("info", folder)
     assert (shown.exit_code, "bert" in shown.stdout) == (0, True)
     compared = use("similarity", "a cat", "a cat", "--model", folder)
-    assert (compared.exit_code, "1.0000" in compared.stdout) == (0, True)
+    assert (compared.exit_code, "1.000" in compared.stdout) == (0, True)
