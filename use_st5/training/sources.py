@@ -21,7 +21,7 @@ from use_st5._files import file_sha256
 from use_st5._lines import read_lines
 from use_st5._progress import waiting
 from use_st5._remote_files import as_written, cached_path, remote_path
-from use_st5.data._records import LONGEST_ROW
+from use_st5.data._records import LONGEST_ROW, format_of
 from use_st5.data.read_report import ReadReport
 from use_st5.data.sentence_splitter import split_sentences
 from use_st5.data.table_reader import column_names
