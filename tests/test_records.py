@@ -3,7 +3,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -21,6 +21,8 @@ class Toy:
     rows: dict[Annotated[str, msgspec.Meta(max_length=5)], Count] = dataclasses.field(
         default_factory=dict
     )
+    mode: Literal["a", "b"] | None = None
+    parts: tuple[dict[str, Literal[False]], ...] = ()
 
 
 def read(path: Path, content: bytes, **options: Any) -> Toy:
@@ -61,6 +63,8 @@ def test_a_whole_record(tmp_path: Path) -> None:
         ),
         (b'{"rows": {"long key": 1}}', "$.rows: expected str of length <= 5, received another. "),
         (b'{"rows": {"a": -1}}', "$.rows[...]: expected int >= 0, received another. "),
+        (b'{"mode": "c"}', "$.mode: expected 'a' or 'b' or None, received 'c'. "),
+        (b'{"parts": [{"a": true}]}', "$.parts[0][...]: expected False, received True. "),
         (b'{"letters": "ab\\ncd"}', '$.letters: expected str of length <= 3, received "ab\\ncd". '),
     ],
 )
@@ -71,6 +75,12 @@ def test_damage_is_one_line(tmp_path: Path, content: bytes, message: str) -> Non
     assert text.startswith(f"{tmp_path / 'a.json'}: {message}")
     assert text.endswith(". Copy it again.")
     assert "\n" not in text
+
+
+@pytest.mark.parametrize("name", ["letters", "mode"])
+def test_a_long_value_is_cut_at_200_characters(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match=r"received .c{199}…\. Copy it again\.$"):
+        read(tmp_path / "a.json", b'{"%s": "%s"}' % (name.encode(), b"c" * 10**5))
 
 
 def test_versions(tmp_path: Path) -> None:

@@ -20,16 +20,23 @@ Kind = TypeVar("Kind")
 # No size, count or dimension is larger: NumPy and TensorFlow count in int64.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+# The ranges of a model's settings, with room beyond those of any published model.
+Tokens = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+Rate = Annotated[float, msgspec.Meta(ge=0, lt=1)]
+Epsilon = Annotated[float, msgspec.Meta(gt=0, le=0.01)]
+RotaryBase = Annotated[float, msgspec.Meta(ge=1, le=1e9)]
 
 LIMIT = 2**20
-_SHOWN = 80  # characters of a value
+_SHOWN = 200  # characters of a value
+_STEP = re.compile(r"\.(\w+)|\[([^]]+)\]")  # of the path to a field
 
+_LISTED = "expected one of the listed values"
 # A message of msgspec → the same message in the form "expected …, received …".
 _SPOKEN = (
     (r"Expected (.*), got (.*)", r"expected \1, received \2"),
     (r"Object missing required field (.*)", r"expected the field \1, received none of this name"),
     (r"Object contains unknown field (.*)", r"expected no other fields, received \1"),
-    (r"Invalid enum value (.*)", r"expected one of the known values, received \1"),
+    (r"Invalid enum value (.*)", rf"{_LISTED}, received \1"),
     (r"(Number|Integer value) out of range", "expected a number, received one out of range"),
     (r"JSON is malformed: (.*)", r"expected JSON, received another text: \1"),
     (r"Input data was truncated", "expected JSON, received a text that ends too early"),
@@ -102,7 +109,7 @@ def parse_record(
     content: bytes | str, kind: type[Kind], *, where: str, remedy: str, not_finite: bool = False
 ) -> Kind:
     """Does the same for JSON in memory; `where` says where it comes from."""
-    with _spoken_errors(where, remedy, lambda: json.loads(content)):
+    with _spoken_errors(where, remedy, kind, lambda: json.loads(content)):
         if not_finite:
             return msgspec.convert(json.loads(content), kind, dec_hook=_custom)
         return msgspec.json.decode(content, type=kind, dec_hook=_custom)
@@ -110,7 +117,7 @@ def parse_record(
 
 def check_record(value: Any, kind: type[Kind], *, where: str, remedy: str) -> Kind:
     """Does the same for a part of a record whose type is known only after the rest was read."""
-    with _spoken_errors(where, remedy, lambda: value):
+    with _spoken_errors(where, remedy, kind, lambda: value):
         return msgspec.convert(value, kind, dec_hook=_custom)
 
 
@@ -134,7 +141,16 @@ def read_bounded(path: str | os.PathLike[str], *, limit: int, remedy: str) -> by
 
 
 @contextlib.contextmanager
-def _spoken_errors(where: str, remedy: str, record: Callable[[], Any]) -> Iterator[None]:
+def named_errors(where: str | os.PathLike[str], remedy: str = "") -> Iterator[None]:
+    """Puts the name of a file before a `ValueError` of the block, and a remedy after it."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{as_written(where)}: {error} {remedy}".rstrip()) from error
+
+
+@contextlib.contextmanager
+def _spoken_errors(where: str, remedy: str, kind: Any, record: Callable[[], Any]) -> Iterator[None]:
     """Turns errors of the block, which reads `record`, into one line that begins with `where`."""
     try:
         yield
@@ -145,7 +161,7 @@ def _spoken_errors(where: str, remedy: str, record: Callable[[], Any]) -> Iterat
     except UnicodeDecodeError as error:
         raise ValueError(f"{where}: $: expected UTF-8, received other bytes. {remedy}") from error
     except ValueError as error:
-        raise ValueError(f"{where}: {_spoken(str(error), record)}. {remedy}") from error
+        raise ValueError(f"{where}: {_spoken(str(error), kind, record)}. {remedy}") from error
 
 
 class _Versioned(msgspec.Struct):
@@ -158,7 +174,7 @@ def _custom(kind: type, value: Any) -> Any:
     raise TypeError(f"msgspec knows no {kind}")
 
 
-def _spoken(message: str, record: Callable[[], Any]) -> str:
+def _spoken(message: str, kind: Any, record: Callable[[], Any]) -> str:
     """A message of msgspec as `FIELD: expected …, received …`."""
     message, _, field = message.replace("`", "").partition(" - at ")
     of_a_key = field.startswith("key in ")
@@ -169,15 +185,37 @@ def _spoken(message: str, record: Callable[[], Any]) -> str:
         if found := re.fullmatch(pattern, message, re.DOTALL):
             message = found.expand(template)
             break
-    return f"{field or '$'}: {message}"
+    expected, received, value = message.partition(", received ")
+    if expected == _LISTED:
+        expected = f"expected {_choices(kind, field)}"
+    return f"{_cut(field) or '$'}: {expected}{received}{_cut(value)}"
 
 
 def _value(record: Callable[[], Any], field: str) -> str:
     """Returns the value of a field; msgspec does not name a value that is out of range."""
     with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
         value = record()
-        for name, index in re.findall(r"\.(\w+)|\[([^]]+)\]", field):
+        for name, index in _STEP.findall(field):
             value = value[name or int(index)]
-        text = json.dumps(value)
-        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        return json.dumps(value)
     return "another"  # msgspec calls every value of a dictionary `[...]`.
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _choices(kind: Any, field: str) -> str:
+    """The values that a field may have, as its type lists them."""
+    found: Any = msgspec.inspect.type_info(kind)
+    for name, _ in _STEP.findall(field):
+        options = getattr(found, "types", (found,))
+        fields = (each for option in options for each in getattr(option, "fields", ()))
+        items = (
+            getattr(each, role, None) for each in options for role in ("item_type", "value_type")
+        )
+        same_name = (each.type for each in fields if each.encode_name == name)
+        found = next(same_name if name else filter(None, items), None)
+    literals = getattr(found, "types", (found,))
+    values = [value for each in literals for value in getattr(each, "values", (None,))]
+    return " or ".join(map(repr, values))

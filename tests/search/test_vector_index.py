@@ -128,7 +128,7 @@ def fewer_rows(path: Path) -> None:
         ("vectors.npy", cut, "expected 24368 bytes, found 24367"),
         ("vectors.npy", other_header, r"expected float32 \[303, 20\]"),
         ("starts.npy", Path.unlink, "expected 2560 bytes, found no such file"),
-        ("index.json", other_kind, r"\$\.kind: expected one of the known values"),
+        ("index.json", other_kind, r"\$\.kind: expected '.*received '"),
         ("index.json", fewer_rows, r"expected float32 \[302, 20\], found float32 \[303, 20\]"),
         ("index.json", cut, "expected JSON"),
     ],
