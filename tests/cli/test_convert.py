@@ -158,7 +158,7 @@ def test_a_vocabulary_is_asked_for(t5x: Path, tmp_path: Path, use: Callable[...,
     assert "at most 50 pieces, the rows of the table; it has 32,000" in done.stderr
     done = use("convert", str(t5x), *to, "--vocabulary", str(t5x / "checkpoint"))
     assert done.exit_code == 1
-    assert "Expected a SentencePiece model" in done.stderr
+    assert "checkpoint: expected a SentencePiece model" in done.stderr
     done = use("convert", str(t5x), *to, "--pooling", "decoder")
     assert done.exit_code == 1
     assert "expected the tensors of the model. Missing: decoder/decoder_norm/scale" in done.stderr

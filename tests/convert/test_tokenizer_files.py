@@ -142,6 +142,16 @@ REFUSED = [
     (wordpiece, "model", {"type": "Unigram", "vocab": []}, "found Unigram, BertNormalizer"),
     (wordpiece, "added_tokens", [{"id": 12, "content": "covid", "single_word": True}],
      r"'covid': single_word, lstrip, rstrip: expected \(False, .*found \(True"),
+    (wordpiece, "added_tokens", [{"id": 2**40, "content": "covid"}],
+     r"\$.added_tokens\[0\].id: expected int < 2147483648.0, received 1099511627776"),
+    (wordpiece, "added_tokens", [{"id": 12, "content": "c" * 10**5, "lstrip": True}],
+     r"added_tokens: 'c{183}: expected \(False"),
+    (wordpiece, "model.unk_token", "u" * 10**5, r"expected .*'\[UNK\]'.*found \('u{198}\. "),
+    (wordpiece, "pre_tokenizer.type", "p" * 10**5, r"found WordPiece, BertNormalizer and p{80}\. "),
+    (wordpiece, "post_processor.cls", ["c" * 10**5, 2], r"found \['c{198}\. "),
+    (wordpiece, "post_processor",
+     {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": []}}]},
+     r"single\[0\]\[...\].type_id: expected int, received array"),
     (byte_pair, "pre_tokenizer.add_prefix_space", True, "add_prefix_space: expected False, found"),
     (byte_pair, "pre_tokenizer.use_regex", False, "use_regex: expected True, found False"),
     (byte_pair, "pre_tokenizer.type", "Metaspace", "and Metaspace; found BPE, none and M"),
@@ -174,5 +184,7 @@ def test_no_tokenizer(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="merges.txt"):
         read_tokenizer(tmp_path)
     write(tmp_path, "tokenizer_config.json", {"do_basic_tokenize": False})
-    with pytest.raises(ValueError, match="tokenizer_config.json: basic tokenizer: expected"):
+    with pytest.raises(
+        ValueError, match="tokenizer_config.json: .*do_basic_tokenize: expected True"
+    ):
         read_tokenizer(tmp_path)

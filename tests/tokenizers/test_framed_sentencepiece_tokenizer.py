@@ -163,7 +163,7 @@ def test_an_exported_vocabulary(tokenizer: FramedSentencePieceTokenizer) -> None
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("model.vocab", [["<pad>", 0.0], ["</s>", 0.0]], r"Unigram that begins with \['<pad>'"),
+        ("model.vocab", [["<pad>", 0.0], ["</s>", 0.0]], r"Unigram .* begins with \['<pad>'"),
         ("model.byte_fallback", True, "byte_fallback: expected False, found True"),
         ("normalizer", {"type": "Lowercase"}, "found Unigram, Lowercase and Sequence"),
         ("pre_tokenizer", {"type": "ByteLevel"}, r"expected \['Metaspace'\], found \['ByteL"),
@@ -176,6 +176,13 @@ def test_an_exported_vocabulary(tokenizer: FramedSentencePieceTokenizer) -> None
         ("pre_tokenizer", METASPACE | {"add_prefix_space": False}, "found .*False"),
         ("normalizer", {"type": "Replace", "pattern": {"String": "a"}, "content": "b"},
          r"Replace: expected .* \{2,\}.*, found \(\{'String': 'a'\}, 'b'\)"),
+        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "ab=?" * 1000},
+         r"tokenizer.json: .*charsmap: expected base64, found '[ab=?]{199} \("),
+        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "////f2FhYWE="},
+         "tokenizer.json: expected a precompiled_charsmap of a trie .* the trie has 2,147,483,647"),
+        ("model.unk_id", 10**9, "tokenizer.json: .*model: found Unigram with unk_id 1000000000"),
+        ("model.vocab.9", ["c" * 10**6, -1.0], r"tokenizer.json: expected pieces of 1 to 1,000 b"),
+        ("model.vocab.9", ["c", 1e308], "tokenizer.json: expected scores of .*, found inf for 'c'"),
     ],
 )  # fmt: skip
 def test_another_tokenizer_is_refused(
@@ -187,11 +194,12 @@ def test_another_tokenizer_is_refused(
     place = content
     for parent in parents:
         place = place[parent]
-    place[name] = value
+    place[int(name) if name.isdecimal() else name] = value
     (tmp_path / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(ValueError, match=message) as caught:
         read_tokenizer(tmp_path)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < len(str(tmp_path)) + 600
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:

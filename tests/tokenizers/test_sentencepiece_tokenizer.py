@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import json
+import math
 import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +14,12 @@ import tensorflow as tf
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 spm = pytest.importorskip("sentencepiece", reason="the extra `dev` is not installed")
 
+from use_st5.convert.sentencepiece_model import read_sentencepiece_model  # noqa: E402
 from use_st5.data.prepared import fingerprint  # noqa: E402
 from use_st5.tokenizers.sentencepiece_tokenizer import (  # noqa: E402
     T5_VOCABULARY,
     SentencePieceTokenizer,
+    model_proto,
 )
 
 ODD = [
@@ -106,12 +111,79 @@ def test_invalid_utf8_becomes_the_replacement_character(
 
 def test_refusals(tmp_path: Path) -> None:
     (tmp_path / "spiece.model").write_bytes(b"no such thing")
-    with pytest.raises(ValueError, match=r"Expected a SentencePiece model.*spiece.model"):
+    with pytest.raises(
+        ValueError, match=r"spiece.model: expected a SentencePiece model.*\. Give a"
+    ):
         SentencePieceTokenizer(tmp_path / "spiece.model")
     with pytest.raises(FileNotFoundError):
         SentencePieceTokenizer(tmp_path / "absent.model")
     with pytest.raises(ValueError, match="at least 2, received 1"):
         SentencePieceTokenizer().padded(tf.constant(["a"]), 1)
+
+
+def with_charsmap(change: Callable[[bytearray], bytes | bytearray]) -> bytes:
+    proto = t5_proto()
+    table = bytearray(proto.normalizer_spec.precompiled_charsmap)
+    proto.normalizer_spec.precompiled_charsmap = bytes(change(table))
+    return proto.SerializeToString()
+
+
+def with_piece(**changes: Any) -> bytes:
+    proto = t5_proto()
+    for name, value in changes.items():
+        setattr(proto.pieces[100], name, value)
+    return proto.SerializeToString()
+
+
+def with_spec(**changes: Any) -> bytes:
+    proto = t5_proto()
+    for name, value in changes.items():
+        setattr(proto.trainer_spec, name, value)
+    return proto.SerializeToString()
+
+
+def t5_proto() -> Any:
+    proto = model_proto()
+    proto.ParseFromString(T5_VOCABULARY.read_bytes())
+    return proto
+
+
+FAR = b"\xff\xff\xff\x7f"  # a unit of the trie that leads far beyond it
+TEXTS_FAR = b"\xff\xff\xff\xff"  # a unit that leads to a text far beyond all
+
+
+# tensorflow-text crashes at most of these, and makes other ids of the others.
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: with_charsmap(lambda table: b"\0\0\0\x80" + table[4:]), "trie has 2,147,483,648"),
+        (lambda: with_charsmap(lambda table: b"\0\0\0\0" + table[4:]), "the trie has 0"),
+        (lambda: with_charsmap(lambda table: b"ab"), "found 2 bytes"),
+        (lambda: with_charsmap(lambda table: table[:-1]), "precompiled_charsmap of a trie"),
+        (lambda: with_charsmap(lambda table: table[:4] + FAR + table[8:]), "to its own units"),
+        (lambda: with_charsmap(lambda table: table[:4] + TEXTS_FAR + table[8:]), "its own units"),
+        (lambda: with_piece(piece="c" * 10**6), r"1 to 1,000 bytes, .* 1,000,000 bytes, 'c{79}\."),
+        (lambda: with_piece(piece=""), "pieces of 1 to 1,000 bytes, found an empty one"),
+        (lambda: with_piece(piece="▁the"), "different pieces, found 31,999 of 32,000"),
+        (lambda: with_piece(score=math.nan), "scores of -1,000,000 to 1,000,000, found nan for"),
+        (lambda: with_piece(score=1e38), "found 9.9.*e\\+37 for"),
+        (lambda: with_spec(unk_id=10**9), "unknown piece as unk_id, found 1,000,000,000"),
+        (lambda: with_spec(unk_id=-1), "unknown piece as unk_id, found -1"),
+        (lambda: with_spec(unk_id=100), "unknown piece as unk_id, found 100"),
+        (lambda: with_spec(model_type=2), "found type 2 and 32,000 pieces"),
+        (lambda: b"", "1 to 2,097,152 pieces, found type 0 and 0 pieces"),
+        (lambda: T5_VOCABULARY.read_bytes()[:1001], "found other bytes"),
+    ],
+)
+def test_damage_is_refused_before_tensorflow_text_reads_it(
+    tmp_path: Path, make: Callable[[], bytes], message: str
+) -> None:
+    path = tmp_path / "spiece.model"
+    path.write_bytes(make())
+    for read in (lambda: SentencePieceTokenizer(path), lambda: read_sentencepiece_model(tmp_path)):
+        with pytest.raises(ValueError, match=f"spiece.model: expected .*{message}") as caught:
+            read()
+        assert len(str(caught.value)) < len(str(path)) + 400
 
 
 @pytest.fixture(scope="module")

@@ -7,68 +7,20 @@ import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.message import DecodeError
 
-from use_st5._records import read_bounded, read_record
-from use_st5.tokenizers.sentencepiece_tokenizer import MODEL_LIMIT
-
-_PACKAGE = "use_st5.sentencepiece"
-_Field = descriptor_pb2.FieldDescriptorProto
-# The fields in sentencepiece_model.proto: name → number and type. An enum is written as an int32.
-_MESSAGES: dict[str, dict[str, tuple[int, Any]]] = {
-    "SentencePiece": {
-        "piece": (1, _Field.TYPE_STRING),
-        "score": (2, _Field.TYPE_FLOAT),
-        "type": (3, _Field.TYPE_INT32),
-    },
-    "TrainerSpec": {
-        "model_type": (3, _Field.TYPE_INT32),
-        "vocab_size": (4, _Field.TYPE_INT32),
-        "byte_fallback": (35, _Field.TYPE_BOOL),
-        "unk_id": (40, _Field.TYPE_INT32),
-        "bos_id": (41, _Field.TYPE_INT32),
-        "eos_id": (42, _Field.TYPE_INT32),
-        "pad_id": (43, _Field.TYPE_INT32),
-        "eos_piece": (47, _Field.TYPE_STRING),
-        "pad_piece": (48, _Field.TYPE_STRING),
-    },
-    "NormalizerSpec": {
-        "name": (1, _Field.TYPE_STRING),
-        "precompiled_charsmap": (2, _Field.TYPE_BYTES),
-    },
-    "ModelProto": {
-        "pieces": (1, "SentencePiece"),
-        "trainer_spec": (2, "TrainerSpec"),
-        "normalizer_spec": (3, "NormalizerSpec"),
-    },
-}
-
-
-def model_proto() -> Any:
-    """An empty `ModelProto`."""
-    file = descriptor_pb2.FileDescriptorProto(name=f"{_PACKAGE}.proto", package=_PACKAGE)
-    for message, fields in _MESSAGES.items():
-        message_type = file.message_type.add(name=message)
-        for name, (number, kind) in fields.items():
-            is_repeated = name == "pieces"
-            label = _Field.LABEL_REPEATED if is_repeated else _Field.LABEL_OPTIONAL
-            field = message_type.field.add(name=name, number=number, label=label)
-            if isinstance(kind, str):
-                field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
-            else:
-                field.type = kind
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    descriptor = pool.FindMessageTypeByName(f"{_PACKAGE}.ModelProto")
-    return message_factory.GetMessageClass(descriptor)()
-
+from use_st5._records import named_errors, read_bounded, read_record
+from use_st5.tokenizers.sentencepiece_tokenizer import (
+    MODEL_LIMIT,
+    UNIGRAM,
+    checked_proto,
+    model_proto,
+)
 
 _FILES = ("spiece.model", "sentencepiece.model")
 _REBUILT_FROM = "tokenizer.json"
+_AGAIN = "Copy it again."
 
 # The file of XLM-RoBERTa; fairseq put special tokens of its own before the pieces.
 _FRAMED_FILE = "sentencepiece.bpe.model"
@@ -77,7 +29,6 @@ _MASK = "<mask>"
 
 # The types of pieces in sentencepiece_model.proto.
 _NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6
-_UNIGRAM = 1
 _PAD, _EOS = "<pad>", "</s>"
 # A vocabulary with all of these, such as mT5's, spells characters that it has no piece for.
 _BYTES = frozenset(f"<0x{byte:02X}>" for byte in range(256))
@@ -97,7 +48,10 @@ def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
     """
     for name in _FILES:
         if (path := Path(folder, name)).is_file():
-            return read_bounded(path, limit=MODEL_LIMIT, remedy="Copy it again.")
+            content = read_bounded(path, limit=MODEL_LIMIT, remedy=_AGAIN)
+            with named_errors(path, _AGAIN):
+                checked_proto(content)
+            return content
     path = Path(folder, _REBUILT_FROM)
     if not path.is_file():
         raise FileNotFoundError(
@@ -108,10 +62,8 @@ def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
         "1 and 2."
     )
     tokenizer = read_record(path, _Tokenizer, remedy=remedy, limit=MODEL_LIMIT)
-    try:
+    with named_errors(path, remedy):
         return _rebuild(tokenizer)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}. {remedy}") from error
 
 
 def read_framed_model(folder: str | os.PathLike[str]) -> bytes:
@@ -136,10 +88,8 @@ def read_framed_model(folder: str | os.PathLike[str]) -> bytes:
         raise FileNotFoundError(
             f"{os.fspath(folder)}: expected {_REBUILT_FROM} or {_FRAMED_FILE}, found none."
         )
-    try:
+    with named_errors(path, remedy):
         return build()
-    except (ValueError, DecodeError) as error:
-        raise ValueError(f"{path}: {error}. {remedy}") from error
 
 
 def _framed(tokenizer: _Tokenizer) -> bytes:
@@ -148,24 +98,21 @@ def _framed(tokenizer: _Tokenizer) -> bytes:
     pad, start, *other_tokens = _FRAMED_FIRST
     first = [piece for piece, _ in pieces[: len(_FRAMED_FIRST)]]
     if (model.type, model.unk_id, first) != ("Unigram", 3, [start, pad, *other_tokens]):
-        raise ValueError(f"$.model: found {model.type} that begins with {first}")
+        raise ValueError(_other(model))
     if model.byte_fallback:
-        raise ValueError("$.model.byte_fallback: expected False, found True")
+        raise ValueError("$.model.byte_fallback: expected False, found True.")
     has_mask = [piece for piece, _ in pieces[-1:]] == [_MASK]
     ordinary = pieces[len(_FRAMED_FIRST) : -1 if has_mask else None]
-    return _framed_proto(
-        ordinary, base64.b64decode(_precompiled(tokenizer.normalizer)), mask=has_mask
-    )
+    return _framed_proto(ordinary, _precompiled(tokenizer.normalizer), mask=has_mask)
 
 
 def _framed_original(content: bytes) -> bytes:
     """Builds the model from fairseq's: unknown, `<s>` and `</s>`, then the pieces."""
-    proto = model_proto()
-    proto.ParseFromString(content)
+    proto = checked_proto(content)
     pieces = [(each.piece, each.score) for each in proto.pieces]
     first = [piece for piece, _ in pieces[:3]]
-    if first != ["<unk>", "<s>", "</s>"] or proto.trainer_spec.model_type not in (0, _UNIGRAM):
-        raise ValueError(f"expected a Unigram model, found one that begins with {first}")
+    if first != ["<unk>", "<s>", "</s>"]:
+        raise ValueError(f"expected a Unigram model, found one that begins with {first!s:.200}.")
     return _framed_proto(pieces[3:], proto.normalizer_spec.precompiled_charsmap, mask=True)
 
 
@@ -192,7 +139,7 @@ def _unigram_model(
     for piece, score, kind in pieces:
         proto.pieces.add(piece=piece, score=score, type=kind)
     spec = proto.trainer_spec
-    spec.model_type, spec.vocab_size = _UNIGRAM, len(pieces)
+    spec.model_type, spec.vocab_size = UNIGRAM, len(pieces)
     spec.pad_piece, spec.eos_piece = _PAD, _EOS
     if spells:
         spec.byte_fallback = True
@@ -200,7 +147,9 @@ def _unigram_model(
         setattr(spec, f"{name}_id", number)
     proto.normalizer_spec.name = "nmt_nfkc"
     proto.normalizer_spec.precompiled_charsmap = table
-    return proto.SerializeToString()
+    content = proto.SerializeToString()
+    checked_proto(content)
+    return content
 
 
 class _Unigram(msgspec.Struct):
@@ -229,7 +178,7 @@ class _Tokenizer(msgspec.Struct):
 def _rebuild(tokenizer: _Tokenizer) -> bytes:
     model, pieces = tokenizer.model, tokenizer.model.vocab
     if (model.type, model.unk_id, [p for p, _ in pieces[:2]]) != ("Unigram", 2, [_PAD, _EOS]):
-        raise ValueError(f"$.model: found {model.type} that begins with {pieces[:3]}")
+        raise ValueError(_other(model))
     sentinels = {token.content for token in tokenizer.added_tokens} - {_PAD, _EOS}
     has_bytes = {piece for piece, _ in pieces} >= _BYTES
     kept_pieces = []
@@ -238,14 +187,28 @@ def _rebuild(tokenizer: _Tokenizer) -> bytes:
             continue
         kind = {0: _CONTROL, 1: _CONTROL, model.unk_id: _UNKNOWN}.get(number, _NORMAL)
         kept_pieces.append((piece, score, _BYTE if has_bytes and piece in _BYTES else kind))
-    table = base64.b64decode(_precompiled(tokenizer.normalizer))
+    table = _precompiled(tokenizer.normalizer)
     return _unigram_model(kept_pieces, table, spells=has_bytes, pad=0, eos=1, unk=2, bos=-1)
 
 
-def _precompiled(normalizer: _Normalizer) -> str:
+def _other(model: _Unigram) -> str:
+    first = [piece for piece, _ in model.vocab[: len(_FRAMED_FIRST)]]
+    return (
+        f"$.model: found {model.type:.80} with unk_id {model.unk_id} that begins with "
+        f"{first!s:.200}."
+    )
+
+
+def _precompiled(normalizer: _Normalizer) -> bytes:
     """The table of the only "Precompiled" step, which may be part of a sequence."""
     steps = normalizer.normalizers or [normalizer]
     tables = [step.precompiled_charsmap for step in steps if step.type == "Precompiled"]
     if len(tables) != 1:
-        raise ValueError(f"$.normalizer: expected one precompiled table, found {len(tables)}")
-    return tables[0]
+        raise ValueError(f"$.normalizer: expected one precompiled table, found {len(tables)}.")
+    try:
+        return base64.b64decode(tables[0], validate=True)
+    except ValueError as error:
+        raise ValueError(
+            f"$.normalizer: precompiled_charsmap: expected base64, found {tables[0]!r:.200} "
+            f"({error})."
+        ) from error

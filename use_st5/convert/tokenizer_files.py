@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from use_st5._records import Count, check_record, read_record
+from use_st5._records import Count, check_record, named_errors, read_record
 from use_st5.convert.sentencepiece_model import read_framed_model
 from use_st5.tokenizers.added_tokens import AddedToken
 from use_st5.tokenizers.byte_pair_tokenizer import (
@@ -58,8 +57,8 @@ class _Settings(msgspec.Struct):
     strip_accents: bool | None | msgspec.UnsetType = msgspec.UNSET
     tokenize_chinese_chars: bool | msgspec.UnsetType = msgspec.UNSET
     add_prefix_space: bool | msgspec.UnsetType = msgspec.UNSET
-    do_basic_tokenize: bool = True
-    word_tokenizer_type: str = "basic"
+    do_basic_tokenize: Literal[True] = True
+    word_tokenizer_type: Literal["basic"] = "basic"
 
     @property
     def class_name(self) -> str:
@@ -72,6 +71,13 @@ class _Settings(msgspec.Struct):
         if self.model_input_names is not None:
             return "token_type_ids" in self.model_input_names
         return self.class_name not in (*_GENERIC, *_WITHOUT_TYPES)
+
+
+class _Framing(msgspec.Struct):
+    """A special token or a text in a template."""
+
+    id: str
+    type_id: int = 0
 
 
 class _Part(msgspec.Struct):
@@ -90,8 +96,8 @@ class _Part(msgspec.Struct):
     content: str = ""
     cls: tuple[str, int] | None = None
     sep: tuple[str, int] | None = None
-    single: list[dict[str, dict[str, Any]]] = []
-    pair: list[dict[str, dict[str, Any]]] = []
+    single: list[dict[str, _Framing]] = []
+    pair: list[dict[str, _Framing]] = []
     normalizers: list[_Part] = []
     pretokenizers: list[_Part] = []
 
@@ -110,7 +116,7 @@ class _Model(msgspec.Struct):
 
 
 class _Added(msgspec.Struct):
-    id: Count
+    id: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
     content: str
     special: bool = False
     normalized: bool = True
@@ -193,10 +199,7 @@ def marks_second_text(
 def _read_settings(folder: Path) -> _Settings:
     if not (path := folder / _SETTINGS).is_file():
         return _Settings()
-    settings = read_record(path, _Settings, remedy=_REMEDY, limit=FILE_LIMIT)
-    options = (settings.do_basic_tokenize, settings.word_tokenizer_type)
-    _expect(path, "basic tokenizer", options, (True, "basic"))
-    return settings
+    return read_record(path, _Settings, remedy=_REMEDY, limit=FILE_LIMIT)
 
 
 def _from_whole(path: Path, settings: _Settings) -> FramedTokenizer:
@@ -241,7 +244,7 @@ def _from_whole(path: Path, settings: _Settings) -> FramedTokenizer:
     raise ValueError(
         f"{path}: expected model, normalizer and pre-tokenizer WordPiece, BertNormalizer and "
         "BertPreTokenizer; BPE, none and ByteLevel; or Unigram, Precompiled and Metaspace; found "
-        f"{parts[0]}, {parts[1]} and {parts[2]}. {_REMEDY}"
+        f"{parts[0]:.80}, {parts[1]:.80} and {parts[2]:.80}. {_REMEDY}"
     )
 
 
@@ -293,7 +296,7 @@ def _special(path: Path, frame: list[str], kinds: Sequence[SpecialTokens]) -> Sp
     frames = [[each.start, each.separator] for each in kinds]
     raise ValueError(
         f"{path}: $.post_processor: expected {' or '.join(map(str, frames))} around a text, found "
-        f"{frame}. {_REMEDY}"
+        f"{frame!s:.200}. {_REMEDY}"
     )
 
 
@@ -305,7 +308,7 @@ def _wordpieces(
     special: SpecialTokens,
     added: Sequence[AddedToken] = (),
 ) -> WordPieceTokenizer:
-    with _named(path):
+    with named_errors(path):
         return WordPieceTokenizer(
             words,
             lower_case=_given(settings.do_lower_case, normalizer.lowercase),
@@ -327,7 +330,7 @@ def _byte_pairs(
 ) -> BytePairTokenizer:
     has_prefix_space = _given(settings.add_prefix_space, prefix_space)
     _expect(path, "add_prefix_space", has_prefix_space, False)
-    with _named(path):
+    with named_errors(path):
         return BytePairTokenizer(pieces, merges, **how)
 
 
@@ -337,7 +340,9 @@ def _given(setting: Any, otherwise: Any) -> Any:
 
 def _expect(path: Path, what: str, found: object, expected: object) -> None:
     if found != expected:
-        raise ValueError(f"{path}: {what}: expected {expected}, found {found!s:.200}. {_REMEDY}")
+        raise ValueError(
+            f"{path}: {what:.200}: expected {expected!s:.200}, found {found!s:.200}. {_REMEDY}"
+        )
 
 
 def _frame(processor: _Part | None) -> list[str]:
@@ -349,7 +354,7 @@ def _frame(processor: _Part | None) -> list[str]:
     if processor.type != "TemplateProcessing":
         return [processor.type]
     # Such as {"SpecialToken": {"id": "[CLS]", …}}, {"Sequence": {"id": "A", …}} and one more.
-    tokens = [str(value.get("id")) for part in processor.single for value in part.values()]
+    tokens = [value.id for part in processor.single for value in part.values()]
     return [tokens[0], tokens[2]] if len(tokens) == 3 and tokens[1] == "A" else tokens
 
 
@@ -357,7 +362,7 @@ def _pair(processor: _Part | None) -> list[tuple[str, int]]:
     """The tokens of a pair and their types; "A" and "B" are the texts."""
     if processor is not None and processor.type == "TemplateProcessing":
         parts = [value for part in processor.pair for value in part.values()]
-        return [(str(value.get("id")), int(value.get("type_id", 0))) for value in parts]
+        return [(value.id, value.type_id) for value in parts]
     start, separator = _frame(processor)
     if processor is not None and processor.type == "RobertaProcessing":
         return [(each, 0) for each in (start, "A", separator, separator, "B", separator)]
@@ -389,12 +394,3 @@ def _pairs(path: Path, merges: Iterable[str | tuple[str, str]]) -> Iterator[tupl
 
 def _checked(path: Path, value: Any, kind: Any) -> Any:
     return check_record(value, kind, where=os.fspath(path), remedy=_REMEDY)
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Adds the name of the file to an error."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error

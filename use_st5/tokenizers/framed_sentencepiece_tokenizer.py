@@ -8,11 +8,10 @@ from typing import ClassVar, Self
 
 import tensorflow as tf
 
-from use_st5._imports import require
 from use_st5._records import read_bounded
 from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, written_assets
 from use_st5.tokenizers.long_texts import as_utf8
-from use_st5.tokenizers.sentencepiece_tokenizer import MODEL_LIMIT
+from use_st5.tokenizers.sentencepiece_tokenizer import MODEL_LIMIT, text_tokenizer
 from use_st5.tokenizers.tokenizer import HashedVocabulary
 
 _MODEL_ASSET = "framed_sentencepiece.model"
@@ -44,16 +43,9 @@ class FramedSentencePieceTokenizer(FramedTokenizer):
     marks_second_text: ClassVar[bool] = False
 
     def __init__(self, model: bytes) -> None:
-        text = require("tensorflow_text", "text")
         if _PADDING_FIRST not in model[: 2 * len(_PADDING_FIRST)]:
             raise ValueError(f"Expected a SentencePiece model that begins with <pad>. {_REMEDY}")
-        try:
-            self._tokenizer = text.FastSentencepieceTokenizer(model=model)
-            size = int(self._tokenizer.vocab_size())
-        except Exception as error:  # the converter's own kinds differ between versions
-            raise ValueError(
-                f"Expected a SentencePiece model ({type(error).__name__}: {error}). {_REMEDY}"
-            ) from error
+        self._tokenizer, size = text_tokenizer(model, "the bytes given")
         super().__init__(
             start=_START,
             separator=_SEPARATOR,

@@ -6,13 +6,15 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
 
 from use_st5._imports import require
-from use_st5._records import read_bounded
+from use_st5._records import named_errors, read_bounded
 from use_st5.tokenizers.framed_tokenizer import written_assets
 from use_st5.tokenizers.long_texts import as_utf8, beginnings, counted
 from use_st5.tokenizers.tokenizer import HashedVocabulary
@@ -24,6 +26,157 @@ MODEL_LIMIT = 2**26
 
 # The first of the 256 byte pieces. A vocabulary like mT5's spells characters that it lacks by them.
 _BYTE_PIECE = b"<0x00>"
+
+# The most pieces of a model, and the most bytes of one: eight and twenty times those of mT5. The
+# converter of tensorflow-text crashes at a piece of a megabyte.
+_MOST_PIECES, _PIECE_BYTES = 2**21, 1000
+_MOST_SCORE = 1e6
+# The type of a model, and of its unknown piece, in sentencepiece_model.proto.
+UNIGRAM, _UNKNOWN_TYPE = 1, 2
+_BLOCK = 4 * 256  # bytes
+
+_PACKAGE = "use_st5.sentencepiece"
+_Field = descriptor_pb2.FieldDescriptorProto
+# The fields in sentencepiece_model.proto: name → number and type. An enum is written as an int32.
+_MESSAGES: dict[str, dict[str, tuple[int, Any]]] = {
+    "SentencePiece": {
+        "piece": (1, _Field.TYPE_STRING),
+        "score": (2, _Field.TYPE_FLOAT),
+        "type": (3, _Field.TYPE_INT32),
+    },
+    "TrainerSpec": {
+        "model_type": (3, _Field.TYPE_INT32),
+        "vocab_size": (4, _Field.TYPE_INT32),
+        "byte_fallback": (35, _Field.TYPE_BOOL),
+        "unk_id": (40, _Field.TYPE_INT32),
+        "bos_id": (41, _Field.TYPE_INT32),
+        "eos_id": (42, _Field.TYPE_INT32),
+        "pad_id": (43, _Field.TYPE_INT32),
+        "eos_piece": (47, _Field.TYPE_STRING),
+        "pad_piece": (48, _Field.TYPE_STRING),
+    },
+    "NormalizerSpec": {
+        "name": (1, _Field.TYPE_STRING),
+        "precompiled_charsmap": (2, _Field.TYPE_BYTES),
+    },
+    "ModelProto": {
+        "pieces": (1, "SentencePiece"),
+        "trainer_spec": (2, "TrainerSpec"),
+        "normalizer_spec": (3, "NormalizerSpec"),
+    },
+}
+
+
+def model_proto() -> Any:
+    """An empty `ModelProto`."""
+    file = descriptor_pb2.FileDescriptorProto(name=f"{_PACKAGE}.proto", package=_PACKAGE)
+    for message, fields in _MESSAGES.items():
+        message_type = file.message_type.add(name=message)
+        for name, (number, kind) in fields.items():
+            is_repeated = name == "pieces"
+            label = _Field.LABEL_REPEATED if is_repeated else _Field.LABEL_OPTIONAL
+            field = message_type.field.add(name=name, number=number, label=label)
+            if isinstance(kind, str):
+                field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
+            else:
+                field.type = kind
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    descriptor = pool.FindMessageTypeByName(f"{_PACKAGE}.ModelProto")
+    return message_factory.GetMessageClass(descriptor)()
+
+
+def checked_proto(content: bytes) -> Any:
+    """The `ModelProto` in some bytes, with which tensorflow-text does not crash.
+
+    Raises:
+        ValueError: They hold none, or numbers of it do not fit each other.
+    """
+    proto = model_proto()
+    try:
+        proto.ParseFromString(content)
+        pieces = [each.piece for each in proto.pieces]
+    except (DecodeError, ValueError) as error:
+        raise ValueError(
+            f"expected a SentencePiece model, found other bytes ({error!s:.200})."
+        ) from error
+    if not 0 < len(pieces) <= _MOST_PIECES or proto.trainer_spec.model_type not in (0, UNIGRAM):
+        raise ValueError(
+            f"expected a SentencePiece model of type {UNIGRAM} (Unigram) with 1 to "
+            f"{_MOST_PIECES:,} pieces, found type {proto.trainer_spec.model_type} and "
+            f"{len(pieces):,} pieces."
+        )
+    longest = max(pieces, key=len)
+    if not min(map(len, pieces)) or len(longest.encode()) > _PIECE_BYTES:
+        raise ValueError(
+            f"expected pieces of 1 to {_PIECE_BYTES:,} bytes, found an empty one or one of "
+            f"{len(longest.encode()):,} bytes, {longest!r:.80}."
+        )
+    if len({*pieces}) < len(pieces):
+        raise ValueError(f"expected different pieces, found {len({*pieces}):,} of {len(pieces):,}.")
+    _check_scores(proto)
+    _check_charsmap(proto.normalizer_spec.precompiled_charsmap)
+    return proto
+
+
+def _check_scores(proto: Any) -> None:
+    if wrong := [each for each in proto.pieces if not abs(each.score) <= _MOST_SCORE]:
+        raise ValueError(
+            f"expected scores of -{_MOST_SCORE:,.0f} to {_MOST_SCORE:,.0f}, found "
+            f"{wrong[0].score} for {wrong[0].piece!r:.80}."
+        )
+    unknown = proto.trainer_spec.unk_id
+    if not (0 <= unknown < len(proto.pieces) and proto.pieces[unknown].type == _UNKNOWN_TYPE):
+        raise ValueError(f"expected the id of the unknown piece as unk_id, found {unknown:,}.")
+
+
+def _check_charsmap(table: bytes) -> None:
+    """Checks the table of the normalisation: a trie (a double array of darts-clone), then texts.
+
+    Its first four bytes are the size of the trie. Each unit of it leads to a block of 256 units, or
+    to a text, which ends with NUL.
+    """
+    size = int.from_bytes(table[:4], "little")
+    texts = len(table) - 4 - size
+    if table and (texts < 1 or not size or size % _BLOCK or table[-1]):
+        raise ValueError(
+            f"expected a precompiled_charsmap of a trie of whole blocks of {_BLOCK:,} bytes and of "
+            f"texts, found {len(table):,} bytes, of which the trie has {size:,}."
+        )
+    units = np.frombuffer(table[4 : 4 + size], "<u4")
+    is_text = units >> 31 == 1
+    blocks = np.arange(len(units)) ^ (units >> 10 << ((units >> 6) & 8))
+    if (blocks[~is_text] >= len(units)).any() or (units[is_text] & (2**31 - 1) >= texts).any():
+        raise ValueError("expected a precompiled_charsmap that leads to its own units and texts.")
+
+
+def text_tokenizer(content: bytes, name: str, *, spells: bool = False) -> tuple[Any, int]:
+    """The tokenizer of tensorflow-text for a SentencePiece model, and its number of pieces.
+
+    Args:
+        content: The model.
+        name: Its name in messages.
+        spells: Whether it spells unknown characters by their bytes.
+
+    Raises:
+        ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
+        ValueError: It is no SentencePiece model.
+    """
+    text = require("tensorflow_text", "text")
+    with named_errors(name, _REMEDY):
+        checked_proto(content)
+    kind = text.SentencepieceTokenizer if spells else text.FastSentencepieceTokenizer
+    try:
+        tokenizer = kind(model=content, add_eos=False)
+        return tokenizer, int(tokenizer.vocab_size())
+    except Exception as error:  # the converter's own kinds differ between versions
+        raise ValueError(
+            f"{name}: expected a SentencePiece model ({type(error).__name__}: {error!s:.200}). "
+            f"{_REMEDY}"
+        ) from error
+
+
+_REMEDY = "Give a SentencePiece model."
 
 # The files of an exported model: the SentencePiece model, and the ids of its pieces if it is a part
 # of a larger vocabulary.
@@ -75,25 +228,12 @@ class SentencePieceTokenizer(tf.Module):
         piece_ids: Sequence[int] | None = None,
     ) -> None:
         super().__init__(name="sentencepiece_tokenizer")
-        text = require("tensorflow_text", "text")
-        proto = (
-            model
-            if isinstance(model, bytes)
-            else read_bounded(model, limit=MODEL_LIMIT, remedy="Give a SentencePiece model.")
-        )
-        spells = _BYTE_PIECE in proto
-        kind = text.SentencepieceTokenizer if spells else text.FastSentencepieceTokenizer
-        try:
-            self._tokenizer = kind(model=proto, add_eos=False)
-            pieces = int(self._tokenizer.vocab_size())
-            if not pieces:
-                raise ValueError("it has no pieces")
-        except Exception as error:  # the converter's own kinds differ between versions
-            name = "the bytes given" if isinstance(model, bytes) else os.fspath(model)
-            raise ValueError(
-                f"Expected a SentencePiece model, could not read {name} as one "
-                f"({type(error).__name__}: {error})."
-            ) from error
+        if isinstance(model, bytes):
+            proto, name = model, "the bytes given"
+        else:
+            proto = read_bounded(model, limit=MODEL_LIMIT, remedy=_REMEDY)
+            name = os.fspath(model)
+        self._tokenizer, pieces = text_tokenizer(proto, name, spells=_BYTE_PIECE in proto)
         ids = range(pieces) if piece_ids is None else list(piece_ids)[:pieces]
         if len(ids) < pieces or [*ids[:2]] != [0, 1] or (np.diff(ids) <= 0).any():
             raise ValueError(
