@@ -215,6 +215,8 @@ class TrainableEncoder:
             ValueError: No family supports the checkpoint, or tensors, settings or vocabulary do not
                 fit.
         """
+        import tensorflow as tf
+
         family = family_that_knows(checkpoint, pooling)
         model, tokenizer = family.read(
             checkpoint,
@@ -226,7 +228,7 @@ class TrainableEncoder:
         limits = (checkpoint.max_length or family.max_length, family.longest(model))
         default_length = min(filter(None, limits), default=None)
         prompts, default = checkpoint.prompts
-        return cls(
+        encoder = cls(
             model,
             tokenizer,
             max_length=max_length or default_length,
@@ -234,6 +236,9 @@ class TrainableEncoder:
             default_prompt_name=default,
             similarity_fn_name=checkpoint.similarity_fn_name,
         )
+        if not tf.distribute.has_strategy():  # in its scope no model can be called
+            _check_finite(encoder, checkpoint)
+        return encoder
 
     @classmethod
     def of_kerashub(cls, embedder: Any) -> Self:
@@ -471,12 +476,26 @@ class TrainableEncoder:
         )
 
 
+def _probe_vectors(encoder: TrainableEncoder) -> np.ndarray:
+    pairs = list(zip(_PROBE, _PROBE[::-1], strict=True))
+    return encoder.encode(_PROBE if texts_at_once(encoder.model) == 1 else pairs)
+
+
+def _check_finite(encoder: TrainableEncoder, checkpoint: Checkpoint) -> None:
+    """Checks that a converted model gives numbers: finite weights may be far too large."""
+    if not np.isfinite(_probe_vectors(encoder)).all():
+        raise ValueError(
+            f"{checkpoint.where}: expected finite vectors, received NaN or infinity for "
+            f"{_PROBE[0]!r}: its weights or settings are damaged, or too large for "
+            f"{encoder.model.dtype_policy.name}. Copy it again, or load it in float32."
+        )
+
+
 def _check_vectors(encoder: TrainableEncoder, loaded: Any, folder: Path) -> None:
     """Compares the vectors of the restored model with those of the original SavedModel."""
     pairs = [_PROBE, _PROBE[::-1]][: texts_at_once(encoder.model)]
     expected = np.asarray(loaded(*map(list, pairs)))
-    probes = _PROBE if len(pairs) == 1 else list(zip(*pairs, strict=True))
-    shift = float(np.abs(encoder.encode(probes) - expected).max())
+    shift = float(np.abs(_probe_vectors(encoder) - expected).max())
     if not shift <= _TOLERANCE:
         raise ValueError(
             f"{folder}: expected equal vectors of the Keras model and the SavedModel, found a "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import keras
@@ -18,6 +19,7 @@ from use_st5.convert.weights import (
     assign_weights,
     check_layers,
     check_shapes,
+    check_vocabulary,
 )
 
 
@@ -45,6 +47,30 @@ class Arrays(WeightSource):
 
 def target(*shape: int, transposed: bool = False) -> Target:
     return Target(keras.Variable(np.zeros(shape, np.float32)), transposed=transposed)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int8", "uint8", "bool", "complex64"])
+def test_integers_are_no_weights(dtype: str) -> None:
+    source = Arrays(a=np.ones((2, 3), dtype))
+    with pytest.raises(ValueError, match=f"the checkpoint: a: expected weights .* found {dtype}"):
+        assign_weights({"a": target(2, 3)}, source)
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "fits"),
+    [
+        (32_000, 32_128, True), (250_000, 250_112, True), (250_002, 250_037, True),
+        (30_522, 30_522, True), (15_261, 30_522, False), (30_000, 30_522, False),
+        (30_523, 30_522, False), (10, 12, True), (5, 12, False),
+    ],
+)  # fmt: skip
+def test_a_vocabulary_has_about_as_many_pieces_as_the_table_has_rows(
+    size: int, rows: int, fits: bool
+) -> None:
+    with nullcontext() if fits else pytest.raises(ValueError, match="folder: expected a voc"):
+        check_vocabulary(size, rows, folder=Path("folder"), given=None)
+    if size < rows:
+        check_vocabulary(size, rows, folder=Path("folder"), given=Path("folder/vocab.txt"))
 
 
 @pytest.mark.parametrize("rows", [False, True])

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+import msgspec
+
 from use_st5._bundled import download_advice
 from use_st5._records import check_record, read_record
 from use_st5._vectors import SimilarityName
@@ -35,6 +37,13 @@ BERT_CONFIG = "bert_config.json"
 # The first byte of a map of up to 15 entries, or of a longer map: T5X's files begin with a map,
 # TensorFlow's never do.
 _MAPS = {*range(0x80, 0x90), 0xDE, 0xDF}
+
+
+class _Settings(msgspec.Struct):
+    """The settings by which families know a model."""
+
+    model_type: str | None = None
+    architectures: list[str] | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,7 +120,7 @@ class Checkpoint:
     def summary(self) -> str:
         """A summary of the checkpoint, for messages."""
         if self.folder is not None:
-            return f"{self.format} with model_type {self.settings.get('model_type')!r}"
+            return f"{self.format} with model_type {self.settings.get('model_type')!r:.200}"
         return f"{self.format} with the tensors {listed(sorted(self.source.shapes()))}"
 
 
@@ -162,7 +171,7 @@ def _of_folder(path: Path, folder: Path, modules: SentenceModules | None = None)
         where=path,
         format="Hugging Face" if modules is None else "sentence-transformers",
         folder=folder,
-        settings=read_record(folder / CONFIG, dict[str, Any], remedy=remedy),
+        settings=_read_settings(folder / CONFIG, remedy),
         source=SafetensorsSource(folder),
         modules=modules,
     )
@@ -179,8 +188,14 @@ def _of_tensorflow(path: Path) -> Checkpoint:
     settings: dict[str, Any] = {}
     if config.is_file():
         remedy = "Copy it again from the model's archive."
-        settings = {**read_record(config, dict[str, Any], remedy=remedy), "model_type": "bert"}
+        settings = {**_read_settings(config, remedy), "model_type": "bert"}
     return Checkpoint(where=path, format="TensorFlow", source=source, settings=settings)
+
+
+def _read_settings(path: Path, remedy: str) -> dict[str, Any]:
+    settings = read_record(path, dict[str, Any], remedy=remedy)
+    check_record(settings, _Settings, where=os.fspath(path), remedy=remedy)
+    return settings
 
 
 def _begins_as_map(path: Path) -> bool:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -128,7 +129,7 @@ def number_dtype(name: object) -> np.dtype:
             return np.dtype(name)
         except TypeError:  # such as "f1"
             pass
-    raise ValueError(f"expected a dtype of numbers, such as float32, received {name!r}")
+    raise ValueError(f"expected a dtype of numbers, such as float32, received {name!r:.200}")
 
 
 # A variable of this many bytes or more is written piece by piece, without a second copy in memory.
@@ -204,6 +205,35 @@ def check_layers(layers: int, source: WeightSource) -> None:
         )
 
 
+# Some rows of a table are of no piece: 128 of T5's 32,128 are for its sentinels and a round number.
+_UNUSED_ROWS = 256
+
+
+def check_vocabulary(size: int, rows: int, *, folder: Path | None, given: Path | None) -> None:
+    """Checks that a token table has about a row for each piece of a vocabulary.
+
+    Args:
+        size: The largest id of the vocabulary, plus 1.
+        rows: The rows of the table.
+        folder: The folder of the vocabulary.
+        given: The vocabulary's file if the user named it: it may be much smaller.
+
+    Raises:
+        ValueError: There are more pieces than rows, or much fewer.
+    """
+    if size > rows:
+        raise ValueError(
+            f"{given or folder}: expected a vocabulary of at most {rows:,} pieces, the rows of the "
+            f"table; it has {size:,}."
+        )
+    if not given and rows - size > min(_UNUSED_ROWS, rows // 2):
+        raise ValueError(
+            f"{folder}: expected a vocabulary of about {rows:,} pieces, the rows of the table; it "
+            f"has {size:,}: it may be cut. Copy it again, or name the file if it is right "
+            "(`vocabulary`, on the command line --vocabulary FILE)."
+        )
+
+
 def assign_weights(
     mapping: Mapping[str, Target],
     source: WeightSource,
@@ -221,19 +251,31 @@ def assign_weights(
         on_tensor: Called with each name when its tensor is in place.
 
     Raises:
-        ValueError: A tensor holds numbers that are not finite.
+        ValueError: A tensor holds integers, or numbers that are not finite.
     """
     for name, target in mapping.items():
         row = 0
         with _writing(target) as write:
             for piece in source.pieces(name):
-                if not np.isfinite(piece).all():
-                    raise ValueError(
-                        f"{source.where}: expected finite numbers, {name} holds NaN or infinity."
-                    )
+                check_weights(piece, name, source)
                 write(row, piece)
                 row += len(piece)
         on_tensor(name)
+
+
+def check_weights(piece: np.ndarray, name: str, source: WeightSource) -> None:
+    """Checks that numbers which were read from a tensor can be weights.
+
+    Raises:
+        ValueError: They are integers, or not finite.
+    """
+    if piece.dtype.kind in "biuc":  # bfloat16 is of kind "V"
+        raise ValueError(
+            f"{source.where}: {name:.200}: expected weights in float32, float16 or bfloat16, found "
+            f"{piece.dtype}. Save the model in float32."
+        )
+    if not np.isfinite(piece).all():
+        raise ValueError(f"{source.where}: expected finite numbers, {name} holds NaN or infinity.")
 
 
 @contextlib.contextmanager
@@ -271,6 +313,6 @@ def _write_in_place(target: Target, row: int, piece: np.ndarray) -> None:
 
 def listed(names: Iterable[str]) -> str:
     """Joins names by commas, only the first few of many; "none" if there are none."""
-    names = list(names)
+    names = [f"{name:.200}" for name in names]
     suffix = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(names[:_LISTED]) + suffix or "none"

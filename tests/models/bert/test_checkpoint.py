@@ -124,6 +124,17 @@ def test_two_tensors_of_one_name_are_refused(tmp_path: Path) -> None:
         ({"num_hidden_layers": 1}, r"Unknown: encoder\.layer\.1"),
         ({"vocab_size": 11}, r"word_embeddings\.weight: expected \[11, 8\], found \[12, 8\]"),
         ({"hidden_size": "8"}, r"\$\.hidden_size"),
+        ({"hidden_dropout_prob": 7}, r"config\.json: \$\.hidden_dropout_prob: expected float < 1"),
+        ({"attention_probs_dropout_prob": -1}, r"\$\.attention_probs_dropout_prob: expected float"),
+        ({"layer_norm_eps": 1e15}, r"\$\.layer_norm_eps: expected float <= 0\.01, received 1e\+15"),
+        ({"layer_norm_eps": -1}, r"\$\.layer_norm_eps: expected float > 0"),
+        ({"max_position_embeddings": 2**40}, r"\$\.max_position_embeddings: expected int <= 214"),
+        ({"hidden_act": "x" * 10**5}, r"\$\.hidden_act: expected 'gelu' .*received 'x{199}…"),
+        (
+            {"model_type": ["bert"]},
+            r"config\.json: \$\.model_type: expected str | null, received ar",
+        ),
+        ({"architectures": 2}, r"config\.json: \$\.architectures: expected array | null, received"),
     ],
 )
 def test_settings_of_another_model(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -155,8 +166,23 @@ def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("\n".join([*hf.WORDS, "x", "y", "z"]), encoding="utf-8")
     with pytest.raises(ValueError, match="at most 12 pieces, the rows of the table; it has 13"):
         TrainableEncoder.load(tmp_path)
+    (tmp_path / "vocab.txt").write_text("\n".join(hf.WORDS[:5]), encoding="utf-8")
+    with pytest.raises(ValueError, match="vocabulary of about 12 pieces.*it has 5: it may be cut"):
+        TrainableEncoder.load(tmp_path)
+    named = TrainableEncoder.load(tmp_path, vocabulary=tmp_path / "vocab.txt")
+    assert named.tokenizer.vocabulary.size == 5
     hf.write_settings(tmp_path, roberta=True)
     with pytest.raises(ValueError, match="tokenizer of RoBERTa, found a WordPieceT"):
+        TrainableEncoder.load(tmp_path)
+
+
+def test_weights_whose_vectors_are_not_finite_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    hf.write(tmp_path)
+    tensors = load_file(tmp_path / FILE)
+    scale = "encoder.layer.1.output.LayerNorm.weight"
+    hf.write_tensors(tmp_path, {**tensors, scale: np.full(8, 3e38, np.float32)})
+    with pytest.raises(ValueError, match="expected finite vectors, received NaN or infinity for"):
         TrainableEncoder.load(tmp_path)
 
 

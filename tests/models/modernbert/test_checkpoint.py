@@ -84,6 +84,13 @@ def test_settings_of_older_folders(tmp_path: Path) -> None:
     assert (old.global_theta, old.local_theta, old.global_every) == (500.0, 500.0, 2)
 
 
+def rotary(theta: float) -> dict[str, Any]:
+    return {
+        "full_attention": {"rope_theta": theta, "rope_type": "default"},
+        "sliding_attention": {"rope_theta": 10_000.0, "rope_type": "default"},
+    }
+
+
 def test_other_settings_are_refused(tmp_path: Path) -> None:
     save(tmp_path, "ModernBertModel")
     path = tmp_path / "config.json"
@@ -95,6 +102,16 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
         ("layer_types", ["sliding_attention"] * 5, r"\$\.layer_types: expected full_attention in"),
         ("intermediate_size", 21, r"mlp.Wi.weight: expected \[42, 24\], found \[40, 24\]"),
         ("num_attention_heads", 5, "num_heads: expected a divisor"),
+        ("norm_eps", 1e15, r"\$\.norm_eps: expected float <= 0.01, received 1e\+15"),
+        ("norm_eps", 0, r"\$\.norm_eps: expected float > 0.0, received 0"),
+        ("mlp_dropout", 7, r"\$\.mlp_dropout: expected float < 1.0, received 7"),
+        ("rope_parameters", rotary(-1e9), r"full_attention.rope_theta: expected float >= 1.0, rec"),
+        (
+            "rope_parameters",
+            rotary(1e308),
+            r"full_attention.rope_theta: expected float <= 10+.0, r",
+        ),
+        ("max_position_embeddings", 2**40, r"\$\.max_position_embeddings: expected int <= 2147483"),
     ):
         path.write_text(json.dumps({**settings, name: value}), encoding="utf-8")
         with pytest.raises(ValueError, match=message):

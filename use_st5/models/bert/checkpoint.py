@@ -6,12 +6,12 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 import numpy as np
 
-from use_st5._records import Count, Positive
+from use_st5._records import Count, Epsilon, Positive, Rate, Tokens
 from use_st5.convert.checkpoint import BERT_CONFIG, Checkpoint
 from use_st5.convert.sentence_transformers import DenseModule, SentenceModules
 from use_st5.convert.weights import (
@@ -21,6 +21,7 @@ from use_st5.convert.weights import (
     assign_weights,
     check_layers,
     check_shapes,
+    check_weights,
     listed,
 )
 from use_st5.layers.random_normal import without_initial_values
@@ -222,7 +223,8 @@ def pooling_of(checkpoint: Checkpoint, requested: str | None) -> Pooling:
     modules = checkpoint.modules
     if modules is not None and pooling not in POOLINGS:
         raise ValueError(
-            f"{modules.pooling_file}: expected one of the poolings {POOLINGS}, found {pooling!r}."
+            f"{modules.pooling_file}: expected one of the poolings {POOLINGS}, found "
+            f"{pooling!r:.200}."
         )
     return cast("Pooling", pooling)  # `SentenceBert` refuses others
 
@@ -270,16 +272,16 @@ class _Settings(msgspec.Struct):
     num_hidden_layers: Positive
     num_attention_heads: Positive
     intermediate_size: Positive
-    max_position_embeddings: Positive
+    max_position_embeddings: Tokens
     type_vocab_size: Count = 0
-    hidden_act: str = "gelu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    layer_norm_eps: float = 1e-12
+    hidden_act: Literal["gelu", "gelu_new", "gelu_pytorch_tanh"] = "gelu"
+    hidden_dropout_prob: Rate = 0.1
+    attention_probs_dropout_prob: Rate = 0.1
+    layer_norm_eps: Epsilon = 1e-12
     pad_token_id: int | None = None
-    position_embedding_type: str | None = "absolute"
-    is_decoder: bool | None = False
-    add_cross_attention: bool | None = False
+    position_embedding_type: Literal["absolute"] | None = "absolute"
+    is_decoder: Literal[False] | None = False
+    add_cross_attention: Literal[False] | None = False
 
 
 def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig:
@@ -299,19 +301,11 @@ def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig
     settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
     where = checkpoint.settings_file
     check_layers(settings.num_hidden_layers, checkpoint.source)
-    expected: dict[str, list[Any]] = {
-        "hidden_act": [*_ACTIVATIONS],
-        "position_embedding_type": ["absolute", None],
-        "is_decoder": [False, None],
-        "add_cross_attention": [False, None],
-        "pad_token_id": _padding_ids(kind, padding),
-    }
-    for name, values in expected.items():
-        if (setting := getattr(settings, name)) not in values:
-            raise ValueError(
-                f"{where}: $.{name}: expected {' or '.join(map(repr, values))}, received "
-                f"{setting!r}. {_REMEDY}"
-            )
+    if settings.pad_token_id not in (ids := _padding_ids(kind, padding)):
+        raise ValueError(
+            f"{where}: $.pad_token_id: expected {' or '.join(map(repr, ids))}, received "
+            f"{settings.pad_token_id}. {_REMEDY}"
+        )
     try:
         return kind.model.config_type(
             vocabulary_size=settings.vocab_size,
@@ -580,5 +574,8 @@ def read_pooler(checkpoint: Checkpoint, hidden_dim: int) -> Pooler | None:
                 f"{source.where}: {name}: expected the shape {[*expected]}, found "
                 f"{shape and [*shape]}."
             )
-    matrix, vector = (np.asarray(source.read(name), np.float32) for name in (kernel, bias))
+    arrays = [source.read(name) for name in (kernel, bias)]
+    for name, array in zip((kernel, bias), arrays, strict=True):
+        check_weights(array, name, source)
+    matrix, vector = (np.asarray(array, np.float32) for array in arrays)
     return Pooler(matrix.T if kernel.endswith(".weight") else matrix, vector)

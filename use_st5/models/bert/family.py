@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.tokenizer_files import read_tokenizer
+from use_st5.convert.weights import check_vocabulary
 from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.layers.lora_dense import LoRADense
@@ -131,6 +132,9 @@ class BertFamily(Family):
             dtype=dtype,
             on_tensor=on_tensor,
         )
+        # The Model Garden has no settings: its tensors tell the number of rows.
+        size, rows = tokenizer.vocabulary.size, model.config.vocabulary_size
+        check_vocabulary(size, rows, folder=checkpoint.beside, given=vocabulary)
         return model, tokenizer
 
     def lora_layers(self, model: SentenceBert) -> dict[str, LoRADense]:
@@ -162,7 +166,7 @@ def read_framed_tokenizer(
         vocabulary: A file of the tokenizer; None: it is in the checkpoint's folder.
 
     Raises:
-        ValueError: The tokenizer has another class, has more pieces than the table has rows, or
+        ValueError: The tokenizer has another class, does not fit the rows of the table, or
             does not lowercase texts, although the settings of sentence-transformers require it.
     """
     folder = vocabulary.parent if vocabulary else checkpoint.beside
@@ -175,12 +179,8 @@ def read_framed_tokenizer(
         raise ValueError(
             f"{folder}: expected a tokenizer of {label}, found a {type(tokenizer).__name__}."
         )
-    rows, size = checkpoint.settings.get("vocab_size"), tokenizer.vocabulary.size
-    if isinstance(rows, int) and size > rows:
-        raise ValueError(
-            f"{folder}: expected a vocabulary of at most {rows:,} pieces, the rows of the table; "
-            f"it has {size:,}."
-        )
+    if isinstance(rows := checkpoint.settings.get("vocab_size"), int):
+        check_vocabulary(tokenizer.vocabulary.size, rows, folder=folder, given=vocabulary)
     modules = checkpoint.modules
     if modules and modules.lower_case and not getattr(tokenizer.vocabulary, "lower_case", False):
         raise ValueError(

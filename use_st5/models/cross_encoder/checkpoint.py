@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from use_st5._records import Count, Positive
+from use_st5._records import Count, Positive, Rate
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.tokenizer_files import marks_second_text
 from use_st5.convert.weights import (
@@ -52,8 +52,8 @@ class _Settings(msgspec.Struct):
 
     hidden_size: Positive
     type_vocab_size: Count = 0
-    hidden_dropout_prob: float = 0.1
-    classifier_dropout: float | None = None
+    hidden_dropout_prob: Rate = 0.1
+    classifier_dropout: Rate | None = None
     id2label: dict[str, Any] = {}
 
     @property

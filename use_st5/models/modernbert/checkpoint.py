@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from use_st5._records import Positive
+from use_st5._records import Epsilon, Positive, Rate, RotaryBase, Tokens
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.weights import (
     RenamedSource,
@@ -31,7 +31,7 @@ _REMEDY = "Give the folder of a model as transformers saves it."
 
 
 class _Theta(msgspec.Struct):
-    rope_theta: float
+    rope_theta: RotaryBase
     rope_type: Literal["default"] = "default"
 
 
@@ -48,21 +48,21 @@ class _Settings(msgspec.Struct):
     num_hidden_layers: Positive
     num_attention_heads: Positive
     intermediate_size: Positive
-    max_position_embeddings: Positive = 8192
+    max_position_embeddings: Tokens = 8192
     hidden_activation: Literal["gelu"] = "gelu"
-    norm_eps: float = 1e-5
+    norm_eps: Epsilon = 1e-5
     norm_bias: Literal[False] = False
     attention_bias: Literal[False] = False
     mlp_bias: Literal[False] = False
     global_attn_every_n_layers: Positive = 3
-    local_attention: Positive = 128
+    local_attention: Tokens = 128
     # Before version 5, transformers writes two numbers; since then a record, and layer types.
-    global_rope_theta: float = 160_000.0
-    local_rope_theta: float | None = 10_000.0
+    global_rope_theta: RotaryBase = 160_000.0
+    local_rope_theta: RotaryBase | None = 10_000.0
     rope_parameters: _Rotary | None = None
     layer_types: list[Literal["full_attention", "sliding_attention"]] | None = None
-    attention_dropout: float = 0.0
-    mlp_dropout: float = 0.0
+    attention_dropout: Rate = 0.0
+    mlp_dropout: Rate = 0.0
 
 
 def read_modernbert(

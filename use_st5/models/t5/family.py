@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
+from use_st5.convert.weights import check_vocabulary
 from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.layers.lora_dense import LoRADense
@@ -136,11 +137,8 @@ def _tokenizer(
             "vocabulary is another one. Give the file of its SentencePiece model (`vocabulary`, on "
             "the command line --vocabulary FILE)."
         )
-    if tokenizer.vocabulary.size > rows:
-        raise ValueError(
-            f"{vocabulary or checkpoint.folder}: expected a vocabulary of at most {rows:,} pieces, "
-            f"the rows of the table; it has {tokenizer.vocabulary.size:,}."
-        )
+    size = tokenizer.vocabulary.size
+    check_vocabulary(size, rows, folder=checkpoint.folder, given=vocabulary)
     return tokenizer
 
 
