@@ -120,6 +120,14 @@ def test_the_longest_comes_first_and_ordinary_text_is_normalised() -> None:
     assert found.to_list() == [[2, 6, 5], [], [2, 7, 1, 5, 1], [1]]
 
 
+@pytest.mark.parametrize("tokens", [["c" * 10**6], [f"token{number}" for number in range(10**4)]])
+def test_more_than_re2_has_memory_for_is_refused(tokens: list[str], tmp_path: Path) -> None:
+    added_tokens = [added(number + 12, each) for number, each in enumerate(tokens)]
+    folder = write(tmp_path, {**wordpiece(), "added_tokens": added_tokens})
+    with pytest.raises(ValueError, match=r"tokenizer.json: .* of 16,384 bytes in all, received"):
+        read_tokenizer(folder)
+
+
 @pytest.mark.parametrize("tokens", [("a", "a"), ("",), ("A", "a")])
 def test_tokens_that_are_none_are_refused(tokens: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="each once and none empty"):

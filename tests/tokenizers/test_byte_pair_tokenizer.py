@@ -102,6 +102,16 @@ def test_ten_thousand_words(small: BytePairTokenizer) -> None:
     assert ids(small, [" cat" * 99_999], max_tokens=4) == [[START, cat, cat, END]]
 
 
+def test_long_chains_of_merges_load_and_merge_in_time() -> None:
+    """Each merge adds a letter: a table of all pieces would take minutes to make."""
+    merges = [("t" * number, "t") for number in range(1, 1000)]
+    pieces = [*SPECIAL, *byte_letters(), *map("".join, merges)]
+    ids_of = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = BytePairTokenizer(ids_of, merges)
+    for length in (127, 128, 129, 130, 1000):
+        assert ids(tokenizer, ["t" * length]) == [[START, ids_of["t" * length], END]]
+
+
 def test_files(small: BytePairTokenizer, tmp_path: Path) -> None:
     (tmp_path / "vocab.json").write_text(json.dumps(small_pieces()))
     lines = "".join(f"{one} {two}\n" for one, two in MERGES)

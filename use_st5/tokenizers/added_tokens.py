@@ -11,6 +11,9 @@ import tensorflow as tf
 from use_st5.tokenizers.long_texts import as_utf8
 
 _CUT = b"\xff"  # never occurs in UTF-8
+# The most bytes of all tokens: with more, RE2 has no memory for its automaton, prints a message for
+# each text, and takes seconds. ModernBERT's 83 tokens have about 1,200.
+_MOST_BYTES = 2**14
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +42,7 @@ class AddedTokens(tf.Module):
         normal: Normalises texts, string `[batch]` → string `[batch]`, UTF-8.
 
     Raises:
-        ValueError: A token is empty or occurs twice.
+        ValueError: A token is empty or occurs twice, or the tokens are too long in all.
     """
 
     def __init__(
@@ -88,6 +91,11 @@ class _Finder(tf.Module):
         super().__init__()
         if b"" in contents or len({*contents}) < len(contents):
             raise ValueError(f"Expected added tokens, each once and none empty: {contents!r:.200}.")
+        if (size := sum(map(len, contents))) > _MOST_BYTES:
+            raise ValueError(
+                f"Expected added tokens of {_MOST_BYTES:,} bytes in all, received "
+                f"{len(contents):,} tokens of {size:,} bytes. Remove the unused ones."
+            )
         ordered = sorted(contents, key=len, reverse=True)
         self._pattern = b"(" + b"|".join(map(re.escape, ordered)) + b")"
         initializer = tf.lookup.KeyValueTensorInitializer(

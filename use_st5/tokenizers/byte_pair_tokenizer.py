@@ -31,6 +31,9 @@ ROBERTA_TOKENS = SpecialTokens(
 # Ids are below this number, so that two of them fit into one key of 64 bits.
 _MOST_IDS = 2**24
 _NO_RANK = 2**30
+# Longer words are merged when they occur: the table of whole words takes a round for each letter of
+# its longest word. RoBERTa's longest piece has 128.
+_WHOLE_LETTERS = 128
 _UNKNOWN = -1
 
 _VOCABULARY_ASSET, _MERGES_ASSET = "vocab.json", "merges.txt"
@@ -241,12 +244,12 @@ class BytePairTokenizer(FramedTokenizer):
     def _whole_words(
         self, pieces: Mapping[str, int], letters: Sequence[str]
     ) -> tf.lookup.StaticHashTable:
-        """The table of the words that are one piece: their bytes are all merged into it."""
+        """The table of the shorter words that are one piece: their bytes are all merged into it."""
         codes = {letter: byte for byte, letter in enumerate(letters)}
         words = [
             bytes(codes[each] for each in piece)
             for piece in pieces
-            if piece and codes.keys() >= set(piece)
+            if 0 < len(piece) <= _WHOLE_LETTERS and codes.keys() >= set(piece)
         ]
         ids, rows = (each.numpy() for each in self._merge(tf.constant(words)))
         single = np.bincount(rows, minlength=len(words))[rows] == 1
@@ -324,7 +327,7 @@ def _merge_table(
         if not ({one, two, one + two} <= pieces.keys() and letters >= {*one, *two}):
             raise ValueError(
                 "Expected merges of two pieces into a third one of the vocabulary, received "
-                f"{one!r} and {two!r} (number {rank + 1:,}). {_REMEDY}"
+                f"{one!r:.200} and {two!r:.200} (number {rank + 1:,}). {_REMEDY}"
             )
         # If a merge occurs several times, the last one counts, as in Hugging Face's tokenizers.
         ranks[pieces[one] * _MOST_IDS + pieces[two]] = rank

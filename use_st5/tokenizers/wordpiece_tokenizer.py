@@ -165,8 +165,8 @@ class WordPieceTokenizer(FramedTokenizer):
             )
         except RuntimeError as error:
             raise ValueError(
-                f"Expected a vocabulary of word pieces, received one that cannot be used: {error} "
-                "Remove this word."
+                f"Expected a vocabulary of word pieces, received one that cannot be used: "
+                f"{error!s:.200} Remove this word."
             ) from error
         self._letters = tf.constant([_letters(word, special.unknown) for word in words], tf.int32)
         settings = _Settings(lower_case, strips, split_chinese, special, added)
@@ -253,7 +253,9 @@ def _check_words(words: Sequence[str], special: SpecialTokens) -> None:
             f"{len(words):,} words. Give the vocab.txt of a BERT."
         )
     if broken := next((word for word in words if "\n" in word), None):
-        raise ValueError(f"Expected words without line breaks, received {broken!r}. Remove it.")
+        raise ValueError(
+            f"Expected words without line breaks, received {broken!r:.200}. Remove it."
+        )
 
 
 def _letters(word: str, unknown: str) -> int:
