@@ -53,7 +53,7 @@ class SafetensorsSource(WeightSource):
         if missing := sorted(set(files) - set(self._homes) - {""}):
             raise ValueError(
                 f"{self._folder / INDEX}: expected each tensor in the shard that this file names, "
-                f"found {len(missing)} missing, such as {missing[0]!r}. {_AGAIN}"
+                f"found {len(missing)} missing, such as {missing[0]!r:.200}. {_AGAIN}"
             )
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -89,13 +89,14 @@ class SafetensorsSource(WeightSource):
                     self._homes[name] = path
         except Exception as error:  # safetensors' own class is not public
             raise ValueError(
-                f"{path}: expected a safetensors file ({type(error).__name__}: {error}). {_AGAIN}"
+                f"{path}: expected a safetensors file ({type(error).__name__}: {error!s:.200}). "
+                f"{_AGAIN}"
             ) from error
         for name, dtype in dtypes.items():
             if dtype not in _DTYPES:
                 raise ValueError(
-                    f"{path}: {name}: expected numbers in one of {', '.join(_DTYPES)}, received "
-                    f"{dtype}. Save the model in float32."
+                    f"{path}: {name:.200}: expected numbers in one of {', '.join(_DTYPES)}, "
+                    f"received {dtype}. Save the model in float32."
                 )
 
     def _files(self) -> dict[str, Path]:

@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import keras
 import msgspec
 
-from use_st5._records import LIMIT, InnerPath, Positive, check_record, read_record
+from use_st5._records import LIMIT, InnerPath, Positive, Tokens, check_record, read_record
 from use_st5._vectors import SimilarityName
 from use_st5.convert.safetensors_source import SafetensorsSource
-from use_st5.convert.weights import Target, WeightSource, assign_weights, check_shapes
+from use_st5.convert.weights import Target, WeightSource, assign_weights, check_shapes, listed
 
 MODULES, PROMPTS = "modules.json", "config_sentence_transformers.json"
 _REMEDY = "Save the model again (sentence-transformers: model.save(folder))."
@@ -46,7 +46,6 @@ _LONGEST = 2**31 - 1
 _TOKENIZER_LIMIT = 2**26
 _KERNEL, _BIAS = "linear.weight", "linear.bias"
 _SCALE, _SHIFT = "norm.weight", "norm.bias"
-_VECTOR = "sentence_embedding"
 
 Kind = TypeVar("Kind")
 
@@ -176,9 +175,9 @@ class _Dense(msgspec.Struct):
     out_features: Positive
     bias: bool = True
     activation_function: str = "Tanh"
-    module_input_name: str = _VECTOR
-    module_output_name: str | None = None
-    use_residual: bool = False
+    module_input_name: Literal["sentence_embedding"] = "sentence_embedding"
+    module_output_name: Literal["sentence_embedding"] | None = None
+    use_residual: Literal[False] = False
 
 
 class _LayerNorm(msgspec.Struct):
@@ -194,7 +193,7 @@ _USUAL = {"truncation": (True, "longest_first"), "padding": (True, "longest", "m
 
 
 class _Transformer(msgspec.Struct):
-    max_seq_length: Positive | None = None
+    max_seq_length: Tokens | None = None
     do_lower_case: bool = False
     transformer_task: str | None = None
     config_args: dict[str, Any] = {}
@@ -215,7 +214,7 @@ class _Tokenizer(msgspec.Struct):
 
 
 class _Truncation(msgspec.Struct):
-    max_length: Positive
+    max_length: Tokens
     direction: Literal["Right"] = "Right"
 
 
@@ -293,7 +292,8 @@ def read_prompts(folder: Path, modules: SentenceModules) -> Prompts:
     default = settings.default_prompt_name
     if default is not None and default not in {"query", "document", *named}:
         raise ValueError(
-            f"{path}: expected default_prompt_name to be one of {[*named]}, received {default!r}. "
+            f"{path}: expected default_prompt_name to be one of {[*named]!s:.200}, received "
+            f"{default!r:.200}. "
             f"{_REMEDY}"
         )
     if settings.truncate_dim is not None:
@@ -340,14 +340,14 @@ def _refuse_others(path: Path, kinds: list[str]) -> None:
             raise ValueError(f"{path}: the module {kind} is not read: {_UNREAD[kind]}.")
         if kind not in _READ:
             raise ValueError(
-                f"{path}: expected the modules {', '.join(_READ)}, found {kind}. Its code is not "
-                "run: give a model without it."
+                f"{path}: expected the modules {', '.join(_READ)}, found {kind:.200}. Its code is "
+                "not run: give a model without it."
             )
     if not _ORDER.fullmatch("".join(kind[0] for kind in kinds)):
         raise ValueError(
             f"{path}: expected Transformer, Pooling, and perhaps Dense or LayerNorm, and Normalize "
             "at the end; or StaticEmbedding, and perhaps Normalize; found "
-            f"{', '.join(kinds) or 'nothing'}. Give a model of these modules."
+            f"{listed(kinds) if kinds else 'nothing'}. Give a model of these modules."
         )
 
 
@@ -398,12 +398,12 @@ def _max_length(folder: Path) -> int | None:
         if changes := {*settings.config_args, *settings.tokenizer_args} - _HARMLESS:
             raise ValueError(
                 f"{folder}: expected no config_args and tokenizer_args of the Transformer, found "
-                f"{', '.join(sorted(changes))}. Write them into config.json or "
+                f"{listed(sorted(changes))}. Write them into config.json or "
                 "tokenizer_config.json, and remove them here."
             )
         _check_processing(folder, settings)
         if (given := settings.text_processing.get("max_length")) is not None:
-            return check_record(given, Positive, where=f"{folder}: max_length", remedy=_REMEDY)
+            return check_record(given, Tokens, where=f"{folder}: max_length", remedy=_REMEDY)
         if settings.max_seq_length is not None:
             return settings.max_seq_length
     # A tokenizer without a limit states 10³⁰.
@@ -413,7 +413,7 @@ def _max_length(folder: Path) -> int | None:
 def _check_processing(folder: Path, settings: _Transformer) -> None:
     """Refuses settings of version 6 that make other tokens of a text than use_st5 does."""
     found = [
-        f"{name} {value!r}"
+        f"{name} {value!r:.200}"
         for name, value in settings.text_processing.items()
         if name != "max_length" and value not in _USUAL.get(name, ())
     ]
@@ -422,7 +422,7 @@ def _check_processing(folder: Path, settings: _Transformer) -> None:
     if found:
         raise ValueError(
             f"{folder}: expected only max_length, truncation and padding in processing_kwargs of "
-            f"the Transformer, and no query_length and document_length, found {', '.join(found)}. "
+            f"the Transformer, and no query_length and document_length, found {listed(found)}. "
             "Remove them here, if the model was trained without them."
         )
 
@@ -442,19 +442,11 @@ def _pooling(settings: dict[str, Any]) -> str:
 def _dense(folder: Path) -> DenseModule:
     path = folder / "config.json"
     settings = _read(path, _Dense)
-    names = {settings.module_input_name, settings.module_output_name or _VECTOR}
-    if settings.use_residual or names != {_VECTOR}:
-        raise ValueError(
-            f"{path}: expected a Dense of the sentence vector without use_residual, received "
-            f"module_input_name {settings.module_input_name!r}, module_output_name "
-            f"{settings.module_output_name!r} and use_residual {settings.use_residual}. Give a "
-            "model without it."
-        )
     return DenseModule(
         where=path,
         width=settings.out_features,
         bias=settings.bias,
-        activation=settings.activation_function.split(".")[-1],
+        activation=settings.activation_function.split(".")[-1][:200],
         source=SafetensorsSource(folder),
     )
 

@@ -9,13 +9,13 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 
 from use_st5._records import Positive, read_bounded, read_record
-from use_st5.convert.weights import WeightSource, number_dtype
+from use_st5.convert.weights import WeightSource, listed, number_dtype
 
 INDEX = "checkpoint"
 
@@ -94,7 +94,7 @@ def _target(content: Any, index: Path) -> dict[str, Any]:
     try:
         return content["optimizer"]["target"]
     except (KeyError, TypeError) as error:
-        contents = ", ".join(content) if isinstance(content, dict) else type(content).__name__
+        contents = listed(content) if isinstance(content, dict) else type(content).__name__
         raise ValueError(
             f'{index}: expected the weights of T5X under "optimizer/target", found {contents}.'
         ) from error
@@ -105,7 +105,9 @@ def _arrays(tree: Any, name: str, folder: Path) -> Iterator[tuple[str, Any]]:
     if isinstance(tree, np.ndarray):
         yield name, tree
     elif not isinstance(tree, dict):
-        raise ValueError(f"{folder / INDEX}: expected an array at {name}, found {tree!r}.")
+        raise ValueError(
+            f"{folder / INDEX}: expected an array at {name:.200}, found {tree!r:.200}."
+        )
     elif _CHUNKED in tree:
         yield name, _chunked(tree, name, folder)
     elif "kvstore" in tree:
@@ -120,8 +122,8 @@ def _chunked(tree: dict[str, Any], name: str, folder: Path) -> _Chunked:
         return _Chunked(tree)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(
-            f"{folder / INDEX}: expected an array in pieces at {name} "
-            f"({type(error).__name__}: {error}). Copy it again."
+            f"{folder / INDEX}: expected an array in pieces at {name:.200} "
+            f"({type(error).__name__}: {error!s:.200}). Copy it again."
         ) from error
 
 
@@ -134,7 +136,8 @@ def _folder_name(kvstore: Any, name: str, folder: Path) -> str:
     folder_name = Path(path).name if isinstance(path, str) else ""
     if folder_name in ("", "..") or "\0" in folder_name or "\\" in folder_name:
         raise ValueError(
-            f"{folder / INDEX}: expected the path of a folder in kvstore at {name}, found {path!r}."
+            f"{folder / INDEX}: expected the path of a folder in kvstore at {name:.200}, found "
+            f"{path!r:.200}."
         )
     return folder_name
 
@@ -172,7 +175,7 @@ def read_msgpack_index(path: str | os.PathLike[str]) -> dict[str, Any]:
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise ValueError(
             f"{path}: expected a checkpoint written by Flax in MessagePack "
-            f"({type(error).__name__}: {error})."
+            f"({type(error).__name__}: {error!s:.200})."
         ) from error
 
 
@@ -245,8 +248,12 @@ class ZarrArray:
         self.shape, self._chunk = tuple(metadata.shape), tuple(metadata.chunks)
         self._compressed = metadata.compressor is not None
         self._separator = metadata.dimension_separator
-        if wrong := metadata.wrong():
-            raise ValueError(f"{path}: expected a layout of T5X, found {wrong[0]}. {_REMEDY}")
+        lengths = zip(self._chunk, self.shape, strict=False)
+        if len(self._chunk) != len(self.shape) or any(one > whole for one, whole in lengths):
+            raise ValueError(
+                f"{path}: $.chunks: expected at most $.shape, {metadata.shape!s:.200}, received "
+                f"{metadata.chunks!s:.200}. {_REMEDY}"
+            )
         try:
             self.dtype = number_dtype(metadata.dtype)
         except ValueError as error:
@@ -328,25 +335,16 @@ class ZarrArray:
         return size + size // 1000 + 1024 if self._compressed else size
 
 
+class _Compressor(msgspec.Struct):
+    id: Literal["gzip", "zlib"]
+
+
 class _Metadata(msgspec.Struct):
-    zarr_format: int
+    zarr_format: Literal[2]
     shape: Lengths
     chunks: Lengths
     dtype: str
-    compressor: dict[str, Any] | None
-    order: str
-    filters: list[Any] | None = None
-    dimension_separator: str = "."
-
-    def wrong(self) -> list[str]:
-        """The settings that T5X never writes."""
-        lengths = list(zip(self.chunks, self.shape, strict=False))
-        checks = {
-            "zarr_format": self.zarr_format == 2,
-            "compressor": (self.compressor or {"id": "gzip"}).get("id") in ("gzip", "zlib"),
-            "filters": not self.filters,
-            "order": self.order == "C",
-            "dimension_separator": self.dimension_separator in (".", "/"),
-            "chunks": len(self.chunks) == len(self.shape) and all(c <= n for c, n in lengths),
-        }
-        return [f"{name} is {getattr(self, name)!r}" for name, fits in checks.items() if not fits]
+    compressor: _Compressor | None
+    order: Literal["C"]
+    filters: Annotated[list[Any], msgspec.Meta(max_length=0)] | None = None
+    dimension_separator: Literal[".", "/"] = "."

@@ -87,7 +87,7 @@ def _damage_reported(expected: str) -> Iterator[None]:
     try:
         yield
     except (tf.errors.OpError, ValueError, IndexError) as error:  # OutOfRange is an IndexError.
-        raise ValueError(f"{expected} ({error}). Copy it again.") from error
+        raise ValueError(f"{expected} ({error!s:.200}). Copy it again.") from error
 
 
 def is_tensorflow_checkpoint(path: str | os.PathLike[str]) -> bool:
