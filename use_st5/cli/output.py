@@ -180,7 +180,8 @@ def print_cards(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.text import Text
 
     console = Console()
-    for head, *cells in ([without_controls(cell) for cell in row] for row in rows):
+    columns, *rows = [[without_controls(cell) for cell in row] for row in (columns, *rows)]
+    for head, *cells in rows:
         card = Table.grid(padding=(0, 2))
         for column, cell in zip(columns[1:], cells, strict=True):
             if cell:
