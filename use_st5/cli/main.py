@@ -39,7 +39,7 @@ from use_st5.cli import (
     similarity,
     train,
 )
-from use_st5.cli.output import manual, say
+from use_st5.cli.output import echo, manual, say
 from use_st5.cli.terminal import (
     OneLineErrors,
     debug_first,
@@ -96,7 +96,7 @@ app.command("doctor", help=doctor.HELP)(doctor.doctor)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(use_st5.__version__)
+        echo(use_st5.__version__)
         raise typer.Exit
 
 

@@ -28,7 +28,11 @@ def say(message: str) -> None:
 def echo(text: str, *, err: bool = False) -> None:
     """Writes a text and a line feed: to a terminal without control characters, else as it is."""
     stream = sys.stderr if err else sys.stdout
-    typer.echo(without_controls(text) if stream.isatty() else text, err=err)
+    try:
+        typer.echo(without_controls(text) if stream.isatty() else text, err=err)
+    except OSError as error:  # Else it would look like an error of a file without a name.
+        error.filename = "standard error" if err else "standard output"
+        raise
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
@@ -43,7 +47,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
     """
     if not sys.stdout.isatty():
         for row in [columns, *rows]:
-            typer.echo("\t".join(" ".join(cell.split()) for cell in row))
+            echo("\t".join(" ".join(cell.split()) for cell in row))
         return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console

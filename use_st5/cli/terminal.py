@@ -101,7 +101,7 @@ def _of_the_system(error: OSError) -> str:
     if error.errno == errno.ENOSPC:  # `shutil` names the source first, but the copy is full.
         where = error.filename2 or where
     # Errors of the standard streams have no name, and neither has a full disk in a write.
-    if where is None and _drop_output():
+    if _drop_output() and where is None:
         where = "standard output"
     elif where is None and closed:
         where = "standard input"
