@@ -168,7 +168,7 @@ def _check_outside(source: Path, targets: Iterable[Path | None]) -> None:
     for each in targets:
         if each and not remote_path(each) and each.resolve().is_relative_to(source.resolve()):
             raise typer.BadParameter(
-                f"expected a place outside of the model's own folder, received {each}."
+                f"expected another folder, outside of the model's own folder, received {each}."
             )
 
 
