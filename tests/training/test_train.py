@@ -603,7 +603,8 @@ def test_rows_in_memory_train_like_a_file(start: str, tmp_path: Path) -> None:
 
     options: dict[str, Any] = {**FEW, "steps": 2, "evaluations": 1, "learning_rate": 0.05}
     rows, measured = scored(40), scored(20, start=60)
-    files = [write(tmp_path / name, each) for name, each in (("a.csv", rows), ("b.csv", measured))]
+    named = {"rows.csv": rows, "validation_rows.csv": measured}  # the name seeds the order
+    files = [write(tmp_path / name, each) for name, each in named.items()]
     trained = [
         use_st5.train(start, data, tmp_path / to, validation=other, **options)
         for to, data, other in (("files", *files), ("memory", rows, measured))
