@@ -37,6 +37,22 @@ def test_equals_the_formula_in_numpy() -> None:
     assert float(metrics["accuracy"]) == (logits.argmax(axis=1) == labels).mean()
 
 
+def test_dropout_acts_in_training_alone() -> None:
+    class Dropping(FixedEncoder):
+        """Drops everything in training."""
+
+        def __call__(self, ids: Any, training: bool = False) -> Any:
+            return super().__call__(ids) * (0.0 if training else 1.0)
+
+        def word_logits(self, vectors: Any) -> Any:
+            return vectors
+
+    batch = {"definition": one_id(3), "word": np.arange(3)}
+    encoder = Dropping(20 * np.eye(3))
+    assert float(DefinitionLoss()(encoder, batch, training=True)[0]) == pytest.approx(np.log(3))
+    assert float(DefinitionLoss()(encoder, batch, training=False)[0]) == pytest.approx(0, abs=1e-6)
+
+
 def definitions() -> Task:
     columns = toy.arrays()
     data = {"definition": columns["sentence"], "word": columns["premise"][:, 0]}

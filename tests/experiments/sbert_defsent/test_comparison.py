@@ -82,6 +82,13 @@ def test_all_methods_come_into_one_table(
     assert "| w/o FT | 1 |" in (output / "tables.md").read_text()
 
 
+def test_full_has_the_settings_of_the_paper() -> None:
+    """Section 3.3: 10 folds, Adam, batches of 64, tenacity 5, epoch size 4, no hidden layer."""
+    settings = CLASSIFIERS["full"].settings()
+    names = ("folds", "optimizer", "batch_size", "tenacity", "epoch_size", "hidden_dim")
+    assert [settings[name] for name in names] == [10, "adam", 64, 5, 4, 0]
+
+
 def test_transfer_has_the_quick_settings(data_dir: Path) -> None:
     """SentEval's README: kfold 5, rmsprop, batches of 128, tenacity 3, epoch size 2."""
     by_name = {task.name: task for task in tasks_at_hand(data_dir)}
@@ -90,9 +97,7 @@ def test_transfer_has_the_quick_settings(data_dir: Path) -> None:
     assert (QUICK.tenacity, QUICK.epoch_size) == (3, 2)
     assert {"stsb", "sickr", "sts_sources", "sts_dice", "trec"} <= {*by_name}
     full = {task.name: task for task in tasks_at_hand(data_dir, CLASSIFIERS["full"])}["mr"]
-    settings = full.options
-    names = ("folds", "optimizer", "batch_size", "tenacity", "epoch_size", "hidden_dim")
-    assert [settings[name] for name in names] == [10, "adam", 64, 5, 4, 0], "section 3.3"
+    assert full.options == CLASSIFIERS["full"].settings()
     assert "stsb_dev" not in by_name, "choices were made on it"
 
 

@@ -76,6 +76,17 @@ def test_one_step_of_the_decoder_is_the_decoder(activation: str) -> None:
     )
 
 
+def test_a_short_vector_is_scaled_as_in_the_published_models() -> None:
+    """Their graphs add 1e-6 to the squared length: a vector of length 0.001 gets √½."""
+    model = SentenceT5(t5_peer.config("relu"), normalize=False)
+    model.build()
+    ids = sentences(5)
+    long = np.linalg.norm(model(ids))
+    model.projection.kernel.assign(model.projection.kernel * (1e-3 / long))
+    model.normalize = True
+    assert np.linalg.norm(model(ids)) == pytest.approx(0.5**0.5, rel=1e-4)
+
+
 def test_padding_batch_and_order_do_not_change_a_vector(pooling: str) -> None:
     model = SentenceT5(t5_peer.config("relu"), pooling=pooling)
     vectors = np.asarray(model(sentences(3, 17, 8, width=64)))
