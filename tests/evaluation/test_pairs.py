@@ -510,6 +510,18 @@ def test_what_a_record_says_of_pairs() -> None:
     assert json.loads(json.dumps(TASK.options)) == TASK.options
 
 
+def test_qnli_is_scored_without_the_papers_dev_set(tmp_path: Path) -> None:
+    """Trans-Encoder takes the first 1,000 pairs of GLUE's dev split as its own dev set."""
+    (task,) = [each for each in TASKS if each.name == "pairs_qnli"]
+    rows = [f"{n}\tquestion {n}\tanswer {n}\tentailment" for n in range(1003)]
+    (tmp_path / "QNLI").mkdir()
+    (tmp_path / "QNLI" / "dev.tsv").write_text(
+        "\n".join(["index\tquestion\tsentence\tlabel", *rows]), encoding="utf-8"
+    )
+    expected = [f"question {n}" for n in (1000, 1001, 1002)]
+    assert task.read(DataFolder(tmp_path)).columns[0] == expected
+
+
 def test_names_and_main_scores() -> None:
     """In the order of table 6 of Sentence-T5 and table 2 of Trans-Encoder."""
     mains = {task.name: task.protocol.split(" ")[0] for task in TASKS if task.group == "sentglue"}

@@ -334,6 +334,42 @@ def test_the_learning_rate_factor_is_of_the_bi_encoder_alone(tmp_path: Path) -> 
     assert judge.logit.get_weights()[1] != 0, "the bias, which begins at 0"
 
 
+def test_the_start_of_a_bi_encoder_is_evaluated_and_kept_if_nothing_beats_it(
+    tmp_path: Path,
+) -> None:
+    start = drawn_by(1, bi)
+    validation_scores = scores(inference(start()), "bi", VALIDATION)
+    to_bi = dataclasses.replace(SMALL.to_bi, steps=2)
+    settings = dataclasses.replace(SMALL, cycles=1, standard=True, to_bi=to_bi)
+    begun, kept = train_trans_encoder(
+        [student(bi=start)], validation_scores, tmp_path, settings=settings, **OPTIONS
+    )
+    assert (begun.spearman, kept.spearman, kept.step) == (pytest.approx(1), pytest.approx(1), 0)
+    model = bi()
+    model.load_weights(kept.weights)
+    for here, there in zip(model.get_weights(), start().get_weights(), strict=True):
+        np.testing.assert_array_equal(here, there)
+
+
+@pytest.mark.parametrize("standard", [False, True])
+def test_the_start_of_a_cross_encoder_is_not_evaluated(
+    standard: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its head is new: a start that is best by chance would be passed on."""
+    asked: dict[str, bool] = {}
+
+    class Asked(NoLoop):
+        """Records whether it should evaluate the start."""
+
+        def __init__(self, _model: Any, tasks: Any, *_: Any, **options: Any) -> None:
+            asked[tasks[0].name] = options["evaluate_start"]
+
+    monkeypatch.setattr(tensorflow_loop, "TensorFlowLoop", Asked)
+    settings = dataclasses.replace(SMALL, cycles=1, standard=standard)
+    train_trans_encoder([student()], SCORES, tmp_path, settings=settings, **OPTIONS)
+    assert asked == ({} if standard else {"cross_one": False}) | {"bi_one": True}
+
+
 @pytest.mark.end_to_end
 def test_no_bi_encoder_is_worse_than_it_began(tmp_path: Path) -> None:
     start = drawn_by(1, bi)
@@ -415,6 +451,39 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, np.ndarray]]:
 
     monkeypatch.setattr(trans_encoder, "_loss_and_arrays", material)
     return given
+
+
+class NoLoop:
+    """Trains nothing; each model has a first score of its own."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def run(self, steps: int) -> History:
+        return History(best_score=0.5, best_step=steps)
+
+    def restore_best(self) -> None:
+        """Nothing was trained."""
+
+
+def test_each_kind_learns_the_mean_of_all_teachers_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutual distillation, section 2.4."""
+    monkeypatch.setattr(tensorflow_loop, "TensorFlowLoop", NoLoop)
+    given = recorded(monkeypatch)
+    one = dataclasses.replace(SMALL, cycles=1)
+    students = [
+        student(name, bi=drawn_by(seed, bi), cross=drawn_by(10 + seed, cross))
+        for seed, name in enumerate(("one", "two"))
+    ]
+    train_trans_encoder(students, SCORES, tmp_path, settings=one, **OPTIONS)
+    assert [kind for kind, _ in given] == ["cross"] * 2 + ["bi"] * 2
+    for number, kind in ((0, "bi"), (2, "cross")):  # what the teachers are
+        views = [scores(inference(getattr(each, kind)()), kind, PAIRS) for each in students]
+        assert np.ptp(views, axis=0).max() > 1e-4
+        for _, labels in given[number : number + 2]:
+            np.testing.assert_allclose(labels, np.mean(views, axis=0), atol=1e-6)
 
 
 @pytest.mark.end_to_end
