@@ -4,10 +4,10 @@
     python -m experiments.multilingual_st5.train --variant large_en_nli --data DATA --out OUT
 
 This is the training of Yano et al. 2024 (arXiv 2403.17528) in its three sizes: mean pooling over
-the encoder's outputs, without projection and normalisation; adapters of rank 8 on query and value
-(in the variants `…_all_linear` on all linear layers); batch 128, one epoch; learning rate 5e-5 on
-XNLI and 5e-4 on English NLI (Table 5). The paper's scores, with adapters on query and value unless
-the table says otherwise:
+the encoder's outputs, without projection and normalisation; adapters of rank 8 (or `--rank`) on
+query and value (in the variants `…_all_linear` on all linear layers); batch 128, one epoch;
+learning rate 5e-5 on XNLI and 5e-4 on English NLI (Table 5). The paper's scores, with adapters on
+query and value unless the table says otherwise:
 
 | size | base | training | XSTS ar-ar | ar-en | es-es | es-en | tr-en | Tatoeba-14 | -36 | BUCC |
 |---|---|---|---|---|---|---|---|---|---|---|
@@ -133,8 +133,18 @@ class MultilingualST5:
             evaluation_steps=1_000,
         )
 
-    def run(self, data: Path, output: Path, **options: Unpack[Options]) -> Scores:
-        """Prepares the triplets, trains adapters, merges, exports and scores."""
+    def run(
+        self, data: Path, output: Path, *, rank: int | None = None, **options: Unpack[Options]
+    ) -> Scores:
+        """Prepares the triplets, trains adapters, merges, exports and scores.
+
+        Args:
+            data: As in `Run`; the options are also as there.
+            output: As in `Run`.
+            rank: Rank of the adapters; None: 8, the paper's.
+        """
+        if rank is not None:
+            return dataclasses.replace(self, rank=rank).run(data, output, **options)
         run = Run(data, output, **options)
         tasks = [self.task(run.seed)]
         with run.begun():

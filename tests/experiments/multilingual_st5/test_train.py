@@ -15,6 +15,7 @@ import tensorflow as tf
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 
+from experiments.command import parse  # noqa: E402
 from experiments.multilingual_st5 import train as multilingual_st5  # noqa: E402
 from experiments.multilingual_st5.train import VARIANTS  # noqa: E402
 from tests.experiments.multilingual_st5 import data as multilingual_data  # noqa: E402
@@ -94,6 +95,16 @@ def test_trains_merges_exports_and_scores(
     # The vectors are raw means: neither projected nor of length 1.
     assert exported.shape == (2, 16)
     assert (np.abs(np.linalg.norm(exported, axis=1) - 1) > 1e-2).any()
+
+
+def test_the_rank_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["--data", str(tmp_path), "--out", str(tmp_path / "run"), "--rank", "4"]
+    experiment, data, output, options = parse(VARIANTS["large_xnli"], {}, words)
+    ranks: list[int] = []
+    monkeypatch.setattr(type(experiment), "task", lambda self, seed: ranks.append(self.rank))
+    with pytest.raises(FileNotFoundError, match="mt5-large"):  # The experiment has begun.
+        experiment.run(data, output, **options)
+    assert ranks == [4]
 
 
 def test_xnli_mixes_languages_and_english_does_not(data: Path) -> None:
