@@ -9,14 +9,14 @@ epoch, and the learning rate with the highest mean score on a validation set ove
 the score is Spearman's correlation on STS-B dev. The learning rates are 2^(k/2)·1e-6, as for
 DefSent's authors; k goes from 0 to 14.
 
-`table.md` has mean and standard deviation of each rate, `chosen.json` the best rate. `--model`
-trains with the paper's settings and data for a model, instead of few steps. Complete runs are kept,
+`table.md` has mean and standard deviation of each rate, `chosen.json` the best rate, with which
+`python -m experiments.sbert_defsent.train --variant defsent --chosen FILE` trains. `--model` trains
+with the paper's settings and data for a model, instead of few steps. Complete runs are kept,
 and the same command continues after an interruption.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -91,8 +91,8 @@ def run(
     )
     best = max(rows, key=lambda name: means[f"{name}/{CHOSEN_BY}"])
     rate, size = grid[best]
-    mean = means[f"{best}/{CHOSEN_BY}"]
-    write_json(output / "chosen.json", {"learning_rate": rate, "batch_size": size, CHOSEN_BY: mean})
+    chosen = {"method": method, "learning_rate": rate, "batch_size": size}
+    write_json(output / "chosen.json", chosen | {CHOSEN_BY: means[f"{best}/{CHOSEN_BY}"]})
     return means
 
 
@@ -105,9 +105,7 @@ def _stage(method: Method, rate: float, *, published: bool) -> Stage:
 
 
 def _training(stage: Stage, batch_size: int, pooling: Pooling) -> Training:
-    tasks = tuple(dataclasses.replace(task, batch_size=batch_size) for task in stage.tasks)
-    stage = dataclasses.replace(stage, tasks=tasks)
-    return Training(name=stage.name, stages=(stage,), pooling=pooling)
+    return Training(name=stage.name, stages=(stage.of_size(batch_size),), pooling=pooling)
 
 
 if __name__ == "__main__":

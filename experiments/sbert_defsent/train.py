@@ -32,12 +32,15 @@ dictionaries only words of one token are used. Each word is in only one of the p
 and roberta_large: one epoch each on SNLI, MultiNLI and the Oxford definitions
 (`experiments.paper_corpora`), without sentences of the test sets. DefSent's authors chose its
 learning rate for each model. The learning rate of SBERT is Reimers and Gurevych's.
-`learning_rates.py` chooses learning rates again.
+`learning_rates.py` chooses learning rates again, and `--chosen FILE` trains a method with the rate
+and the batch size of its `chosen.json`. Multi has one optimizer, with SBERT's rate 2e-5 that falls
+linearly to 0 after the warm-up, in DefSent's steps too; this is our choice.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -171,6 +174,34 @@ class Stage(corpus_tasks.Stage):
 
     freezes: bool = False
 
+    def of_size(self, batch_size: int) -> Stage:
+        """The stage with other batches."""
+        tasks = tuple(dataclasses.replace(task, batch_size=batch_size) for task in self.tasks)
+        return dataclasses.replace(self, tasks=tasks)
+
+
+def with_choice(stages: Sequence[Stage], file: Path) -> tuple[Stage, ...]:
+    """The stages, with the learning rate and batch size that `learning_rates.py` chose for one.
+
+    Args:
+        stages: The stages of a training.
+        file: The file `chosen.json`.
+
+    Raises:
+        ValueError: No stage trains the method.
+    """
+    choice = json.loads(file.read_text(encoding="utf-8"))
+    names = [stage.name for stage in stages]
+    if choice["method"] not in names:
+        raise ValueError(
+            f"{file}: expected a choice for one of {', '.join(names) or 'no stages'}, received one "
+            f"for {choice['method']}. Choose another --variant."
+        )
+    place = names.index(choice["method"])
+    stage = stages[place].of_size(choice["batch_size"])
+    args = dataclasses.replace(stage.args, learning_rate=choice["learning_rate"])
+    return (*stages[:place], dataclasses.replace(stage, args=args), *stages[place + 1 :])
+
 
 def sbert(steps: int | None, rate: float = SBERT_RATE, *, pairs: CorpusTask = PAIRS) -> Stage:
     """A training on labelled pairs."""
@@ -185,7 +216,10 @@ def defsent(steps: int | None, rate: float, *, words: CorpusTask = WORDS) -> Sta
 
 
 def multi(steps: int | None, *, pairs: CorpusTask = PAIRS, words: CorpusTask = WORDS) -> Stage:
-    """A training on both in turn; the weights that DefSent freezes are frozen throughout."""
+    """A training on both in turn, with SBERT's rate and decay.
+
+    The weights that DefSent freezes are frozen throughout.
+    """
     tasks = tuple(
         dataclasses.replace(task, weight=weight) for task, weight in ((pairs, TURNS), (words, 1))
     )
@@ -235,6 +269,7 @@ class Training:
         output: Path,
         *,
         pretrained: Path | None = None,
+        chosen: Path | None = None,
         **options: Unpack[Options],
     ) -> Scores:
         """Prepares the corpora, trains, exports and scores on the development split of STS-B.
@@ -243,7 +278,11 @@ class Training:
             data: As in `Run`; the options are also as there.
             output: As in `Run`.
             pretrained: Folder of a BERT or RoBERTa; None: MiniLM's.
+            chosen: The `chosen.json` of `learning_rates.py`; None: the learning rates above.
         """
+        if chosen is not None:
+            method = dataclasses.replace(self, stages=with_choice(self.stages, chosen))
+            return method.run(data, output, pretrained=pretrained, **options)
         run = Run(data, output, **options)
         with run.begun():
             start = open_pretrained(pretrained)

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from experiments.sbert_defsent import learning_rates as selection
-from experiments.sbert_defsent.train import PAPER_PAIRS, SBERT_STEPS, defsent_rate
+from experiments.sbert_defsent.train import (
+    METHODS,
+    PAPER_PAIRS,
+    SBERT_STEPS,
+    defsent_rate,
+    with_choice,
+)
 from tests.experiments.sbert_defsent import test_train as test_sbert_defsent
 from tests.tiny_bert import write_tiny_bert
 
@@ -46,7 +52,16 @@ def test_the_highest_mean_over_three_seeds_is_chosen(
     assert len(means) == 6
     chosen = json.loads((tmp_path / "out/chosen.json").read_text())
     score = pytest.approx(0.7 - 0.016)
-    assert chosen == {"learning_rate": 2e-6, "batch_size": 16, selection.CHOSEN_BY: score}
+    choice = {"method": "defsent", "learning_rate": 2e-6, "batch_size": 16}
+    assert chosen == choice | {selection.CHOSEN_BY: score}
+    # The training script reads it; SBERT's stage stays as it is.
+    before = METHODS["s_d"].stages
+    first, second = with_choice(before, tmp_path / "out/chosen.json")
+    assert first == before[0]
+    assert (second.args.learning_rate, second.tasks[0].batch_size) == (2e-6, 16)
+    assert (second.args.schedule, second.freezes) == ("constant", True)
+    with pytest.raises(ValueError, match="one of sbert, received one for defsent"):
+        METHODS["sbert"].run(tmp_path, tmp_path / "run", chosen=tmp_path / "out/chosen.json")
 
 
 def test_the_grid_holds_all_rates_that_defsents_authors_chose() -> None:

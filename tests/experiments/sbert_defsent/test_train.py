@@ -321,3 +321,9 @@ def test_variants_are_the_rows_of_table_3() -> None:
     assert stages["d_s"] == ["defsent", "sbert"]
     assert stages["untuned"] == []
     assert VARIANTS["published"] is VARIANTS["s_d_bert_base"]
+
+
+def test_multi_has_sberts_rate_and_decay_for_both_methods() -> None:
+    (stage,) = VARIANTS["multi_bert_base"].stages
+    rates = [float(stage.args.make_optimizer(1_000)._learning_rate(n)) for n in (100, 550, 1_000)]
+    np.testing.assert_allclose(rates, [2e-5, 1e-5, 0], atol=1e-12)
