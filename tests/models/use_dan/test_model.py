@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.toy_encoders import Toy
+from use_st5._model_manifest import ModelManifest
+from use_st5.engines.dan import DANEngine
 from use_st5.models.use_dan.model import USE_DAN_PRESETS, USEDAN
 
 IDS = np.random.default_rng(0).integers(1, 50, size=(9, 12)).astype("int32")
@@ -82,3 +85,16 @@ def test_keras_file_round_trip(tmp_path: Path) -> None:
 def test_unknown_preset_names_the_known_ones() -> None:
     with pytest.raises(ValueError, match="use_dan_v5.*use_dan_en"):
         USEDAN.from_preset("use_dan_v5")
+
+
+def test_long_texts_have_the_vectors_of_sums_in_float64(toy_use_dan: Toy) -> None:
+    """An exported graph reads short, long, and very long texts, alone and in one batch."""
+    folder = toy_use_dan.folders["float32"]
+    manifest = ModelManifest.read(folder)
+    assert manifest is not None
+    texts = ["the cat", "the cat sat on " * 4_000, "how old are you " * 10, "what is a dog " * 300]
+    batches = [[text] for text in texts] + [texts, [*texts, "a mat " * 40_000]]
+    encoder, engine = tf.saved_model.load(str(folder)), DANEngine(folder, manifest)
+    for batch in batches:
+        expected = np.concatenate([engine.run([text]) for text in batch])
+        np.testing.assert_allclose(encoder(tf.constant(batch)), expected, rtol=0, atol=1e-6)

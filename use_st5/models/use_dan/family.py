@@ -16,6 +16,8 @@ from use_st5.tokenizers.long_texts import are_long, fold
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 from use_st5.tokenizers.tokenizer import Tokenizer
 
+_RUN = 256  # ids that are summed in float32
+
 
 class USEDANFamily(Family):
     """Averaged word and bi-gram embeddings (`USEDAN`), for texts of any length."""
@@ -107,7 +109,21 @@ class MeanOfTerms:
     def _of_all(self, text: tf.Tensor) -> tf.Tensor:
         """The mean of each text: flat ids contain no padding, and at least one id per text."""
         ids, rows = self._flat(text)
-        return tf.math.segment_mean(self._table.lookup(ids), rows)
+        batch = tf.size(text)
+        count = tf.math.unsorted_segment_sum(tf.ones_like(ids, tf.float64), rows, batch)
+        return tf.cast(self._sums(ids, rows, batch) / count[:, None], tf.float32)
+
+    def _sums(self, ids: tf.Tensor, rows: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+        """The sum of each text's rows of the table, float64 `[batch, width]`.
+
+        Runs of 256 ids are summed in float32, which loses digits in longer sums, and runs in
+        float64. Rows and positions only grow, so ids of the same run are of the same text.
+        """
+        runs = rows + tf.range(tf.size(rows)) // _RUN
+        # There may be numbers of runs without ids: their sum is 0, and their text is the first.
+        totals = tf.math.segment_sum(self._table.lookup(ids), runs)
+        run_rows = tf.math.segment_max(rows, runs)
+        return tf.math.unsorted_segment_sum(tf.cast(totals, tf.float64), run_rows, batch)
 
     def _of_long(self, text: tf.Tensor) -> tf.Tensor:
         """The same mean in bounded memory, summed in float64: there may be millions of terms."""
@@ -118,9 +134,9 @@ class MeanOfTerms:
             pieces: tf.Tensor, rows: tf.Tensor, total: tf.Tensor, count: tf.Tensor, *last: tf.Tensor
         ) -> tuple[tf.Tensor, ...]:
             ids, rows, *last = self._block(pieces, rows, *last)
-            block_total = tf.math.unsorted_segment_sum(self._table.lookup(ids), rows, batch)
+            block_total = self._sums(ids, rows, batch)
             terms = tf.math.unsorted_segment_sum(tf.ones_like(ids, tf.float64), rows, batch)
-            return total + tf.cast(block_total, tf.float64), count + terms[:, None], *last
+            return total + block_total, count + terms[:, None], *last
 
         zeros = tf.zeros([batch, self._width], tf.float64)
         state = (zeros, zeros[:, :1], tf.constant(""), tf.constant(-1))
