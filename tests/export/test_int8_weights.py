@@ -170,3 +170,16 @@ def test_no_float32_copy_of_a_kernel_is_stored(folder: Path) -> None:
     nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
     constants = [node.attr["value"].tensor for node in nodes if node.op == "Const"]
     assert max(tf.make_ndarray(each).size for each in constants) < 30
+
+
+def test_restoring_many_kernels_is_no_reason_to_warn_of_retracing(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = tf.get_logger()
+    logger.addHandler(caplog.handler)
+    try:
+        for _ in range(4):
+            restore_weights(dropping(), tf.saved_model.load(str(folder)))
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert "retracing" not in caplog.text

@@ -238,6 +238,11 @@ def restore_weights(model: keras.Model, loaded: Any) -> None:
         )
     for target, weight in zip(targets, weights, strict=True):
         # Assigned as a tensor, because an array would be copied twice; and computed in a graph,
-        # which needs no memory for the codes as floats.
-        read_value = tf.function(weight.whole) if isinstance(weight, Int8Weights) else weight.value
+        # which needs no memory for the codes as floats. TensorFlow warns of retracing if it sees
+        # the calls of `tf.function`.
+        read_value = (
+            tf.function(weight.whole).get_concrete_function()
+            if isinstance(weight, Int8Weights)
+            else weight.value
+        )
         target.assign(read_value())
