@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
-import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from use_st5._imports import require
 from use_st5._model_manifest import ModelManifest
 from use_st5._vectors import cosine
-from use_st5.engines.int8_rows import Arrays, round_rows
+from use_st5.engines.int8_rows import (
+    Arrays,
+    largest_inputs,
+    replace_products,
+    round_rows,
+    weight_products,
+)
 
 LEAST_COSINE = 0.999
-# For `round_products`, whose vectors depend on the other texts of a batch, and `round_rows`, which
-# is calibrated on these sentences: others have lower cosines. The lowest cosine of use_dan_en with
-# VNNI is 0.9996 here and 0.9993 on 10,000 others; without VNNI, that of use_transformer_en by
-# `round_products` is 0.9994 here and 0.9981 on 2,000 others.
+# For `round_products` and `round_rows`, which are calibrated on these sentences: others have lower
+# cosines.
 _SAFE_COSINE = 0.9995
 # The number of a matrix's inputs that share a scale. On 10,000 sentences the lowest cosine of
 # all-MiniLM-L6-v2 is 0.9991; with 32 inputs it is 0.998.
 BLOCK = 16
-# How many of a network's first products lose too much with one scale for all activations: with
+# How many of a network's first products lose too much with one scale for each row: with
 # VNNI, and without it.
 _EXACT_FIRST = {"use_dan": (2, 3)}
+# The operators that give rows of a similar size. One scale serves their outputs: it is a quarter
+# larger than a fourth of the calibration texts needs.
+_NORMS = ("LayerNormalization", "SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization")
+_MARGIN, _SHARE = 1.25, 4
+_WORDS = 1_600  # each of which is a calibration text
 _SUBJECTS = (
     *("A man", "The old woman in the red coat", "Nobody", "My brother's dog", "Dr. Smith"),
     *("The government of Canada", "A group of 12 students", "It", "Every second engineer"),
@@ -51,16 +59,17 @@ def sentences() -> list[str]:
 
 
 def calibration_texts() -> list[str]:
-    """The texts that `round_rows` is calibrated on: `sentences`, the minimal pairs, and words.
+    """The texts that products are calibrated on: `sentences`, those of a file, and 1,600 words.
 
-    In a text of one word each number has more influence than in a long text.
+    No text of the file is in an evaluation set. In a text of one word each number has more
+    influence than in a long text.
     """
-    path = Path(__file__).parents[1] / "evaluation" / "minimal_pairs.json"
-    groups = json.loads(path.read_text(encoding="utf-8"))
-    texts = [*sentences(), *(text for each in groups.values() for texts in each for text in texts)]
-    words = dict.fromkeys(word.strip(".,!?") for text in texts for word in text.split())
+    path = Path(__file__).with_name("calibration_texts.json")
+    sources = json.loads(path.read_text(encoding="utf-8"))
+    texts = [*sentences(), *(text for source in sources for text in source["texts"])]
+    words = [*dict.fromkeys(word.strip(".,!?") for text in texts for word in text.split())]
     marks = itertools.cycle(("", ".", " !", "?"))
-    return [*texts, *map("".join, zip(words, marks, strict=False))]
+    return [*texts, *map("".join, zip(words[:_WORDS], marks, strict=False))]
 
 
 def write_int8_model(
@@ -91,12 +100,13 @@ def write_int8_model(
     exact = run(source, texts)
     vnni = has_vnni()
     first_with, first_without = _EXACT_FIRST.get(manifest.family or "", (0, 0))
+    batches = given(source, calibration_texts())
 
     def products(made: Path) -> None:
-        round_products(source, made, vnni=vnni, first=first_with if vnni else first_without)
+        first = first_with if vnni else first_without
+        round_products(source, made, batches, vnni=vnni, first=first)
 
     def rows(made: Path) -> None:
-        batches = given(source, calibration_texts())
         round_rows(source, made, batches, vnni=vnni)
 
     blocks = partial(round_blocks, source)
@@ -116,16 +126,20 @@ def write_int8_model(
     )
 
 
-def round_products(source: Path, path: Path, *, vnni: bool, first: int = 0) -> None:
-    """Writes a graph with matrix products in int8 (dynamic quantization).
+def round_products(
+    source: Path, path: Path, batches: list[Arrays], *, vnni: bool, first: int = 0
+) -> None:
+    """Writes a graph with matrix products in int8.
 
-    Weights are rounded with a scale for each output, activations with one scale for each product of
-    a call. Processors without VNNI add products in 16 bits, which overflow; for them, weights have
-    7 bits.
+    Weights are rounded with a scale for each output. The outputs of a layer norm, whose rows are
+    alike in size, have one scale, found on some texts; other inputs have a scale for each row. So a
+    vector does not depend on its batch. Processors without VNNI add products in 16 bits, which
+    overflow; for them, weights have 7 bits.
 
     Args:
         source: The graph in float32.
         path: The file to write.
+        batches: The arrays that the graph's inputs get, for batches of some texts.
         vnni: Whether the processor has VNNI.
         first: How many of the graph's first products are rounded by `round_blocks` instead. Without
             VNNI, for which blocks take twice the time of float32, they stay in float32.
@@ -133,25 +147,81 @@ def round_products(source: Path, path: Path, *, vnni: bool, first: int = 0) -> N
     Raises:
         ImportError: The package onnx is missing.
     """
-    quantization = require("onnxruntime.quantization", "onnx")
-    excluded_names: list[str] = []
-    if first:
-        nodes = require("onnx", "onnx").load(os.fspath(source)).graph.node
-        excluded_names = [each.name for each in nodes if each.op_type == "MatMul"][:first]
-    with _without_advice():
-        quantization.quantize_dynamic(
-            os.fspath(source),
-            os.fspath(path),
-            op_types_to_quantize=["MatMul"],
-            nodes_to_exclude=excluded_names,
-            per_channel=True,
-            reduce_range=not vnni,
-            weight_type=quantization.QuantType.QInt8,
-            # After ONNX Runtime's own operators, its shape inference does not know the types.
-            extra_options={"DefaultTensorType": 1, "MatMulConstBOnly": True},  # float
+    onnx = require("onnx", "onnx")
+    model = onnx.load(os.fspath(source))
+    kinds = {name: node.op_type for node in model.graph.node for name in node.output}
+    weights = {each.name: each for each in model.graph.initializer}
+    products = weight_products(model.graph)[first:]
+    normed = [
+        x for x in dict.fromkeys(each.input[0] for each in products) if kinds.get(x) in _NORMS
+    ]
+    largest = largest_inputs(model, normed, batches[::_SHARE]) if normed else {}
+    replacements: dict[str, list[Any]] = {}
+    arrays: Arrays = {}
+    for node in products:
+        matrix = onnx.numpy_helper.to_array(weights[node.input[1]])
+        x, y = node.input[0], node.output[0]
+        fixed = _MARGIN * largest[x] if x in largest else None
+        replacements[y], product_arrays = _product(
+            x,
+            y,
+            matrix,
+            positive=kinds.get(x) == "Relu",
+            fixed=fixed,
+            largest_code=127 if vnni else 63,
         )
-    if excluded_names and vnni:
+        arrays |= product_arrays
+    replace_products(model.graph, replacements, arrays)
+    path.write_bytes(model.SerializeToString())
+    if first and vnni:
         round_blocks(path, path)
+
+
+def _product(
+    x: str, y: str, matrix: np.ndarray, *, positive: bool, fixed: float | None, largest_code: int
+) -> tuple[list[Any], Arrays]:
+    """The nodes for the product `y` of `x` and a matrix, and their arrays by name.
+
+    Args:
+        x: The input.
+        y: The output.
+        matrix: The weights.
+        positive: Whether no input is below 0.
+        fixed: The number that the largest code of the inputs stands for; None: that of each row.
+        largest_code: The largest code of a weight.
+    """
+    sizes = np.abs(matrix).max(axis=0)
+    scales = np.where(sizes > 0, sizes / largest_code, 1.0).astype(np.float32)
+    zero = 0 if positive else 128
+    arrays: Arrays = {
+        **{"codes": np.rint(matrix / scales).astype(np.int8), "scales": scales},
+        "step": np.array((fixed or 1.0) / (255 - zero), np.float32),
+        **{"zero": np.array(zero, np.uint8), "least": np.array(1e-30, np.float32)},
+    }
+    make_node = require("onnx", "onnx").helper.make_node
+
+    def node(kind: str, inputs: str, output: str, **attributes: Any) -> Any:
+        names = [n if n == x else f"{y}_{n}" for n in inputs.split()]
+        return make_node(kind, names, [f"{y}_{output}" if output else y], **attributes)
+
+    product = "rounded codes step scales zero"
+    if fixed is not None:
+        nodes = [
+            node("QuantizeLinear", f"{x} step zero", "rounded"),
+            node("MatMulIntegerToFloat", product, "", domain="com.microsoft"),
+        ]
+    else:
+        nodes = [
+            *([] if positive else [node("Abs", x, "sizes")]),
+            node("ReduceMax", x if positive else "sizes", "largest", axes=[1], keepdims=1),
+            node("Max", "largest least", "row_sizes"),
+            node("Div", f"{x} row_sizes", "row_shares"),
+            node("QuantizeLinear", "row_shares step zero", "rounded"),
+            node("MatMulIntegerToFloat", product, "sums", domain="com.microsoft"),
+            node("Mul", "sums row_sizes", ""),
+        ]
+    used = {name for each in nodes for name in each.input}
+    return nodes, {f"{y}_{n}": array for n, array in arrays.items() if f"{y}_{n}" in used}
 
 
 def round_blocks(source: Path, path: Path) -> None:
@@ -207,17 +277,6 @@ def block_codes(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     largest = np.abs(blocks).max(axis=2)
     scales = np.where(largest > 0, largest / 127, 1.0).astype(np.float32)
     return (np.rint(blocks / scales[:, :, None]) + 128).astype(np.uint8), scales
-
-
-@contextlib.contextmanager
-def _without_advice() -> Iterator[None]:
-    """Drops the warnings in which ONNX Runtime recommends its own scripts."""
-    level = logging.root.manager.disable
-    logging.disable(max(level, logging.WARNING))
-    try:
-        yield
-    finally:
-        logging.disable(level)
 
 
 def has_vnni() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def round_rows(source: Path, path: Path, batches: list[Arrays], *, vnni: bool) -
     model = onnx.load(os.fspath(source))
     graph = model.graph
     weights = {each.name: each for each in graph.initializer}
-    products = [n for n in graph.node if n.op_type == "MatMul" and n.input[1] in weights]
+    products = weight_products(graph)
     statistics = _observed(model, [*dict.fromkeys(each.input[0] for each in products)], batches)
     replacements: dict[str, list[Any]] = {}
     arrays = dict(_SHARED)
@@ -67,6 +68,19 @@ def round_rows(source: Path, path: Path, batches: list[Arrays], *, vnni: bool) -
             continue
         replacements[y], product_arrays = _rounded_product(x, y, matrix, statistics[x], vnni)
         arrays |= product_arrays
+    replace_products(graph, replacements, arrays)
+    path.write_bytes(model.SerializeToString())
+
+
+def weight_products(graph: Any) -> list[Any]:
+    """The nodes of a graph that multiply by weights, in their order."""
+    weights = {each.name for each in graph.initializer}
+    return [node for node in graph.node if node.op_type == "MatMul" and node.input[1] in weights]
+
+
+def replace_products(graph: Any, replacements: dict[str, list[Any]], arrays: Arrays) -> None:
+    """Replaces the nodes of some outputs, adds arrays, and removes the arrays that nobody uses."""
+    onnx = require("onnx", "onnx")
     nodes = [new for node in graph.node for new in replacements.get(node.output[0], [node])]
     used_names = {name for node in nodes for name in node.input}
     initializers = [each for each in graph.initializer if each.name in used_names]
@@ -74,7 +88,6 @@ def round_rows(source: Path, path: Path, batches: list[Arrays], *, vnni: bool) -
     for field, values in ((graph.node, nodes), (graph.initializer, initializers)):
         del field[:]
         field.extend(values)
-    path.write_bytes(model.SerializeToString())
 
 
 @dataclass
@@ -94,6 +107,28 @@ class Inputs:
 
 def _observed(model: Any, names: list[str], batches: list[Arrays]) -> dict[str, Inputs]:
     """Runs a graph on batches; returns the statistics of the named values."""
+    statistics: dict[str, Inputs] = {}
+    for values in _values(model, names, batches):
+        for name, x in values.items():
+            new = Inputs(np.abs(x).max(axis=0), x.T @ x, float(x.min()))
+            if (old := statistics.setdefault(name, new)) is not new:
+                np.maximum(old.largest, new.largest, out=old.largest)
+                old.products += new.products
+                old.least = min(old.least, new.least)
+    return statistics
+
+
+def largest_inputs(model: Any, names: list[str], batches: list[Arrays]) -> dict[str, float]:
+    """Runs a graph on batches; returns the largest absolute value of each of the named values."""
+    largest = dict.fromkeys(names, 0.0)
+    for values in _values(model, names, batches):
+        for name, x in values.items():
+            largest[name] = max(largest[name], float(np.abs(x).max()))
+    return largest
+
+
+def _values(model: Any, names: list[str], batches: list[Arrays]) -> Iterator[Arrays]:
+    """Runs a graph on batches; yields the named values."""
     onnx, runtime = require("onnx", "onnx"), require("onnxruntime", "onnx")
     observed_model = onnx.ModelProto.FromString(model.SerializeToString())
     observed_model.graph.output.extend(
@@ -104,15 +139,8 @@ def _observed(model: Any, names: list[str], batches: list[Arrays]) -> dict[str, 
     session = runtime.InferenceSession(
         observed_model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    statistics: dict[str, Inputs] = {}
     for batch in batches:
-        for name, x in zip(names, session.run(names, batch), strict=True):
-            new = Inputs(np.abs(x).max(axis=0), x.T @ x, float(x.min()))
-            if (old := statistics.setdefault(name, new)) is not new:
-                np.maximum(old.largest, new.largest, out=old.largest)
-                old.products += new.products
-                old.least = min(old.least, new.least)
-    return statistics
+        yield dict(zip(names, session.run(names, batch), strict=True))
 
 
 def _stays_exact(matrix: np.ndarray, seen: Inputs) -> bool:

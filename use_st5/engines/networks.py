@@ -64,26 +64,15 @@ def _use_dan(config: Config, _: Table, weights: Weights, graph: GraphWriter) -> 
     def product(x: str, name: str, *shape: int) -> str:
         return graph.linear(x, weights(f"network/feed_forward/{name}/kernel", shape))
 
-    def scaled(x: str, name: str, *shape: int) -> str:
-        """A product of rows that are divided by their largest numbers.
-
-        In int8 all rows of a product share a scale. The first two products do not need this: they
-        are in float32 or have more scales (`use_st5.engines.int8`).
-        """
-        size = graph.op("ReduceMax", graph.op("Abs", x), axes=[1], keepdims=1)
-        size = graph.op("Max", size, graph.weight(np.array(_UNIT, np.float32)))
-        return str(graph.op("Mul", product(graph.op("Div", x, size), name, *shape), size))
-
     def activated(x: str) -> str:
         return x if kind == "linear" else str(graph.op(kind.title(), x))
 
     for block in range(len(dims) // 2):
         first, last = dims[2 * block : 2 * block + 2]
-        first_product = scaled if block else product
-        hidden = activated(first_product(x, f"hidden_{2 * block}", width, first))
+        hidden = activated(product(x, f"hidden_{2 * block}", width, first))
         branch = activated(product(hidden, f"hidden_{2 * block + 1}", first, last))
         if width != last:
-            x = scaled(x, f"projection_{block}", width, last)
+            x = product(x, f"projection_{block}", width, last)
         x, width = graph.op("Add", branch, x), last
     return graph.unit(x, _UNIT), width
 

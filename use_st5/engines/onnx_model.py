@@ -26,7 +26,7 @@ from use_st5.engines.transformer import TransformerEngine
 from use_st5.engines.weights import named_weights
 
 # Changes when graphs are written differently: graphs in the cache are then made again.
-_VERSION = "7"
+_VERSION = "8"
 _HASH = "sha256.txt"  # of the graph, next to it
 _LARGEST = 2**31  # bytes of a Protocol Buffers message
 

@@ -22,9 +22,11 @@ only a few lengths (`use_st5.tokenizers.length_buckets.pad_to_bucket`) are faste
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,6 @@ from use_st5._files import atomic_path
 from use_st5._imports import require
 from use_st5._loading import load_saved_model
 from use_st5._model_folder import model_folder
-from use_st5.engines.int8 import round_products
 
 _OPSET = 18
 # The most bytes of a Protocol Buffers message, and that a FlatBuffers file can address.
@@ -123,12 +124,37 @@ def _network(loaded: Any, ids: tf.TensorSpec) -> Callable[..., Any]:
 
 
 def _int8_onnx(content: bytes) -> bytes:
-    """A graph with matrix products in int8."""
-    with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
+    """A graph with matrix products in int8 (dynamic quantization).
+
+    Weights are rounded with a scale for each output, activations with one scale for each product of
+    a call.
+    """
+    quantization = require("onnxruntime.quantization", "onnx")
+    with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch, _without_advice():
         source, target = Path(scratch, "float32.onnx"), Path(scratch, "int8.onnx")
         source.write_bytes(content)
-        round_products(source, target, vnni=False)
+        quantization.quantize_dynamic(
+            os.fspath(source),
+            os.fspath(target),
+            op_types_to_quantize=["MatMul"],
+            per_channel=True,
+            reduce_range=True,
+            weight_type=quantization.QuantType.QInt8,
+            # After ONNX Runtime's own operators, its shape inference does not know the types.
+            extra_options={"DefaultTensorType": 1, "MatMulConstBOnly": True},  # float
+        )
         return target.read_bytes()
+
+
+@contextlib.contextmanager
+def _without_advice() -> Iterator[None]:
+    """Drops the warnings in which ONNX Runtime recommends its own scripts."""
+    level = logging.root.manager.disable
+    logging.disable(max(level, logging.WARNING))
+    try:
+        yield
+    finally:
+        logging.disable(level)
 
 
 def _loaded(folder: Path) -> Any:
