@@ -25,7 +25,7 @@ _FEW_ENGLISH_WORDS = 0.2
 # in English has few of the words above, but no such letters. Dutch and Indonesian have none either.
 _MANY_OTHER_LETTERS = 0.005
 # The least number of texts that are judged, how many of them are read, and their first characters.
-_JUDGED, _READ, _BEGINNING = 50, 100, 500
+MANY_TEXTS, _READ, _BEGINNING = 50, 100, 500
 _WORD = re.compile(r"[^\W\d_]+")
 
 # Somewhat more than a sentence of average length has.
@@ -152,7 +152,7 @@ def mostly_not_english(texts: Sequence[str]) -> bool:
     Args:
         texts: The texts; some of them are read.
     """
-    if len(texts) < _JUDGED:
+    if len(texts) < MANY_TEXTS:
         return False
     sample = texts[:: -(-len(texts) // _READ)]
     words = [word for text in sample for word in _WORD.findall(text[:_BEGINNING].lower())]
