@@ -18,7 +18,6 @@ from use_st5._bundled import SAVED_MODEL_FILE
 from use_st5._files import file_sha256
 from use_st5._records import Count, InnerPath, Positive, read_record
 from use_st5._remote_files import finish_swap, names_in, remote_path
-from use_st5._vectors import SimilarityName
 
 FILE_NAME = "use_st5.json"
 CARD_NAME = "README.md"
@@ -90,7 +89,7 @@ class ModelManifest:
     texts: Literal[1, 2] = 1
     prompts: dict[str, str] = dataclasses.field(default_factory=dict)
     default_prompt_name: str | None = None
-    similarity_fn_name: SimilarityName = "cosine"
+    similarity_fn_name: Literal["cosine", "dot"] = "cosine"
     format: int = FORMAT
 
     @property

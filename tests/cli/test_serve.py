@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -56,9 +57,8 @@ def test_a_server_that_runs_writes_nothing(use: Callable, monkeypatch: pytest.Mo
     written = io.StringIO()
 
     def run(*_: Any, **__: Any) -> None:
-        monkeypatch.setattr(sys, "stderr", written)
-        time.sleep(0.5)
-        monkeypatch.undo()
+        with contextlib.redirect_stderr(written):
+            time.sleep(0.5)
 
     monkeypatch.setattr(serve, "_load", lambda *_: {"letters": CrossEncoder(print, name="letters")})
     monkeypatch.setattr(_progress, "_LINE_EVERY", 0.1)

@@ -71,7 +71,7 @@ def test_an_older_folder_is_replaced_and_no_other(source: Path, tmp_path: Path) 
             to_text_model(source, folder, runtime="onnx")
         (folder / name).unlink()
     (folder / "use_st5_files.txt").unlink()
-    with pytest.raises(FileExistsError, match=r"Found __pycache__, model\.json"):
+    with pytest.raises(FileExistsError, match=r"Found model\.json"):
         check_text_model(folder)
 
 

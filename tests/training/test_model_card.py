@@ -67,6 +67,7 @@ def test_names_in_the_card_are_text(name: str) -> None:
         identity=lambda: "0" * 64,
         columns_given={},
         task_given=False,
+        rows_file=None,
     )
     metric = SimpleNamespace(description="a metric")
     plan: Any = SimpleNamespace(

@@ -313,7 +313,7 @@ def test_a_run_goes_on_from_no_checkpoint_with_nan_be_it_of_the_optimizer(tmp_pa
     with pytest.raises(FloatingPointError, match="finite weights after step 0"):
         trainer._save()
     trainer._checkpoints.save(
-        1, {**trainer.history.to_state(), "configuration": trainer.configuration}
+        0, {**trainer.history.to_state(), "configuration": trainer.configuration}
     )
     with pytest.raises(ValueError, match=r"values\.safetensors: .* optimizer/\d+ \(.*\) holds NaN"):
         trainer.run(2)

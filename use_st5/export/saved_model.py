@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from use_st5._model_manifest import ModelManifest
@@ -196,7 +197,8 @@ def only_shapes(loaded: Any, config: Mapping[str, Any], folder: Path) -> Iterato
     def checked(make: Callable[..., Any], **options: Any) -> Any:
         with tf.Graph().as_default():  # computes no value
             value = options["initial_value"]
-            shape = tuple(tf.convert_to_tensor(value() if callable(value) else value).shape)
+            value = value() if callable(value) else value
+            shape = tuple(value.shape if hasattr(value, "shape") else np.shape(value))
         check("a variable of the shape", shape, fits=math.prod(shape) < _LARGE or shape in shapes)
         return make(**options)
 

@@ -126,7 +126,7 @@ def test_two_tensors_of_one_name_are_refused(tmp_path: Path) -> None:
         ({"hidden_size": "8"}, r"\$\.hidden_size"),
         ({"hidden_dropout_prob": 7}, r"config\.json: \$\.hidden_dropout_prob: expected float < 1"),
         ({"attention_probs_dropout_prob": -1}, r"\$\.attention_probs_dropout_prob: expected float"),
-        ({"layer_norm_eps": 1e15}, r"\$\.layer_norm_eps: expected float <= 0\.01, received 1e\+15"),
+        ({"layer_norm_eps": 1e15}, r"\$\.layer_norm_eps: expected float <= 0\.01, received 10{15}"),
         ({"layer_norm_eps": -1}, r"\$\.layer_norm_eps: expected float > 0"),
         ({"max_position_embeddings": 2**40}, r"\$\.max_position_embeddings: expected int <= 214"),
         ({"hidden_act": "x" * 10**5}, r"\$\.hidden_act: expected 'gelu' .*received 'x{199}…"),
