@@ -1,4 +1,4 @@
-"""The heat map: its parts, its file, its errors."""
+"""The plots: their parts, their files, their errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.plots import similarity_heatmap
+from use_st5.plots import interval_plot, point_plot, save, similarity_heatmap
 
 SENTENCES = ["How old are you?", "What is your age?", "The train costs $5 or $6."]
 MATRIX = np.array([[1.0, 0.8, -0.1], [0.8, 1.0, 0.2], [-0.1, 0.2, 1.0]], np.float32)
@@ -107,3 +107,28 @@ def test_without_matplotlib_the_message_says_what_to_install(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install .*\[plots\]"):
         similarity_heatmap(SENTENCES, MATRIX)
+
+
+def test_intervals_stand_in_the_rows_of_their_labels(tmp_path: Path) -> None:
+    series = {"a": [[1, 0, 2], [3, np.nan, np.nan]], "b": [[np.nan] * 3, [-5, -6, -4]]}
+    figure = interval_plot(["$first", "second"], series, axis="points")
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == [r"\$first", "second"]
+    marks = {line.get_label(): line.get_xydata() for line in axes.lines[:2]}
+    assert np.round(marks["a"]).tolist() == [[1, 0], [3, 1]]
+    assert np.round(marks["b"]).tolist() == [[-5, 1]]
+    bars = [each.get_segments() for each in axes.collections]
+    assert [[segment[:, 0].tolist() for segment in each] for each in bars] == [[[0, 2]], [[-6, -4]]]
+    for n in (1, 2):
+        save(figure, tmp_path / f"{n}.png")
+    assert (tmp_path / "1.png").read_bytes() == (tmp_path / "2.png").read_bytes()
+
+
+def test_points_have_their_names() -> None:
+    figure = point_plot({"_a\x1b": (-2, 0.2), "$b": (-1, 0.3)}, x="x", y="y")
+    assert [line.get_xydata().tolist() for line in figure.axes[0].lines] == [
+        [[-2, 0.2]],
+        [[-1, 0.3]],
+    ]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [" _a\ufffd", r"\$b"]

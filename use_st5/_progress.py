@@ -5,6 +5,7 @@ Bars are drawn in a terminal. Elsewhere, in a pipe or a file, long work says a l
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -40,6 +41,12 @@ def without_controls(text: str) -> str:
     A foreign model or text could otherwise clear the screen or show another text than it has.
     """
     return text.translate(_CONTROLS)
+
+
+def markdown_text(text: str) -> str:
+    """A foreign name as one line of text for Markdown, also in a table: neither markup nor HTML."""
+    line = " ".join(without_controls(text).split())
+    return re.sub(r"([\\`*\[\]<>&|~]|\b_|_\b)", r"\\\1", line)
 
 
 @contextmanager

@@ -1,10 +1,11 @@
-"""Plots of similarities; needs matplotlib (extra `plots`)."""
+"""Plots of similarities, scores and training runs; needs matplotlib (extra `plots`)."""
 
 from __future__ import annotations
 
 import os
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,12 @@ import numpy as np
 
 from use_st5._files import atomic_path
 from use_st5._imports import require
+from use_st5._progress import without_controls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
 # Row labels have two lines; the rotated column labels have one.
 _ROW_CHARACTERS = 56
@@ -25,6 +28,7 @@ _LARGE_CELL_ROWS = 16
 _LARGE_CELL_INCHES = 0.6
 _SMALL_CELL_INCHES = 0.3
 _DOTS_PER_INCH = 150
+_MARKERS = "osD^vPX"
 
 
 def similarity_heatmap(
@@ -74,9 +78,102 @@ def similarity_heatmap(
         _write_values(axes, values, image.norm)
     figure.colorbar(image, ax=axes, label=label, fraction=0.04, pad=0.02)
     if path is not None:
-        with atomic_path(path) as temporary:
-            figure.savefig(temporary, dpi=_DOTS_PER_INCH)
+        save(figure, path)
     return figure
+
+
+def interval_plot(labels: Sequence[str], series: Mapping[str, ArrayLike], *, axis: str) -> Figure:
+    """Draws values with their intervals, a row for each label.
+
+    Args:
+        labels: The names of the rows.
+        series: Name → `[rows, 3]`: value, lower and upper end of the interval. What is not finite
+            is not drawn.
+        axis: The name of the horizontal axis.
+
+    Raises:
+        ImportError: matplotlib is missing.
+    """
+    rows = np.arange(len(labels), dtype=np.float64)
+    figure, axes = _plain_figure(9, 1.2 + len(labels) * max(0.35, 0.15 * len(series)))
+    for place, (name, values) in enumerate(series.items()):
+        value, low, high = np.asarray(values, np.float64).T
+        height = rows + 0.7 * ((place + 0.5) / len(series) - 0.5)
+        drawn, bounded = np.isfinite(value), np.isfinite(value + low + high)
+        colour = f"C{place % 10}"
+        axes.hlines(height[bounded], low[bounded], high[bounded], color=colour)
+        marker = _MARKERS[place % len(_MARKERS)]
+        axes.plot(value[drawn], height[drawn], marker, color=colour, label=_series_label(name))
+    left, right = axes.get_xlim()
+    if left < 0 < right:
+        axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_yticks(rows, [_row_label(label, 96) for label in labels], fontsize=8)
+    axes.set(xlabel=axis, ylim=(len(labels) - 0.5, -0.5))
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+def point_plot(points: Mapping[str, tuple[float, float]], *, x: str, y: str) -> Figure:
+    """Draws points with their names in the legend; `x` and `y` are the names of the axes.
+
+    Raises:
+        ImportError: matplotlib is missing.
+    """
+    figure, axes = _plain_figure(6, 4.5)
+    for place, (name, point) in enumerate(points.items()):
+        marker = _MARKERS[place % len(_MARKERS)]
+        axes.plot(*point, marker, color=f"C{place % 10}", label=_series_label(name))
+    axes.set(xlabel=x, ylabel=y)
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+def training_curves(
+    losses: Mapping[str, Mapping[int, float]],
+    scores: Mapping[int, float],
+    *,
+    score: str,
+    unit: str,
+    best: int,
+) -> Figure:
+    """Draws the losses of a training, and the score by which its best step was chosen.
+
+    Args:
+        losses: Name of a task → step → loss.
+        scores: Step → score.
+        score: The name of the score.
+        unit: What `scores` counts, such as "step".
+        best: The step that is exported.
+
+    Raises:
+        ImportError: matplotlib is missing.
+    """
+    figure, axes = _plain_figure(10, 4, 2)
+    for task, values in losses.items():
+        steps = sorted(values)
+        axes[0].plot(steps, [values[each] for each in steps], label=_series_label(task))
+    axes[0].set(xlabel="step", ylabel="loss", title="Loss of each task, in training")
+    if losses:
+        axes[0].legend()
+    axes[1].plot([*scores], [*scores.values()], marker="o")
+    axes[1].axvline(best, color="black", linestyle="--", label="exported")
+    axes[1].set(xlabel=unit, ylabel=_shorten(score, 40), title="Validation rows")
+    axes[1].legend()
+    return figure
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Writes a figure to a file that appears when it is complete; its suffix gives the format."""
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=_DOTS_PER_INCH)
+
+
+def _plain_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, Any]:
+    require("matplotlib", "plots")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(1, columns)
 
 
 def check_picture(path: str | os.PathLike[str]) -> None:
@@ -109,18 +206,24 @@ def _label_axes(axes: Axes, sentences: Sequence[str]) -> None:
     ticks = range(len(sentences))
     size = 9 if len(sentences) <= _LARGE_CELL_ROWS else 7
     columns = [_shorten(sentence, _COLUMN_CHARACTERS) for sentence in sentences]
-    rows = [
-        textwrap.fill(_shorten(sentence, _ROW_CHARACTERS), _ROW_CHARACTERS // 2 + 4)
-        for sentence in sentences
-    ]
+    rows = [_row_label(sentence) for sentence in sentences]
     axes.set_xticks(ticks, columns, rotation=45, ha="left", rotation_mode="anchor", fontsize=size)
     axes.set_yticks(ticks, rows, fontsize=size)
     axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
     axes.spines[:].set_visible(False)
 
 
+def _row_label(text: str, characters: int = _ROW_CHARACTERS) -> str:
+    return textwrap.fill(_shorten(text, characters), characters // 2 + 4)
+
+
+def _series_label(name: str) -> str:
+    # matplotlib leaves out of a legend what begins with an underscore.
+    return re.sub("^_", " _", _shorten(name, _ROW_CHARACTERS))
+
+
 def _shorten(sentence: str, characters: int) -> str:
-    text = " ".join(sentence.split()) or "(empty)"
+    text = " ".join(without_controls(sentence).split()) or "(empty)"
     if len(text) > characters:
         text = text[: characters - 1].rstrip() + "…"
     # A dollar sign would start a formula.

@@ -116,7 +116,7 @@ def test_a_training_goes_on_from_a_new_machine(
     assert sorted(name.rpartition("-")[0] for name in batches) == ["pairs", "topics"]
     card = cached_path(f"{base}/tuned/README.md").read_text()
     assert f"--train {base}/pairs.tsv=2" in card
-    assert {"run.html", "history.json", "classifier.json"} <= {*names_in(f"{base}/tuned.run")}
+    assert {"run.png", "history.json", "classifier.json"} <= {*names_in(f"{base}/tuned.run")}
     new_machine()
     classifier = Classifier.load(f"{base}/tuned.run/classifier.keras")
     probabilities = classifier.probabilities(SENTENCES[:2])

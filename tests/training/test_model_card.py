@@ -54,7 +54,8 @@ def commanded(
 
 
 @pytest.mark.parametrize(
-    "name", ['a"><img src=x onerror=alert(1)>.tsv', "a|b.tsv", 'm"<b>', "`a`", "a\n```\n<b>", "a\\"]
+    "name",
+    ['a"><img src=x onerror=alert(1)>.tsv', "a|b.tsv", 'm"<b>', "`a`", "a\n```\n<b>", "a\\", "_a_"],
 )
 def test_names_in_the_card_are_text(name: str) -> None:
     """Read by Markdown's own rules: neither HTML, nor a further column, nor broken Python."""

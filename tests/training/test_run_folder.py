@@ -32,7 +32,7 @@ REQUEST: dict[str, Any] = {
 # Some of the files that runs write.
 OURS = (
     *("request.json", "scores.json", "history.json", "training.json", "run.png", "encoder.keras"),
-    *("result.json", "run.html"),
+    "result.json",
     *("classifier.keras", "classifier_2.json", "prepared/train/score.bin"),
     *("checkpoints/checkpoint-000000010/state.json", "cross_encoder/saved_model.pb"),
 )

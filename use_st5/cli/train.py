@@ -36,8 +36,8 @@ HELP = manual(
     The model is evaluated before the first step and ten times during the training: on --validation
     FILE, or on rows that are held out. The best step is exported to --to, or the start itself if no
     step is better. It is evaluated once more on --test FILE; without --validation and --test, on
-    half of the rows that are held out. The folder TO.run has a page of the run, run.html, with
-    scores and curves, the checkpoints and TensorBoard's files. The same command continues an
+    half of the rows that are held out. The folder TO.run has the curves of the run, run.png
+    (extra plots), the checkpoints and TensorBoard's files. The same command continues an
     interrupted run, without --overwrite, which starts again.
 
     --strategy mirrored trains on all GPUs of the machine, tpu on a TPU (--tpu NAME for a TPU of

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from use_st5._progress import without_controls
+from use_st5._progress import markdown_text
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.arguments import PYTHON_ONLY, FileArguments
 from use_st5.training.history import History
@@ -28,8 +28,9 @@ def card(
 ) -> str:
     """The model card in Markdown: data, command, and scores "before" and "after" the training."""
     files = [
-        f"| {_markdown(Path(stats.source.name).name)} | {stats.source.kind.name} | {stats.kept:,} |"
-        f" {stats.source.mixing_weight or ''} | `{stats.source.identity()[:16]}` |"
+        f"| {markdown_text(Path(stats.source.name).name)} | {stats.source.kind.name} "
+        f"| {stats.kept:,} | {stats.source.mixing_weight or ''} "
+        f"| `{stats.source.identity()[:16]}` |"
         for stats in plan.stats
     ]
     command = command_line(plan, target)
@@ -37,9 +38,10 @@ def card(
     fence = max(["``", *re.findall("`+", command)], key=len) + "`"
     return "\n".join(
         [
-            f"# {_markdown(target.name)}",
+            f"# {markdown_text(target.name)}",
             "",
-            f"{_markdown(plan.start)}, trained by use_st5 on {len(files)} file(s) of its user's.",
+            f"{markdown_text(plan.start)}, trained by use_st5 on {len(files)} file(s) of its "
+            "user's.",
             "",
             "```python",
             "import use_st5",
@@ -63,12 +65,6 @@ def card(
     )
 
 
-def _markdown(text: str) -> str:
-    """A name as one line of text for Markdown, also in a table: neither markup nor HTML."""
-    line = " ".join(without_controls(text).split())
-    return re.sub(r"([\\`*\[\]<>&|])", r"\\\1", line)
-
-
 def _scores(
     plan: TrainingPlan,
     history: History,
@@ -85,7 +81,7 @@ def _scores(
     )
     rows = _described(plan.sets, plan.validation)
     yield f"Scores are multiplied by 100. Validation, {rows}, chose the exported weights:"
-    yield f"{_markdown(choice)}." + (
+    yield f"{markdown_text(choice)}." + (
         "" if plan.tests else " Without test rows, the scores are optimistic."
     )
     yield ""
@@ -100,7 +96,7 @@ def _described(sets: Sequence[ValidationSet], files: Sequence[Source]) -> str:
     """Describes the rows of sets, and their metrics."""
     origin = "separate files" if files else "held-out rows of the training files"
     texts = (
-        f"{_markdown(each.name)}, {len(each.rows):,} rows, {each.metric.description}"
+        f"{markdown_text(each.name)}, {len(each.rows):,} rows, {each.metric.description}"
         for each in sets
     )
     return f"{origin} ({'; '.join(texts)})"
@@ -109,7 +105,7 @@ def _described(sets: Sequence[ValidationSet], files: Sequence[Source]) -> str:
 def _table(use: str, scores: Mapping[str, Scores]) -> list[str]:
     before, after = scores["before"], scores["after"]
     rows = [
-        f"| {_markdown(name)} | {100 * before[name]:.2f} | {100 * after[name]:.2f} |"
+        f"| {markdown_text(name)} | {100 * before[name]:.2f} | {100 * after[name]:.2f} |"
         for name in after
     ]
     return [f"| {use} | before | after |", "|---|---|---|", *rows, ""]

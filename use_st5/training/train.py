@@ -45,7 +45,7 @@ from use_st5.training.run_folder import (
     run_folder,
     write_result,
 )
-from use_st5.training.run_page import write_page
+from use_st5.training.run_plot import write_plot
 from use_st5.training.sources import (
     Source,
     check_columns,
@@ -68,7 +68,7 @@ class Trained:
 
     Attributes:
         folder: The exported encoder, a SavedModel of strings.
-        run: The folder with the page of the run, TensorBoard's files and the classifiers.
+        run: The folder with the curves of the run, TensorBoard's files and the classifiers.
         before: The scores of the start on the validation rows, by name.
         after: The scores of the exported encoder on these rows. The best step was chosen by them,
             so these scores are a little too high.
@@ -198,7 +198,7 @@ def _run(
     place: Mapping[str, Any],
     log: Callable[[str], None],
 ) -> Trained:
-    """Trains, exports, and writes card, classifiers, page and result."""
+    """Trains, exports, and writes card, classifiers, curves and result."""
     forget_result(work)
     for line in plan.lines():
         log(line)
@@ -231,11 +231,9 @@ def _run(
         test=test,
         classifiers=[each.path.name for each in classifiers],
     )
-    final_lines = [*(each.line() for each in classifiers), *plan.result_lines(result)]
-    for line in final_lines:
+    for line in (*(each.line() for each in classifiers), *plan.result_lines(result)):
         log(line)
-    scores = {"validation": validation, "test": test}
-    log(write_page(plan, history, work, target, scores, final_lines, seconds))
+    log(write_plot(history, work, plan.monitor, plan.unit))
     write_result(work, result)
     return _as_trained(result, work, target, classifiers)
 
