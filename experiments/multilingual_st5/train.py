@@ -197,7 +197,7 @@ def adamw(learning_rate: float) -> Callable[[int], keras.optimizers.Optimizer]:
 def multilingual_scores(encoder: TrainableEncoder, data: Path, output: Path) -> Scores:
     """The main score of each evaluation set that is in the data folder.
 
-    Writes `record.json`, which `use-st5 report` reads, and the page `report.html`.
+    Writes `record.json`, which `use-st5 report` reads, and `report.md`.
     """
     folder = DataFolder(data)
     tasks = [task for task in select_tasks(EVALUATED) if all(map(folder.has, task.sources))]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
+import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from experiments.seed_table import seed_table
-from use_st5 import _svg
 from use_st5._files import atomic_path
-from use_st5._svg import Axis, Series
 from use_st5.evaluation import EvaluationRecord
+from use_st5.plots import interval_plot, save
 
 # Row → its name in the paper.
 NAMES = {
@@ -127,43 +126,31 @@ def _write_plots(
     dice: Mapping[str, list[Values]],
     transfer: Mapping[str, list[Values]],
 ) -> None:
-    axis = "Spearman correlation × 100"
-    if sources:
-        labels, series = _series(sources)
-        alt = "STS by the source of the sentences"
-        _save(output / "sts_sources.svg", _svg.dots(labels, series, Axis(axis), alt=alt))
-    if dice:
-        labels, series = _series(dice)
-        ticks = {float(n): label.replace(" to ", " to\n") for n, label in enumerate(labels)}
-        lines = [
-            dataclasses.replace(one, x=tuple(ticks), y=one.x, spread=one.spread) for one in series
-        ]
-        words = Axis("Dice coefficient of the two sentences’ words", axis)
-        alt = "STS-B by the words that a pair shares"
-        _save(output / "sts_dice.svg", _svg.lines(lines, words, ticks=ticks, alt=alt))
-    if transfer:
-        labels, series = _series(transfer)
-        accuracy = Axis("Accuracy × 100", ends=(50, 100))
-        plot = _svg.dots(labels, series, accuracy, alt="Accuracy of the transfer tasks")
-        _save(output / "transfer.svg", plot)
+    """A plot of each of the rows that there are, if matplotlib is installed."""
+    if not importlib.util.find_spec("matplotlib"):
+        return
+    correlation, words = "Spearman correlation × 100", "by the Dice coefficient of the words"
+    plots = {
+        "sts_sources": (sources, correlation),
+        "sts_dice": (dice, f"{correlation}, {words}"),
+        "transfer": (transfer, "Accuracy × 100"),
+    }
+    for name, (rows, axis) in plots.items():
+        if rows:
+            labels, series = _series(rows)
+            save(interval_plot(labels, series, axis=axis), output / f"{name}.svg")
 
 
-def _series(rows: Mapping[str, list[Values]]) -> tuple[list[str], list[Series]]:
-    """The labels, and a series for each row of `_FIGURES`."""
+def _series(rows: Mapping[str, list[Values]]) -> tuple[list[str], dict[str, np.ndarray]]:
+    """The labels; for each row of `_FIGURES`, the means and their ± one standard deviation."""
     labels = [*dict.fromkeys(column for runs in rows.values() for column in runs[0])]
-    series = []
-    for position, name in enumerate(_FIGURES):
+    series = {}
+    for name in _FIGURES:
         if name in rows:
             values = 100 * np.array(
                 [[run.get(label, np.nan) for label in labels] for run in rows[name]]
             )
-            mean, several = values.mean(axis=0), len(values) > 1
-            spread = values.std(axis=0, ddof=1) if several else np.zeros_like(mean)
-            ends = tuple(zip(mean - spread, mean + spread, strict=True)) if several else ()
-            series.append(Series(NAMES[name], tuple(mean), spread=ends, place=position))
+            mean = values.mean(axis=0)
+            spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.full_like(mean, np.nan)
+            series[NAMES[name]] = np.stack([mean, mean - spread, mean + spread], axis=1)
     return labels, series
-
-
-def _save(path: Path, plot: str) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(_svg.standalone(plot))

@@ -1,4 +1,4 @@
-"""`use-st5 report`: reading records and naming them; the page has tests of its own."""
+"""`use-st5 report`: reading records and naming them; the report has tests of its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
         records: list[EvaluationRecord], folder: Path, *, baseline: str | None
     ) -> list[Path]:
         given.append(([(each.model["name"], each.seed) for each in records], folder, baseline))
-        return [folder / "report.html"]
+        return [folder / "report.md"]
 
     monkeypatch.setattr("use_st5.evaluation.report.write_report", write_report)
     return given
@@ -43,7 +43,7 @@ def test_records_are_read_in_order_and_files_printed(use: Callable, written: lis
     result = use("report", "new=b.json", "a.json")
     assert result.exit_code == 0, result.stderr
     assert written == [([("new", 1), ("bag_of_words", 0)], Path("report"), None)]
-    assert result.stdout.splitlines() == [str(Path("report", "report.html"))]
+    assert result.stdout.splitlines() == [str(Path("report", "report.md"))]
     assert result.stderr == ""
 
 
@@ -54,14 +54,14 @@ def test_names_and_files_that_hold_an_equals_sign(use: Callable, written: list) 
     assert written == [([("bag_of_words", 2), ("x", 2)], Path("page"), "x")]
 
 
-def test_a_real_page(use: Callable, tmp_path: Path) -> None:
+def test_a_real_report(use: Callable, tmp_path: Path) -> None:
     result = use("report", "old=a.json", "b.json", "--out", "page")
     assert result.exit_code == 0, result.stderr
     for line in result.stdout.splitlines():
         assert (tmp_path / line).is_file()
-    page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
-    assert "old" in page
-    assert "bag_of_words" in page
+    text = (tmp_path / "page" / "report.md").read_text(encoding="utf-8")
+    assert "\n| old |" in text
+    assert "\n| bag_of_words |" in text
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.evaluation.report import records as report_records
+from tests.evaluation import records as report_records
 from tests.fuzz.strings import SENTENCES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -105,12 +105,10 @@ def _record(folder: Path) -> None:
     report_records.full_record("model", 0).write(folder / "r.json")
 
 
-def _page(folder: Path) -> object:
-    """The content of the page; None if there is no page."""
-    page = folder / "out" / "report.html"
-    if not page.exists():
-        return None
-    return page.read_text(encoding="utf-8")
+def _report(folder: Path) -> object:
+    """The content of the report; None if there is none."""
+    report = folder / "out" / "report.md"
+    return report.read_text(encoding="utf-8") if report.exists() else None
 
 
 def _tiny(folder: Path) -> None:
@@ -184,7 +182,7 @@ COMMANDS = {
         "map.png",
         _bytes("map.png"),
     ),
-    "report": Command("nothing", ("report", "r.json", "--out", "out"), _record, "out", _page),
+    "report": Command("nothing", ("report", "r.json", "--out", "out"), _record, "out", _report),
     "experiment": Command(
         "toy_experiment",
         ("--data", ".", "--out", "run"),

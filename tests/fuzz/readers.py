@@ -19,7 +19,7 @@ import numpy as np
 
 from tests.convert import t5x_writer
 from tests.convert import tokenizer_examples as tokenizers
-from tests.evaluation.report import records as report_records
+from tests.evaluation import records as report_records
 from tests.evaluation.toys import words_task
 from tests.fuzz.tiny_models import export_use_dan
 from tests.models.t5 import numpy_t5
@@ -388,11 +388,10 @@ def _index(kind: str, **options: Any) -> Reader:
 
 def _report(folder: Path) -> None:
     from use_st5.evaluation.record import EvaluationRecord
-    from use_st5.evaluation.report.page import html_page
-    from use_st5.evaluation.report.tables import report_sections
+    from use_st5.evaluation.report import report_text
 
-    records = [EvaluationRecord.read(folder / "r.json")]
-    html_page(records, report_sections(records))
+    record = EvaluationRecord.read(folder / "r.json")
+    report_text([record], record, {})
 
 
 def _make_store(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""`use-st5 report`: a page that shows evaluated models side by side."""
+"""`use-st5 report`: evaluated models side by side."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from use_st5.evaluation.record import EvaluationRecord
 
 HELP = manual(
-    """Make a page from the files that `use-st5 evaluate` wrote.
+    """Make tables and plots from the files that `use-st5 evaluate` wrote.
 
-    The page, report.html, shows the models side by side: which is best at what, the differences to
-    a baseline with 95 % intervals, tables that sort, and plots. It needs no other file and no
-    network.
+    The file report.md shows the models side by side in Markdown: which is best at what, the
+    differences to a baseline with 95 % intervals, and what was not measured. If matplotlib is
+    installed (extra plots), it shows plots, which are .png files beside it.
 
     NAME=FILE gives a model another name. Two models with the same name need this. The models appear
     in the order of the arguments.
 
-    The command prints the path of the page.""",
+    The command prints the paths of the files.""",
     "use-st5 report evaluation/use_dan_en.json evaluation/all-MiniLM-L6-v2.json",
-    "use-st5 report before=old/use_dan_en.json after=evaluation/use_dan_en.json --out page",
+    "use-st5 report before=old/use_dan_en.json after=evaluation/use_dan_en.json --out compared",
 )
 
 
@@ -44,7 +44,7 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Makes a page of evaluations."""
+    """Compares evaluations in tables and plots."""
     read = _read(records)
     with sole_folder(output):
         from use_st5.evaluation.report import write_report

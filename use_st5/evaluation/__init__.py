@@ -2,9 +2,9 @@
 
 A module holds one kind of evaluation, from the published files to the scores: how the files are
 read, the protocol with its source, and `TASKS`, which `registry` lists. `task` defines a task,
-`runner` runs tasks on one encoder, `record` is the result file of a run, `report` makes a page of
-several records, `labelled_texts` reads labelled texts, and `classifiers` and `senteval_classifier`
-learn from embeddings.
+`runner` runs tasks on one encoder, `record` is the result file of a run, `report` compares several
+records, with the intervals of `differences`, `labelled_texts` reads labelled texts, and
+`classifiers` and `senteval_classifier` learn from embeddings.
 
 Examples:
     >>> import use_st5

@@ -47,7 +47,7 @@ def test_from_text_to_table(data: Path, tmp_path: Path) -> None:
     record = EvaluationRecord.read(output / "record.json")
     assert record.model["name"] == "multilingual_st5_reduced"
     assert record.tasks["jsts"]["scores"]["spearman_all"] == scores["jsts"]
-    assert "multilingual_st5_reduced" in (output / "report.html").read_text(encoding="utf-8")
+    assert "# multilingual_st5_reduced" in (output / "report.md").read_text(encoding="utf-8")
     assert "encoder/block_1/feed_forward/linear" in (output / "adapters.txt").read_text()
     # The model is the random base with the adapters, which have learnt something.
     tokenizer = SentencePieceTokenizer()

@@ -60,7 +60,7 @@ def test_all_methods_come_into_one_table(
     }
     text = (output / "tables.md").read_text()
     assert text.count("| S+D | 1 |") == 3, "STS, by shared words, and probing"
-    assert (output / "sts_dice.svg").read_bytes().startswith(b"<svg")
+    assert b"<svg" in (output / "sts_dice.svg").read_bytes()
     # The first stage of S+D has the same weights as the run of SBERT.
     states = [
         (output / run / "checkpoints/sbert/checkpoint-000000010/values.safetensors").read_bytes()

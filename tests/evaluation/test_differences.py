@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm, spearmanr
 
-from tests.evaluation.report.records import entry
-from use_st5.evaluation.report.differences import (
+from tests.evaluation.records import entry
+from use_st5.evaluation.differences import (
     Difference,
     difference,
     interval,

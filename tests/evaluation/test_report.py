@@ -1,0 +1,243 @@
+"""Reports: cells, bold numbers, differences and names, read from the Markdown."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+
+from tests.evaluation.records import entry, full_record, record
+from use_st5.evaluation import report
+from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.registry import all_tasks, groups
+from use_st5.evaluation.report import report_text, write_report
+
+
+def rendered(*records: EvaluationRecord) -> str:
+    return report_text(records, records[0], {})
+
+
+def rows(text: str, group: str = "") -> list[list[str]]:
+    """The rows of the tables below a heading, as cells in Markdown; "": below the title."""
+    (part,) = (part for part in f"\n{text}".split("\n## ") if part.startswith(group or "\n# "))
+    return [line[2:-2].split(" | ") for line in part.splitlines() if line.startswith("| ")]
+
+
+def models(*scores: dict[str, float | None], **changes: Any) -> list[EvaluationRecord]:
+    """Makes a model per argument, with tasks of BUCC; `changes` apply to the last model's tasks."""
+    records = [
+        record(
+            f"m{place}",
+            {f"bucc_{name}-en": entry("bucc", name, {"f1": x}) for name, x in given.items()},
+        )
+        for place, given in enumerate(scores)
+    ]
+    for task in records[-1].tasks.values():
+        task.update(changes)
+    return records
+
+
+ALL = {"fr": 0.5, "xx": 0.1, "de": 0.7, "zh": 0.5, "ru": 0.3}
+
+
+def test_columns_are_in_the_order_of_the_paper_then_others_then_the_mean() -> None:
+    assert rows(rendered(*models(ALL)), "Mining") == [
+        ["Model", "de", "fr", "ru", "zh", "xx", "Avg."],
+        ["---", *["--:"] * 6],
+        ["m0", "70.00", "50.00", "30.00", "50.00", "10.00", "50.00"],
+    ]
+    assert rows(rendered(*models({"de": 0.5})), "Mining")[0] == ["Model", "de"]
+
+
+def test_the_best_is_bold_and_gaps_stay_gaps() -> None:
+    text = rendered(*models({"de": 0.7, "fr": 0.70001}, {"fr": 0.70004}, {"de": 0.5, "fr": None}))
+    assert rows(text, "Mining")[2:5] == [
+        ["m0", "**70.00**", "**70.00**"],
+        ["m1", "–", "**70.00**"],
+        ["m2", "50.00", "undefined"],
+    ]
+
+
+def test_of_alignment_and_uniformity_less_is_better() -> None:
+    scores = {"a": (-2.0, 0.3), "b": (-1.0, 0.2), "c": (None, 0.4)}
+    given = [
+        record(
+            name, {"geometry": entry("geometry", "G", {"uniformity": u, "alignment_above_4": a})}
+        )
+        for name, (u, a) in scores.items()
+    ]
+    assert rows(rendered(*given), "Alignment") == [
+        ["Model", "uniformity", "alignment above 4"],
+        ["---", "--:", "--:"],
+        ["a", "**−2.000**", "0.300"],
+        ["b", "−1.000", "**0.200**"],
+        ["c", "undefined", "0.400"],
+    ]
+
+
+def test_effects_stand_with_interval_and_p() -> None:
+    scores = {"effect_size": 1.381, "p_value": 1e-5}
+    scores |= {"effect_size_low": -0.204, "effect_size_high": 1.5}
+    names = ["Flowers", "Insects", "Pleasant", "EuropeanAmericanNames"]
+    first = {"weat1": entry("weat", "WEAT1", scores, categories=names)}
+    second = {"weat1": entry("weat", "WEAT1", {"effect_size": 0.5, "p_value": 0.0345})}
+    third = {"weat1": entry("weat", "WEAT1", {"effect_size": 0.5, "p_value": None})}
+    given = [record("a", first), record("b", {}), record("c", second), record("d", third)]
+    heads, _, row = rows(rendered(*given), "Associations of words (WEAT)")
+    assert heads == ["Test", "a", "b", "c", "d"]
+    assert row == [
+        "WEAT1 (Flowers / Insects × Pleasant / European American Names)",
+        r"1.38 (−0.20 to 1.50; p \< 0.001)",
+        "–",
+        "0.50 (p = 0.035)",
+        "0.50 (p undefined)",
+    ]
+
+
+def test_means_are_over_what_every_model_has() -> None:
+    def model(name: str, **scores: float) -> EvaluationRecord:
+        tasks = {task: entry("sts", task, {"spearman_mean": x}) for task, x in scores.items()}
+        return record(name, tasks)
+
+    one, two = model("a", sts12=0.5, sts13=0.7, stsb=0.1), model("b", sts12=0.6, sts13=0.9)
+    two.model["dimension"] = None
+    assert rows(rendered(one, two)) == [
+        ["Model", "Dimension", "Tasks", "Semantic textual similarity, 2 of 7"],
+        ["---", "--:", "--:", "--:"],
+        ["a", "512", "3", "60.00"],
+        ["b", "–", "2", "**75.00**"],
+        ["Difference to a", "Semantic textual similarity, 2 of 7"],
+        ["---", "--:"],
+        ["b", "+15.00"],
+    ]
+
+
+def test_differences_are_to_the_baseline_with_intervals(tmp_path: Path) -> None:
+    def model(name: str, share: float) -> EvaluationRecord:
+        found = entry("senteval", "MR", {"accuracy": share}) | {"counts": {"train": 100}}
+        return record(name, {"mr": found})
+
+    given = [model("a", 0.7), model("b", 0.5)]
+    path, plot = write_report(given, tmp_path, baseline="b")
+    assert plot == tmp_path / "senteval.png"
+    text = path.read_text(encoding="utf-8")
+    assert "](senteval.png)" in text
+    # Wilson's intervals are 0.6042 to 0.7811 and 0.4038 to 0.5962: 0.2 − √(0.0958² + 0.0962²).
+    difference = ["a", "**+20.00 (+6.42 to +32.58)**"]
+    assert rows(text)[-1] == rows(text, "Transfer")[-1] == difference
+    assert rows(rendered(*given))[-1] == ["b", "**−20.00 (−32.58 to −6.42)**"]
+    with pytest.raises(ValueError, match="baseline: expected one of a, b; received c"):
+        write_report(given, tmp_path, baseline="c")
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"protocol": "Another"}, "by different protocols"),
+        ({"options": {"k": 5}}, "by different protocols"),
+        ({"data": {"a": "00"}}, "on different data files"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_and_neither_bold_nor_subtracted(
+    change: dict[str, Any], what: str
+) -> None:
+    text = rendered(*models({"de": 0.5}, {"de": 0.6}, **change))
+    assert f"**Not comparable.** de: the models were measured {what}." in text
+    assert rows(text, "Mining")[2:] == [["m0", "50.00"], ["m1", "60.00"]]
+    assert "Difference to" not in text
+
+
+def test_paths_of_the_data_may_differ() -> None:
+    given = models({"de": 0.5}, {"de": 0.6})
+    digest = next(iter(given[0].tasks["bucc_de-en"]["data"].values()))
+    given[1].tasks["bucc_de-en"]["data"] = {"remote/a.txt": digest}
+    assert "Not comparable" not in rendered(*given)
+
+
+def test_one_line_for_tasks_of_one_protocol_with_score_and_options() -> None:
+    tasks = {
+        "x": entry("pairs", "X", {"auc": 0.5}, protocol="by cosine"),
+        "y": entry("pairs", "Y", {"auc": 0.5}, protocol="by cosine"),
+        "z": entry("pairs", "Z", {"v": 0.5}, protocol="by cosine.") | {"options": {"k": 4}},
+    }
+    text = rendered(record("m", tasks))
+    assert "\n- X, Y: auc × 100. by cosine.\n- Z: v. by cosine. Options: k = 4.\n" in text
+
+
+def test_one_reason_for_several_tasks_and_models_is_told_once() -> None:
+    why = "Get SentEval."
+    first, second = record("a", {}, {"mr": why, "cr": why}), record("b", {}, {"mr": why, "cr": why})
+    text = rendered(first, second, record("c", {}, {"mr": why}))
+    assert text.endswith(f"## Not measured\n\n- mr (a, b, c): {why}\n- cr (a, b): {why}\n")
+
+
+def test_texts_of_a_record_are_neither_markup_nor_html() -> None:
+    evil = "<img src=x onerror=alert(1)> | **b** _c_ `d` [e](f)\x1b[2J\n# g"
+    task = entry(evil, evil, {evil: 0.5}, protocol=evil) | {"options": {evil: evil}}
+    text = rendered(record(evil, {evil: task}, {"cr": evil}), record("other", {evil: task}))
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    kinds = {part.type for token in tokens for part in (token, *(token.children or ()))}
+    assert not {"html_inline", "html_block", "image", "link_open", "em_open", "code_inline"} & kinds
+    assert sum(token.type == "heading_open" for token in tokens) == 3
+    assert "\x1b" not in text
+    texts = ["".join(part.content for part in token.children or ()) for token in tokens]
+    assert " ".join(evil.replace("\x1b", "\ufffd").split()) in texts
+
+
+def test_groups_are_in_a_fixed_order_and_unknown_ones_last() -> None:
+    tasks = {
+        "new": entry("clustering", "Clusters", {"v_measure": 0.4321}),
+        "trec": entry("senteval", "TREC", {"accuracy": 0.9}),
+        "sts12": entry("sts", "STS12", {"spearman_all": 0.5}),
+    }
+    text = rendered(record("a", tasks))
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        *("## Semantic textual similarity", "## Transfer (SentEval)", "## Clustering")
+    ]
+    assert rows(text, "Clustering")[2] == ["a", "0.43"]
+    assert {*report._GROUPS} == {*groups()}
+    averaged = {name for group in report._GROUPS.values() for name in group.average}
+    assert averaged <= {*all_tasks()}
+
+
+def test_a_whole_report_has_its_plots_and_the_same_bytes_each_time(tmp_path: Path) -> None:
+    given = [full_record("use_dan_en", 1), full_record("$\\frac{a}$ | *b*", 2)]
+    paths = write_report(given, tmp_path / "one")
+    plots = [
+        "sts",
+        "senteval",
+        "probing",
+        "sentglue",
+        "multilingual_sts",
+        "geometry",
+        "weat",
+        "seat",
+    ]
+    assert [path.name for path in paths] == ["report.md", *(f"{name}.png" for name in plots)]
+    text = paths[0].read_text(encoding="utf-8")
+    assert all(f"]({path.name})" in text for path in paths[1:])
+    assert "matplotlib" not in text
+    for one, two in zip(paths, write_report(given, tmp_path / "two"), strict=True):
+        assert one.read_bytes() == two.read_bytes()
+
+
+def test_without_matplotlib_the_tables_are_there_and_the_plots_named_as_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    given = [full_record("a", 1), full_record("b", 2)]
+    (path,) = write_report(given, tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert text.endswith("The plots are missing: they need matplotlib (extra `plots`).\n")
+    assert rows(text, "Alignment")
+
+
+def test_each_model_has_a_name_of_its_own_and_no_records_write_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="one model or more, received none"):
+        write_report([], tmp_path / "report")
+    with pytest.raises(ValueError, match=r"received a b more than once\. "):
+        write_report([record("a b", {}), record("c", {}), record("a\n b", {})], tmp_path / "report")
+    assert not (tmp_path / "report").exists()
