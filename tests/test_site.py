@@ -69,6 +69,7 @@ def test_the_site_has_the_page_for_browsers(site: Path) -> None:
     assert {path.name for path in (site / "demo").iterdir()} == {
         *(path.name for path in (ROOT / "use_st5/export/page").iterdir()),
         *("model.js", *(f"model-{part}.js" for part in range(parts["parts"]))),
+        "use_st5_files.txt",
     }
 
 
