@@ -63,6 +63,8 @@ def test_a_server_that_runs_writes_nothing(use: Callable, monkeypatch: pytest.Mo
     monkeypatch.setattr(serve, "_load", lambda *_: {"letters": CrossEncoder(print, name="letters")})
     monkeypatch.setattr(_progress, "_LINE_EVERY", 0.1)
     monkeypatch.setattr(uvicorn.Server, "run", run)
+    # It closes the handlers of all loggers, and absl's closes the stream that pytest captures.
+    monkeypatch.setattr(uvicorn.Config, "configure_logging", lambda _: None)
     with _progress.progress_lines(lambda: "use-st5 serve is running"):
         assert use("serve", "letters", "--port", "0").exit_code == 0
     assert written.getvalue() == ""
