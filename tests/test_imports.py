@@ -38,6 +38,7 @@ OPTIONAL = (
 MADE_OF_OPTIONAL = {
     "use_st5.beam.pipeline": "beam",
     "use_st5.serve.app": "serve",
+    "use_st5.serve.connections": "serve",
     "use_st5.serve.metrics": "serve",
     "use_st5.sklearn": "evaluation",
 }

@@ -195,6 +195,7 @@ def another_error():
 class Fake:
     name, dimension = "fake", 4
     prompts, default_prompt_name = {}, None
+    similarity_fn_name = "cosine"
     def encode(self, texts, **options):
         globals().get(case, lambda: None)()
         return numpy.ones((len(texts), 4), numpy.float32)

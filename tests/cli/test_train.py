@@ -49,7 +49,7 @@ def test_options_reach_the_library_and_the_scores_are_shown(use: Callable, asked
         *(
             "--learning-rate",
             "1e-4",
-            "--lora",
+            "--lora-rank",
             "8",
             "--matryoshka-dimensions",
             "64,512",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from use_st5._imports import require
+
+_HTTPProtocol: Any = require("uvicorn.protocols.http.auto", "serve").AutoHTTPProtocol
 
 
-class TimedConnection(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
+class TimedConnection(_HTTPProtocol):
     """A connection that must ask, and read its answers, in reasonable time.
 
     uvicorn ends a connection that is idle after an answer. It waits without end for the first
