@@ -166,7 +166,6 @@ setup(
         "scipy>=1.15",  # `stats.bootstrap(rng=…)`
         # `use-st5 doctor` compares the installed versions with this list.
         "packaging>=24",
-        "threadpoolctl>=3",  # Bounds the threads of a USE-DAN in NumPy.
         "pyarrow>=16",  # Reads tables of rows, and writes the vectors of corpora.
         "typer>=0.15",
         "rich>=13.8",

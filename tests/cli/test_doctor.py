@@ -33,7 +33,6 @@ GOOD = {
     "msgspec": "0.19.0",
     "filelock": "4.0.0",
     "packaging": "25.0",
-    "threadpoolctl": "3.6.0",
     "typer": "0.20.0",
     "rich": "14.0",
     "tensorflow-hub": "0.16.1",

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
 import use_st5
 from tests.engines.fuzzed import fuzzed_texts
@@ -74,27 +71,6 @@ def test_damaged_variables_are_refused(toy_use_dan: Toy, tmp_path: Path) -> None
     path.write_bytes(content)
     with pytest.raises(ValueError, match="sha256"):
         SentenceEncoder(folder, backend="onnx")
-
-
-def test_it_computes_with_one_thread_and_gives_the_others_back(
-    toy_use_dan: Toy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def threads() -> set[int]:
-        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
-
-    engine = SentenceEncoder(toy_use_dan.folders["int8"], backend="onnx")._run.__self__
-    compute, seen, together = engine._vectors, [], threading.Barrier(2)
-
-    def watched(texts: list[str]) -> np.ndarray:
-        together.wait(10)
-        seen.append(threads())
-        return compute(texts)
-
-    monkeypatch.setattr(engine, "_vectors", watched)
-    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(2) as pool:
-        before = threads()
-        assert len([*pool.map(engine.run, [["a"], ["b"], ["c"], ["d"]])]) == 4
-        assert (seen, threads()) == ([{1}] * 4, before)
 
 
 def test_an_unknown_activation_is_refused(toy_use_dan: Toy, tmp_path: Path) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from use_st5._model_manifest import FILE_NAME, ModelManifest
 from use_st5.engines.ngram_ids import NGramIds
@@ -28,39 +25,6 @@ _ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "relu": lambda x: np.maximum(x, 0.0, out=x),
     "linear": lambda x: x,
 }
-
-
-class _OneThread:
-    """Bounds matrix products of NumPy to one thread while any engine runs.
-
-    The products are small. On a busy machine with two threads, which wait for each other, 32 texts
-    took five times as long and 128 texts thirteen times.
-    """
-
-    def __init__(self) -> None:
-        self._pools = ThreadpoolController().select(user_api="blas").lib_controllers
-        # Version 3.8 ignores all threads but the first that asks, except by this method.
-        self._set = [getattr(x, "_real_set_num_threads", x.set_num_threads) for x in self._pools]
-        self._before: list[int] = []
-        self._lock, self._running = threading.Lock(), 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._running += 1
-            if self._running == 1:
-                self._before = [pool.get_num_threads() for pool in self._pools]
-                for set_threads in self._set:
-                    set_threads(1)
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._running -= 1
-            if not self._running:
-                for set_threads, threads in zip(self._set, self._before, strict=True):
-                    set_threads(threads)
-
-
-_one_thread = functools.cache(_OneThread)
 
 
 class DANEngine:
@@ -117,10 +81,6 @@ class DANEngine:
 
     def run(self, texts: list[str]) -> np.ndarray:
         """The vectors of a batch of texts, float32 `[texts, dimension]`."""
-        with _one_thread():
-            return self._vectors(texts)
-
-    def _vectors(self, texts: list[str]) -> np.ndarray:
         if len(texts) == 1:
             mean = self._mean(self._ids.blocks(texts[0]))
             return self._network(mean.astype(np.float32)[None])
