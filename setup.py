@@ -156,7 +156,7 @@ setup(
     install_requires=[
         "tensorflow>=2.20,<2.22",
         "keras>=3.12",
-        # Reads JSON files into types (`use_st5/_records.py`). It has no dependencies and is
+        # Reads JSON files into types (`use_st5/io/records.py`). It has no dependencies and is
         # imported in milliseconds.
         "msgspec>=0.19",
         "safetensors>=0.5",

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 import use_st5
-from use_st5._vectors import cosine
 from use_st5.data.data_folder import DataFolder
+from use_st5.encode.similarity import cosine
 from use_st5.evaluation.classification import MR, SUBJ
 from use_st5.evaluation.labelled_texts import read_files
 

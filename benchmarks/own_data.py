@@ -38,7 +38,7 @@ from benchmarks.own_data_sets import (
     parser_of,
 )
 from experiments.minilm import minilm_folder
-from use_st5._files import atomic_path
+from use_st5.io.files import atomic_path
 from use_st5.training.sources import open_source
 
 

@@ -106,7 +106,7 @@ def main() -> None:
 
     from threadpoolctl import threadpool_limits
 
-    from use_st5._vectors import unit_rows
+    from use_st5.encode.similarity import unit_rows
 
     if arguments.rows is None:
         vectors = unit_rows(np.load(arguments.vectors)).astype(np.float32)

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import use_st5
-from use_st5._vectors import cosine
+from use_st5.encode.similarity import cosine
 from use_st5.export import to_text_model
 from use_st5.export.reader import Encoder
 

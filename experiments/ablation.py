@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from experiments.command import options_of
 from experiments.run import Scores, SharedOptions
 from experiments.seed_table import FURTHER, seed_means, seed_scores, seed_table
-from use_st5._files import atomic_path, sole_writer, write_json
+from use_st5.io.files import atomic_path, sole_writer, write_json
 
 
 @dataclasses.dataclass(frozen=True)

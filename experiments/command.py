@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from experiments.run import Run
-from use_st5._remote_files import as_written, cached_path
+from use_st5.io.remote_files import as_written, cached_path
 
 _DATA = "USE_ST5_DATA"
 # If a run has no other options than these, its scores should be the expected ones.

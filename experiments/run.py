@@ -15,10 +15,10 @@ from typing import Any, Literal, TypedDict
 
 import keras
 
-from use_st5._files import atomic_path, sole_writer, write_json
-from use_st5._model_manifest import check_replaceable
-from use_st5._records import read_record
-from use_st5._remote_files import as_written, cached_path, exists, open_local, remote_path
+from use_st5.hub.model_manifest import check_replaceable
+from use_st5.io.files import atomic_path, sole_writer, write_json
+from use_st5.io.records import read_record
+from use_st5.io.remote_files import as_written, cached_path, exists, open_local, remote_path
 from use_st5.models.inference import in_float32
 from use_st5.training.checkpoints import saving_quietly
 

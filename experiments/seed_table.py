@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from use_st5._records import read_record
+from use_st5.io.records import read_record
 
 # A file beside a run's `scores.json`, with scores on data that its training did not use.
 FURTHER = "further_scores.json"

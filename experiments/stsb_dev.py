@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from use_st5.data import DataFolder
+from use_st5.encode.vector_store import Encode
 from use_st5.evaluation.sts import STSB_DEV, STSPair, evaluate_sts, read_sts
-from use_st5.vector_store import Encode
 
 
 def stsb_dev(data: Path) -> Sequence[STSPair]:

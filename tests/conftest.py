@@ -56,8 +56,8 @@ _FIRST = (
         "tests/export/test_web.py",
         "tests/golden/",
         "tests/test_documents.py",
-        "tests/test_model_names.py",
-        "tests/test_sentence_transformers.py",
+        "tests/hub/test_model_names.py",
+        "tests/encode/test_options.py",
         "tests/test_shipped_models.py",
         "tests/test_sklearn.py",
         "tests/test_trainable_encoder.py",
@@ -135,7 +135,7 @@ def _forget() -> None:
     if (context := sys.modules.get("tensorflow.python.eager.context")) is not None:
         # TensorFlow keeps a kernel of 36 kB for the name of each variable that ever existed.
         context.context().clear_kernel_cache()
-    if (encoder := sys.modules.get("use_st5.encoder")) is not None:
+    if (encoder := sys.modules.get("use_st5.encode.encoder")) is not None:
         encoder._last.clear()
 
 
@@ -228,7 +228,7 @@ def written_elsewhere() -> Iterator[Callable[..., int]]:
     Tests that use it carry `@pytest.mark.process`, though it takes less than a second.
     """
     code = (
-        "import sys; from use_st5._files import sole_writer\n"
+        "import sys; from use_st5.io.files import sole_writer\n"
         "with sole_writer(sys.argv[1], inside=sys.argv[2] == 'True'):\n"
         "    print('writing', flush=True); sys.stdin.read()"
     )

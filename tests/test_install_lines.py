@@ -97,7 +97,15 @@ def test_make_shows_a_line_for_each_package(repository: Path, tmp_path: Path) ->
         (tmp_path / "bin" / name).write_text(script)
         (tmp_path / "bin" / name).chmod(0o755)
     (tmp_path / ".python").touch()
-    command = ["make", "-s", "--no-print-directory", "-C", str(repository), f"VENV={tmp_path}", "demo"]
+    command = [
+        "make",
+        "-s",
+        "--no-print-directory",
+        "-C",
+        str(repository),
+        f"VENV={tmp_path}",
+        "demo",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[1:] == [
         "  tensorflow<2.22,>=2.20",

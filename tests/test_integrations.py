@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import use_st5
-from use_st5.encoder import SentenceEncoder
+from use_st5.encode.encoder import SentenceEncoder
 from use_st5.integrations import bertopic_backend, keybert_backend, langchain_embeddings
 
 REASON = "the extra `integrations` is not installed"

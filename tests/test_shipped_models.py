@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import use_st5
-from use_st5._bundled import bundled_folder, bundled_names
-from use_st5._model_manifest import ModelManifest, describe_files
-from use_st5.encoder import SentenceEncoder
+from use_st5.encode.encoder import SentenceEncoder
 from use_st5.evaluation.sts import evaluate_sts, read_stsb
+from use_st5.hub.bundled import bundled_folder, bundled_names
+from use_st5.hub.model_manifest import ModelManifest, describe_files
 
 pytestmark = pytest.mark.skipif(not bundled_names(), reason="no model is bundled")
 

@@ -20,7 +20,7 @@ from tests.convert.t5x_writer import write_file
 from tests.models.t5 import numpy_t5
 from tests.tiny_bert import write_tiny_bert
 from use_st5 import trainable_encoder
-from use_st5._model_manifest import ModelManifest
+from use_st5.hub.model_manifest import ModelManifest
 from use_st5.layers.saved_model_layer import SavedModelLayer
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.lora import apply_lora

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from use_st5._public import public_names
 
 if TYPE_CHECKING:
-    from use_st5.cross_encoder import CrossEncoder as CrossEncoder
-    from use_st5.encoder import SentenceEncoder as SentenceEncoder
-    from use_st5.encoder import load as load
+    from use_st5.encode.cross_encoder import CrossEncoder as CrossEncoder
+    from use_st5.encode.encoder import SentenceEncoder as SentenceEncoder
+    from use_st5.encode.encoder import load as load
     from use_st5.models.use_dan.model import USEDAN as USEDAN
     from use_st5.trainable_encoder import TrainableEncoder as TrainableEncoder
     from use_st5.training.train import train as train

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from use_st5._imports import require
-from use_st5.encoder import SentenceEncoder
+from use_st5.encode.encoder import SentenceEncoder
 
 
 def bertopic_backend(encoder: SentenceEncoder) -> Any:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from use_st5._files import atomic_path
 from use_st5._imports import require
-from use_st5._progress import without_controls
+from use_st5.io.files import atomic_path
+from use_st5.io.progress_lines import without_controls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from use_st5._imports import require
-from use_st5._model_manifest import short_hash
-from use_st5._sentences import OnEmpty
-from use_st5._token_limit import OnTruncation
-from use_st5.encoder import SentenceEncoder, load
+from use_st5.encode.encoder import SentenceEncoder, load
+from use_st5.encode.sentences import OnEmpty
+from use_st5.encode.token_limit import OnTruncation
+from use_st5.hub.model_manifest import short_hash
 
 _base = require("sklearn.base", "evaluation")
 _TransformerMixin: Any = _base.TransformerMixin

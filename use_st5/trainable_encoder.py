@@ -12,18 +12,13 @@ from typing import Any, Literal, NoReturn, Self, Unpack, get_args
 import keras
 import numpy as np
 
-from use_st5._bundled import SAVED_MODEL_FILE, bundled_names
-from use_st5._loading import refuse_in_graph
-from use_st5._model_folder import model_folder
-from use_st5._model_manifest import ModelManifest, check_replaceable, read_card
-from use_st5._model_names import local_source
-from use_st5._progress import with_progress
-from use_st5._sentence_transformers import (
+from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
+from use_st5.encode.options import (
     SentenceTransformersKeywords,
     SentenceTransformersNames,
     Wishes,
 )
-from use_st5._sentences import (
+from use_st5.encode.sentences import (
     OnEmpty,
     check_batch_size,
     check_choice,
@@ -32,9 +27,14 @@ from use_st5._sentences import (
     length_sorted_batches,
     one_or_many,
 )
-from use_st5._token_limit import OnTruncation, TokenLimit
-from use_st5._vectors import SimilarityName, compared
-from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
+from use_st5.encode.similarity import compared
+from use_st5.encode.token_limit import OnTruncation, TokenLimit
+from use_st5.export.loading import refuse_in_graph
+from use_st5.hub.bundled import SAVED_MODEL_FILE, bundled_names
+from use_st5.hub.model_folder import model_folder
+from use_st5.hub.model_manifest import ModelManifest, SimilarityName, check_replaceable, read_card
+from use_st5.hub.model_names import local_source
+from use_st5.io.progress import with_progress
 from use_st5.models.family import family_named, family_that_knows, family_with, known_family
 from use_st5.models.inference import checked_length, in_float32, inference, texts_at_once
 from use_st5.tokenizers.tokenizer import PairTokenizer, Tokenizer
@@ -261,7 +261,7 @@ class TrainableEncoder:
         # TensorFlow's part: training on JAX needs none of it.
         import tensorflow as tf
 
-        from use_st5._loading import check_finite_weights, load_saved_model
+        from use_st5.export.loading import check_finite_weights, load_saved_model
         from use_st5.export.saved_model import only_shapes, restore_weights
 
         manifest = ModelManifest.read(folder)
@@ -312,6 +312,11 @@ class TrainableEncoder:
     def dimension(self) -> int:
         """Dimension of the sentence vectors."""
         return self.model.dimension
+
+    @property
+    def texts(self) -> int:
+        """The number of texts that the model reads together: 1, or 2 if it compares pairs."""
+        return texts_at_once(self.model)
 
     def encode(
         self,

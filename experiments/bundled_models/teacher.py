@@ -34,9 +34,9 @@ from typing import Any
 
 import numpy as np
 
-from use_st5._files import atomic_path
 from use_st5._imports import require
-from use_st5.vector_store import VectorStore
+from use_st5.encode.vector_store import VectorStore
+from use_st5.io.files import atomic_path
 
 MPNET_DIM, MINILM_DIM = 768, 384
 TEACHER_DIM = MPNET_DIM + MINILM_DIM

@@ -26,7 +26,7 @@ from experiments.command import main
 from experiments.multilingual_st5 import train as multilingual_st5
 from experiments.multilingual_st5.xnli_reader import read_xnli
 from experiments.published_corpus import Example
-from use_st5._records import Count, read_record
+from use_st5.io.records import Count, read_record
 from use_st5.models import SentenceT5
 from use_st5.tokenizers import SentencePieceTokenizer
 

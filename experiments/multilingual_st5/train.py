@@ -58,13 +58,13 @@ from experiments.held_out import held_out_sentences
 from experiments.published_corpus import Example
 from experiments.run import Options, Run, Scores
 from use_st5 import TrainableEncoder
-from use_st5._files import atomic_path
-from use_st5._remote_files import open_local
 from use_st5.convert import open_checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.data import DataFolder, PreparedColumn
 from use_st5.evaluation import evaluate, select_tasks
 from use_st5.evaluation.report import write_report
+from use_st5.io.files import atomic_path
+from use_st5.io.remote_files import open_local
 from use_st5.losses import ContrastiveLoss
 from use_st5.models import SentenceT5, apply_lora, load_lora
 from use_st5.models.lora import Targets

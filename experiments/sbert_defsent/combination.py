@@ -10,7 +10,7 @@ from experiments.run import Scores, SharedOptions
 from experiments.sbert_defsent.ensemble import Ensemble, Mode
 from experiments.stsb_dev import stsb_development
 from use_st5 import TrainableEncoder
-from use_st5._files import sole_writer, write_json
+from use_st5.io.files import sole_writer, write_json
 
 if TYPE_CHECKING:
     from experiments.sbert_defsent.train import Training

@@ -46,13 +46,13 @@ from experiments.sbert_defsent.comparison_results import (
 from experiments.sbert_defsent.sts_tasks import BY_SHARED_WORDS, BY_SOURCE
 from experiments.sbert_defsent.train import METHODS, Method, Training, published
 from use_st5 import SentenceEncoder
-from use_st5._files import atomic_path, sole_writer
 from use_st5.data import DataFolder
 from use_st5.data.data_folder import MissingDataError
 from use_st5.evaluation import EvaluationRecord, EvaluationTask, evaluate, select_tasks
 from use_st5.evaluation.classification import DATASETS, transfer_task
 from use_st5.evaluation.registry import groups, with_data
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
+from use_st5.io.files import atomic_path, sole_writer
 
 # SentEval's README gives the quick settings "for prototyping", and the usual ones, which the paper
 # uses (section 3.3), for results that are comparable with the literature.

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from experiments.seed_table import seed_table
-from use_st5._files import atomic_path
 from use_st5.evaluation import EvaluationRecord
+from use_st5.io.files import atomic_path
 from use_st5.plots import interval_plot, save
 
 # Row → its name in the paper.

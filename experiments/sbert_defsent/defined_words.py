@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from use_st5._streams import batched
+from use_st5.io.streams import batched
 
 Split = Literal["train", "dev", "test"]
 # Eight of ten words are for training, one for development, and one for the test.

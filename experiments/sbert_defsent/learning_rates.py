@@ -40,7 +40,7 @@ from experiments.sbert_defsent.train import (
     defsent,
     sbert,
 )
-from use_st5._files import write_json
+from use_st5.io.files import write_json
 
 Method = Literal["sbert", "defsent"]
 Model = Literal["bert_base", "bert_large", "roberta_base", "roberta_large"]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.sts import (
     STS12,
     STS13,
@@ -30,7 +31,6 @@ from use_st5.evaluation.sts import (
     subset_details,
 )
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
-from use_st5.vector_store import VectorCache
 
 _YEARS = (STS12, STS13, STS14, STS15, STS16)
 _STSB = (STSB_TRAIN, STSB_DEV, STSB_TEST)

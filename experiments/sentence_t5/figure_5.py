@@ -32,7 +32,7 @@ import keras
 import numpy as np
 
 from use_st5 import TrainableEncoder
-from use_st5._files import atomic_path
+from use_st5.io.files import atomic_path
 from use_st5.models.inference import checked_length, inference
 
 FEWEST_CALLS, MOST_CALLS = 3, 200

@@ -40,7 +40,7 @@ from experiments.run import Options, Run, Scores
 from experiments.sentence_t5.pretraining_text import open_tokens, pretraining_tokens
 from experiments.sentence_t5.span_corruption import SpanCorruption
 from experiments.sentence_t5.span_corruption_loss import SpanCorruptionLoss
-from use_st5._files import atomic_path
+from use_st5.io.files import atomic_path
 from use_st5.models import T5, T5Config
 from use_st5.models.t5.model import T5_PRESETS, T5_ROWS
 from use_st5.training import ArrayData, LinearDecay, Trainer, TrainingArguments

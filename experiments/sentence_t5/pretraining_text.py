@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments.corpus_sentences import sentences_by_source
-from use_st5._files import atomic_path
-from use_st5._remote_files import as_written, cached_path, exists
-from use_st5._streams import batched
 from use_st5.data.text_hashes import normalized
+from use_st5.io.files import atomic_path
+from use_st5.io.remote_files import as_written, cached_path, exists
+from use_st5.io.streams import batched
 
 if TYPE_CHECKING:  # It needs TensorFlow, and what is prepared does not.
     from use_st5.tokenizers import SentencePieceTokenizer

@@ -56,8 +56,8 @@ from experiments.corpus_tasks import (
 from experiments.published_corpus import Example
 from experiments.run import Options, Run, Scores
 from experiments.sentence_t5.pretrain import DTYPE, MODEL_NAME, XLA
-from use_st5._remote_files import as_written, exists, open_local
 from use_st5.data import PreparedColumn
+from use_st5.io.remote_files import as_written, exists, open_local
 from use_st5.losses import ContrastiveLoss
 from use_st5.models import SentenceT5
 from use_st5.models.t5.sentence_t5 import PROJECTION_DIM, Pooling

@@ -27,7 +27,7 @@ from experiments.sbert_defsent.comparison_results import Values
 from experiments.seed_table import seed_means, seed_scores, seed_table
 from experiments.trans_encoder import train as trans_encoder
 from experiments.trans_encoder.report import STS
-from use_st5._files import atomic_path, sole_writer
+from use_st5.io.files import atomic_path, sole_writer
 
 # Row → a list with column → value for each seed.
 Rows = dict[str, list[dict[str, float]]]

@@ -14,8 +14,8 @@ from experiments.corpus_tasks import STEPS_PER_CALL
 from experiments.run import Options, Run, Scores
 from experiments.stsb_dev import stsb_dev
 from experiments.trans_encoder.starts import Opened, Start, student_of, write_start
-from use_st5._files import atomic_path, write_json
-from use_st5._records import read_record
+from use_st5.io.files import atomic_path, write_json
+from use_st5.io.records import read_record
 from use_st5.training import TransEncoder, train_trans_encoder
 from use_st5.training.pair_scores import Kind
 from use_st5.training.run_checks import check_unchanged

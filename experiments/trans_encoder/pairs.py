@@ -12,10 +12,10 @@ import numpy as np
 from experiments.corpora import CORPORA
 from experiments.held_out import held_out_sentences, without_held_out
 from experiments.trans_encoder.mined_pairs import Pair, mined_pairs
-from use_st5._lines import read_text
 from use_st5.data import DataFolder, DataSource, TextReader
 from use_st5.data.text_hashes import normalized
 from use_st5.evaluation.sts import read_sts
+from use_st5.io.lines import read_text
 
 # Texts → vectors `[texts, dimension]`.
 Embed = Callable[[list[str]], np.ndarray]

@@ -12,14 +12,14 @@ import numpy as np
 from experiments.trans_encoder.mined_pairs import Pair
 from experiments.trans_encoder.pairs import Overlap, overlap
 from use_st5 import TrainableEncoder
-from use_st5._vectors import cosine
 from use_st5.data import DataFolder
 from use_st5.data.data_folder import MissingDataError
+from use_st5.encode.similarity import cosine
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation import select_tasks
 from use_st5.evaluation.pairs import similarity_auc
 from use_st5.evaluation.sts import score_similarities
 from use_st5.training.trans_encoder import DistilledModel
-from use_st5.vector_store import VectorCache
 
 # First texts, second texts → their similarities `[pairs]`.
 Similar = Callable[[list[str], list[str]], np.ndarray]

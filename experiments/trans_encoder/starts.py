@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from experiments.run import Run
-from use_st5._files import atomic_path
+from use_st5.io.files import atomic_path
 from use_st5.losses import SimCSELoss
 from use_st5.models import CrossEncoderModel, SentenceBert
 from use_st5.models.bert.model import Pooler

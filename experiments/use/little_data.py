@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 
 import use_st5
+from use_st5.encode.vector_store import Encode, as_cache
 from use_st5.evaluation import evaluate
 from use_st5.evaluation.classification import SST2
 from use_st5.evaluation.classifiers import Classifier, LabelledFeatures, split
 from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
-from use_st5.vector_store import Encode, as_cache
 
 _SIZES = (1000, 2000, 4000, 8000, 16000, 32000)
 _DRAWS = 5

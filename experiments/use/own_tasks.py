@@ -52,10 +52,10 @@ from experiments.held_out import held_out_sentences
 from experiments.run import Options, Run, Scores
 from experiments.stsb_dev import stsb_development
 from use_st5 import SentenceEncoder, TrainableEncoder
-from use_st5._progress import progress_lines
 from use_st5.data import DataFolder
 from use_st5.evaluation import evaluate, select_tasks
 from use_st5.evaluation.registry import with_data
+from use_st5.io.progress_lines import progress_lines
 from use_st5.models import USEDAN
 from use_st5.tokenizers import NGramTokenizer, NGramVocabulary, build_vocabulary
 from use_st5.training import TrainingArguments

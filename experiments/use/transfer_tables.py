@@ -42,9 +42,9 @@ from experiments.use.transfer.skip_gram import skip_gram_vectors
 from experiments.use.transfer.splits import TASKS
 from experiments.use.transfer.tables import tables
 from experiments.use.transfer.word_vectors import WordVectors
-from use_st5._files import atomic_path, sole_writer
-from use_st5._records import check_record, read_record
 from use_st5.data import DataFolder
+from use_st5.io.files import atomic_path, sole_writer
+from use_st5.io.records import check_record, read_record
 
 # Enough for all words of GloVe's smaller files, and the most frequent words of larger ones.
 _MOST_VECTORS = 400_000

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import use_st5
-from use_st5._bundled import bundled_folder
 from use_st5.beam.model import ModelSource
+from use_st5.hub.bundled import bundled_folder
 
 
 def test_a_model_is_described_by_its_files() -> None:

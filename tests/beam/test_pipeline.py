@@ -92,7 +92,7 @@ def test_threads_of_a_process_share_one_model(
 ) -> None:
     import shutil
 
-    from use_st5 import encoder
+    from use_st5.encode import encoder
 
     folder = tmp_path / "model"
     shutil.copytree(toy_use_dan.folders["float32"], folder)

@@ -13,7 +13,7 @@ import pytest
 from scipy.spatial.distance import cosine
 
 from use_st5.bias.weat import WEATTest, read_weat, run_weat, weat_tests
-from use_st5.vector_store import VectorCache
+from use_st5.encode.vector_store import VectorCache
 
 Encode = Callable[[list[str]], np.ndarray]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import FakeEncoder
-from use_st5._bundled import bundled_names
 from use_st5.cli import benchmark
+from use_st5.hub.bundled import bundled_names
 
 
 @pytest.fixture

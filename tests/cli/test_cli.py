@@ -13,11 +13,11 @@ import typer
 
 import use_st5
 from tests.tiny_bert import write_sentence_bert
-from use_st5 import _progress
-from use_st5._bundled import bundled_names
 from use_st5.cli import main as cli
 from use_st5.cli.main import app
 from use_st5.cli.output import manual, print_table
+from use_st5.hub.bundled import bundled_names
+from use_st5.io import progress_lines
 
 COMMANDS = tuple(
     name for name, each in typer.main.get_command(app).commands.items() if not each.hidden
@@ -138,7 +138,7 @@ def test_a_command_that_says_nothing_is_known_to_be_at_work(
             said.extend(capsys.readouterr().err.splitlines())
 
     monkeypatch.setattr(sys, "argv", ["use-st5", "--debug", "info"])
-    monkeypatch.setattr(_progress, "_LINE_EVERY", 0.01)
+    monkeypatch.setattr(progress_lines, "_LINE_EVERY", 0.01)
     monkeypatch.setattr(cli, "app", silent)
     cli.main()
     assert said[0] == "use-st5 info is running, 0 s"

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5._model_manifest import ModelManifest
+from use_st5.hub.model_manifest import ModelManifest
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
@@ -56,7 +56,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def vectors(folder: Path) -> np.ndarray:
-    from use_st5.encoder import SentenceEncoder
+    from use_st5.encode.encoder import SentenceEncoder
 
     return SentenceEncoder(folder).encode(TEXTS)
 

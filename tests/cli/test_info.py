@@ -27,7 +27,7 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model whose vector is half the text's length, four times."""
     import tensorflow as tf
 
-    from use_st5._model_writer import write_folder
+    from use_st5.hub.model_writer import write_folder
 
     root = tf.train.Checkpoint()
     root.halves = tf.Variable([0.5] * 4)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5._token_limit import TokenLimit
 from use_st5.cli import models
-from use_st5.cross_encoder import CrossEncoder
+from use_st5.encode.cross_encoder import CrossEncoder
+from use_st5.encode.token_limit import TokenLimit
 
 
 @pytest.fixture(autouse=True)

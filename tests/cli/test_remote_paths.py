@@ -23,10 +23,10 @@ import use_st5
 from tests.evaluation.toys import BagOfWords, words_task
 from tests.machines import new_machine  # noqa: F401
 from tests.toy_encoders import WORDS, Toy
-from use_st5._remote_files import cached_path, exists, names_in, upload
 from use_st5.cli import embed, train
 from use_st5.cli.files import local_copy
 from use_st5.evaluation.runner import evaluate
+from use_st5.io.remote_files import cached_path, exists, names_in, upload
 from use_st5.training.classifier import Classifier
 from use_st5.training.training_loop import TrainingLoop
 

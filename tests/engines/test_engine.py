@@ -15,9 +15,9 @@ import tensorflow as tf
 
 import use_st5
 from tests.toy_encoders import Toy
-from use_st5._model_manifest import ModelManifest
-from use_st5.encoder import SentenceEncoder
+from use_st5.encode.encoder import SentenceEncoder
 from use_st5.engines.onnx_model import add_onnx_model
+from use_st5.hub.model_manifest import ModelManifest
 
 
 def test_what_an_encoder_knows(toy_use_dan: Toy, tmp_path: Path) -> None:

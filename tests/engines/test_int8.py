@@ -14,15 +14,15 @@ import pytest
 
 import use_st5
 from tests.toy_encoders import Toy
-from use_st5._bundled import bundled_folder
-from use_st5._model_manifest import ModelManifest
-from use_st5._vectors import cosine
-from use_st5.encoder import SentenceEncoder
+from use_st5.encode.encoder import SentenceEncoder
+from use_st5.encode.similarity import cosine
 from use_st5.engines import int8
 from use_st5.engines.dan import DANEngine, GraphDANEngine
 from use_st5.engines.int8 import sentences
 from use_st5.engines.onnx_model import add_onnx_model, onnx_model
 from use_st5.evaluation.minimal_pairs import minimal_pairs
+from use_st5.hub.bundled import bundled_folder
+from use_st5.hub.model_manifest import ModelManifest
 
 pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")

@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from tests.engines.fuzzed import check_same_ids, fuzzed_texts
 from tests.tokenizers.real_sentences import real_sentences
-from use_st5._bundled import bundled_folder
 from use_st5.engines import ngram_ids
 from use_st5.engines.ngram_ids import NGramIds
+from use_st5.hub.bundled import bundled_folder
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.toy_encoders import Toy
-from use_st5._model_manifest import ModelManifest, check_replaceable, describe_files
-from use_st5.encoder import SentenceEncoder
+from use_st5.encode.encoder import SentenceEncoder
 from use_st5.engines.onnx_model import add_onnx_model, onnx_model, write_onnx_model
+from use_st5.hub.model_manifest import ModelManifest, check_replaceable, describe_files
 
 pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 

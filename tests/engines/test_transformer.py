@@ -17,7 +17,7 @@ import pytest
 import use_st5
 from tests.engines.fuzzed import fuzzed_texts
 from tests.toy_encoders import Toy, ToyT5
-from use_st5.encoder import SentenceEncoder
+from use_st5.encode.encoder import SentenceEncoder
 from use_st5.engines import transformer
 from use_st5.engines.networks import FAMILIES
 from use_st5.export import encoder_graph

@@ -10,10 +10,10 @@ import pytest
 from tests.evaluation.toys import BagOfWords
 from use_st5.bias.weat import read_weat, run_weat, weat_tests
 from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.encode.vector_store import Encode, VectorCache
 from use_st5.evaluation import bias
 from use_st5.evaluation.bias import TASKS, own_test, sentence_task, word_task
 from use_st5.evaluation.task import TaskContext
-from use_st5.vector_store import Encode, VectorCache
 
 BY_NAME = {task.name: task for task in TASKS}
 

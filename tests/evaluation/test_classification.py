@@ -12,6 +12,7 @@ import pytest
 
 from tests.evaluation.toys import BagOfWords
 from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation import classification
 from use_st5.evaluation.classification import (
     TASKS,
@@ -33,7 +34,6 @@ from use_st5.evaluation.classifiers import (
 from use_st5.evaluation.labelled_texts import LabelledDataset, LabelledTexts, joined
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.vector_store import VectorCache
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
 

@@ -9,6 +9,7 @@ from scipy.spatial.distance import pdist
 
 from tests.evaluation.toys import BagOfWords
 from use_st5.data.data_folder import DataFolder
+from use_st5.encode.vector_store import Encode, VectorCache
 from use_st5.evaluation import geometry
 from use_st5.evaluation.geometry import (
     TASKS,
@@ -17,7 +18,6 @@ from use_st5.evaluation.geometry import (
 )
 from use_st5.evaluation.sts import STSPair, STSSet
 from use_st5.evaluation.task import TaskContext, TaskResult
-from use_st5.vector_store import Encode, VectorCache
 
 # Lengths do not count, only directions: east, north, west and 60 degrees from east.
 VECTORS = {"e": [2.0, 0.0], "n": [0.0, 3.0], "w": [-1.0, 0.0], "s": [0.5, math.sqrt(0.75)]}

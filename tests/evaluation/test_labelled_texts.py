@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from use_st5.data.data_folder import DataFolder, DataSource
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.labelled_texts import LabelledTexts, TableLayout, read_files
-from use_st5.vector_store import VectorCache
 
 
 def test_rows_keep_sentences_beside_their_labels() -> None:

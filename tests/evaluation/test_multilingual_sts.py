@@ -9,6 +9,7 @@ from scipy import stats
 
 from tests.evaluation.toys import BagOfWords
 from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.multilingual_sts import (
     TASKS,
     read_cnsd,
@@ -19,7 +20,6 @@ from use_st5.evaluation.multilingual_sts import (
 )
 from use_st5.evaluation.sts import STSB_TEST, STSPair, read_stsb
 from use_st5.evaluation.task import TaskContext
-from use_st5.vector_store import VectorCache
 
 Read = Callable[[Path], list[STSPair]]
 

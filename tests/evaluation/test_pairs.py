@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tests.evaluation.toys import letter_context
 from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
+from use_st5.encode.vector_store import Encode, VectorCache
 from use_st5.evaluation import pairs as glue
 from use_st5.evaluation.classifiers import SklearnClassifier
 from use_st5.evaluation.labelled_texts import (
@@ -32,7 +33,6 @@ from use_st5.evaluation.pairs import (
 )
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import TaskContext
-from use_st5.vector_store import Encode, VectorCache
 
 DATASET = glue_dataset(
     "Toy",

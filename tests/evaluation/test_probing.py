@@ -8,11 +8,11 @@ import pytest
 
 from tests.evaluation.toys import letter_context
 from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.encode.vector_store import Encode, VectorCache
 from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.probing import TASKS, probing_task, read_probing
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import TaskContext, TaskResult
-from use_st5.vector_store import Encode, VectorCache
 
 GOOD = (
     "tr\tPRES\tShe sings .\nva\tPAST\tHe sang .\ntr\tPAST\tThey ran .\nte\tPRES\tWe run .\r\n"

@@ -13,10 +13,10 @@ import pytest
 
 from tests.evaluation.toys import BagOfWords, words_task
 from use_st5.data.data_folder import DataSource, MissingDataError
+from use_st5.encode.vector_store import Encode
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.evaluation.runner import ResultStore, evaluate
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext, TaskResult
-from use_st5.vector_store import Encode
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from scipy.spatial import distance
 
 from tests.evaluation.toys import BagOfWords
 from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.geometry import TASKS as GEOMETRY
 from use_st5.evaluation.sts import (
     STS12,
@@ -34,7 +35,6 @@ from use_st5.evaluation.sts import (
     subset_details,
 )
 from use_st5.evaluation.task import TaskContext
-from use_st5.vector_store import VectorCache
 
 
 def suite(path: Path) -> dict[str, STSSet]:

@@ -9,6 +9,7 @@ from sklearn import metrics
 
 from tests.evaluation.toys import BagOfWords
 from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.task import TaskContext, TaskResult
 from use_st5.evaluation.translations import (
     GROUPS,
@@ -23,7 +24,6 @@ from use_st5.evaluation.translations import (
     read_bucc,
     read_tatoeba,
 )
-from use_st5.vector_store import VectorCache
 
 
 def write(folder: Path, foreign: str, english: str) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from use_st5.data.data_folder import DataFolder, DataSource
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
-from use_st5.vector_store import VectorCache
 
 WORDS = DataSource("words", ("words.txt",), "nowhere: a test makes it")
 

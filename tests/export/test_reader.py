@@ -18,12 +18,12 @@ import tensorflow as tf
 
 from tests.engines.fuzzed import every_code_point, fuzzed_texts
 from tests.toy_encoders import USE_TRANSFORMER, Toy
-from use_st5._bundled import bundled_folder
-from use_st5._vectors import cosine
-from use_st5.encoder import SentenceEncoder
+from use_st5.encode.encoder import SentenceEncoder
+from use_st5.encode.similarity import cosine
 from use_st5.engines.int8 import sentences
 from use_st5.export.reader import Encoder
 from use_st5.export.text_model import to_text_model
+from use_st5.hub.bundled import bundled_folder
 from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.tokenizers.piece_tokenizer import PieceTokenizer

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5.encoder import SentenceEncoder
+from use_st5.encode.encoder import SentenceEncoder
 from use_st5.models.family import family_of
 from use_st5.tokenizers.long_texts import LONG_BYTES
 from use_st5.trainable_encoder import TrainableEncoder

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import use_st5
-from use_st5._loading import saved_model_graph
+from use_st5.export.loading import saved_model_graph
 from use_st5.models.family import family_of
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.trainable_encoder import TrainableEncoder

@@ -52,7 +52,7 @@ def check_imports(folder: Path) -> None:
         lines = file.read_text().splitlines()
         imported = [line for line in lines if line.lstrip().startswith(("import use", "from use"))]
         # This import is for writing the vocabulary, which no reader does.
-        of_writing = ["        from use_st5._files import atomic_path"]
+        of_writing = ["        from use_st5.io.files import atomic_path"]
         allowed = of_writing if file.name == "ngram_vocabulary.py" else []
         assert [line for line in imported if "use_st5_tokenizer." not in line] == allowed
 

@@ -22,14 +22,14 @@ import use_st5
 from tests.engines.fuzzed import check_same_ids, every_code_point, fuzzed_texts
 from tests.tokenizers.real_sentences import real_sentences
 from tests.toy_encoders import Toy
-from use_st5._bundled import bundled_folder
-from use_st5._sentences import check_sentences
-from use_st5.encoder import SentenceEncoder
+from use_st5.encode.encoder import SentenceEncoder
+from use_st5.encode.sentences import check_sentences
 from use_st5.engines.dan import DANEngine
 from use_st5.engines.ngram_ids import Flat
 from use_st5.engines.weights import Table, TableRows
 from use_st5.export.rounding import codes_by_frequency
 from use_st5.export.web import dan_manifest, to_web
+from use_st5.hub.bundled import bundled_folder
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -53,7 +53,7 @@ def tensorflow() -> None:
 
     start_tensorflow()
     import use_st5.convert.checkpoint
-    import use_st5.encoder
+    import use_st5.encode.encoder
     import use_st5.export.saved_model
     import use_st5.trainable_encoder  # noqa: F401
 
@@ -71,7 +71,7 @@ def toy_encoder() -> None:
 def toy_tasks() -> None:
     """Gives `evaluate` four tasks that need a file, and that embed their texts in chunks."""
     from tests.evaluation.toys import words_task
-    from use_st5 import vector_store
+    from use_st5.encode import vector_store
     from use_st5.evaluation import registry
     from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 

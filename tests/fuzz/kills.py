@@ -152,7 +152,7 @@ def _kept(name: str, make: Callable[[Path], object]) -> Path:
 
 def _vectors(folder: Path) -> object:
     """Checks the files of the model in `out`; returns its name, precision and vectors."""
-    from use_st5.encoder import SentenceEncoder
+    from use_st5.encode.encoder import SentenceEncoder
 
     if not (folder / "out").exists():
         return None

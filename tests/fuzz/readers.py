@@ -24,7 +24,7 @@ from tests.evaluation.toys import words_task
 from tests.fuzz.tiny_models import export_use_dan
 from tests.models.t5 import numpy_t5
 from tests.search import damages
-from use_st5._model_manifest import ModelManifest
+from use_st5.hub.model_manifest import ModelManifest
 
 
 class Reader(NamedTuple):
@@ -213,7 +213,7 @@ def _text_files() -> dict[str, Reader]:
 
 
 def _make_teacher(folder: Path) -> None:
-    from use_st5.vector_store import VectorStore
+    from use_st5.encode.vector_store import VectorStore
 
     sentences = ["one", "two é", "three", "four"]
     VectorStore(folder / "t", dtype="float16", chunk=2).extend(
@@ -222,7 +222,7 @@ def _make_teacher(folder: Path) -> None:
 
 
 def _read_teacher(folder: Path) -> None:
-    from use_st5.vector_store import VectorStore
+    from use_st5.encode.vector_store import VectorStore
 
     vectors = VectorStore(folder / "t", dtype="float16")
     for block in vectors._blocks:
@@ -395,13 +395,13 @@ def _report(folder: Path) -> None:
 
 
 def _make_store(folder: Path) -> None:
-    from use_st5.vector_store import VectorCache
+    from use_st5.encode.vector_store import VectorCache
 
     VectorCache(lambda s: np.ones((len(s), 4)), store=folder / "store")(["a", "b é"])
 
 
 def _read_store(folder: Path) -> None:
-    from use_st5.vector_store import VectorCache
+    from use_st5.encode.vector_store import VectorCache
 
     VectorCache(lambda s: np.ones((len(s), 4)), store=folder / "store")(["a", "c"])
 
@@ -597,7 +597,7 @@ def _read_tokenizer(folder: Path) -> None:
 
 
 def _read_model(folder: Path) -> None:
-    from use_st5.encoder import SentenceEncoder
+    from use_st5.encode.encoder import SentenceEncoder
 
     SentenceEncoder(folder / "m").encode("How old are you?")
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from tests.fuzz.strings import FEW
-from use_st5._remote_files import download, finish_swap, names_in, remove
+from use_st5.io.remote_files import download, finish_swap, names_in, remove
 
 _PARTS = ["..", ".", "", "a", "b.json", "saved_model.pb", ".use_st5.new", "swap.json", "~", "..a"]
 _PARTS += ["..\\x", "\\x", "C:", "C:x", "D:\\x", "a:b", "CON", "\n", "é", "\u202e", "x" * 200]

@@ -17,8 +17,8 @@ import tensorflow as tf
 from experiments.prepare_data import penn_tokens
 from experiments.sentence_t5.span_corruption import SpanCorruption
 from tests.fuzz.strings import Check, cleaned
-from use_st5._bundled import bundled_folder
 from use_st5.data.sentence_splitter import split_sentences
+from use_st5.hub.bundled import bundled_folder
 from use_st5.tokenizers.byte_level_words import byte_letters
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from use_st5.tokenizers.length_buckets import pad_to_bucket

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from tests.training import toy
-from use_st5._files import atomic_path
+from use_st5.io.files import atomic_path
 from use_st5.training.tensorflow_loop import TensorFlowLoop
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import use_st5
-from use_st5.cross_encoder import CrossEncoder
+from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_of

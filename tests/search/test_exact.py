@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from use_st5._vectors import unit_rows
+from use_st5.encode.similarity import unit_rows
 from use_st5.search import exact_search
 from use_st5.search.exact import rescored
 
@@ -92,7 +92,7 @@ def test_memory_is_that_of_a_block(fresh_python: Callable[..., str]) -> None:
     code = """
 import resource, sys
 import numpy as np
-from use_st5._vectors import unit_rows
+from use_st5.encode.similarity import unit_rows
 from use_st5.search import exact_search
 from use_st5.search.exact import rescored
 vectors = np.random.default_rng(0).standard_normal((20_000, 8)).astype(np.float32)

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from use_st5.encode.vector_store import VectorCache
 from use_st5.search import hard_negatives, mine_hard_negatives
-from use_st5.vector_store import VectorCache
 
 Encode = Callable[[list[str]], np.ndarray]
 

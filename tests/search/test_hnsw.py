@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5._vectors import unit_rows
+from use_st5.encode.similarity import unit_rows
 from use_st5.search.exact import exact_search
 from use_st5.search.hnsw import NearGraph
 

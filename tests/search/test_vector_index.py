@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5._vectors import cosine
+from use_st5.encode.similarity import cosine
 from use_st5.search.exact import exact_search
 from use_st5.search.vector_index import VectorIndex
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5._records import LIMIT, read_record
+from use_st5.io.records import LIMIT, read_record
 from use_st5.training.class_record import LARGEST, ClassRecord, record_text
 
 

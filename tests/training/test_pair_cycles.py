@@ -42,7 +42,7 @@ def test_a_bert_and_its_cross_encoder_teach_each_other(
 ) -> None:
     """The best cycle and the cross-encoder are exported; the same call again changes nothing."""
     import use_st5
-    from use_st5.cross_encoder import CrossEncoder
+    from use_st5.encode.cross_encoder import CrossEncoder
     from use_st5.training.train import train
 
     bert = str(write_tiny_bert(tmp_path / "bert", head=False))

@@ -11,7 +11,7 @@ import pytest
 
 from tests.toy_encoders import Toy
 from tests.training.test_train import FEW, SENTENCES, write
-from use_st5._vectors import cosine
+from use_st5.encode.similarity import cosine
 from use_st5.training.teachers import VectorFile
 
 

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from use_st5._imports import require
 from use_st5.beam.model import ModelSource
-from use_st5.beam.rows import FileFormat, RowReader
+from use_st5.beam.rows import REPORT, FileFormat, RowReader
 
 if TYPE_CHECKING:
     from use_st5.beam.pipeline import CorpusFolder, EmbedTexts
@@ -26,7 +26,6 @@ _log = logging.getLogger(__name__)
 # The message of this machine's runner when a process that it started is gone.
 _LOST = "Channel closed prematurely"
 _ATTEMPTS = 3
-REPORT = "embeddings.json"
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from use_st5._files import atomic_path, sole_writer
 from use_st5._imports import require
-from use_st5._records import parse_record
-from use_st5._sentences import check_batch_size
-from use_st5._streams import in_chunks
-from use_st5.beam.corpus import REPORT
 from use_st5.beam.model import ModelSource
-from use_st5.beam.rows import BadRow, RowReader, TextRow, as_text, fault
+from use_st5.beam.rows import REPORT, BadRow, RowReader, TextRow, as_text, fault
+from use_st5.encode.sentences import check_batch_size
+from use_st5.io.files import atomic_path, sole_writer
+from use_st5.io.records import parse_record
+from use_st5.io.streams import in_chunks
 
 beam: Any = require("apache_beam", "beam")
 _files: Any = require("apache_beam.io.filesystems", "beam").FileSystems

@@ -13,10 +13,12 @@ from typing import Any, BinaryIO, Literal, NamedTuple, get_args
 
 from pyarrow import parquet
 
-from use_st5._lines import LongLine, is_gzip, lines_of
 from use_st5.data._reader import MalformedRowError
 from use_st5.data._records import json_object
+from use_st5.io.lines import LongLine, is_gzip, lines_of
 
+# The report in the folder of an embedded corpus.
+REPORT = "embeddings.json"
 FileFormat = Literal["text", "jsonl", "parquet", "tfrecord"]
 
 _FORMATS: dict[str, FileFormat] = {

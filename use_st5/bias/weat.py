@@ -18,10 +18,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from use_st5._records import read_record
-from use_st5._vectors import unit_rows
 from use_st5.bias._statistics import bootstrap_interval, count_partitions, effect_sizes
-from use_st5.vector_store import Encode, VectorCache, as_cache
+from use_st5.encode.similarity import unit_rows
+from use_st5.encode.vector_store import Encode, VectorCache, as_cache
+from use_st5.io.records import read_record
 
 # Every group of words once, with the study it comes from, and the tests that refer to the groups.
 _WORD_LISTS = Path(__file__).with_name("word_lists.json")

@@ -15,11 +15,11 @@ from typing import Annotated, Any
 
 import typer
 
-from use_st5._bundled import bundled_folder, bundled_names
-from use_st5._model_folder import model_folder
-from use_st5._model_manifest import ModelManifest
 from use_st5.cli.models import load_encoder, start_tensorflow
 from use_st5.cli.output import echo, manual, print_table, waiting
+from use_st5.hub.bundled import bundled_folder, bundled_names
+from use_st5.hub.model_folder import model_folder
+from use_st5.hub.model_manifest import ModelManifest
 
 HELP = manual(
     """Measure sentences per second and memory of models on this machine.

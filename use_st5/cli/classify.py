@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from use_st5._progress import progress_lines
-from use_st5._streams import in_chunks
 from use_st5.cli.files import STDIN, ColumnOption, open_texts
 from use_st5.cli.models import (
     BackendChoice,
@@ -21,6 +19,8 @@ from use_st5.cli.models import (
     start_tensorflow,
 )
 from use_st5.cli.output import echo, manual, print_table, waiting
+from use_st5.io.progress_lines import progress_lines
+from use_st5.io.streams import in_chunks
 
 if TYPE_CHECKING:
     import numpy as np

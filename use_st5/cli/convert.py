@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from use_st5._model_names import local_source
-from use_st5._remote_files import as_written
 from use_st5.cli.files import sole_model
 from use_st5.cli.models import start_keras
 from use_st5.cli.output import manual, say, waiting
+from use_st5.hub.model_names import local_source
+from use_st5.io.remote_files import as_written
 
 HELP = manual(
     """Turn a checkpoint of a BERT, MPNet, T5 or their like into a sentence encoder of strings.
@@ -149,7 +149,7 @@ def _counted() -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.progress import SpinnerColumn, TextColumn
 
-    from use_st5._progress_bars import ProgressBars
+    from use_st5.io.progress_bars import ProgressBars
 
     columns = (
         SpinnerColumn(),

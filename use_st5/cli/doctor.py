@@ -17,11 +17,11 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from use_st5._bundled import bundled_folder, bundled_names
 from use_st5._imports import install_line
-from use_st5._model_manifest import ModelManifest
 from use_st5.cli.models import DEFAULT_MODEL, load_encoder
 from use_st5.cli.output import manual, print_table
+from use_st5.hub.bundled import bundled_folder, bundled_names
+from use_st5.hub.model_manifest import ModelManifest
 
 VersionOf = Callable[[str], str | None]
 

@@ -18,11 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 import msgspec
 import typer
 
-from use_st5._files import atomic_path, sole_writer, space_for
-from use_st5._progress import progress_lines
-from use_st5._records import Count, read_record
-from use_st5._remote_files import remote_path, staging_path, upload
-from use_st5._streams import in_chunks
 from use_st5.cli.embed_corpus import (
     Corpus,
     IdFieldOption,
@@ -45,11 +40,16 @@ from use_st5.cli.models import (
     say_truncated,
 )
 from use_st5.cli.output import manual, say, waiting
+from use_st5.io.files import atomic_path, sole_writer, space_for
+from use_st5.io.progress_lines import progress_lines
+from use_st5.io.records import Count, read_record
+from use_st5.io.remote_files import remote_path, staging_path, upload
+from use_st5.io.streams import in_chunks
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from use_st5.encoder import SentenceEncoder
+    from use_st5.encode.encoder import SentenceEncoder
 
 # A chunk is the input of one call of the encoder, and an interruption can lose one chunk. It ends
 # when one of these two limits is reached.
@@ -254,7 +254,7 @@ def _run(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
-    from use_st5._progress_bars import ProgressBars
+    from use_st5.io.progress_bars import ProgressBars
 
     lines = itertools.islice(texts, job.rows_done, None)
     terminal = Console(stderr=True)

@@ -14,13 +14,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from use_st5._progress_bars import ProgressBars
 from use_st5.cli.output import echo, print_cards, print_table, say
 from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.encode.vector_store import Encode
 from use_st5.evaluation.bias import own_test
 from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.task import EvaluationTask, Progress
-from use_st5.vector_store import Encode
+from use_st5.io.progress_bars import ProgressBars
 
 _ALL = "all"
 _NO_FOLDER = "expected a data folder, received none. Give it with --data or in USE_ST5_DATA"

@@ -11,14 +11,14 @@ from typing import Annotated
 
 import typer
 
-from use_st5._bundled import SAVED_MODEL_FILE
-from use_st5._files import atomic_path, sole_writer
-from use_st5._model_manifest import ModelManifest, copy_model, older_files
-from use_st5._remote_files import as_written, exists, names_in, remote_path
 from use_st5.cli.files import check_new, sole_file, sole_model, writes_remote
 from use_st5.cli.models import BackendOption, find_model, start_keras, start_tensorflow
 from use_st5.cli.output import manual, say, waiting
 from use_st5.export.archive import write_archive
+from use_st5.hub.bundled import SAVED_MODEL_FILE
+from use_st5.hub.model_manifest import ModelManifest, copy_model, older_files
+from use_st5.io.files import atomic_path, sole_writer
+from use_st5.io.remote_files import as_written, exists, names_in, remote_path
 
 HELP = manual(
     """Write a model to a folder or an archive, for hub.load, Keras and TensorFlow Serving.

@@ -17,12 +17,12 @@ from typing import IO, Annotated
 
 import typer
 
-from use_st5._files import sole_writer, space_for
-from use_st5._lines import GZIP_DAMAGE, damaged_gzip, decode_line, numbered, unpacked
-from use_st5._model_manifest import check_replaceable
-from use_st5._remote_files import as_written, cached_path, check_inner, exists, remote_path
 from use_st5.cli.models import start_tensorflow
 from use_st5.cli.output import say, waiting
+from use_st5.hub.model_manifest import check_replaceable
+from use_st5.io.files import sole_writer, space_for
+from use_st5.io.lines import GZIP_DAMAGE, damaged_gzip, decode_line, numbered, unpacked
+from use_st5.io.remote_files import as_written, cached_path, check_inner, exists, remote_path
 
 STDIN = "-"
 _TABLE = re.compile(r"\.(csv|tsv|jsonl|ndjson|json|parquet)(\.gz)?$", re.IGNORECASE)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from use_st5._files import sole_writer
 from use_st5._imports import require
 from use_st5.cli.embed import embedded
 from use_st5.cli.files import ColumnOption, check_new, open_texts, writes_remote
@@ -23,6 +22,7 @@ from use_st5.cli.models import (
     load_encoder,
 )
 from use_st5.cli.output import manual, say, waiting
+from use_st5.io.files import sole_writer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -131,7 +131,7 @@ def _embed_and_build(
 
     A file `TO.vectors.npy` is never written: it may be the user's.
     """
-    from use_st5._sentence_transformers import DOCUMENT
+    from use_st5.encode.options import DOCUMENT
 
     options = {} if batch_size is None else {"batch_size": batch_size}
     place = to.with_name(f"{to.name}.vectors.npy")

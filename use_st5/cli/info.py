@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from use_st5._model_manifest import CARD_NAME, ModelManifest
 from use_st5.cli.models import DEFAULT_MODEL, find_model, start_tensorflow
 from use_st5.cli.output import echo, manual, print_table
+from use_st5.hub.model_manifest import CARD_NAME, ModelManifest
 
 HELP = manual(
     """Describe a model: size, dimension, signatures and its model card.
@@ -109,7 +109,7 @@ def _signatures(folder: Path) -> dict[str, str]:
     start_tensorflow()
     from tensorflow.dtypes import as_dtype
 
-    from use_st5._loading import saved_model_graph
+    from use_st5.export.loading import saved_model_graph
 
     content = saved_model_graph(folder)
 

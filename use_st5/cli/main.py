@@ -15,8 +15,6 @@ from typing import Annotated, Any
 import typer
 
 import use_st5
-from use_st5._bundled import bundled_names
-from use_st5._progress import progress_lines
 from use_st5.cli import (
     benchmark,
     bitext,
@@ -47,6 +45,8 @@ from use_st5.cli.terminal import (
     note_interrupts,
     open_standard_streams,
 )
+from use_st5.hub.bundled import bundled_names
+from use_st5.io.progress_lines import progress_lines
 
 _HELP = manual(
     f"""Universal sentence encoders: embed, compare, evaluate, train, export.

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import use_st5
-from use_st5._model_folder import is_checkpoint, model_folder
-from use_st5._model_names import model_name
-from use_st5._remote_files import as_written, remote_path
 from use_st5.cli.output import say, waiting
+from use_st5.hub.model_folder import is_checkpoint, model_folder
+from use_st5.hub.model_names import model_name
+from use_st5.io.remote_files import as_written, remote_path
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from use_st5.cross_encoder import CrossEncoder
-    from use_st5.encoder import SentenceEncoder
+    from use_st5.encode.cross_encoder import CrossEncoder
+    from use_st5.encode.encoder import SentenceEncoder
 
 DEFAULT_MODEL = "use_dan_en"
 
@@ -114,7 +114,7 @@ class ModelChoice:
         Raises:
             typer.BadParameter: The model has no prompt of the given name.
         """
-        from use_st5._sentence_transformers import first_prompt_name
+        from use_st5.encode.options import first_prompt_name
 
         if self.prompt is not None:
             return self.prompt
@@ -237,7 +237,7 @@ def load_cross_encoder(model: str) -> CrossEncoder:
         ValueError: the folder holds something else.
     """
     start_tensorflow()
-    from use_st5.cross_encoder import CrossEncoder
+    from use_st5.encode.cross_encoder import CrossEncoder
 
     with waiting(f"loading {model}"):
         return CrossEncoder.load(model)
@@ -256,7 +256,7 @@ def say_truncated(
 ) -> None:
     """Prints how many texts of a command were cut, if any."""
     if count and encoder.max_length is not None:
-        from use_st5._token_limit import truncation_message
+        from use_st5.encode.token_limit import truncation_message
 
         message = truncation_message(count, total, encoder.max_length, what=what)
         say(f"{message}; the rest was not read")
@@ -303,13 +303,13 @@ class CountingEncoder:
 
     def encode_query(self, texts: list[str], **options: Any) -> np.ndarray:
         """Like `encode`, with the model's prompt for queries, unless another is chosen."""
-        from use_st5._sentence_transformers import QUERY
+        from use_st5.encode.options import QUERY
 
         return self._encode(texts, QUERY, options)
 
     def encode_document(self, texts: list[str], **options: Any) -> np.ndarray:
         """Like `encode`, with the model's prompt for documents, unless another is chosen."""
-        from use_st5._sentence_transformers import DOCUMENT
+        from use_st5.encode.options import DOCUMENT
 
         return self._encode(texts, DOCUMENT, options)
 
@@ -361,7 +361,7 @@ def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> Name
         ValueError: The object is missing, cannot be called, or has no `encode`.
         typer.BadParameter: There is no such prompt, or the object's `encode` lacks an argument.
     """
-    from use_st5._sentence_transformers import default_prompt
+    from use_st5.encode.options import default_prompt
 
     model = chosen.name
     place, _, name = model.rpartition(":")

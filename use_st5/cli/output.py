@@ -13,9 +13,9 @@ from typing import Literal
 
 import typer
 
-from use_st5._files import atomic_path
-from use_st5._progress import waiting as waiting
-from use_st5._progress import without_controls
+from use_st5.io.files import atomic_path
+from use_st5.io.progress_lines import waiting as waiting
+from use_st5.io.progress_lines import without_controls
 
 _TABLES = (".tsv", ".csv", ".jsonl")
 

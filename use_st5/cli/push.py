@@ -9,8 +9,11 @@ from typing import Annotated
 
 import typer
 
-from use_st5._hub import to_hugging_face, to_kaggle
-from use_st5._model_manifest import (
+from use_st5.cli.models import find_model
+from use_st5.cli.output import echo, manual, say, waiting
+from use_st5.export.hub_card import hub_card
+from use_st5.hub.client import to_hugging_face, to_kaggle
+from use_st5.hub.model_manifest import (
     CARD_NAME,
     FILE_NAME,
     ModelManifest,
@@ -18,10 +21,7 @@ from use_st5._model_manifest import (
     describe_files,
     read_card,
 )
-from use_st5._model_names import model_name
-from use_st5.cli.models import find_model
-from use_st5.cli.output import echo, manual, say, waiting
-from use_st5.export.hub_card import hub_card
+from use_st5.hub.model_names import model_name
 
 HELP = manual(
     """Upload an exported model to Hugging Face's hub or to Kaggle Models.

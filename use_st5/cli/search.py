@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from use_st5._bundled import bundled_names
 from use_st5.cli.files import ColumnOption, open_texts
 from use_st5.cli.models import (
     DEFAULT_MODEL,
@@ -23,6 +22,7 @@ from use_st5.cli.models import (
     load_encoder,
 )
 from use_st5.cli.output import echo, manual, print_table, waiting
+from use_st5.hub.bundled import bundled_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -165,8 +165,8 @@ def _in_file(
         raise ValueError(f"{where}: expected texts, one a line, received none")
     model = dataclasses.replace(model, name=model.name or DEFAULT_MODEL)
     loaded = load_encoder(model)
-    from use_st5._sentence_transformers import DOCUMENT
-    from use_st5._vectors import unit_rows
+    from use_st5.encode.options import DOCUMENT
+    from use_st5.encode.similarity import unit_rows
     from use_st5.search import exact_search
 
     encoder = CountingEncoder(loaded, model)

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from use_st5._imports import require
-from use_st5._model_names import short_name
-from use_st5._progress import progress_lines
 from use_st5.cli.models import (
     BackendChoice,
     BackendOption,
@@ -19,10 +17,12 @@ from use_st5.cli.models import (
     load_encoder,
 )
 from use_st5.cli.output import manual, say
+from use_st5.hub.model_names import short_name
+from use_st5.io.progress_lines import progress_lines
 
 if TYPE_CHECKING:
-    from use_st5.cross_encoder import CrossEncoder
-    from use_st5.encoder import SentenceEncoder
+    from use_st5.encode.cross_encoder import CrossEncoder
+    from use_st5.encode.encoder import SentenceEncoder
 
 # Connections that get answers; most shells allow a process 1,024 open files.
 _CONNECTIONS = 400
@@ -109,7 +109,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _load(models: list[str], backend: BackendOption) -> dict[str, SentenceEncoder | CrossEncoder]:
     """Name → model. Each model is called once here, so that the first client need not wait."""
-    from use_st5._model_manifest import ModelManifest
+    from use_st5.hub.model_manifest import ModelManifest
 
     loaded: dict[str, SentenceEncoder | CrossEncoder] = {}
     for model in models:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from use_st5._imports import require
-from use_st5._progress import progress_lines
 from use_st5.cli.files import (
     ColumnOption,
     check_file,
@@ -35,6 +34,7 @@ from use_st5.cli.models import (
     say_truncated,
 )
 from use_st5.cli.output import echo, manual, print_table, say
+from use_st5.io.progress_lines import progress_lines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,7 +146,7 @@ def _pair_by_pair(
     metric = metric or Metric(encoder.similarity_fn_name)
     import numpy as np
 
-    from use_st5._vectors import similarity_by_name
+    from use_st5.encode.similarity import similarity_by_name
 
     texts = [text for pair in pairs for text in pair]
     with progress_lines(lambda: f"encoding {len(texts):,} texts"):

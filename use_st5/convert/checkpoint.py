@@ -10,9 +10,6 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from use_st5._bundled import download_advice
-from use_st5._records import check_record, read_record
-from use_st5._vectors import SimilarityName
 from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.sentence_transformers import (
     MODULES,
@@ -26,6 +23,9 @@ from use_st5.convert.t5x_source import INDEX, T5XSource
 from use_st5.convert.tensorflow_source import INDEX as TENSORFLOW_INDEX
 from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
 from use_st5.convert.weights import WeightSource, listed
+from use_st5.hub.bundled import download_advice
+from use_st5.hub.model_manifest import SimilarityName
+from use_st5.io.records import check_record, read_record
 
 Format = Literal["sentence-transformers", "Hugging Face", "T5X", "TensorFlow"]
 Kind = TypeVar("Kind")

@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 from safetensors import safe_open
 
-from use_st5._records import InnerPath, read_record
 from use_st5.convert.weights import WeightSource
+from use_st5.io.records import InnerPath, read_record
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"

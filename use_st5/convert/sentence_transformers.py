@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import keras
 import msgspec
 
-from use_st5._records import LIMIT, InnerPath, Positive, Tokens, check_record, read_record
-from use_st5._vectors import SimilarityName
 from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.weights import Target, WeightSource, assign_weights, check_shapes, listed
+from use_st5.hub.model_manifest import SimilarityName
+from use_st5.io.records import LIMIT, InnerPath, Positive, Tokens, check_record, read_record
 
 MODULES, PROMPTS = "modules.json", "config_sentence_transformers.json"
 _REMEDY = "Save the model again (sentence-transformers: model.save(folder))."

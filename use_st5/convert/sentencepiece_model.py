@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from use_st5._records import named_errors, read_bounded, read_record
+from use_st5.io.records import named_errors, read_bounded, read_record
 from use_st5.tokenizers.sentencepiece_tokenizer import (
     MODEL_LIMIT,
     UNIGRAM,

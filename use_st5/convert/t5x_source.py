@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from use_st5._records import Positive, read_bounded, read_record
 from use_st5.convert.weights import WeightSource, listed, number_dtype
+from use_st5.io.records import Positive, read_bounded, read_record
 
 INDEX = "checkpoint"
 

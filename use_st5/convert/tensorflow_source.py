@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from use_st5._records import read_bounded
 from use_st5.convert.weights import WeightSource
+from use_st5.io.records import read_bounded
 
 INDEX = ".index"
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from use_st5._records import Count, check_record, named_errors, read_record
 from use_st5.convert.sentencepiece_model import read_framed_model
+from use_st5.io.records import Count, check_record, named_errors, read_record
 from use_st5.tokenizers.added_tokens import AddedToken
 from use_st5.tokenizers.byte_pair_tokenizer import (
     FILE_LIMIT,

@@ -10,9 +10,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from use_st5._lines import LONG_LINE, LongLine, bounded_lines, check_line_feed, skipped
-from use_st5._quoted_rows import COMMAS_OF_ROWS, MOST_LINES
 from use_st5.data import _records
+from use_st5.data.quoted_rows import COMMAS_OF_ROWS, MOST_LINES
+from use_st5.io.lines import LONG_LINE, LongLine, bounded_lines, check_line_feed, skipped
 
 _BLOCK = 2**23
 _MARK = b"\xef\xbb\xbf"

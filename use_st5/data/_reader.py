@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from use_st5._lines import as_paths
 from use_st5.data.read_report import ReadReport
+from use_st5.io.lines import as_paths
 
 _log = logging.getLogger(__name__)
 # A file of another format is recognized after this number of rows, not after gigabytes.

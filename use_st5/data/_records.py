@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from use_st5._lines import LongLine, check_file, read_lines
-from use_st5._quoted_rows import quoted_rows
 from use_st5.data._reader import MalformedRowError, SkippedRowError
+from use_st5.data.quoted_rows import quoted_rows
+from use_st5.io.lines import LongLine, check_file, read_lines
 
 Row = list[str] | dict[str, Any] | MalformedRowError | SkippedRowError
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from use_st5._files import file_sha256
+from use_st5.io.files import file_sha256
 
 
 @dataclass(frozen=True)

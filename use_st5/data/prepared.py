@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 import msgspec
 import numpy as np
 
-from use_st5._files import atomic_path
-from use_st5._records import Positive, read_record
-from use_st5._remote_files import cached_path, exists, remote_path
-from use_st5._streams import batched, in_threads
 from use_st5.data.prepared_column import PreparedColumn
+from use_st5.io.files import atomic_path
+from use_st5.io.records import Positive, read_record
+from use_st5.io.remote_files import cached_path, exists, remote_path
+from use_st5.io.streams import batched, in_threads
 
 if TYPE_CHECKING:
     from use_st5.tokenizers.tokenizer import Tokenizer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from use_st5.column_kinds import COLUMN_KINDS, KindName
+from use_st5.data.column_kinds import COLUMN_KINDS, KindName
 
 if TYPE_CHECKING:
     from use_st5.tokenizers.tokenizer import Tokenizer

@@ -24,9 +24,6 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.json as arrow_json
 
-from use_st5._files import file_sha256
-from use_st5._lines import GZIP_DAMAGE, damaged_gzip, unpacked
-from use_st5._streams import batched
 from use_st5.data import _records
 from use_st5.data._blocks import Block, Lines, block_of
 from use_st5.data._reader import MalformedRowError
@@ -42,6 +39,9 @@ from use_st5.data._records import (
 from use_st5.data.read_report import ReadReport
 from use_st5.data.table_reader import TableReader, checked_length
 from use_st5.data.tfds_reader import TFDSReader
+from use_st5.io.files import file_sha256
+from use_st5.io.lines import GZIP_DAMAGE, damaged_gzip, unpacked
+from use_st5.io.streams import batched
 
 # If the share of bad rows is larger, the file does not have the expected content.
 _MAX_MALFORMED = 0.1

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from use_st5._lines import LongLine, as_paths, read_lines
 from use_st5.data._records import LONGEST_ROW
 from use_st5.data.read_report import ReadReport
 from use_st5.data.sentence_splitter import split_sentences
+from use_st5.io.lines import LongLine, as_paths, read_lines
 
 # The number of lines that show the layout of a file; front matter alone would mislead.
 _SAMPLE = 2000

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from use_st5._model_manifest import FILE_NAME, ModelManifest
 from use_st5.engines.ngram_ids import NGramIds
 from use_st5.engines.onnx_graph import MEANS
 from use_st5.engines.session import Session
 from use_st5.engines.weights import TableRows, check_shape, named_weights
+from use_st5.hub.model_manifest import FILE_NAME, ModelManifest
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
 _EPSILON = 1e-12

@@ -7,8 +7,8 @@ from typing import Literal, Protocol, get_args
 
 import numpy as np
 
-from use_st5._model_manifest import FILE_NAME, ModelManifest
-from use_st5.engines.networks import FAMILIES
+from use_st5.engines.networks import with_engine
+from use_st5.hub.model_manifest import FILE_NAME, ModelManifest
 
 Backend = Literal["tensorflow", "onnx", "onnx-int8"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
@@ -54,25 +54,6 @@ def open_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) 
             f"{manifest.family}, received another ({type(error).__name__}: {error}). Export the "
             "model again."
         ) from error
-
-
-def with_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) -> ModelManifest:
-    """Returns the manifest of a model, and checks that the model has an engine.
-
-    Raises:
-        ValueError: The SavedModel is not from use_st5, or belongs to a family without an engine.
-    """
-    if manifest is None or manifest.family is None:
-        raise ValueError(
-            f"{folder}: expected a model of use_st5 for backend={backend!r}, found a SavedModel "
-            "without use_st5.json, or of an older version. Load it with backend='tensorflow'."
-        )
-    if manifest.family not in FAMILIES:
-        raise ValueError(
-            f"{folder}: backend={backend!r} runs the families {', '.join(FAMILIES)}, received a "
-            f"model of the family {manifest.family}. Load it with backend='tensorflow'."
-        )
-    return manifest
 
 
 def _made(folder: Path, manifest: ModelManifest, backend: Backend) -> Engine:

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 
 from use_st5._imports import require
-from use_st5._model_manifest import ModelManifest
-from use_st5._vectors import cosine
 from use_st5.engines.int8_rows import (
     Arrays,
     largest_inputs,
@@ -23,6 +21,7 @@ from use_st5.engines.int8_rows import (
     round_rows,
     weight_products,
 )
+from use_st5.hub.model_manifest import ModelManifest
 
 LEAST_COSINE = 0.999
 # For `round_products` and `round_rows`, which are calibrated on these sentences: others have lower
@@ -115,7 +114,7 @@ def write_int8_model(
         made = Path(scratch, "int8.onnx")
         for write, limit in methods:
             write(made)
-            least = float(cosine(exact, run(made, texts)).min())
+            least = lowest_cosine(exact, run(made, texts))
             if least >= limit:
                 path.write_bytes(made.read_bytes())
                 return
@@ -124,6 +123,13 @@ def write_int8_model(
         f"and of float32, found {least:.4f} among {len(texts)} sentences. Load the model with "
         "backend='onnx'."
     )
+
+
+def lowest_cosine(first: np.ndarray, second: np.ndarray) -> float:
+    """The lowest cosine of matching rows of two arrays `[n, dim]`; that of a zero row is 0."""
+    first, second = first.astype(np.float64), second.astype(np.float64)
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    return float(((first * second).sum(axis=1) / np.maximum(lengths, 1e-30)).min())
 
 
 def round_products(

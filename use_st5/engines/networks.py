@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from use_st5.engines.onnx_graph import BIAS, IDS, MEANS, POSITIONS, GraphWriter
 from use_st5.engines.weights import Table, Weights
+from use_st5.hub.model_manifest import ModelManifest
 
 Config = dict[str, Any]
 _LONGEST_WAVE = 10_000.0
@@ -292,3 +294,22 @@ _WRITERS: dict[str, Callable[[Config, Table, Weights, GraphWriter], tuple[str, i
     "t5": _t5,
 }
 FAMILIES = tuple(_WRITERS)
+
+
+def with_engine(folder: Path, manifest: ModelManifest | None, backend: str) -> ModelManifest:
+    """Returns the manifest of a model, and checks that the model has an engine.
+
+    Raises:
+        ValueError: The SavedModel is not from use_st5, or belongs to a family without an engine.
+    """
+    if manifest is None or manifest.family is None:
+        raise ValueError(
+            f"{folder}: expected a model of use_st5 for backend={backend!r}, found a SavedModel "
+            "without use_st5.json, or of an older version. Load it with backend='tensorflow'."
+        )
+    if manifest.family not in FAMILIES:
+        raise ValueError(
+            f"{folder}: backend={backend!r} runs the families {', '.join(FAMILIES)}, received a "
+            f"model of the family {manifest.family}. Load it with backend='tensorflow'."
+        )
+    return manifest

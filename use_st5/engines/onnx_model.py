@@ -14,16 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-from use_st5._cache import ENGINES, kept_content
-from use_st5._files import file_sha256
-from use_st5._model_manifest import ENGINE_NAME, ModelManifest, describe_files
 from use_st5.engines.dan import GraphDANEngine
-from use_st5.engines.engine import with_engine
 from use_st5.engines.int8 import has_vnni, write_int8_model
-from use_st5.engines.networks import rounded_kernels, write_network
+from use_st5.engines.networks import rounded_kernels, with_engine, write_network
 from use_st5.engines.onnx_graph import GraphWriter
 from use_st5.engines.transformer import TransformerEngine
 from use_st5.engines.weights import named_weights
+from use_st5.hub.model_manifest import ENGINE_NAME, ModelManifest, describe_files
+from use_st5.io.cache import ENGINES, kept_content
+from use_st5.io.files import file_sha256
 
 # Changes when graphs are written differently: graphs in the cache are then made again.
 _VERSION = "8"

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import msgspec
 
 from use_st5._imports import require
-from use_st5._records import Count, read_record
 from use_st5.engines.piece_ids import PieceIds
+from use_st5.io.records import Count, read_record
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
 # A long text is cut at spaces into pieces of at least so many characters.

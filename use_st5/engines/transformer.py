@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from use_st5._model_manifest import ModelManifest
 from use_st5.engines import onnx_graph as names
 from use_st5.engines.networks import rounded_kernels
 from use_st5.engines.session import Session
 from use_st5.engines.token_ids import token_ids
 from use_st5.engines.weights import named_weights
+from use_st5.hub.model_manifest import ModelManifest
 
 # Tokens that are computed at once: more make matrix products no faster, but fit less into caches.
 _TOKENS = 1024

@@ -9,7 +9,7 @@ import math
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
-from use_st5._lines import read_text
+from use_st5.io.lines import read_text
 
 _HIGHEST_SCORE = 5
 

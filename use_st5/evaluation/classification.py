@@ -15,6 +15,7 @@ import numpy as np
 
 from use_st5._imports import require
 from use_st5.data.data_folder import DataSource
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation._text_files import numbered_lines, read_lines, split_fields
 from use_st5.evaluation.classifiers import (
     Classifier,
@@ -34,7 +35,6 @@ from use_st5.evaluation.labelled_texts import (
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.sts import SICK_TEST, SICK_TRAIN, SICK_TRIAL
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
-from use_st5.vector_store import VectorCache
 
 _SCORES = ("0", "1", "2", "3", "4")
 _TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")

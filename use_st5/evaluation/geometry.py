@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from use_st5._vectors import unit_rows
+from use_st5.encode.similarity import unit_rows
 from use_st5.evaluation.sts import STSB_TEST, STSSet, embed_pairs, read_sts
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from use_st5.data.data_folder import DataFolder, DataSource
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation._text_files import parse_score, read_columns
-from use_st5.vector_store import VectorCache
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from use_st5._vectors import cosine
+from use_st5.encode.similarity import cosine
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
-from use_st5.vector_store import VectorCache
 
 # Kind → items of three sentences each.
 _ITEMS = Path(__file__).with_name("minimal_pairs.json")

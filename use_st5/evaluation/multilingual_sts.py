@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from use_st5._quoted_rows import quoted_rows
 from use_st5.data.data_folder import DataFolder, DataSource
+from use_st5.data.quoted_rows import quoted_rows
 from use_st5.evaluation._text_files import (
     check_new_id,
     numbered_lines,

@@ -24,8 +24,9 @@ import numpy as np
 from scipy import stats
 
 from use_st5._imports import require
-from use_st5._vectors import cosine
 from use_st5.data.data_folder import DataFolder, DataSource
+from use_st5.encode.similarity import cosine
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation import classification
 from use_st5.evaluation.classifiers import Classifier, LabelledFeatures, PairFeatures, split
 from use_st5.evaluation.labelled_texts import (
@@ -39,7 +40,6 @@ from use_st5.evaluation.relatedness import predict_relatedness
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.sts import STSB_DEV, STSB_TRAIN, correlation
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
-from use_st5.vector_store import VectorCache
 
 _HELD_OUT = 0.05
 

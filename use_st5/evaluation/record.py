@@ -11,8 +11,8 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from use_st5._files import atomic_path
-from use_st5._records import check_record, read_record
+from use_st5.io.files import atomic_path
+from use_st5.io.records import check_record, read_record
 
 FORMAT = 1
 # Bytes of a record: a hundred times the size of a record of all tasks.

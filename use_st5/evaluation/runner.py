@@ -14,12 +14,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
-from use_st5._records import read_record
-from use_st5._sentence_transformers import default_prompt
 from use_st5.data.data_folder import DataFolder
+from use_st5.encode.options import default_prompt
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.record import LIMIT, EvaluationRecord, check_task, finite, write_json
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext
-from use_st5.vector_store import VectorCache
+from use_st5.io.records import read_record
 
 _PACKAGES = ("use_st5", "numpy", "scipy", "scikit-learn", "tensorflow", "keras")
 

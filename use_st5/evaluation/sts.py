@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from use_st5._vectors import similarity_by_name
 from use_st5.data.data_folder import DataFolder, DataSource
+from use_st5.encode.similarity import similarity_by_name
+from use_st5.encode.vector_store import Encode, VectorCache, as_cache
 from use_st5.evaluation._text_files import (
     check_new_id,
     numbered_lines,
@@ -30,7 +31,6 @@ from use_st5.evaluation._text_files import (
     split_fields,
 )
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
-from use_st5.vector_store import Encode, VectorCache, as_cache
 
 _SEMEVAL_INPUT = re.compile(r"STS\d*\.input\.(.+)\.txt")
 _STSB_FIELDS = (7, 9)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
-from use_st5.vector_store import Encode, VectorCache
+from use_st5.encode.vector_store import Encode, VectorCache
 
 
 @dataclass(frozen=True)

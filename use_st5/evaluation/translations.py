@@ -20,12 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
-from use_st5._vectors import unit_rows
 from use_st5.data.data_folder import DataFolder, DataSource
+from use_st5.encode.similarity import unit_rows
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation._text_files import check_new_id, numbered_lines, read_side_by_side
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 from use_st5.search import exact_search, mine_bitext
-from use_st5.vector_store import VectorCache
 
 _CODES = {
     # XNLI's without English: m-ST5's Table 7, as in mSimCSE's eval/evaluation_retrieval.py.

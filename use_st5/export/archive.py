@@ -7,7 +7,7 @@ import os
 import tarfile
 from pathlib import Path
 
-from use_st5._files import atomic_path
+from use_st5.io.files import atomic_path
 
 
 def write_archive(folder: Path, path: str | os.PathLike[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from use_st5._model_manifest import other_names
+from use_st5.hub.model_manifest import other_names
 
 # The file by which a folder says which of its files an exporter wrote, one name a line.
 FILE_LIST = "use_st5_files.txt"

@@ -32,10 +32,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from use_st5._files import atomic_path
 from use_st5._imports import require
-from use_st5._loading import load_saved_model
-from use_st5._model_folder import model_folder
+from use_st5.export.loading import load_saved_model
+from use_st5.hub.model_folder import model_folder
+from use_st5.io.files import atomic_path
 
 _OPSET = 18
 # The most bytes of a Protocol Buffers message, and that a FlatBuffers file can address.

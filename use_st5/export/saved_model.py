@@ -22,10 +22,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from use_st5._model_manifest import ModelManifest
-from use_st5._model_writer import count_weights, write_folder
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph
 from use_st5.export.int8_weights import Int8Weights, stored_weights
+from use_st5.hub.model_manifest import ModelManifest
+from use_st5.hub.model_writer import count_weights, write_folder
 
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 # The prompts that get a signature of their own.

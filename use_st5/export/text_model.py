@@ -17,15 +17,14 @@ from typing import Any, Literal
 import numpy as np
 
 import use_st5
-from use_st5._files import atomic_path, sole_writer
 from use_st5._imports import require
-from use_st5._model_folder import model_folder
-from use_st5._model_manifest import ModelManifest
-from use_st5._vectors import cosine
-from use_st5.engines.int8 import sentences
+from use_st5.engines.int8 import lowest_cosine, sentences
 from use_st5.engines.token_ids import FramedIds, token_ids
 from use_st5.export.reader import Encoder
 from use_st5.export.replaced_folder import check_replaced_folder, write_file_list
+from use_st5.hub.model_folder import model_folder
+from use_st5.hub.model_manifest import ModelManifest
+from use_st5.io.files import atomic_path, sole_writer
 
 Runtime = Literal["onnx", "litert"]
 
@@ -213,7 +212,7 @@ def _check_vectors(source: Path, folder: Path, *, int8: bool) -> None:
     """Refuses a folder whose vectors differ from those of its source."""
     import tensorflow as tf
 
-    from use_st5._loading import load_saved_model
+    from use_st5.export.loading import load_saved_model
 
     encoder = Encoder(folder)
     length = encoder.facts["length"]
@@ -224,7 +223,7 @@ def _check_vectors(source: Path, folder: Path, *, int8: bool) -> None:
     ]
     inputs = tf.constant([encoder.facts["prompt"] + text for text in texts])
     expected = load_saved_model(source).signatures["serving_default"](text=inputs)["embeddings"]
-    least = float(cosine(np.asarray(expected), encoder.encode(texts)).min())
+    least = lowest_cosine(np.asarray(expected), encoder.encode(texts))
     limit = _LEAST_COSINE_INT8 if int8 else _LEAST_COSINE
     if not least >= limit:
         raise ValueError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from use_st5._loading import embed_text
+from use_st5.export.loading import embed_text
 
 
 class SavedModelCall:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -12,13 +11,14 @@ import keras
 import tensorflow as tf
 from keras.src.saving import serialization_lib  # the safe mode has no public name
 
-from use_st5._bundled import bundled_folder, bundled_names
-from use_st5._files import atomic_path
-from use_st5._loading import load_saved_model, text_function
-from use_st5._model_folder import model_folder
-from use_st5._model_manifest import ModelManifest, check_replaceable, older_files
-from use_st5._model_writer import count_weights, write_again
-from use_st5._other_processes import refuse_after_fork
+import use_st5
+from use_st5.export.loading import load_saved_model, text_function
+from use_st5.export.other_processes import refuse_after_fork
+from use_st5.hub.bundled import bundled_folder, bundled_names
+from use_st5.hub.model_folder import model_folder
+from use_st5.hub.model_manifest import ModelManifest, check_replaceable, older_files
+from use_st5.hub.model_writer import count_weights, write_again
+from use_st5.io.files import atomic_path
 from use_st5.layers.replicated_strings import allow_replicated_strings
 from use_st5.layers.saved_model_call import SavedModelCall
 
@@ -138,9 +138,7 @@ class SavedModelLayer(keras.layers.Layer):
         self._encoder: Any = None
         manifest = ModelManifest.read(self._source)
         if precision == "float32" and manifest is not None and manifest.precision == "int8":
-            # Imported by name: `layers` must not import modules that use layers.
-            encoders = importlib.import_module("use_st5.trainable_encoder")
-            self._use_encoder(encoders.TrainableEncoder.load(self._source))
+            self._use_encoder(use_st5.TrainableEncoder.load(self._source))
         else:
             self._use_saved_model()
         self._check_shapes(input_shape)

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from use_st5.column_kinds import COLUMN_KINDS, KindName
+from use_st5.data.column_kinds import COLUMN_KINDS, KindName
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from safetensors import safe_open
 
-from use_st5._records import Positive, parse_record
+from use_st5.io.records import Positive, parse_record
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.family import family_of
 from use_st5.models.lora_adapters import METADATA, LoRAAdapters, forget_traces

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import safetensors.numpy
 
-from use_st5._files import atomic_path
+from use_st5.io.files import atomic_path
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.family import family_of
 

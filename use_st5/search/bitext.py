@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from use_st5._vectors import unit_rows
+from use_st5.encode.similarity import unit_rows
 from use_st5.search.exact import exact_search
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from use_st5._vectors import unit_rows
+from use_st5.encode.similarity import unit_rows
+from use_st5.encode.vector_store import Encode, VectorCache, as_cache
 from use_st5.search.exact import exact_search
-from use_st5.vector_store import Encode, VectorCache, as_cache
 
 # The number of anchors that are searched, and of vectors that are scaled, at a time.
 _CHUNK = 4096

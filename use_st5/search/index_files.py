@@ -11,10 +11,10 @@ from typing import Literal
 
 import numpy as np
 
-from use_st5._files import file_sha256
-from use_st5._model_manifest import FileEntry
-from use_st5._records import InnerPath, Positive, read_record
-from use_st5._vectors import SimilarityName, unit_rows
+from use_st5.encode.similarity import unit_rows
+from use_st5.hub.model_manifest import FileEntry, SimilarityName
+from use_st5.io.files import file_sha256
+from use_st5.io.records import InnerPath, Positive, read_record
 from use_st5.search.hnsw import NearGraph
 
 Kind = Literal["exact", "hnsw"]

@@ -9,11 +9,11 @@ from typing import Any, Protocol, get_args
 
 import numpy as np
 
-from use_st5._files import atomic_path, sole_writer
 from use_st5._imports import require
-from use_st5._model_manifest import short_hash
-from use_st5._sentences import one_or_many
-from use_st5._vectors import SimilarityName, cosine, unit_rows
+from use_st5.encode.sentences import one_or_many
+from use_st5.encode.similarity import cosine, unit_rows
+from use_st5.hub.model_manifest import SimilarityName, short_hash
+from use_st5.io.files import atomic_path, sole_writer
 from use_st5.search import index_files
 from use_st5.search.exact import exact_search, rescored
 from use_st5.search.index_files import IndexRecord, Kind, OpenIndex

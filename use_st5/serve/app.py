@@ -13,10 +13,10 @@ import numpy as np
 
 import use_st5
 from use_st5._imports import require
-from use_st5._sentence_transformers import chosen_prompt
-from use_st5._vectors import pairwise, unit_rows
-from use_st5.cross_encoder import CrossEncoder
-from use_st5.encoder import SentenceEncoder
+from use_st5.encode.cross_encoder import CrossEncoder
+from use_st5.encode.encoder import SentenceEncoder
+from use_st5.encode.options import chosen_prompt
+from use_st5.encode.similarity import pairwise, unit_rows
 from use_st5.serve.batching import Batcher, ClosedError, QueueFullError, estimated_tokens
 from use_st5.serve.limits import BodyLimits, error_body
 from use_st5.serve.metrics import CountRequests, Metrics

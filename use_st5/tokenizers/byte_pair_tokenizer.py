@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5._imports import require
-from use_st5._records import Count, read_bounded, read_record
+from use_st5.io.records import Count, read_bounded, read_record
 from use_st5.tokenizers.added_tokens import AddedToken, AddedTokens
 from use_st5.tokenizers.byte_level_words import ByteLevelWords, byte_letters
 from use_st5.tokenizers.code_points import spread

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 import tensorflow as tf
 
-from use_st5._records import read_bounded
+from use_st5.io.records import read_bounded
 from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, written_assets
 from use_st5.tokenizers.long_texts import as_utf8
 from use_st5.tokenizers.sentencepiece_tokenizer import MODEL_LIMIT, text_tokenizer

@@ -12,7 +12,7 @@ import msgspec
 import tensorflow as tf
 
 from use_st5._imports import require
-from use_st5._records import read_record
+from use_st5.io.records import read_record
 from use_st5.tokenizers.framed_tokenizer import written_assets
 from use_st5.tokenizers.long_texts import as_utf8
 from use_st5.tokenizers.tokenizer import HashedVocabulary

@@ -92,7 +92,7 @@ class NGramVocabulary:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the vocabulary as one text file; equal vocabularies give equal bytes."""
         # Imported here because exported readers contain this file but no other part of use_st5.
-        from use_st5._files import atomic_path
+        from use_st5.io.files import atomic_path
 
         header = _HEADER.format(
             len(self.unigrams), len(self.bigrams), self.unigram_buckets, self.bigram_buckets

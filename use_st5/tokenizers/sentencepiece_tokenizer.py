@@ -14,7 +14,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from use_st5._imports import require
-from use_st5._records import named_errors, read_bounded
+from use_st5.io.records import named_errors, read_bounded
 from use_st5.tokenizers.framed_tokenizer import written_assets
 from use_st5.tokenizers.long_texts import as_utf8, beginnings, counted
 from use_st5.tokenizers.tokenizer import HashedVocabulary

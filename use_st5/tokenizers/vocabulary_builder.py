@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from use_st5._progress import watched
-from use_st5._streams import batched
+from use_st5.io.progress import watched
+from use_st5.io.streams import batched
 from use_st5.tokenizers.bounded_counter import BoundedCounter
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer

@@ -21,9 +21,9 @@ import safetensors.numpy
 from keras import ops
 from safetensors import safe_open
 
-from use_st5._files import atomic_path
-from use_st5._records import read_record
-from use_st5._remote_files import as_written, exists, names_in, open_local, remote_path, remove
+from use_st5.io.files import atomic_path
+from use_st5.io.records import read_record
+from use_st5.io.remote_files import as_written, exists, names_in, open_local, remote_path, remove
 
 if TYPE_CHECKING:
     from use_st5.training.history import History

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from use_st5._records import parse_record
+from use_st5.io.records import parse_record
 
 # Largest size of the file in bytes: a thousand labels of 4,000 letters each. A larger file that is
 # damaged JSON could take hundreds of megabytes to read.

@@ -13,10 +13,10 @@ import keras
 import numpy as np
 
 import use_st5
-from use_st5._files import atomic_path
-from use_st5._records import read_record
-from use_st5._remote_files import as_written, exists, open_local
 from use_st5.engines.classifier import read_weights
+from use_st5.io.files import atomic_path
+from use_st5.io.records import read_record
+from use_st5.io.remote_files import as_written, exists, open_local
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.class_record import LARGEST, ClassRecord, record_text
 from use_st5.training.dataset_stats import DatasetStats
@@ -28,7 +28,7 @@ from use_st5.training.tasks import LABELS
 from use_st5.training.validation import ValidationSet
 
 if TYPE_CHECKING:
-    from use_st5.encoder import SentenceEncoder
+    from use_st5.encode.encoder import SentenceEncoder
 
 
 @dataclasses.dataclass(frozen=True)

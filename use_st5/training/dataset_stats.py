@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import tensorflow as tf
 
-from use_st5._streams import in_threads
+from use_st5.io.streams import in_threads
 from use_st5.training.class_record import record_text
 from use_st5.training.score_range import ScoreRange, score_range
 from use_st5.training.sources import Row, Source

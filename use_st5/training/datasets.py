@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from use_st5._streams import batched
 from use_st5.data.prepared_column import PreparedColumn
+from use_st5.io.streams import batched
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.array_data import ArrayData, row_lengths
 from use_st5.training.tasks import TASKS

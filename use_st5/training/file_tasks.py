@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from use_st5._progress import watched
-from use_st5._streams import batched
-from use_st5.cross_encoder import CrossEncoder
 from use_st5.data.prepared import prepare
 from use_st5.data.prepared_column import PreparedColumn
+from use_st5.encode.cross_encoder import CrossEncoder
+from use_st5.io.progress import watched
+from use_st5.io.streams import batched
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.losses.teacher_loss import TeacherLoss

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from use_st5._vectors import unit_rows
+from use_st5.encode.similarity import unit_rows
 from use_st5.losses.label_loss import LabelLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.task_loss import TaskLoss

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from use_st5._sentences import mostly_not_english, not_english_message
-from use_st5.cross_encoder import CrossEncoder
+from use_st5.encode.cross_encoder import CrossEncoder
+from use_st5.encode.sentences import mostly_not_english, not_english_message
 from use_st5.models.family import known_family
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments, completed

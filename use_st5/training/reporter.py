@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import rich.console
 import rich.progress
 
-from use_st5._progress_bars import ProgressBars
+from use_st5.io.progress_bars import ProgressBars
 
 
 class Reporter:

@@ -12,7 +12,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from use_st5._records import read_record
+from use_st5.io.records import read_record
 from use_st5.losses.vector_loss import VectorLoss
 from use_st5.training.array_data import check_shared
 from use_st5.training.checkpoints import fingerprint, frozen_weights

@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 import msgspec
 
-from use_st5._bundled import bundled_folder, bundled_names
-from use_st5._files import LOCK_FILE, file_sha256, sole_writer, write_json
-from use_st5._model_manifest import FILE_NAME, ModelManifest, check_replaceable, describe_files
-from use_st5._records import read_record
-from use_st5._remote_files import (
+from use_st5.hub.bundled import bundled_folder, bundled_names
+from use_st5.hub.model_manifest import FILE_NAME, ModelManifest, check_replaceable, describe_files
+from use_st5.io.files import LOCK_FILE, file_sha256, sole_writer, write_json
+from use_st5.io.records import read_record
+from use_st5.io.remote_files import (
     as_written,
     cached_path,
     exists,

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from use_st5 import plots
-from use_st5._remote_files import as_written, open_local
+from use_st5.io.remote_files import as_written, open_local
 from use_st5.training.history import History
 
 PLOT = "run.png"

@@ -17,10 +17,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from use_st5._files import file_sha256
-from use_st5._lines import read_lines
-from use_st5._progress import waiting
-from use_st5._remote_files import as_written, cached_path, remote_path
 from use_st5.data._records import LONGEST_ROW, format_of
 from use_st5.data.read_report import ReadReport
 from use_st5.data.sentence_splitter import split_sentences
@@ -28,6 +24,10 @@ from use_st5.data.table_reader import column_names
 from use_st5.data.tables import DataSet, Table, table_of
 from use_st5.data.text_hashes import text_hashes
 from use_st5.data.text_reader import TextReader
+from use_st5.io.files import file_sha256
+from use_st5.io.lines import read_lines
+from use_st5.io.progress_lines import waiting
+from use_st5.io.remote_files import as_written, cached_path, remote_path
 from use_st5.training.column_prompts import Prompts, prompts_by_key
 from use_st5.training.tasks import NEIGHBOURS, TASKS, TEXTS, TaskSpec, known_columns, task_of
 

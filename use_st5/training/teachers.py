@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from use_st5._remote_files import cached_path
-from use_st5._streams import batched
-from use_st5.cross_encoder import CrossEncoder
 from use_st5.data._reader import SkippedRowError
 from use_st5.data._records import format_of, records
+from use_st5.encode.cross_encoder import CrossEncoder
+from use_st5.io.remote_files import cached_path
+from use_st5.io.streams import batched
 from use_st5.models.family import family_of
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.sources import Row

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import keras
 import tensorflow as tf
 
-from use_st5._remote_files import remote_path
+from use_st5.io.remote_files import remote_path
 from use_st5.training.preemption import Preempted
 from use_st5.training.reporter import TensorBoardWriter
 from use_st5.training.strategies import (

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 import keras
 
-from use_st5._files import sole_writer
-from use_st5._remote_files import remote_path
+from use_st5.io.files import sole_writer
+from use_st5.io.remote_files import remote_path
 from use_st5.training.checkpoints import Checkpoints, variables_of_run
 from use_st5.training.history import History, SavedRun
 from use_st5.training.preemption import Preempted, StopSignal

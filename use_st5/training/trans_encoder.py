@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Self
 import keras
 import numpy as np
 
-from use_st5._files import atomic_path, sole_writer, write_json
-from use_st5._records import read_record
+from use_st5.io.files import atomic_path, sole_writer, write_json
+from use_st5.io.records import read_record
 from use_st5.losses.pair_logit_loss import Objective, PairLogitLoss
 from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.losses.task_loss import TaskLoss

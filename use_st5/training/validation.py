@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from use_st5._vectors import cosine, unit_rows
+from use_st5.encode.similarity import cosine, unit_rows
 from use_st5.training.column_prompts import with_prompts
 
 if TYPE_CHECKING:

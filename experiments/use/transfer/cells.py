@@ -18,8 +18,8 @@ import tensorflow as tf
 from experiments.use.transfer.rows import Features, Ingredients, PreparedSplit, TransferRow
 from experiments.use.transfer.splits import TASKS, split
 from use_st5._imports import require
-from use_st5._progress_bars import ProgressBars
 from use_st5.data import DataFolder
+from use_st5.io.progress_bars import ProgressBars
 
 _BATCH = 64
 _PATIENCE = 2

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from experiments.use.transfer.word_cnn import WordCNN
 from experiments.use.transfer.word_dan import WordDAN
-from use_st5._sentences import check_sentences, length_sorted_batches
+from use_st5.encode.sentences import check_sentences, length_sorted_batches
 from use_st5.layers import SavedModelLayer
 
 

@@ -17,10 +17,10 @@ from experiments.use.transfer.word_cnn import WordCNN
 from experiments.use.transfer.word_dan import WordDAN
 from experiments.use.transfer.word_embedding import WordEmbedding
 from experiments.use.transfer.word_vectors import WordVectors
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.layers import SavedModelLayer
 from use_st5.tokenizers import NGramVocabulary
-from use_st5.vector_store import VectorCache
 
 # As in the paper, word vectors are pretrained by word2vec, or learned on the task.
 WORD_ROWS = ("cnn_w2v", "dan_w2v", "cnn_lrn", "dan_lrn")

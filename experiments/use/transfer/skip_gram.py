@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from experiments.corpora import NOVELS
 from experiments.use.transfer.word_vectors import WordVectors
-from use_st5._files import atomic_path
 from use_st5._imports import require
-from use_st5._streams import batched
+from use_st5.io.files import atomic_path
+from use_st5.io.streams import batched
 from use_st5.tokenizers import PTBTokenizer
 
 DIMENSION = 100

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.bundled_models.teacher import HINT_DIM, MINILM_DIM, MPNET_DIM
 from experiments.bundled_models.training_splits import split_scores, teachers
-from use_st5.vector_store import VectorCache
+from use_st5.encode.vector_store import VectorCache
 
 pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 

@@ -18,9 +18,9 @@ from experiments.sbert_defsent.sts_tasks import (
 from tests.evaluation.test_sts import COUNTS, letters
 from tests.evaluation.toys import BagOfWords
 from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.sts import STSPair
 from use_st5.evaluation.task import TaskContext
-from use_st5.vector_store import VectorCache
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from experiments.sentence_t5 import two_stage as sentence_t5
 from tests.experiments.sentence_t5.small import SMALL as SMALL_T5
 from tests.experiments.sentence_t5.small import small_nli
 from tests.machines import new_machine  # noqa: F401
-from use_st5._model_manifest import ModelManifest
-from use_st5._remote_files import upload
+from use_st5.hub.model_manifest import ModelManifest
+from use_st5.io.remote_files import upload
 from use_st5.models.t5.model import T5, T5Config
 
 SMALL = sentence_t5.TwoStage(

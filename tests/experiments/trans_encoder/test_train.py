@@ -21,7 +21,7 @@ from experiments.trans_encoder.train import VARIANTS
 from tests.experiments.trans_encoder.pair_sets import some_pairs, write_sets
 from tests.experiments.trans_encoder.small import small
 from tests.tiny_bert import write_tiny_bert
-from use_st5._model_manifest import ModelManifest
+from use_st5.hub.model_manifest import ModelManifest
 from use_st5.training.tensorflow_loop import TensorFlowLoop
 from use_st5.training.trans_encoder import TransEncoder
 

@@ -16,7 +16,7 @@ tokenizers = pytest.importorskip("tokenizers")
 
 from tests.models.bert.test_huggingface import ROBERTA_IDS, SHAPE, check, outputs, shaken  # noqa: E402
 from tests.tokenizers.test_framed_sentencepiece_tokenizer import TEXTS, whole  # noqa: E402
-from use_st5.cross_encoder import CrossEncoder  # noqa: E402
+from use_st5.encode.cross_encoder import CrossEncoder  # noqa: E402
 from use_st5.trainable_encoder import TrainableEncoder  # noqa: E402
 
 PIECES = 500

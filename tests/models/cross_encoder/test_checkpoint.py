@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tests.models.bert import huggingface_folder
 from use_st5.convert.tokenizer_files import read_tokenizer
-from use_st5.cross_encoder import CrossEncoder
+from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_of
 from use_st5.trainable_encoder import TrainableEncoder

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import use_st5
 from tests.toy_encoders import Toy
-from use_st5.cross_encoder import CrossEncoder
+from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_of

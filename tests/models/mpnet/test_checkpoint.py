@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.models.token_vectors import token_vectors
-from use_st5.cross_encoder import CrossEncoder
+from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.models.mpnet.model import SentenceMPNet
 from use_st5.trainable_encoder import TrainableEncoder
 

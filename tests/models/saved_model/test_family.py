@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import use_st5
 from use_st5 import TrainableEncoder
-from use_st5._loading import load_saved_model
+from use_st5.export.loading import load_saved_model
 from use_st5.models.saved_model.model import TextSavedModel
 
 TEXTS = ["how old are you", "", "Ünheard-of 😀 words", "a train"]

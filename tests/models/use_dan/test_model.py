@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from tests.toy_encoders import Toy
-from use_st5._model_manifest import ModelManifest
 from use_st5.engines.dan import DANEngine
+from use_st5.hub.model_manifest import ModelManifest
 from use_st5.models.use_dan.model import USE_DAN_PRESETS, USEDAN
 
 IDS = np.random.default_rng(0).integers(1, 50, size=(9, 12)).astype("int32")

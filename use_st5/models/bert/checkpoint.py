@@ -11,7 +11,6 @@ from typing import Any, Literal, cast
 import msgspec
 import numpy as np
 
-from use_st5._records import Count, Epsilon, Positive, Rate, Tokens
 from use_st5.convert.checkpoint import BERT_CONFIG, Checkpoint
 from use_st5.convert.sentence_transformers import DenseModule, SentenceModules
 from use_st5.convert.weights import (
@@ -24,6 +23,7 @@ from use_st5.convert.weights import (
     check_weights,
     listed,
 )
+from use_st5.io.records import Count, Epsilon, Positive, Rate, Tokens
 from use_st5.layers.random_normal import without_initial_values
 from use_st5.models.bert.model import (
     POOLINGS,

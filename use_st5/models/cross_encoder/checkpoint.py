@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from use_st5._records import Count, Positive, Rate
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.tokenizer_files import marks_second_text
 from use_st5.convert.weights import (
@@ -20,6 +19,7 @@ from use_st5.convert.weights import (
     check_shapes,
     listed,
 )
+from use_st5.io.records import Count, Positive, Rate
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_that_knows
 from use_st5.tokenizers.framed_tokenizer import FramedTokenizer

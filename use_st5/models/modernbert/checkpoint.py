@@ -9,7 +9,6 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from use_st5._records import Epsilon, Positive, Rate, RotaryBase, Tokens
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.weights import (
     RenamedSource,
@@ -19,6 +18,7 @@ from use_st5.convert.weights import (
     check_layers,
     check_shapes,
 )
+from use_st5.io.records import Epsilon, Positive, Rate, RotaryBase, Tokens
 from use_st5.layers.random_normal import without_initial_values
 from use_st5.models.bert.checkpoint import assign_layers, layers_of, pooling_of
 from use_st5.models.modernbert.model import ModernBertConfig, SentenceModernBert

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
-from use_st5._records import Positive
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.sentence_transformers import DenseModule, SentenceModules
 from use_st5.convert.weights import (
@@ -17,6 +16,7 @@ from use_st5.convert.weights import (
     assign_weights,
     check_shapes,
 )
+from use_st5.io.records import Positive
 from use_st5.layers.random_normal import without_initial_values
 from use_st5.models.t5.model import Activation, T5Config
 from use_st5.models.t5.names import HUGGING_FACE, MESH_TENSORFLOW, MODEL_GARDEN, T5X, T5Names

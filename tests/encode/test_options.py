@@ -1,0 +1,271 @@
+"""The keywords and names of sentence-transformers on `SentenceEncoder`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import use_st5
+from tests.corpora_folder import WORDS
+from tests.tiny_bert import VOCABULARY, write_sentence_bert
+from tests.toy_encoders import Toy
+from use_st5 import TrainableEncoder
+from use_st5.convert.checkpoint import open_checkpoint
+from use_st5.encode.options import SentenceTransformersNames, Wishes
+from use_st5.search import VectorIndex
+from use_st5.training.model_loading import copied
+
+
+class Lengths(SentenceTransformersNames):
+    """The vector of a text holds the text's length twice."""
+
+    name, identity, dimension, max_length = "lengths", "0123", 2, 7
+
+    def encode(self, sentences: list[str], **_options: Any) -> np.ndarray:
+        return np.array([[len(text)] * 2 for text in sentences], np.float32)
+
+
+def test_nothing_is_asked_for() -> None:
+    assert Wishes.of({}) == Wishes(prompt="", normalize=False, show_progress=None)
+    vectors = np.array([[3.0, 4.0]], np.float32)
+    assert Wishes.of({}).scaled(vectors) is vectors
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value"),
+    [
+        ("show_progress_bar", None),
+        ("convert_to_numpy", True),
+        ("convert_to_tensor", False),
+        ("normalize_embeddings", False),
+        ("device", None),
+        ("device", "cpu"),
+        ("prompt", None),
+        ("prompt", ""),
+        ("prompt_name", None),
+        ("output_value", "sentence_embedding"),
+        ("precision", "float32"),
+        ("truncate_dim", None),
+        ("pool", None),
+        ("chunk_size", None),
+    ],
+)
+def test_what_changes_nothing_is_accepted(keyword: str, value: Any) -> None:
+    assert Wishes.of({keyword: value}) == Wishes.of({})
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value", "remedy"),
+    [
+        ("convert_to_numpy", False, "torch.from_numpy"),
+        ("convert_to_tensor", True, "torch.from_numpy"),
+        ("device", "cuda", "CUDA_VISIBLE_DEVICES"),
+        ("device", ["cpu", "cpu"], "CUDA_VISIBLE_DEVICES"),
+        ("output_value", "token_embeddings", "returns only sentence vectors"),
+        ("output_value", None, "returns only sentence vectors"),
+        ("pool", {}, "spawn"),
+        ("chunk_size", 10, "batch_size"),
+    ],
+)
+def test_what_is_not_done_is_refused_with_what_to_write(
+    keyword: str, value: Any, remedy: str
+) -> None:
+    with pytest.raises(ValueError, match=f"Expected {keyword}=.*{remedy}"):
+        Wishes.of({keyword: value})
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value", "kind", "message"),
+    [
+        ("prompt", 3, TypeError, "Expected prompt as a string, received int"),
+        ("normalize_embeddings", "yes", TypeError, "Expected normalize_embeddings=True or False"),
+        ("show_progress_bar", 1, TypeError, "Expected show_progress_bar=True or False"),
+        ("prompt_name", 3, TypeError, "Expected prompt_name as a string, received int"),
+        ("truncate_dim", 2.0, TypeError, "Expected truncate_dim as an int"),
+        ("batchsize", 3, TypeError, "unexpected keyword argument 'batchsize'"),
+        ("truncate_dim", 0, ValueError, "truncate_dim of at least 1"),
+        ("precision", "int4", ValueError, "Expected precision as one of .*'ubinary'"),
+        ("prompt_name", "query", ValueError, r"one of the model's prompts, \[\], received 'query'"),
+    ],
+)
+def test_values_and_keywords_that_are_refused(
+    keyword: str, value: Any, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        Wishes.of({keyword: value})
+
+
+def test_which_prompt_is_taken() -> None:
+    prompts = {"query": "q: ", "passage": "p: "}
+    for keywords, default, expected in (
+        ({}, None, ""),
+        ({}, "passage", "p: "),
+        ({"prompt_name": "query"}, "passage", "q: "),
+        ({"prompt": ""}, "passage", ""),
+        ({"prompt": "x: ", "prompt_name": "query"}, None, "x: "),
+    ):
+        assert Wishes.of(keywords, prompts, default).prompt == expected
+
+
+def test_vectors_are_cut_before_they_are_scaled() -> None:
+    wishes = Wishes.of({"truncate_dim": 2, "normalize_embeddings": True})
+    np.testing.assert_allclose(wishes.scaled(np.array([[3.0, 4.0, 12.0]])), [[0.6, 0.8]])
+    assert (wishes.width(3), wishes.width(1)) == (2, 1)
+
+
+def test_what_has_an_effect() -> None:
+    wishes = Wishes.of({"prompt": "q: ", "normalize_embeddings": True, "show_progress_bar": False})
+    assert wishes.before(["a", ""]) == ["q: a", "q: "]
+    scaled = wishes.scaled(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32))
+    np.testing.assert_allclose(scaled, [[0.6, 0.8], [0.0, 0.0]], atol=1e-7)
+    assert wishes.show_progress is False
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model of sentence-transformers with prompts."""
+    folder = write_sentence_bert(tmp_path_factory.mktemp("models") / "tiny")
+    prompts = {"query": "a person: ", "passage": "music: ", "other": "one "}
+    settings = {"prompts": prompts, "default_prompt_name": "other"}
+    for name, value in {
+        "config_sentence_transformers.json": settings,
+        "sentence_bert_config.json": {"max_seq_length": 32},
+    }.items():
+        (folder / name).write_text(json.dumps(value))
+    return folder
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8", "uint8", "binary", "ubinary"])
+def test_it_is_sentence_transformers_line_for_line(folder: Path, precision: str) -> None:
+    """Compares prompts (by name, default, text), queries, documents, cut or unit vectors, codes."""
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    peers = pytest.importorskip(
+        "sentence_transformers", reason="the extra `peers` is not installed"
+    )
+    peer = peers.SentenceTransformer(str(folder), device="cpu")
+    TrainableEncoder.load(folder).export(folder.with_name("exported"))
+    ours = use_st5.load(folder.with_name("exported"))
+    assert dict(ours.prompts) == peer.prompts
+    texts = [f"a {word} is a kind of {other}" for word in VOCABULARY[5:20] for other in WORDS[:8]]
+    asked: list[dict[str, Any]] = [
+        {},
+        {"prompt": ""},
+        {"prompt_name": "passage"},
+        {"prompt": "another ", "normalize_embeddings": True},
+        {"truncate_dim": 5},
+        {"truncate_dim": 5, "normalize_embeddings": True},
+    ]
+    for method in ("encode", "encode_query", "encode_document"):
+        for keywords in asked:
+            expected = getattr(peer, method)(texts, precision=precision, **keywords)
+            found = getattr(ours, method)(texts, precision=precision, **keywords)
+            assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+            if precision == "float32":
+                np.testing.assert_allclose(found, expected, atol=1e-5)
+            else:  # A number near a rounding boundary may round to either side.
+                close = np.abs(found.astype(int) - expected) <= 1
+                assert (found == expected).mean() > 0.99
+                assert close.all() or "binary" in precision
+
+
+def test_a_model_for_dot_products_ranks_by_them(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    folder = write_sentence_bert(tmp_path / "tiny")
+    settings = folder / "config_sentence_transformers.json"
+    settings.write_text('{"similarity_fn_name": "dot"}')
+    trainable = copied(TrainableEncoder.load(folder))
+    trainable.export(tmp_path / "model")
+    use_st5.load(tmp_path / "model").save(tmp_path / "saved")
+    encoder = use_st5.load(tmp_path / "saved")
+    assert encoder.similarity_fn_name == TrainableEncoder.load(encoder.folder).similarity_fn_name
+    assert encoder.similarity_fn_name == "dot"  # mteb's wrapper ranks by this name
+    texts = [f"a {word} is a kind of {other}" for word in VOCABULARY[5:12] for other in WORDS[:6]]
+    vectors = encoder.encode(texts)
+    dots = vectors @ vectors.T
+    for similarity in (encoder.similarity, trainable.similarity):
+        np.testing.assert_allclose(similarity(texts), dots, rtol=1e-4, atol=1e-5)
+    assert (np.argsort(-encoder.similarity(texts, metric="cosine")) != np.argsort(-dots)).any()
+    VectorIndex.build(tmp_path / "index", vectors, encoder=encoder, texts=texts)
+    index = VectorIndex(tmp_path / "index")
+    index.verify()
+    scores, rows = index.search(encoder, texts, k=5)
+    np.testing.assert_allclose(scores, -np.sort(-dots)[:, :5], rtol=1e-5)
+    np.testing.assert_allclose(np.take_along_axis(dots, rows, axis=1), scores, rtol=1e-5)
+
+
+def test_a_model_for_another_similarity_is_told(tmp_path: Path) -> None:
+    folder = write_sentence_bert(tmp_path / "tiny")
+    settings = folder / "config_sentence_transformers.json"
+    settings.write_text('{"similarity_fn_name": "euclidean"}')
+    with pytest.warns(UserWarning, match="'euclidean' is not supported.* cosine"):
+        assert open_checkpoint(folder).similarity_fn_name == "cosine"
+
+
+def test_a_trainable_encoder_takes_the_same_keywords(folder: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    trainable = TrainableEncoder.load(folder)
+    trainable.export(folder.with_name("same"))
+    encoder = use_st5.load(folder.with_name("same"))
+    texts = ["one dog", " ", "another cat is a kind of music " * 20]
+    with pytest.warns(UserWarning, match="1 of 3 texts is longer than 32 tokens"):
+        trainable.encode(texts, on_truncation="warn")
+    for keywords in (
+        {"prompt": ""},
+        {"prompt_name": "passage", "normalize_embeddings": True, "on_empty": "zero"},
+        {"prompt": "another ", "truncate_dim": 5, "precision": "int8", "show_progress": False},
+    ):
+        expected = encoder.encode(texts, on_truncation="ignore", **keywords)
+        found = trainable.encode(texts, **keywords)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, atol=1 if "precision" in keywords else 1e-5)
+    np.testing.assert_allclose(
+        trainable.similarity(texts[0], texts, metric="angular"),
+        encoder.similarity(
+            encoder.encode(texts[0], prompt=""), trainable.encode(texts), metric="angular"
+        ),
+        atol=1e-5,
+    )
+    with pytest.raises(ValueError, match="1 empty"):
+        trainable.encode(texts, on_empty="raise")
+    with pytest.raises(TypeError, match="'nonsense'"):
+        trainable.encode(texts, nonsense=True)
+
+
+def test_signatures_of_queries_and_documents(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    encoder = TrainableEncoder.load(folder)
+    assert (encoder.prompts["query"], encoder.default_prompt_name) == ("a person: ", "other")
+    encoder.prompts["document"] = "music: "
+    encoder.export(tmp_path / "model")
+    loaded = tf.saved_model.load(str(tmp_path / "model"))
+    texts = tf.constant(["one dog", "", "another cat"])
+    for name in ("query", "document"):
+        found = loaded.signatures[name](text=texts)["embeddings"]
+        prompted = [encoder.prompts[name] + each.decode() for each in texts.numpy()]
+        np.testing.assert_allclose(found, encoder.encode(prompted), atol=1e-5)
+    again = TrainableEncoder.load(tmp_path / "model")
+    assert (again.prompts, again.default_prompt_name) == (encoder.prompts, "other")
+    use_st5.load(tmp_path / "model").save(tmp_path / "saved")
+    saved = use_st5.load(tmp_path / "saved")
+    assert saved.prompts == encoder.prompts
+    assert {"query", "document"} <= {*saved.model.signatures}
+
+
+def test_a_model_without_prompts_has_no_such_signatures(toy_use_dan: Toy) -> None:
+    assert not {"query", "document"} & {
+        *use_st5.load(toy_use_dan.folders["float32"]).model.signatures
+    }
+
+
+def test_names() -> None:
+    encoder = Lengths()
+    for ask in (encoder, encoder.encode_query, encoder.encode_document):
+        assert ask(["abc"], batch_size=2).tolist() == [[3.0, 3.0]]
+    assert encoder.get_embedding_dimension() == encoder.get_sentence_embedding_dimension() == 2
+    assert (encoder.max_seq_length, encoder.similarity_fn_name) == (7, "cosine")
+    assert encoder.model_card_data.model_name == "use_st5/lengths"

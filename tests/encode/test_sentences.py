@@ -1,0 +1,158 @@
+"""The values that count as sentences, and how they are cut into batches."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import tensorflow as tf
+
+from use_st5.encode.sentences import check_sentences, length_sorted_batches, mostly_not_english
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["a", "b"],
+        ("a", "b"),
+        np.array(["a", "b"]),
+        np.array(["a", "b"], object),
+        (letter for letter in "ab"),
+        {"a": 1, "b": 2}.keys(),
+        [b"a", np.str_("b")],
+        pa.array(["a", "b"]),
+        pa.array(["a", "b"], pa.large_string()),
+        pa.array(["a", "b"], pa.string_view()),
+        pa.array(["a", "b"]).dictionary_encode(),
+        pa.chunked_array([["a"], [], ["b"]]),
+        pa.array([b"a", b"b"]),
+        tf.data.Dataset.from_tensor_slices(["a", "b"]),
+    ],
+)
+def test_any_iterable_of_strings(given: object) -> None:
+    assert check_sentences(given) == ["a", "b"]
+
+
+def test_what_utf_8_cannot_hold() -> None:
+    assert check_sentences([b"\xff\xfea", "x\ud800y", "\ud83d\ude00", "é"]) == [
+        "\ufffd\ufffda",
+        "x\ufffdy",
+        "\U0001f600",
+        "é",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, "received NoneType: None"),
+        (3, "received int: 3"),
+        ({"a": 1}, "received dict"),
+        (["a", None], "received NoneType at index 1: None"),
+        (["a", 2.5], "received float at index 1: 2.5"),
+        ([["a"]], "received list at index 0.*one by one"),
+        (np.array([["a", "b"]]), r"received ndarray \[1, 2\]: .*flatten.* sentences\[:, 0\]"),
+        (tf.ragged.constant([["a"], ["b", "c"]]), r"RaggedTensor \[2, None\]: .*flat_values"),
+        (tf.data.Dataset.from_tensors(["a", "b"]), "received ndarray at index 0: .*unbatch"),
+        (pa.array(["a", None]), "received NoneType at index 1"),
+    ],
+)
+def test_everything_else_is_an_error_that_names_the_place(given: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        check_sentences(given)
+
+
+def test_of_a_data_frame_a_column_is_asked_for() -> None:
+    pandas = pytest.importorskip("pandas", reason="no dependency of use_st5")
+    table = pandas.DataFrame({"id": [1, 2], "text": ["a", "b"], "source": ["x", "y"]})
+    with pytest.raises(TypeError, match=r"DataFrame \[2, 3\] .*'id', 'text'.* df\['text'\]"):
+        check_sentences(table)
+    with pytest.raises(TypeError, match=r"df\['text'\]"):
+        check_sentences(table[["text"]])
+    with pytest.raises(TypeError, match=r"df\['id'\]"):
+        check_sentences(table[:0])
+    assert check_sentences(table["text"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize("make", [pa.table, pa.RecordBatch.from_pydict])
+def test_of_an_arrow_table_a_column_is_asked_for(make: Any) -> None:
+    table = make({"id": [1, 2], "text": ["a", "b"]})
+    with pytest.raises(TypeError, match=r"\[2, 2\] .*'id', 'text'.* df\['text'\]"):
+        check_sentences(table)
+    assert check_sentences(table["text"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_a_number_of_numpy_does_not_overflow(kind: Any) -> None:
+    texts = ["x" * length for length in range(300)]
+    batches = [batch.tolist() for batch in length_sorted_batches(texts, sentences=kind(100))]
+    assert batches == [batch.tolist() for batch in length_sorted_batches(texts, sentences=100)]
+
+
+@pytest.mark.parametrize("language", ["deu", "jpn", "fra", "rus"])
+def test_texts_of_other_languages(data_dir: Path, language: str) -> None:
+    """Of Tatoeba; their English sides are known as English."""
+    folder = data_dir / "tatoeba" / "data" / "tatoeba" / "v1"
+    texts = {
+        side: (folder / f"tatoeba.{language}-eng.{side}").read_text("utf-8").splitlines()
+        for side in (language, "eng")
+    }
+    for start in range(0, 1000, 100):
+        assert mostly_not_english(texts[language][start : start + 100])
+        assert not mostly_not_english(texts["eng"][start : start + 100])
+    assert not mostly_not_english(texts[language][:20]), "too few"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wie spät ist es? Ich weiß es leider nicht.",
+        "今何時ですか。",
+        "Который час?",
+        "Où est la clé ?",
+    ],
+)
+def test_one_text_in_other_languages(text: str) -> None:
+    assert mostly_not_english([text] * 50)
+    assert not mostly_not_english([text] * 49)
+    assert not mostly_not_english([text] * 40 + ["Where is the key that I gave to you?"] * 60)
+
+
+def test_english_of_many_domains_is_english(data_dir: Path) -> None:
+    files = sorted((data_dir / "english_search" / "passages").glob("*.jsonl.xz"))
+    for path in files[::10]:
+        with lzma.open(path, "rt", encoding="utf-8") as lines:
+            texts = [json.loads(line)["text"] for line in itertools.islice(lines, 300)]
+        assert not mostly_not_english(texts), path
+    assert not mostly_not_english(["Samsung Galaxy S21 128GB", "Pizza, 500 g", "cat"] * 40)
+
+
+def test_batches_by_hand() -> None:
+    texts = ["aa", "", "aaaaaaa", "a", "aaaa", "a"]
+    batches = length_sorted_batches(texts, sentences=3, characters=6)
+    assert [batch.tolist() for batch in batches] == [[2], [4], [0, 3, 5], [1]]
+
+
+def test_batches_of_long_texts_are_smaller() -> None:
+    """By default a batch has at most 200 characters for each of its `sentences`."""
+    texts = ["x" * length for length in (401, 10, 400, 400, 10, 10)]
+    batches = length_sorted_batches(texts, sentences=4)
+    assert [batch.tolist() for batch in batches] == [[0], [2, 3], [1, 4, 5]]
+
+
+def test_batches_of_anything_hold_each_text_once_within_bounds() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        texts = ["x" * length for length in random.integers(0, 40, random.integers(0, 30))]
+        batches = list(length_sorted_batches(texts, sentences=4, characters=50))
+        assert sorted(np.concatenate([[], *batches])) == list(range(len(texts)))
+        for batch in batches:
+            longest = max(len(texts[i]) for i in batch)
+            assert len(batch) <= 4
+            assert len(batch) == 1 or longest * len(batch) <= 50

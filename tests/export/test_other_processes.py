@@ -1,0 +1,94 @@
+"""A forked child raises an error that says what to do; it would hang otherwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from use_st5.export import other_processes
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+
+
+def test_a_child_of_a_process_that_had_loaded_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(other_processes, "_started_in", None)
+    other_processes.refuse_after_fork()
+    other_processes.refuse_after_fork()
+    monkeypatch.setattr(other_processes, "_started_in", os.getppid())
+    with pytest.raises(RuntimeError, match=r'multiprocessing.get_context\("spawn"\)'):
+        other_processes.refuse_after_fork()
+
+
+@pytest.mark.end_to_end
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS does not fork after threads started")
+def test_a_real_fork(fresh_python: Callable[..., str]) -> None:
+    code = """
+import multiprocessing
+import pickle
+import tensorflow as tf
+import use_st5
+from use_st5.layers.saved_model_layer import SavedModelLayer
+from use_st5.sklearn import SentenceVectors
+
+encoder = use_st5.load("use_dan_en")
+encoder.encode("a")
+layer = SavedModelLayer("use_dan_en")
+text = tf.constant(["a"])
+layer(text)
+
+def attempt(name):
+    attempts = {
+        "encode": lambda: encoder.encode("a"),
+        "truncated": lambda: encoder.truncated("a"),
+        "load": lambda: use_st5.load("use_dan_en"),
+        "load another": lambda: use_st5.load("use_transformer_en"),
+        "layer": lambda: layer(text),
+        "new layer": lambda: SavedModelLayer("use_dan_en"),
+        "unpickle": lambda: pickle.loads(pickle.dumps(encoder)).encode("a"),
+    }
+    try:
+        attempts[name]()
+    except RuntimeError as error:
+        return "spawn" in str(error)
+
+names = ["encode", "truncated", "load", "load another", "layer", "new layer", "unpickle"]
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    for name in names:
+        print(name, pool.apply_async(attempt, (name,)).get(timeout=60))
+    for function in (encoder.encode, SentenceVectors(encoder).transform):
+        try:
+            pool.map_async(function, [["a"]]).get(timeout=60)
+        except RuntimeError as error:
+            print("map", "spawn" in str(error))
+encoder.encode("a")
+"""
+    said = fresh_python("-W", "ignore", "-c", code, timeout=300).splitlines()
+    assert len(said) == 9
+    assert all(line.endswith("True") for line in said), said
+
+
+@pytest.mark.end_to_end
+@pytest.mark.process
+def test_spawned_processes_take_an_encoder(
+    fresh_python: Callable[..., str], tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        """
+import multiprocessing
+import numpy as np
+import use_st5
+
+if __name__ == "__main__":
+    encoder = use_st5.load("use_dan_en")
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        there = pool.apply(encoder.encode, (["a cat"],))
+    print(np.abs(there - encoder.encode(["a cat"])).max() < 1e-6)
+"""
+    )
+    assert fresh_python(script).split() == ["True"]

@@ -1,0 +1,285 @@
+"""Models in archives by URL."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import stat
+import tarfile
+import threading
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+import use_st5
+from tests.fake_hub import contents
+from tests.toy_encoders import Toy
+from use_st5.export.archive import write_archive
+from use_st5.hub import archives
+from use_st5.hub.archives import unpacked
+from use_st5.hub.model_names import fetch
+
+# Path → content, and how many bytes of it are sent (None: all).
+FILES: dict[str, tuple[bytes, int | None]] = {}
+REDIRECTS: dict[str, str] = {}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:  # noqa: N802
+        if self.path in REDIRECTS:
+            self.send_response(302)
+            self.send_header("Location", REDIRECTS[self.path])
+            self.end_headers()
+            return
+        content, sent = FILES.get(self.path, (None, None))
+        self.send_response(200 if content is not None else 404)
+        if self.path != "/endless.tgz":
+            self.send_header("Content-Length", str(len(content or b"")))
+        self.end_headers()
+        self.wfile.write((content or b"")[:sent])
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    FILES.clear()
+
+
+def tar(entries: dict[str, bytes | tarfile.TarInfo]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, given in entries.items():
+            info = given if isinstance(given, tarfile.TarInfo) else tarfile.TarInfo(name)
+            if isinstance(given, bytes):
+                info.size = len(given)
+            archive.addfile(info, io.BytesIO(given) if isinstance(given, bytes) else None)
+    return buffer.getvalue()
+
+
+def zipped(entries: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def test_the_archive_of_an_export_is_loaded_by_its_url(
+    url: str, toy_use_dan: Toy, tmp_path: Path
+) -> None:
+    folder = toy_use_dan.folders["float32"]
+    write_archive(folder, tmp_path / "toy.tar.gz")
+    FILES["/toy.tar.gz"] = ((tmp_path / "toy.tar.gz").read_bytes(), None)
+    loaded = use_st5.load(f"{url}/toy.tar.gz")
+    assert (loaded.encode(["a b"]) == use_st5.load(folder).encode(["a b"])).all()
+    FILES.clear()  # The second run needs no server.
+    assert use_st5.load(f"{url}/toy.tar.gz") is loaded
+    assert use_st5.TrainableEncoder.load(f"{url}/toy.tar.gz").dimension == loaded.dimension
+
+
+@pytest.mark.parametrize("pack", [tar, zipped])
+def test_what_is_unpacked(url: str, pack: object) -> None:
+    files = {"saved_model.pb": b"1", "variables/variables.index": b"22"}
+    FILES["/flat.zip"] = pack(files), None
+    FILES["/one.tar.gz"] = pack({f"./model/{name}": each for name, each in files.items()}), None
+    for name in ("flat.zip", "one.tar.gz"):
+        found = unpacked(f"{url}/{name}")
+        assert contents(found.folder) == files
+        assert found.sizes() == {name: len(each) for name, each in files.items()}
+
+
+def link(target: str) -> tarfile.TarInfo:
+    info = tarfile.TarInfo("link")
+    info.type, info.linkname = tarfile.SYMTYPE, target
+    return info
+
+
+def linked_zip() -> bytes:
+    info = zipfile.ZipInfo("link")
+    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(info, "/etc/passwd")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (tar({"../out": b"1"}), "which points outside"),
+        (tar({"/out": b"1"}), "which points outside"),
+        (zipped({"a/../../out": b"1"}), "which points outside"),
+        (tar({"link": link("/etc/passwd")}), "a link or a device"),
+        (linked_zip(), "a link or a device"),
+        (b"no archive", "of another format"),
+        (tar({"a": b"1" * 5_000})[:40], "of another format"),
+        (tar({"zeros": bytes(3_000_000)}), "expected at most"),
+        (tar({"a": b"1" * 5_000})[:-8], "of another format"),
+        (tar({"a": b"1" * 5_000})[:-8] + bytes(8), "of another format"),
+    ],
+    # If test names contained gzip's timestamp, two processes would not collect the same tests.
+    ids=(
+        "above",
+        "root",
+        "above_by_zip",
+        "link",
+        "link_by_zip",
+        "text",
+        "cut",
+        "too_large",
+        "no_sum",
+        "other_sum",
+    ),
+)
+def test_archives_that_are_refused(
+    url: str, content: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "_SMALL", 1_000_000)
+    FILES["/a.tgz"] = content, None
+    with pytest.raises(ValueError, match=said):
+        unpacked(f"{url}/a.tgz")
+    assert not list((tmp_path / "cache/use_st5/archives").iterdir())
+    assert not (tmp_path / "out").exists()
+
+
+def tar_with_large_headers(kind: str) -> bytes:
+    """A small archive with headers of 64 MB, which `tarfile` alone would keep in memory."""
+    info, content = tarfile.TarInfo("a"), bytes(2**26)
+    if kind == "sparse":  # Each block of its map says that another one follows.
+        info.type = tarfile.GNUTYPE_SPARSE
+        content = (bytes(504) + b"\1" + bytes(7)) * 2**17
+    elif kind == "pax sparse":
+        numbers = {"major": "1", "minor": "0", "name": "a", "realsize": "0"}
+        info.pax_headers = {f"GNU.sparse.{name}": each for name, each in numbers.items()}
+        content = b"100000000\n" + b"0\n" * 2**25
+    elif kind == "global":
+        info.type = tarfile.XGLTYPE
+    else:
+        info.type = {"name": tarfile.GNUTYPE_LONGNAME, "link": tarfile.GNUTYPE_LONGLINK}.get(
+            kind, tarfile.XHDTYPE
+        )
+    info.size = len(content)
+    header = bytearray(info.tobuf(tarfile.PAX_FORMAT))
+    if kind == "sparse":
+        header[482] = 1
+        header[148:156] = b"%06o\0 " % tarfile.calc_chksums(bytes(header))[0]
+    return gzip.compress(header + content, 1)
+
+
+@pytest.mark.parametrize("kind", ["name", "link", "pax", "global", "sparse", "pax sparse"])
+def test_large_headers_are_refused_unread(url: str, kind: str) -> None:
+    content = tar_with_large_headers(kind)
+    assert len(content) < 1_000_000
+    FILES["/a.tgz"] = content, None
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="a header of more than 65,536 bytes"):
+            unpacked(f"{url}/a.tgz")
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("pack", [tar, zipped])
+def test_many_files_are_refused(
+    url: str, pack: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "_MEMBERS", 2)
+    FILES["/a.zip"] = pack({"a": b"", "b": b""}), None
+    FILES["/b.zip"] = pack({"a": b"", "b": b"", "c": b""}), None
+    assert contents(unpacked(f"{url}/a.zip").folder) == {"a": b"", "b": b""}
+    with pytest.raises(ValueError, match="expected at most 2 files, found more"):
+        unpacked(f"{url}/b.zip")
+
+
+def test_a_long_name_of_a_file_is_read(url: str) -> None:
+    name = "/".join(["a" * 200] * 10)
+    FILES["/a.tgz"] = tar({name: b"1"}), None
+    assert contents(unpacked(f"{url}/a.tgz").folder) == {name.partition("/")[2]: b"1"}
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "endless.tgz"])
+def test_no_download_is_larger_than_the_cache(
+    url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "_SMALL", 1_000_000)
+    monkeypatch.setenv("USE_ST5_CACHE_GB", "0.002")
+    FILES[f"/{name}"] = bytes(30_000_000), None
+    with pytest.raises(OSError, match=r"at most 2,000,000 bytes, .*set USE_ST5_CACHE_GB to a lar"):
+        unpacked(f"{url}/{name}")
+
+
+class FullDisk(io.BytesIO):
+    def write(self, content: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("downloads", [True, False])
+def test_a_full_disk_is_named(
+    url: str, downloads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    FILES["/a.tgz"] = tar({"a": b"1"}), None
+    if downloads:
+        monkeypatch.setattr("tempfile.TemporaryFile", FullDisk)
+    else:
+        monkeypatch.setattr(Path, "open", lambda *_: FullDisk())
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        unpacked(f"{url}/a.tgz")
+    place = tmp_path if downloads else tmp_path / "cache/use_st5/archives"
+    assert caught.value.filename == str(place)
+
+
+def test_a_damaged_copy_is_replaced(url: str) -> None:
+    FILES["/a.zip"] = zipped({"a": b"1", "b": b"2"}), None
+    folder = Path(fetch(f"{url}/a.zip").folder)
+    (folder / "b").unlink()
+    assert contents(Path(fetch(f"{url}/a.zip").folder)) == {"a": b"1", "b": b"2"}
+
+
+def test_no_redirect_leads_to_an_unsafe_address(url: str) -> None:
+    FILES["/a.zip"] = zipped({"a": b"1"}), None
+    REDIRECTS["/near.zip"] = f"{url}/a.zip"
+    REDIRECTS["/far.zip"] = f"{url}/a.zip".replace("127.0.0.1", "127.0.0.2")
+    assert contents(unpacked(f"{url}/near.zip").folder) == {"a": b"1"}
+    with pytest.raises(ValueError, match=r"begins with https://, received http://127\.0\.0\.2"):
+        unpacked(f"{url}/far.zip")
+
+
+def test_downloads_that_fail(url: str) -> None:
+    FILES["/cut.zip"] = zipped({"a": b"1" * 5_000}), 100
+    with pytest.raises(OSError, match=r"expected 5,\d+ bytes, received 100"):
+        unpacked(f"{url}/cut.zip")
+    with pytest.raises(FileNotFoundError, match="404"):
+        unpacked(f"{url}/absent.zip")
+    with pytest.raises(ConnectionError, match="the download failed"):
+        unpacked("http://127.0.0.1:9/a.zip")
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("http://example.com/model.tar.gz", "begins with https"),
+        ("https://example.com/model.pb", "the URL of an archive"),
+        ("https://tfhub.dev/google/universal-sentence-encoder/4", "now on Kaggle"),
+    ],
+)
+def test_other_addresses_are_refused_unasked(address: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        unpacked(address)

@@ -1,0 +1,218 @@
+"""Downloads from a hub on 127.0.0.1: which files, their hashes, and what can fail."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.fake_hub import COMMIT, FakeHub, contents, fake_hub
+from use_st5.hub import client
+from use_st5.hub.client import from_hugging_face, from_kaggle, wanted_files
+
+FILES = {
+    "config.json": b"{}",
+    "model.safetensors": b"weights " * 1_000,
+    "vocab.txt": b"[PAD]\n",
+    "spiece.model": b"pieces",
+    "pytorch_model.bin": b"a pickle",
+    "modeling_own.py": b"a program",
+    "modules.json": b'[{"path": ""}, {"path": "1_Pooling"}, {"path": "../2"}]',
+    "1_Pooling/config.json": b'{"a": 1}',
+    "1_Pooling/pytorch_model.bin": b"a pickle",
+    "onnx/config.json": b"{}",
+    "onnx/model.onnx": b"graph",
+}
+WANTED = {
+    "config.json", "model.safetensors", "vocab.txt", "spiece.model", "modules.json",
+    "1_Pooling/config.json",
+}  # fmt: skip
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    with fake_hub(tmp_path, monkeypatch) as server:
+        server.add("org/model", FILES)
+        yield server
+
+
+def test_no_file_that_can_hold_code_is_downloaded(hub: FakeHub) -> None:
+    found = from_hugging_face("hf://org/model")
+    assert contents(found.folder) == {name: FILES[name] for name in WANTED}
+    assert found.identity == COMMIT
+    assert found.sizes() == {name: len(FILES[name]) for name in WANTED}
+    assert {*hub.downloads()} == WANTED
+
+
+def test_of_a_saved_model_its_own_files_are_downloaded(hub: FakeHub) -> None:
+    names = ["saved_model.pb", "variables/variables.index", "assets/words.txt", "use_st5.json"]
+    others = ["model.safetensors", "config.json", "run.py", "variables.bin"]
+    hub.add("org/saved", {name: name.encode() for name in [*names, *others]})
+    assert {*contents(from_hugging_face("hf://org/saved").folder)} == {*names}
+
+
+def test_a_revision(hub: FakeHub) -> None:
+    hub.add("org/model", {**FILES, "config.json": b'{"new": 1}'}, commit="b" * 40)
+    hub.refs["org/model"]["v1"] = COMMIT
+    for revision, expected in {"": b'{"new": 1}', "@v1": b"{}", f"@{COMMIT}": b"{}"}.items():
+        found = from_hugging_face(f"hf://org/model{revision}")
+        assert (found.folder / "config.json").read_bytes() == expected
+    with pytest.raises(FileNotFoundError, match="hf://org/model@v2: expected a branch"):
+        from_hugging_face("hf://org/model@v2")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_a_file_with_another_hash_is_removed(hub: FakeHub, name: str) -> None:
+    """The other content has the same size, so that the download itself succeeds."""
+    content = FILES[name]
+    hub.changed[name] = content[:-1] + b"~"
+    with pytest.raises(ValueError, match=f"expected {name} with the .*The damaged file was rem"):
+        from_hugging_face("hf://org/model")
+    hub.changed.clear()
+    assert (from_hugging_face("hf://org/model").folder / name).read_bytes() == content
+
+
+@pytest.mark.parametrize("header", ["ETag", "X-Linked-ETag", "X-Repo-Commit"])
+@pytest.mark.parametrize("etag", ['"{}"', "W/{}", 'W"{}"', '"{}', '"a/../{}"'])
+def test_a_hub_cannot_name_a_place_outside_of_its_cache(
+    hub: FakeHub, tmp_path: Path, header: str, etag: str
+) -> None:
+    """huggingface_hub makes a path of these headers, and reads or writes what is there."""
+    victim = tmp_path / "victim" / "x"
+    victim.parent.mkdir()
+    for present in (False, True):
+        if present:
+            victim.write_text("mine")
+        for target in (victim, "../../../../victim/x"):
+            hub.headers["config.json"] = {header: etag.format(target)}
+            with pytest.raises(ValueError, match=f"expected a hash in the header {header}, the hu"):
+                from_hugging_face("hf://org/model")
+            assert contents(victim.parent) == ({"x": b"mine"} if present else {})
+    hub.headers.clear()
+    assert (from_hugging_face("hf://org/model").folder / "config.json").read_bytes() == b"{}"
+
+
+def test_a_hub_cannot_name_a_commit_outside_of_its_cache(hub: FakeHub, tmp_path: Path) -> None:
+    before = contents(tmp_path)
+    hub.commits[COMMIT] = "../../../../victim"
+    with pytest.raises(ValueError, match="expected the hash of a commit, the hub answered '../"):
+        from_hugging_face("hf://org/model")
+    assert contents(tmp_path) == before
+    assert not hub.downloads()
+
+
+def test_a_file_that_a_link_of_the_cache_leads_to_stays(hub: FakeHub, tmp_path: Path) -> None:
+    path = from_hugging_face("hf://org/model").folder / "config.json"
+    (tmp_path / "mine.json").write_text("{}")
+    path.unlink()
+    path.symlink_to(tmp_path / "mine.json")
+    hub.changed["config.json"] = b"[]"
+    with pytest.raises(ValueError, match=r"config.json inside the cache, found a link to .*mine"):
+        from_hugging_face("hf://org/model")
+    assert (tmp_path / "mine.json").read_text() == "{}"
+
+
+def test_a_repository_may_lie_on_another_disk(hub: FakeHub, tmp_path: Path) -> None:
+    own_folder = from_hugging_face("hf://org/model").folder.parents[1]
+    own_folder.rename(tmp_path / "disk")
+    own_folder.symlink_to(tmp_path / "disk")
+    assert contents(from_hugging_face("hf://org/model").folder).keys() == WANTED
+
+
+def test_an_interrupted_download(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the connection breaks repeatedly, the error says so; the next run fetches the rest."""
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    hub.broken["model.safetensors"] = 100
+    with pytest.raises(OSError, match="hf://org/model: the transfer failed"):
+        from_hugging_face("hf://org/model")
+    hub.broken.clear()
+    hub.asked.clear()
+    found = from_hugging_face("hf://org/model")
+    assert contents(found.folder) == {name: FILES[name] for name in WANTED}
+    assert "model.safetensors" in hub.downloads()
+    assert not {"modules.json", "config.json"} & {*hub.downloads()}, "they were complete"
+
+
+def test_models_that_are_not_there(hub: FakeHub) -> None:
+    with pytest.raises(FileNotFoundError, match="hf://org/other: expected a model of Hugging"):
+        from_hugging_face("hf://org/other")
+    hub.gated.add("org/model")
+    with pytest.raises(PermissionError, match="terms must be accepted"):
+        from_hugging_face("hf://org/model")
+    hub.add("org/pickled", {"config.json": b"{}", "pytorch_model.bin": b"a pickle"})
+    with pytest.raises(FileNotFoundError, match=r"found config.json, pytorch_model.bin\. Files"):
+        from_hugging_face("hf://org/pickled")
+    assert not hub.downloads()
+
+
+def test_without_a_connection_the_cache_of_the_hub_is_used(
+    hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For example, `hf download` filled the cache of a machine that has no network."""
+    found = from_hugging_face("hf://org/model")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    hub.asked.clear()
+    assert from_hugging_face(f"hf://org/model@{COMMIT}").folder == found.folder
+    with pytest.raises(ConnectionError, match="hf://org/other: expected a model that was downl"):
+        from_hugging_face("hf://org/other")
+    (found.folder / "model.safetensors").unlink()  # as if the download had been interrupted
+    with pytest.raises(ConnectionError, match="not all of its files"):
+        from_hugging_face(f"hf://org/model@{COMMIT}")
+    shards = [f"model-0000{part}-of-00002.safetensors" for part in (1, 2)]
+    index = json.dumps({"weight_map": dict(zip("ab", shards, strict=True))})
+    (found.folder / "model.safetensors.index.json").write_text(index)
+    (found.folder / shards[0]).write_bytes(b"a")
+    with pytest.raises(ConnectionError, match="not all of its files"):
+        from_hugging_face(f"hf://org/model@{COMMIT}")
+    (found.folder / shards[1]).write_bytes(b"b")
+    assert from_hugging_face(f"hf://org/model@{COMMIT}").folder == found.folder
+    assert not hub.asked
+
+
+@pytest.mark.parametrize("name", ["hf://", "hf://a/b/c", "hf://a b", "hf://a@", "hf://../a/b"])
+def test_names_of_another_form(name: str) -> None:
+    with pytest.raises(ValueError, match="Expected hf://ORG/NAME"):
+        from_hugging_face(name)
+
+
+def test_which_files_are_wanted() -> None:
+    shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    names = [*shards, "model.safetensors.index.json", "adapter.safetensors", "a/model.safetensors"]
+    assert wanted_files(names, [], where="x") == [*shards, "model.safetensors.index.json"]
+    assert "a/model.safetensors" in wanted_files(names, ["a"], where="x")
+
+
+def test_kaggle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is read from the folder that kagglehub returns."""
+    folder = tmp_path / "2"
+    folder.mkdir()
+    (folder / "saved_model.pb").write_bytes(b"1")
+    asked = []
+
+    def download(handle: str) -> str:
+        asked.append(handle)
+        if "absent" in handle:
+            raise RuntimeError("404")
+        return str(folder)
+
+    monkeypatch.setitem(sys.modules, "kagglehub", SimpleNamespace(model_download=download))
+    handle = "google/universal-sentence-encoder/tensorFlow2/universal-sentence-encoder"
+    found = from_kaggle(f"kaggle://{handle}/2")
+    assert (found.folder, found.identity, asked) == (folder, "2", [f"{handle}/2"])
+    assert found.sizes() == {"saved_model.pb": 1}
+    with pytest.raises(OSError, match="kaggle://a/absent/c/d: .*RuntimeError: 404"):
+        from_kaggle("kaggle://a/absent/c/d")
+    with pytest.raises(ValueError, match="Expected kaggle://OWNER/MODEL/FRAMEWORK/VARIATION"):
+        from_kaggle("kaggle://google/universal-sentence-encoder")
+
+
+def test_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("huggingface_hub", "kagglehub"):
+        monkeypatch.setitem(sys.modules, module, None)
+    for name in ("hf://a/b", "kaggle://a/b/c/d"):
+        with pytest.raises(ImportError, match=r"pip install .*\[hub-models\]"):
+            getattr(client, "from_kaggle" if "kaggle" in name else "from_hugging_face")(name)

@@ -1,0 +1,146 @@
+"""Models by name: one download, then the same files without a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import use_st5
+from tests.fake_hub import COMMIT, FakeHub, contents, fake_hub
+from tests.tiny_bert import write_sentence_bert
+from use_st5.hub.model_names import fetch, forget, local_source, model_name, recorded, short_name
+from use_st5.io.cache import MODELS, entries
+from use_st5.layers.saved_model_layer import SavedModelLayer
+from use_st5.models import CrossEncoderModel
+
+WORDS = ["dog", "cat", "person", "music"]
+TEXTS = ["a dog is a kind of animal", "music", ""]
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    with fake_hub(tmp_path, monkeypatch) as server:
+        server.add("org/tiny", contents(write_sentence_bert(tmp_path / "tiny")))
+        yield server
+
+
+def test_a_checkpoint_of_the_hub_is_loaded_by_its_name(hub: FakeHub, tmp_path: Path) -> None:
+    encoder = use_st5.load("hf://org/tiny")
+    expected = use_st5.TrainableEncoder.load(tmp_path / "tiny").encode(TEXTS)
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+    assert encoder.name == "tiny"
+    assert encoder.manifest.metadata["source"] == f"hf://org/tiny@{COMMIT}"
+    assert [(each.kind, each.origin) for each in entries()] == [(MODELS, f"hf://org/tiny@{COMMIT}")]
+    # The second time nothing is requested from the hub, and nothing is converted.
+    hub.asked.clear()
+    assert use_st5.load(Path("hf://org/tiny")) is encoder
+    trainable = use_st5.TrainableEncoder.load("hf://org/tiny")
+    np.testing.assert_allclose(trainable.encode(TEXTS), expected, atol=1e-6)
+    layer = SavedModelLayer("hf://org/tiny")
+    np.testing.assert_allclose(layer(TEXTS), expected, atol=1e-5)
+    assert layer.handle == "hf://org/tiny"
+    assert not hub.asked
+    assert len(entries()) == 1
+
+
+def test_a_new_commit_is_seen_when_the_name_is_forgotten(hub: FakeHub, tmp_path: Path) -> None:
+    first = use_st5.load("hf://org/tiny").encode(TEXTS)
+    second = contents(write_sentence_bert(tmp_path / "second", seed=1))
+    hub.add("org/tiny", second, commit="b" * 40)
+    assert (use_st5.load("hf://org/tiny").encode(TEXTS) == first).all()
+    assert forget("hf://org/tiny")
+    assert not forget("hf://org/tiny")
+    assert not np.allclose(use_st5.load("hf://org/tiny").encode(TEXTS), first)
+    assert (use_st5.load(f"hf://org/tiny@{COMMIT}").encode(TEXTS) == first).all()
+
+
+def test_files_that_are_gone_are_downloaded_again(hub: FakeHub) -> None:
+    name = "hf://org/tiny"
+    weights = local_source(name) / "model.safetensors"
+    weights.resolve().write_bytes(b"cut")
+    weights.resolve().unlink()
+    weights.unlink()
+    assert fetch(name).is_intact
+    assert [each.name for each in recorded()] == [name]
+
+
+def test_an_exported_model_comes_from_the_hub_as_it_is(hub: FakeHub, tmp_path: Path) -> None:
+    use_st5.TrainableEncoder.load(tmp_path / "tiny").export(tmp_path / "exported")
+    hub.add("org/exported", contents(tmp_path / "exported"))
+    encoder = use_st5.load("hf://org/exported")
+    assert encoder.folder.is_relative_to(tmp_path / "huggingface")
+    assert (encoder.encode(TEXTS) == use_st5.load(tmp_path / "exported").encode(TEXTS)).all()
+    assert not entries()
+
+
+def test_training_starts_from_a_name(hub: FakeHub, tmp_path: Path) -> None:
+    rows = [{"anchor": f"a {word}", "positive": word} for word in WORDS]
+    table = tmp_path / "rows.jsonl"
+    table.write_text("\n".join(map(json.dumps, rows * 5)))
+    trained = use_st5.train("hf://org/tiny", table, to=tmp_path / "tuned", epochs=1, batch_size=4)
+    assert use_st5.load(trained.folder).encode(TEXTS).shape == (3, 8)
+    request = json.loads((tmp_path / "tuned.run" / "request.json").read_text())
+    assert request["model"] == "hf://org/tiny"
+
+
+@pytest.mark.end_to_end
+@pytest.mark.process
+def test_a_second_process_needs_no_network(
+    hub: FakeHub, fresh_python: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = f"import use_st5; print(use_st5.load('hf://org/tiny').encode({TEXTS!r}).tolist())"
+    first = fresh_python("-c", code)
+    hub.asked.clear()
+    hub.files.clear()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert fresh_python("-c", code) == first
+    assert not hub.asked
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("hf://org/name", "hf://org/name"),
+        (Path("hf://org/name@v1"), "hf://org/name@v1"),
+        (Path("https://a.b/c.zip"), "https://a.b/c.zip"),
+        ("kaggle://a/b/c/d", "kaggle://a/b/c/d"),
+        ("use_dan_en", None),
+        ("gs://bucket/name", None),
+        ("/hf://org", None),
+        ("org/name", None),
+    ],
+)
+def test_which_paths_are_names(given: str | Path, expected: str | None) -> None:
+    assert model_name(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("hf://org/name@v1", "name"),
+        ("kaggle://google/use/tensorFlow2/large/2", "large"),
+        ("https://a.b/use.tar.gz?x=1", "use"),
+        ("https://a.b/use.zip", "use"),
+        ("models/mine", "mine"),
+    ],
+)
+def test_what_a_model_is_called(given: str, expected: str) -> None:
+    assert short_name(given) == expected
+
+
+def test_the_cross_encoder_of_a_name(hub: FakeHub, tmp_path: Path) -> None:
+    encoder = use_st5.TrainableEncoder.load(tmp_path / "tiny")
+    ranker = CrossEncoderModel(encoder.model)
+    use_st5.TrainableEncoder(ranker, encoder.tokenizer).export(tmp_path / "ranker")
+    hub.add("org/ranker", contents(tmp_path / "ranker"))
+    found = use_st5.CrossEncoder.load("hf://org/ranker")
+    assert found.name == "ranker"
+    expected = use_st5.CrossEncoder.load(tmp_path / "ranker").predict([("a dog", "music")])
+    np.testing.assert_allclose(found.predict([("a dog", "music")]), expected, atol=1e-6)
+    with pytest.raises(ValueError, match="CrossEncoder.load"):
+        use_st5.load("hf://org/ranker")

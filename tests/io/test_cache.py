@@ -1,0 +1,127 @@
+"""The cache folder: only complete entries, a size limit, and the longest unused go first."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from use_st5.io import cache
+from use_st5.io.cache import (
+    MODELS,
+    REMOTE,
+    cache_folder,
+    cached_content,
+    entries,
+    kept_content,
+    new_content,
+    remove_content,
+)
+from use_st5.io.remote_files import staging_path
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def add(key: str, size: int, used: int, part: str = MODELS) -> None:
+    with new_content(part, key, f"hf://org/{key}@1") as target:
+        target.mkdir()
+        (target / "weights").write_bytes(b"x" * size)
+    os.utime(cache_folder(part) / key / "origin.txt", (used, used))
+
+
+def test_the_longest_unused_entries_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.LIMIT, "0.00001")  # 10,000 bytes
+    add("a", 4_000, 1)
+    add("b", 4_000, 2)
+    (cache_folder(REMOTE) / "copy").mkdir()
+    (cache_folder(REMOTE) / "copy" / "file").write_bytes(b"x" * 90_000)
+    assert cached_content(MODELS, "a") is not None  # used now, after b
+    add("c", 4_000, 3)
+    assert {each.origin for each in entries()} == {"hf://org/a@1", "hf://org/c@1", "copy"}
+    add("d", 50_000, 4)  # larger than the limit: only this one stays
+    assert [each.folder.name for each in entries() if each.kind == MODELS] == ["d"]
+
+
+def test_an_entry_appears_when_it_is_complete() -> None:
+    with pytest.raises(KeyboardInterrupt), new_content(MODELS, "a", "a") as target:
+        target.mkdir()
+        assert cached_content(MODELS, "a") is None
+        raise KeyboardInterrupt
+    assert not entries()
+    assert not list(cache_folder(MODELS).iterdir())
+
+
+def test_an_interrupted_removal_leaves_no_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    add("a", 5, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(cache.shutil, "rmtree", lambda *_, **__: None)
+        remove_content(cache_folder(MODELS) / "a" / "content")
+    assert not entries()
+    assert cached_content(MODELS, "a") is None
+
+
+@pytest.mark.parametrize("part", [MODELS, REMOTE])
+def test_what_a_killed_process_left_is_removed_after_a_day(part: str) -> None:
+    for name, age in (("tmpold", 2 * 86_400), ("tmpnew", 3_600)):
+        folder = cache_folder(part) / name
+        folder.mkdir()
+        os.utime(folder, (time.time() - age,) * 2)
+    add("a", 5, 1)
+    assert {each.name for each in cache_folder(part).iterdir()} - {"a"} == {"tmpnew"}
+
+
+def test_an_entry_that_another_process_removes_is_no_entry(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add("a", 5, 1)
+    add("b", 5, 2)
+    size_and_time = Path.stat
+
+    def stat(path: Path, **options: bool) -> os.stat_result:
+        if path.name == "a" and path.is_absolute():
+            raise FileNotFoundError(path)
+        return size_and_time(path, **options)
+
+    folders = [each.folder for each in entries()]
+    monkeypatch.setattr(Path, "stat", stat)
+    found = [cache._entry(MODELS, folder) for folder in folders]
+    assert [None if each is None else each.origin for each in found] == ["hf://org/b@1", None]
+
+
+def test_files_that_are_not_uploaded_yet_are_no_entries() -> None:
+    staging_path("gs://bucket/vectors.npy").parent.mkdir()
+    assert not entries()
+
+
+def test_the_first_of_two_writers_stays() -> None:
+    with new_content(MODELS, "a", "a") as target:
+        target.mkdir()
+        (target / "file").write_text("second")
+        add("a", 5, 1)
+    assert (cache_folder(MODELS) / "a" / "content" / "weights").is_file()
+
+
+@pytest.mark.parametrize("value", ["many", "-1", "nan", "inf"])
+def test_limits_that_are_no_numbers(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.LIMIT, value)
+    with pytest.raises(ValueError, match="USE_ST5_CACHE_GB: expected a number of GB"):
+        cache.limit()
+
+
+def test_content_is_made_once() -> None:
+    made = []
+    for _ in range(2):
+        folder = kept_content(MODELS, "a", "a", lambda target: (target.mkdir(), made.append(1)))
+    assert folder == cached_content(MODELS, "a")
+    assert made == [1]
+
+
+def test_content_that_another_process_removes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "cached_content", lambda part, key: None)
+    with pytest.raises(FileNotFoundError, match="hf://org/a@1: expected its copy in the cache"):
+        kept_content(MODELS, "a", "hf://org/a@1", Path.mkdir)

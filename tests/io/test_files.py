@@ -1,0 +1,315 @@
+"""`atomic_path` writes all or nothing; `sole_writer` admits one process at a time."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from use_st5.io.files import atomic_path, remove_stale_lock, sole_writer
+
+
+class BrokenError(Exception):
+    """The error that the tests raise inside a block."""
+
+
+def names(folder: Path) -> list[str]:
+    """Lists everything below a folder, hidden names too."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("older", [None, "old"])
+def test_a_file_appears_only_at_the_end(tmp_path: Path, older: str | None) -> None:
+    target = tmp_path / "notes.txt"
+    if older is not None:
+        target.write_text(older)
+    with atomic_path(target) as temporary:
+        temporary.write_text("new")
+        assert temporary.parent == tmp_path
+        assert (target.read_text() if target.exists() else None) == older
+    assert target.read_text() == "new"
+    assert names(tmp_path) == ["notes.txt"]
+
+
+def test_suffix_is_kept_for_writers_that_look_at_it(tmp_path: Path) -> None:
+    with atomic_path(tmp_path / "vectors.npy") as temporary:
+        np.save(temporary, np.ones(3))
+    assert names(tmp_path) == ["vectors.npy"]
+
+
+@pytest.mark.parametrize("error", [BrokenError, KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_error_leaves_the_older_file_and_no_rest(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    target = tmp_path / "notes.txt"
+    target.write_text("old")
+    with pytest.raises(error), atomic_path(target) as temporary:
+        temporary.write_text("half")
+        raise error
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["notes.txt"]
+
+
+def test_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    (target / "deep").mkdir(parents=True)
+    (target / "deep" / "old").write_text("old")
+    with atomic_path(target) as temporary:
+        (temporary / "deep").mkdir(parents=True)
+        (temporary / "deep" / "new").write_text("new")
+    assert names(tmp_path) == ["model", "model/deep", "model/deep/new"]
+
+
+@pytest.mark.parametrize("error", [BrokenError, KeyboardInterrupt])
+def test_error_leaves_the_older_folder_and_no_rest(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    target = tmp_path / "model"
+    target.mkdir()
+    (target / "old").write_text("old")
+    with pytest.raises(error), atomic_path(target) as temporary:
+        temporary.mkdir()
+        (temporary / "half").write_text("half")
+        raise error
+    assert names(tmp_path) == ["model", "model/old"]
+
+
+def test_older_folder_comes_back_when_the_rename_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "model"
+    target.mkdir()
+    (target / "old").write_text("old")
+    rename = Path.rename
+
+    def fail_onto_target(path: Path, new: Path) -> Path:
+        if new == target and not (path / "old").exists():
+            raise OSError("no")
+        return rename(path, new)
+
+    monkeypatch.setattr(Path, "rename", fail_onto_target)
+    with pytest.raises(OSError, match="no"), atomic_path(target) as temporary:
+        temporary.mkdir()
+    assert names(tmp_path) == ["model", "model/old"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError("100000 requested and 12484 written"),  # NumPy's
+        RuntimeError("{{node SaveV2}} part-00000; No space left on device [Op:SaveV2]"),
+    ],
+)
+def test_a_full_disk_is_named_however_a_library_says_it(tmp_path: Path, error: Exception) -> None:
+    target = tmp_path / "notes.txt"
+    with pytest.raises(OSError, match="No space left") as caught, atomic_path(target) as temporary:
+        temporary.write_text("half")
+        raise error
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(target))
+    assert names(tmp_path) == []
+
+
+def test_a_full_disk_does_not_prevent_a_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_text(path: Path, *_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    with sole_writer(tmp_path / "out"):
+        assert names(tmp_path) == [".out.use_st5.lock"]
+
+
+def test_a_device_is_not_replaced() -> None:
+    with pytest.raises(FileExistsError, match="found a device"), atomic_path(os.devnull):
+        pytest.fail("it would have been")
+    assert not Path(os.devnull).is_file()
+
+
+def test_block_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
+    target = tmp_path / "notes.txt"
+    target.write_text("old")
+    with pytest.raises(FileNotFoundError, match="found nothing"), atomic_path(target):
+        pass
+    assert target.read_text() == "old"
+
+
+def test_file_for_folder_and_folder_for_file_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "folder").mkdir()
+    with (
+        pytest.raises(FileExistsError, match="found a file"),
+        atomic_path(tmp_path / "file") as temporary,
+    ):
+        temporary.mkdir()
+    with (
+        pytest.raises(FileExistsError, match="found a folder"),
+        atomic_path(tmp_path / "folder") as temporary,
+    ):
+        temporary.write_text("new")
+    assert names(tmp_path) == ["file", "folder"]
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_parents_are_made_and_the_current_folder_may_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    with atomic_path("a/b/notes.txt") as temporary:
+        temporary.write_text("new")
+        monkeypatch.chdir(tmp_path / "elsewhere")
+    assert (tmp_path / "a" / "b" / "notes.txt").read_text() == "new"
+
+
+def test_symbolic_link_is_followed(tmp_path: Path) -> None:
+    real = tmp_path / "real.txt"
+    real.write_text("old")
+    link = tmp_path / "link.txt"
+    try:
+        link.symlink_to(real)
+    except OSError:
+        pytest.skip("this system or user cannot make symbolic links")
+    with atomic_path(link) as temporary:
+        temporary.write_text("new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+
+
+def test_content_is_flushed_before_it_is_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "model"
+    flushed_too_late = []
+    fsync = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: (flushed_too_late.append(target.exists()), fsync(fd))[1]
+    )
+    with atomic_path(target) as temporary:
+        (temporary / "deep").mkdir(parents=True)
+        (temporary / "deep" / "weights").write_text("new")
+    # Flushed before the rename: the file, its folder and the folder above it. After: the new name.
+    assert flushed_too_late == [False, False, False, True]
+
+
+KILLED_WRITER = """
+    import os, signal, sys
+    from pathlib import Path
+    from use_st5.io.files import atomic_path, sole_writer
+
+    def die(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with sole_writer(sys.argv[1]), atomic_path(sys.argv[1]) as temporary:
+        temporary.mkdir()
+        (temporary / "weights").write_text("half")
+        if sys.argv[2] == "writing":
+            die()
+        # The older folder is moved aside, and this one not yet in its place.
+        rename = Path.rename
+        Path.rename = lambda path, new: die() if path == temporary else rename(path, new)
+"""
+
+
+def python(code: str, *arguments: str | Path) -> subprocess.Popen:
+    """Starts a process that takes less than a second: `_files` needs no TensorFlow."""
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
+    )
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_second_process_is_refused_in_one_line(
+    tmp_path: Path, written_elsewhere: Callable[..., int], inside: bool
+) -> None:
+    target = tmp_path / "new" / "model"
+    process = written_elsewhere(target, inside=inside)
+    with pytest.raises(BlockingIOError) as caught, sole_writer(target, inside=inside):
+        pytest.fail("two sole writers")
+    said = str(caught.value)
+    assert str(target) in said
+    assert f"process {process} " in said
+    assert "choose another path" in said
+    assert "\n" not in said
+    with sole_writer(tmp_path / "new" / "model2"):  # another target is free
+        pass
+    assert "new/.model2.use_st5.lock" not in names(tmp_path)
+
+
+def test_lock_files_of_other_programs_stay_as_they_are(tmp_path: Path) -> None:
+    for name in (".v2.npy.lock", "folder/.lock", "folder/.v2.npy.lock"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    before = names(tmp_path)
+    with sole_writer(tmp_path / "v2.npy"), sole_writer(tmp_path / "folder", inside=True):
+        pass
+    remove_stale_lock(tmp_path / "v2.npy")
+    assert names(tmp_path) == before
+    assert (tmp_path / ".v2.npy.lock").read_text() == "mine"
+    assert (tmp_path / "folder" / ".lock").read_text() == "mine"
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name == "nt", reason="Windows knows no SIGKILL")
+@pytest.mark.parametrize("moment", ["writing", "replacing"])
+def test_what_a_killed_writer_left_is_gone_with_the_next_and_nothing_is_lost(
+    tmp_path: Path, moment: str
+) -> None:
+    target = tmp_path / "model"
+    target.mkdir()
+    (target / "weights").write_text("old")
+    for near in ("model2", ".model.note", ".model.0123456789ab.txt", ".other.0123456789ab"):
+        (tmp_path / near).write_text("another's")
+    before = names(tmp_path)
+    with python(KILLED_WRITER, target, moment) as process:
+        assert process.wait(timeout=30) == -signal.SIGKILL
+    assert len(names(tmp_path)) > len(before)
+    with sole_writer(target):
+        assert (target / "weights").read_text() == "old"
+        assert names(tmp_path) == sorted([*before, ".model.use_st5.lock"])
+    assert names(tmp_path) == before
+
+
+def test_sole_writers_of_one_process_lie_within_each_other(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    (run / "model").mkdir(parents=True)
+    (run / ".model.0123456789ab").mkdir()
+    with sole_writer(run, inside=True):
+        with sole_writer(run / "model"), sole_writer(run / "model"):
+            pass
+        (run / ".notes.0123456789ab.txt").write_text("half")
+        # The temporary file of another open block is not removed.
+        with atomic_path(run / "notes.txt") as first, atomic_path(run / "notes.txt") as second:
+            second.write_text("second")
+            first.write_text("first")
+        with sole_writer(run, inside=True):
+            assert names(run) == [".use_st5.lock", "model", "notes.txt"]
+    assert names(run) == ["model", "notes.txt"]
+
+
+def test_a_lock_goes_where_its_writer_was_killed_and_stays_where_it_is_at_work(
+    tmp_path: Path,
+) -> None:
+    block = tmp_path / "block.npy"
+    block.write_text("whole")
+    lock = tmp_path / ".block.npy.use_st5.lock"
+    lock.write_text("process 1 on here")
+    remove_stale_lock(block)
+    assert names(tmp_path) == ["block.npy"]
+    with sole_writer(block):
+        remove_stale_lock(block)
+        assert lock.exists()

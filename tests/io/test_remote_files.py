@@ -1,0 +1,484 @@
+"""Remote files: TensorFlow's in-memory file system, `ram://`, replaces gs:// and the like."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import use_st5
+from tests.toy_encoders import Toy
+from tests.training import toy as toy_training
+from use_st5.data.prepared import open_prepared, prepare
+from use_st5.data.prepared_column import PreparedColumn
+from use_st5.data.table_reader import TableReader
+from use_st5.hub.model_manifest import check_replaceable
+from use_st5.io import remote_files
+from use_st5.io.files import atomic_path, sole_writer
+from use_st5.io.remote_files import (
+    as_written,
+    cached_path,
+    check_inner,
+    exists,
+    finish_swap,
+    names_in,
+    open_local,
+    remote_path,
+    remove,
+    staging_path,
+    upload,
+)
+from use_st5.training.sources import open_source
+from use_st5.training.tensorflow_loop import TensorFlowLoop
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def base(request: pytest.FixtureRequest) -> str:
+    """An in-memory folder that only this test uses."""
+    return f"ram://{request.node.name.replace('[', '_').replace(']', '')}"
+
+
+def written(path: str, text: str) -> str:
+    tf.io.gfile.makedirs(path.rpartition("/")[0])
+    if tf.io.gfile.exists(path):  # Otherwise `ram://` would append.
+        tf.io.gfile.remove(path)
+    with tf.io.gfile.GFile(path, "w") as file:
+        file.write(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("gs://bucket/a b/c.tsv", "gs://bucket/a b/c.tsv"),
+        (Path("gs://bucket/runs/"), "gs://bucket/runs"),
+        ("ram://x/", "ram://x"),
+        ("C:/Users/x", None),
+        ("/tmp/gs:/x", None),
+        ("https://example.org/x", None),
+        ("hf://datasets/x", None),
+        ("plain", None),
+        ("gs:", None),
+    ],
+)
+def test_which_paths_are_remote(path: str | Path, expected: str | None) -> None:
+    assert remote_path(path) == expected
+
+
+def test_a_changed_file_is_copied_again(base: str) -> None:
+    path = written(f"{base}/pairs.tsv", "one")
+    first = cached_path(path)
+    assert (first.name, first.read_text()) == ("pairs.tsv", "one")
+    assert cached_path(path) == first
+    written(path, "another")
+    assert cached_path(path).read_text() == "another"
+    assert cached_path(first) == first
+    with pytest.raises(FileNotFoundError, match=r"nothing.tsv: expected a file or a folder"):
+        cached_path(f"{base}/nothing.tsv")
+
+
+def test_local_and_remote_paths_are_read_the_same_way(base: str, tmp_path: Path) -> None:
+    path = written(f"{base}/folder/a.txt", "one")
+    (tmp_path / "a.txt").write_text("one")
+    for folder in (f"{base}/folder", Path(f"{base}/folder"), tmp_path):
+        assert names_in(folder) == ["a.txt"]
+        assert exists(folder)
+        assert not exists(f"{folder}/b.txt")
+        with open_local(f"{folder}/a.txt") as local:
+            assert local.read_text() == "one"
+        with open_local(f"{folder}/b.txt") as local:
+            assert not local.exists()
+    assert (as_written(Path(path)), as_written(tmp_path)) == (path, str(tmp_path))
+    assert names_in(f"{base}/none") == names_in(tmp_path / "none") == []
+    assert staging_path(path) == staging_path(path) != staging_path(f"{path}2")
+    check_inner(path)
+    for whole in ("gs://bucket", "gs://bucket/"):
+        with pytest.raises(ValueError, match="gs://bucket: expected a path in the bucket"):
+            check_inner(whole)
+    with pytest.raises(ValueError, match="s4://x: expected a scheme that TensorFlow knows"):
+        exists("s4://x")
+
+
+MODEL = ("inner/z.json", "use_st5.json", "saved_model.pb", "inner/weights")
+
+
+def folder(base: Path, content: str, names: tuple[str, ...] = MODEL) -> Path:
+    """Writes a local folder whose files all hold `content`."""
+    for name in names:
+        (base / name).parent.mkdir(parents=True, exist_ok=True)
+        (base / name).write_text(content)
+    return base
+
+
+def contents(path: str) -> dict[str, str]:
+    """Returns the files of a folder as use_st5 reads them: name → text."""
+    with open_local(path) as local:
+        return {
+            each.relative_to(local).as_posix(): each.read_text()
+            for each in local.rglob("*")
+            if each.is_file()
+        }
+
+
+def stored(path: str) -> dict[str, str]:
+    """Returns the files that are stored below a path: name → text."""
+    found = {}
+    for place, _, names in tf.io.gfile.walk(path):
+        for name in names:
+            full = f"{place}/{name}"
+            found[full.removeprefix(f"{path}/")] = tf.io.gfile.GFile(full).read()
+    return found
+
+
+class Killed(BaseException):
+    """Simulates, inside a process, that the process is killed."""
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, see: Callable[[str, tuple[Any, ...]], None]) -> None:
+    """Calls `see` before each operation that changes a remote file."""
+    files = tf.io.gfile
+    for name in ("rename", "remove"):
+        whole = getattr(files, name)
+
+        def seen(*args: Any, name: str = name, whole: Any = whole, **options: Any) -> Any:
+            see(name, args)
+            return whole(*args, **options)
+
+        monkeypatch.setattr(files, name, seen)
+    copy = remote_files._copy
+
+    def copied(files: Any, source: str, target: str) -> Any:
+        if remote_path(target):
+            see("copy", (source, target))
+        return copy(files, source, target)
+
+    monkeypatch.setattr(remote_files, "_copy", copied)
+
+
+def test_json_files_and_the_saved_model_are_moved_last(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload(folder(tmp_path / "old", "old", (*MODEL, "assets/old")), f"{base}/model")
+    written(f"{base}/model/notes.txt", "years")
+    written(f"{base}/model/other/saved_model.pb", "another's")
+    steps: list[str] = []
+    watched(monkeypatch, lambda name, args: steps.append(f"{name} {args[-1]}"))
+    older = [*MODEL, "assets/old"]
+    upload(folder(tmp_path / "new", "new", (*MODEL, "assets/new")), f"{base}/model", older=older)
+    moved = [step.removeprefix(f"rename {base}/model/") for step in steps if "rename" in step]
+    assert [*moved[1:]] == [
+        *("assets/new", "inner/weights", "saved_model.pb", "inner/z.json", "use_st5.json")
+    ]
+    assert stored(f"{base}/model") == {
+        **dict.fromkeys((*MODEL, "assets/new"), "new"),
+        "notes.txt": "years",
+        "other/saved_model.pb": "another's",
+    }
+    remove(f"{base}/model")
+    assert not tf.io.gfile.exists(f"{base}/model")
+
+
+def test_a_reader_finds_the_old_or_the_new_folder_whenever_a_writer_is_killed(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = (
+        folder(tmp_path / each, each, (*MODEL, f"assets/{each}")) for each in ("old", "new")
+    )
+    both = [dict.fromkeys((*MODEL, f"assets/{each}"), each) for each in ("old", "new")]
+    older, states, number = [*both[0]], [], 0
+    for number in range(100):
+        path, left = f"{base}/{number}/model", [number]
+        upload(old, path)
+
+        def see(name: str, args: tuple[Any, ...], left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise Killed(name, args)
+
+        try:
+            with monkeypatch.context() as patch:
+                watched(patch, see)
+                upload(new, path, older=older)
+        except Killed:
+            states.append(contents(path))
+            assert states[-1] in both, f"after {number} changes"
+            plain = {name: text for name, text in stored(path).items() if ".use_st5" not in name}
+            if "saved_model.pb" in plain:  # Then TensorFlow reads files of one model.
+                assert {plain[n] for n in ("saved_model.pb", "inner/weights")} in (
+                    *({each} for each in ("old", "new")),
+                )
+            finish_swap(path)
+            assert stored(path) == states[-1], "the next writer ends it as readers saw it"
+            upload(new, path, older=[*states[-1]])
+            assert stored(path) == both[1]
+        else:
+            break
+    assert states == sorted(states, key=both.index), "what was new stays so"
+    assert {each["saved_model.pb"] for each in states} == {"old", "new"}
+    assert number > 15
+
+
+@pytest.mark.parametrize("number", [0, 2, 4])
+def test_an_upload_that_fails_leaves_the_old_folder(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    upload(folder(tmp_path / "old", "old"), f"{base}/model")
+    before, copy, count = stored(f"{base}/model"), remote_files._copy, itertools.count()
+
+    def fail(files: Any, source: str, target: str) -> Any:
+        if next(count) >= number:
+            raise OSError("the line is down")
+        return copy(files, source, target)
+
+    monkeypatch.setattr(remote_files, "_copy", fail)
+    with pytest.raises(OSError, match="the line is down"):
+        upload(folder(tmp_path / "new", "new"), f"{base}/model", older=MODEL)
+    assert stored(f"{base}/model") == before
+    with pytest.raises(OSError, match="the line is down"), atomic_path(f"{base}/a.txt") as file:
+        file.write_text("new")
+    assert not exists(f"{base}/a.txt")
+
+
+def test_an_incomplete_upload_is_an_error(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload(folder(tmp_path / "old", "old"), f"{base}/model")
+    copy = remote_files._copy
+
+    def cut(files: Any, source: str, target: str) -> Any:
+        found = copy(files, source, target)
+        return type(found)(found.bytes + 1, found.sha256)
+
+    monkeypatch.setattr(remote_files, "_copy", cut)
+    with pytest.raises(OSError, match="expected 4 bytes after the upload, found 3"):
+        upload(folder(tmp_path / "new", "new"), f"{base}/model", older=MODEL)
+    with pytest.raises(OSError, match="expected files that do not change"):
+        cached_path(f"{base}/model")
+    assert set(stored(f"{base}/model").values()) == {"old"}
+
+
+def test_other_files_are_not_replaced_and_are_no_model(base: str, tmp_path: Path) -> None:
+    written(f"{base}/model/README.md", "years")
+    new = folder(tmp_path / "new", "new", (*MODEL, "README.md"))
+    with pytest.raises(
+        FileExistsError, match=r"none of your files with the name .* found README\.md"
+    ):
+        upload(new, f"{base}/model", older=[])
+    assert stored(f"{base}/model") == {"README.md": "years"}
+    for content in ("{}", "no json", '{"files": {"../x": {"bytes": 1}}}'):
+        written(f"{base}/model/use_st5.json", content)
+        with pytest.raises(FileExistsError, match=r"a model of use_st5.*Found .*\$"):
+            check_replaceable(f"{base}/model")
+    for path, local, found in ((f"{base}/model", new / "README.md", "folder"),
+                               (f"{base}/model/README.md", new, "file")):  # fmt: skip
+        with pytest.raises(FileExistsError, match=f"found a {found}"):
+            upload(local, path)
+
+
+def test_a_damaged_swap_record_is_refused(base: str) -> None:
+    written(f"{base}/model/saved_model.pb", "x")
+    written(f"{base}/precious", "years")
+    for swap, message in (
+        ({"format": 1, "files": [], "older": ["../precious"]}, "received the name '../precious'"),
+        ({"format": 1, "files": ["a"], "older": 3}, r"Expected `array`, got `int` - at `\$.older`"),
+        ({"format": 1, "files": ["a"], "older": []}, "expected the new file 'a'"),
+        ({"format": 2}, "Object missing required field `files`"),
+    ):
+        written(f"{base}/model/.use_st5.new/swap.json", json.dumps(swap))
+        with pytest.raises((ValueError, OSError), match=message):
+            cached_path(f"{base}/model")
+    written(f"{base}/model/.use_st5.new/swap.json", '{"format": 1, "files": [], "older": ["../p"]}')
+    with pytest.raises(ValueError, match=r"received the name '\.\./p'"):
+        finish_swap(f"{base}/model")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../up.py", "a/../../up.py", "a\\up.py", "..\\up.py", "C:up.py", "D:\\up.py", "a/.."],
+)
+def test_a_name_that_points_outside_is_refused_and_nothing_is_written(
+    base: str, tmp_path: Path, name: str
+) -> None:
+    written(f"{base}/model/{name}", "import this")
+    written(f"{base}/model/saved_model.pb", "x")
+    before = {*tmp_path.rglob("*")}
+    for read in (cached_path, use_st5.load, names_in, contents, remove):
+        if read is names_in and "/" in name and not name.startswith(".."):
+            continue  # It lists only the first part of a name.
+        with pytest.raises(
+            ValueError, match="expected files inside this folder, received the name"
+        ):
+            read(f"{base}/model")
+    caches = {tmp_path / "cache", tmp_path / "cache/use_st5", tmp_path / "cache/use_st5/remote"}
+    assert {*tmp_path.rglob("*")} <= before | caches
+    assert exists(f"{base}/model/saved_model.pb")
+
+
+def test_a_name_that_could_not_be_downloaded_is_not_uploaded(base: str, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "a\\b").touch()
+    with pytest.raises(
+        ValueError, match=r"expected files inside this folder, received the name 'a\\\\b'"
+    ):
+        upload(tmp_path / "model", f"{base}/model")
+    assert not exists(f"{base}/model")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other rights")
+def test_only_the_user_may_read_the_cache(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache/use_st5/remote"
+    cache.mkdir(parents=True, mode=0o755)
+    cached_path(written(f"{base}/a.txt", "one"))
+    assert cache.stat().st_mode & 0o777 == 0o700
+    monkeypatch.setattr(os, "getuid", lambda: cache.stat().st_uid + 1)
+    with pytest.raises(PermissionError, match="expected a cache folder of this user"):
+        cached_path(f"{base}/a.txt")
+
+
+@pytest.mark.parametrize("damage", ["changed", "cut", "gone", "more", "link", "record"])
+@pytest.mark.parametrize("what", ["model", "model/inner/weights"])
+def test_a_changed_copy_is_made_again(base: str, tmp_path: Path, damage: str, what: str) -> None:
+    upload(folder(tmp_path / "old", "old"), f"{base}/model")
+    copy = cached_path(f"{base}/{what}")
+    assert cached_path(f"{base}/{what}") == copy
+    file = copy if copy.is_file() else copy / "inner/weights"
+    if damage in ("changed", "cut"):
+        file.write_text("odd" if damage == "changed" else "o")
+    elif damage == "more":
+        (file.parent / "sentence_bert_config.json").write_text("{}")
+    elif damage == "record":
+        (record,) = (tmp_path / "cache").rglob("copied.json")
+        record.write_text("{")
+    else:
+        file.unlink()
+    if damage == "link":
+        (tmp_path / "same").write_text("old")
+        file.symlink_to(tmp_path / "same")
+    again = cached_path(f"{base}/{what}")
+    names = {p.relative_to(again).as_posix() for p in again.rglob("*") if p.is_file()}
+    assert names == ({*MODEL} if what == "model" else set())
+    assert file.read_text() == "old"
+    assert not file.is_symlink()
+
+
+def test_atomic_path_uploads_only_after_success(base: str) -> None:
+    with sole_writer(f"{base}/a.txt"), atomic_path(Path(f"{base}/a.txt")) as temporary:
+        temporary.write_text("a")
+    assert cached_path(f"{base}/a.txt").read_text() == "a"
+    with pytest.raises(RuntimeError), atomic_path(f"{base}/b.txt") as temporary:
+        temporary.write_text("b")
+        raise RuntimeError
+    with pytest.raises(FileNotFoundError, match="found none"), atomic_path(f"{base}/b.txt"):
+        pass
+    assert names_in(base) == ["a.txt"]
+    with (
+        pytest.raises(ValueError, match="expected a local folder"),
+        sole_writer(f"{base}/run", inside=True),
+    ):
+        pass
+
+
+def test_prepared_examples_and_readers(base: str, toy_use_dan: Toy) -> None:
+    path = written(f"{base}/pairs.tsv", "anchor\tpositive\nthe cat\ta dog\nhow old\tare you\n")
+    columns = {name: PreparedColumn("ids", max_tokens=8) for name in ("anchor", "positive")}
+    reader = TableReader(path, {"anchor": "anchor", "positive": "positive"})
+    arrays = prepare(reader, columns, toy_use_dan.tokenizer, f"{base}/prepared")
+    again = open_prepared(Path(f"{base}/prepared"), columns=columns)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(again[name], array)
+    assert reader.report.examples == len(arrays["anchor"])
+    with pytest.raises(FileExistsError, match="expected no such folder, found one"):
+        prepare(reader, columns, toy_use_dan.tokenizer, f"{base}/prepared")
+    assert open_source(f"{path}=2").mixing_weight == 2
+    assert open_source(path).kind.name == "pairs"
+
+
+def test_a_model_is_exported_loaded_and_trained_again(base: str, toy_use_dan: Toy) -> None:
+    encoder = use_st5.TrainableEncoder(toy_use_dan.model, toy_use_dan.tokenizer)
+    encoder.export(f"{base}/model")
+    written(f"{base}/model/notes.txt", "years")
+    encoder.export(f"{base}/model")
+    assert {"notes.txt", "saved_model.pb"} < {*names_in(f"{base}/model")}
+    assert tf.saved_model.load(f"{base}/model")(tf.constant(["the cat"])).shape == (1, 16)
+    texts = ["the cat sat", "how old are you"]
+    expected = encoder.encode(texts)
+    np.testing.assert_allclose(use_st5.load(f"{base}/model").encode(texts), expected, atol=1e-6)
+    encoder = use_st5.TrainableEncoder.load(f"{base}/model")
+    np.testing.assert_allclose(encoder.encode(texts), expected, atol=1e-6)
+
+
+def test_a_run_continues_exactly_from_remote_checkpoints(base: str, tmp_path: Path) -> None:
+    def trained(folder: str | Path, steps: int) -> TensorFlowLoop:
+        keras.utils.set_random_seed(0)
+        trainer = TensorFlowLoop(
+            toy_training.ToyEncoder(dropout=0.2),
+            toy_training.tasks(only=("nli",)),
+            keras.optimizers.Adam(1e-2),
+            folder=folder,
+            steps_per_execution=2,
+            checkpoint_every=2,
+            evaluate=lambda: {"score": 1.0},
+            evaluate_every=4,
+            batch_files=f"{base}/batches",
+            tensorboard=True,
+            jit_compile=False,
+            progress=False,
+        )
+        trainer.run(steps)
+        return trainer
+
+    whole = trained(tmp_path / "whole", 12)
+    trained(f"{base}/run", 8)
+    assert {"checkpoint-000000004", "checkpoint-000000008"} <= {*names_in(f"{base}/run")}
+    # A checkpoint that was not uploaded completely does not count.
+    written(f"{base}/run/checkpoint-000000010/values.safetensors", "half")
+    again = trained(Path(f"{base}/run"), 12)
+    assert [record["step"] for record in again.history.records] == [10, 12]
+    for one, other in zip(whole.encoder.get_weights(), again.encoder.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    again.restore_best()
+    assert again.history.best_step == 4
+    assert {"logs", "checkpoint-000000004"} <= {*names_in(f"{base}/run")}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        exists,
+        names_in,
+        remove,
+        cached_path,
+        finish_swap,
+        lambda path: upload(Path(__file__), path),
+        lambda path: remote_files.download(path, Path("absent")),
+    ],
+)
+def test_errors_of_a_store_name_the_path(
+    base: str, monkeypatch: pytest.MonkeyPatch, call: Callable[[str], Any]
+) -> None:
+    """TensorFlow quotes the store's answer, of many lines, before the path, or without a path."""
+
+    def refused(*_: object) -> None:
+        raise tf.errors.PermissionDeniedError(None, None, "HTTP response code 403 with body '{\n}'")
+
+    for name in ("exists", "isdir", "walk", "listdir"):
+        monkeypatch.setattr(tf.io.gfile, name, refused)
+    with pytest.raises(
+        OSError, match=f"^{base}/file: .*PermissionDeniedError: HTTP .* 403 .*Check"
+    ):
+        call(f"{base}/file")

@@ -1,0 +1,1 @@
+"""Encoding texts with a finished model."""

@@ -1,0 +1,437 @@
+"""Strings to vectors with an exported model."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, Unpack, get_args
+
+import numpy as np
+
+from use_st5.encode.options import (
+    SentenceTransformersKeywords,
+    SentenceTransformersNames,
+    Wishes,
+)
+from use_st5.encode.sentences import (
+    MANY_TEXTS,
+    OnEmpty,
+    check_batch_size,
+    check_choice,
+    empty_texts,
+    length_sorted_batches,
+    mostly_not_english,
+    not_english_message,
+    one_or_many,
+)
+from use_st5.encode.similarity import compared
+from use_st5.encode.token_limit import OnTruncation, TokenLimit
+from use_st5.encode.workers import check_workers, encode_in_workers
+from use_st5.engines import BACKENDS, Backend, open_engine
+from use_st5.export.other_processes import refuse_after_fork, refuse_unsaved_weights
+from use_st5.hub.bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names
+from use_st5.hub.model_folder import model_folder
+from use_st5.hub.model_manifest import (
+    ModelManifest,
+    SimilarityName,
+    describe_files,
+    read_card,
+    short_hash,
+)
+from use_st5.io.progress import with_progress
+
+# The encoders in use, by folder, backend and version; `_last` keeps the last ones in memory.
+_loaded: weakref.WeakValueDictionary[tuple[Path, str, int, int], SentenceEncoder] = (
+    weakref.WeakValueDictionary()
+)
+_last: collections.deque[SentenceEncoder] = collections.deque(maxlen=4)
+# Threads that load the same model get the same object.
+_one_at_a_time = threading.Lock()
+
+
+class SentenceEncoder(SentenceTransformersNames):
+    """A sentence encoder, loaded from a SavedModel.
+
+    Use `use_st5.load` to create it. It works with every SavedModel that takes strings, including
+    those of TensorFlow Hub. The name, the card and the length limit are known only for models of
+    use_st5.
+
+    An encoder can be pickled and copied. The pickle contains the model's name or folder, not its
+    weights. Pickling raises an error if the weights were changed in memory. If the model cannot be
+    loaded again, or was replaced in its folder, the first use of the unpickled encoder raises the
+    error.
+
+    Args:
+        folder: The SavedModel's folder.
+        backend: As for `load`.
+
+    Attributes:
+        folder: The SavedModel's folder.
+        backend: The backend that runs the model.
+        manifest: The description in `use_st5.json`; None for other SavedModels.
+        model: The loaded SavedModel. Call it with strings; it has `variables` and `signatures`.
+            None with another backend than TensorFlow.
+
+    Raises:
+        FileNotFoundError: The folder contains no SavedModel.
+        ValueError: The SavedModel is damaged, contains NaN or infinity, or does not turn strings
+            into vectors.
+        ImportError: The SavedModel needs ops that no installed package has.
+        RuntimeError: This process was forked after a model was loaded.
+    """
+
+    # How many calls had enough texts to judge their language.
+    _judged = 0
+
+    def __init__(self, folder: str | os.PathLike[str], *, backend: Backend = "tensorflow") -> None:
+        check_choice("backend", backend, BACKENDS)
+        self.folder = model_folder(folder)
+        self.backend = backend
+        self.manifest = ModelManifest.read(self.folder)
+        if self.manifest is not None:
+            self.manifest.check_sizes(self.folder)
+            if self.manifest.texts != 1:
+                raise ValueError(
+                    f"{self.folder}: expected a sentence encoder, found a model that compares "
+                    "pairs of texts. Load it by use_st5.CrossEncoder.load."
+                )
+        self.model: Any = None
+        if backend == "tensorflow":
+            self._load_saved_model()
+            return
+        engine = open_engine(self.folder, self.manifest, backend)
+        self._run: Callable[[list[str]], np.ndarray] = engine.run
+        self._limit = TokenLimit(
+            engine.max_length, getattr(engine, "token_counts", None), batch_of=list
+        )
+        self._dimension = engine.dimension
+
+    def _load_saved_model(self) -> None:
+        refuse_after_fork()
+        import tensorflow as tf  # Other backends do not need it.
+
+        from use_st5.export.loading import check_finite_weights, load_saved_model, text_function
+
+        self.model = load_saved_model(self.folder)
+        if self.manifest is not None:  # Other SavedModels may contain infinity in unused weights.
+            check_finite_weights(self.model, self.folder)
+        self._limit = TokenLimit.of_model(self.model, self.manifest)
+        embed = text_function(self.model)
+        self._run = lambda texts: embed(tf.constant(texts, tf.string)).numpy()
+        static = embed.structured_outputs.shape
+        self._dimension = static[1] if static.rank and static[1] else self._run(["a"]).shape[1]
+
+    @property
+    def name(self) -> str:
+        """The model's name; for other SavedModels, the folder's name."""
+        return self.manifest.name if self.manifest else self.folder.name
+
+    @property
+    def identity(self) -> str:
+        """A hash of the content of the model's files; int8 has another one: its vectors differ."""
+        model_hash = self.manifest.model_hash if self.manifest else describe_files(self.folder)[1]
+        return f"{model_hash}-int8" if self.backend == "onnx-int8" else model_hash
+
+    @property
+    def prompts(self) -> dict[str, str]:  # type: ignore[override]
+        """The texts to put before other texts, by name; always with "query" and "document"."""
+        model_prompts = self.manifest.prompts if self.manifest else {}
+        return {**SentenceTransformersNames.prompts, **model_prompts}
+
+    @property
+    def default_prompt_name(self) -> str | None:  # type: ignore[override]
+        """The name of the prompt that `encode` uses if none is given; None: no prompt."""
+        return self.manifest.default_prompt_name if self.manifest else None
+
+    @property
+    def similarity_fn_name(self) -> SimilarityName:  # type: ignore[override]
+        """The similarity for which the model was trained, "cosine" or "dot"."""
+        return self.manifest.similarity_fn_name if self.manifest else "cosine"
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the sentence vectors."""
+        return self._dimension
+
+    @property
+    def max_length(self) -> int | None:
+        """Maximum number of tokens that the model reads; None: no limit, or an unknown limit."""
+        return self._limit.max_length
+
+    @property
+    def card(self) -> str:
+        """The model card in Markdown; empty if there is none."""
+        return read_card(self.folder)
+
+    def encode(
+        self,
+        sentences: str | bytes | Iterable[str | bytes],
+        *,
+        batch_size: int = 512,
+        show_progress: bool | None = None,
+        on_empty: OnEmpty = "encode",
+        on_truncation: OnTruncation = "warn",
+        workers: int = 1,
+        **keywords: Unpack[SentenceTransformersKeywords],
+    ) -> np.ndarray:
+        """Turns sentences into vectors.
+
+        The method sorts the sentences by length and encodes them in batches, so memory does not
+        grow with the number of sentences, except for the result. The result has the order of the
+        input. All sentences are checked before the first batch. `bytes` are decoded as UTF-8;
+        invalid bytes and lone surrogates become U+FFFD.
+
+        Args:
+            sentences: One string, or any number of strings, also as an array or a string tensor.
+            batch_size: Maximum number of sentences in a batch. A batch also has at most `200 ·
+                batch_size` characters; a longer text is a batch of its own.
+            show_progress: Whether to show a progress bar on standard error. None: only for long
+                inputs in a terminal.
+            on_empty: What to do with texts that are empty or white space. "encode": encode them
+                like any text; "zero": return zeros; "raise": raise a ValueError.
+            on_truncation: What to do with texts of more than `max_length` tokens. "warn": cut them,
+                with one warning that gives their number; "ignore": cut them; "error": raise a
+                ValueError.
+            workers: Number of processes, for 100,000 texts and more. Each one loads the model. A
+                script must then call `encode` below `if __name__ == "__main__":`.
+            **keywords: Keywords of sentence-transformers: `prompt` and `prompt_name` (added before
+                each text), `truncate_dim`, `normalize_embeddings`, `precision`,
+                `show_progress_bar`; others if they change nothing.
+
+        Returns:
+            float32 `[n, dimension]`; `[dimension]` for one string; shorter with `truncate_dim`.
+
+        Raises:
+            TypeError: An element is neither a string nor bytes (the message gives its index), or an
+                argument has the wrong type.
+            ValueError: A text is empty (with `on_empty="raise"`) or too long (with
+                `on_truncation="error"`), an argument is out of range, or not supported.
+            RuntimeError: This process was forked after a model was loaded, or the call is inside of
+                a `tf.function`.
+
+        Warns:
+            UserWarning: Texts are cut, or a model for English gets 50 texts or more, most of which
+                are in another language.
+        """
+        check_batch_size(batch_size)
+        check_workers(workers)
+        check_choice("on_empty", on_empty, get_args(OnEmpty))
+        check_choice("on_truncation", on_truncation, get_args(OnTruncation))
+        self._check_process()
+        wishes = Wishes.of(keywords, self.prompts, self.default_prompt_name)
+        texts, single = one_or_many(sentences)
+        empty = [] if on_empty == "encode" else empty_texts(texts, refuse=on_empty == "raise")
+        texts = wishes.before(texts)
+        self._limit.report(texts, on_truncation)
+        self._warn_of_language(texts)
+        vectors = self._encoded(texts, wishes, batch_size, workers, show_progress)
+        if empty:
+            vectors[empty] = 0.0
+        vectors = wishes.quantized(vectors)
+        return vectors[0] if single else vectors
+
+    def truncated(self, sentences: str | bytes | Iterable[str | bytes]) -> np.ndarray:
+        """Returns the indices of the sentences that `encode` cuts.
+
+        Args:
+            sentences: As for `encode`.
+
+        Returns:
+            int64, in ascending order. Empty for models that cannot count tokens: SavedModels that
+            are not from use_st5, and those from older versions.
+        """
+        self._check_process()
+        return self._limit.longer(one_or_many(sentences)[0])
+
+    def similarity(
+        self,
+        a: str | Sequence[str] | np.ndarray,
+        b: str | Sequence[str] | np.ndarray | None = None,
+        *,
+        metric: Literal["cosine", "angular", "dot"] | None = None,
+    ) -> np.ndarray:
+        """Compares every sentence of `a` with every sentence of `b`.
+
+        Args:
+            a: `n` sentences, or their vectors `[n, dimension]` as an array or tensor of any
+                library. One string or one vector `[dimension]` counts as `n = 1`.
+            b: `m` sentences or vectors; None compares `a` with itself.
+            metric: "cosine" in −1 … 1; "angular", `1 − arccos(cosine) / π` in 0 … 1 (Eq. 1 of the
+                USE paper); "dot". None: the model's own, `similarity_fn_name`.
+
+        Returns:
+            float32 `[n, m]`.
+
+        Raises:
+            TypeError: An input is neither sentences nor real numbers.
+            ValueError: The metric is unknown, or the vectors have another shape than `[n,
+                dimension]`, or contain NaN or infinity.
+        """
+        metric = metric or self.similarity_fn_name
+        return compared(self.encode, a, b, dimension=self.dimension, metric=metric)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model with its current weights and its card to a folder.
+
+        This includes weights of `self.model` that you fine-tuned. A `SavedModelLayer` has its own
+        copy of the weights: use the `save` of the layer for these.
+
+        Args:
+            path: The folder to write. An existing model of use_st5 there is replaced in one step.
+
+        Raises:
+            FileExistsError: `path` exists and is not a model of use_st5.
+            BlockingIOError: Another process is writing `path`.
+            ValueError: The encoder was loaded with another backend than TensorFlow.
+        """
+        if self.model is None:
+            raise ValueError(
+                f"Expected an encoder of the backend 'tensorflow', this one has {self.backend!r}: "
+                f"its weights are those of {self.folder}. Copy the folder, or load the model with "
+                "backend='tensorflow'."
+            )
+        from use_st5.hub.model_writer import write_again
+
+        write_again(self.model, self.folder, path, dimension=self.dimension)
+
+    def __reduce__(self) -> tuple[Callable[..., SentenceEncoder], tuple[str, bool, str, Backend]]:
+        refuse_unsaved_weights(self.model, self.folder)
+        name = self.folder.name
+        bundled = name in bundled_names() and bundled_folder(name).resolve() == self.folder
+        source = name if bundled else str(self.folder)
+        return _loaded_again, (source, bundled, self.identity, self.backend)
+
+    def _encoded(
+        self, texts: list[str], wishes: Wishes, batch_size: int, workers: int, show: bool | None
+    ) -> np.ndarray:
+        """Computes the vectors of many texts, batch by batch, in this process or in others."""
+        show = wishes.show_progress if show is None else show
+        batches = [np.zeros(1, np.int64)]
+        if len(texts) != 1:
+            batches = list(length_sorted_batches(texts, sentences=batch_size))
+        if len(batches) == 1 and not show:
+            return np.ascontiguousarray(wishes.scaled(self._run(texts)), np.float32)
+        vectors = np.empty((len(texts), wishes.width(self.dimension)), np.float32)
+        jobs = ([texts[index] for index in batch] for batch in batches)
+        results = (self._run(job) for job in jobs)
+        if workers > 1 and len(batches) > 1:
+            results = encode_in_workers(self, jobs, workers)
+        with contextlib.closing(results):
+            for batch in with_progress(batches, len(texts), show):
+                vectors[batch] = wishes.scaled(next(results))
+        return vectors
+
+    def _warn_of_language(self, texts: list[str]) -> None:
+        """Warns once if a model for English gets many texts of other languages.
+
+        It looks at the texts of the first call, the second, the fourth, the eighth …, because the
+        look takes a tenth of the time of a fast model.
+        """
+        languages = self.manifest.metadata.get("languages") if self.manifest else None
+        if languages != ["en"] or len(texts) < MANY_TEXTS or self._judged < 0:
+            return
+        self._judged += 1
+        if self._judged & (self._judged - 1) == 0 and mostly_not_english(texts):
+            self._judged = -1
+            warnings.warn(not_english_message(self.name), stacklevel=3)
+
+    def _check_process(self) -> None:
+        if self.backend == "tensorflow":
+            refuse_after_fork()
+            from use_st5.export.loading import refuse_in_graph  # Other backends do not need it.
+
+            refuse_in_graph()
+
+
+def load(
+    name_or_folder: str | os.PathLike[str], *, backend: Backend = "tensorflow"
+) -> SentenceEncoder:
+    """Loads a sentence encoder by name or from its folder.
+
+    Each model is loaded once per process: a second call returns the same object, unless the model
+    in the folder was replaced. The last four models stay in memory. To get a separate object, use
+    `SentenceEncoder(folder)`.
+
+    Args:
+        name_or_folder: The name of a bundled model, such as "use_dan_en"; the folder of any
+            SavedModel that turns strings into vectors; or a name that is downloaded once:
+            "hf://ORG/NAME" and "hf://ORG/NAME@REVISION" of Hugging Face's hub,
+            "kaggle://OWNER/MODEL/FRAMEWORK/VARIATION", or the URL of an archive. A checkpoint, such
+            as a folder of sentence-transformers, is converted once, into the cache
+            (`use-st5 cache`).
+        backend: The software that runs the model. "tensorflow" runs every SavedModel. "onnx" starts
+            in a second and imports no TensorFlow: a USE-DAN runs in NumPy, a Transformer in ONNX
+            Runtime (extra `onnx`); it runs only models of use_st5. "onnx-int8" computes matrix
+            products in int8 (for a USE-DAN, those of its dense layers, in ONNX Runtime); a model
+            whose vectors change too much is refused.
+
+    Raises:
+        FileNotFoundError: The name or folder does not exist, or the folder contains no SavedModel.
+        OSError: The model could not be downloaded.
+        ValueError: The SavedModel is damaged, or does not turn strings into vectors, or the backend
+            does not run models of its family.
+        ImportError: The SavedModel needs ops that no installed package has, or the backend needs a
+            package that is not installed.
+        RuntimeError: This process was forked after a model was loaded.
+
+    Examples:
+        >>> encoder = load("use_dan_en")
+        >>> encoder.encode(["How old are you?", "What is your age?"]).shape
+        (2, 512)
+    """
+    if backend == "tensorflow":
+        refuse_after_fork()
+    folder = model_folder(name_or_folder)
+    status = (folder / SAVED_MODEL_FILE).stat()
+    version = (folder, backend, status.st_mtime_ns, status.st_ino)
+    with _one_at_a_time:
+        encoder = _loaded.get(version)
+        if encoder is None:
+            encoder = _loaded[version] = SentenceEncoder(folder, backend=backend)
+        if encoder in _last:
+            _last.remove(encoder)
+        _last.append(encoder)
+    return encoder
+
+
+class _UnloadedEncoder(SentenceEncoder):
+    """A pickled encoder that could not be loaded: every use raises the error."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # Libraries ask whether an object has special methods.
+            raise AttributeError(name)
+        raise self._error
+
+
+def _loaded_again(
+    place: str, bundled: bool, identity: str, backend: Backend = "tensorflow"
+) -> SentenceEncoder:
+    """Loads a pickled encoder; an error is raised at the first use of the encoder.
+
+    If it were raised here, `multiprocessing.Pool` would wait for the task without end.
+    """
+    try:
+        return _same_model(place, bundled, identity, backend)
+    except Exception as error:
+        return _UnloadedEncoder(error)
+
+
+def _same_model(place: str, bundled: bool, identity: str, backend: Backend) -> SentenceEncoder:
+    """Loads a pickled encoder, and checks that the model is still the same."""
+    encoder = load(bundled_folder(place) if bundled else place, backend=backend)
+    if encoder.identity != identity:
+        raise ValueError(
+            f"Expected the model in {encoder.folder} with the hash {short_hash(identity)}, as when "
+            f"it was pickled, found {short_hash(encoder.identity)}: the model was replaced. "
+            "Restore the old model, or pickle the encoder again."
+        )
+    return encoder

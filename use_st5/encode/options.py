@@ -1,0 +1,296 @@
+"""The arguments of sentence-transformers' `encode`, for programs that use them.
+
+`SentenceEncoder.encode` takes the keywords of `SentenceTransformer.encode`. Some have the same
+effect as there; the others are accepted if they ask for what happens anyway, and refused otherwise.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, TypedDict, get_args
+
+import numpy as np
+
+from use_st5.encode.sentences import check_sentences
+from use_st5.encode.similarity import Precision, quantized, unit_rows
+from use_st5.hub.model_manifest import SimilarityName
+
+
+class SentenceTransformersKeywords(TypedDict, total=False):
+    """The keywords of `SentenceTransformer.encode` that `SentenceEncoder.encode` knows.
+
+    Attributes:
+        prompt: The text that is put before each text; None: the prompt that `prompt_name` names.
+        prompt_name: The name of one of the model's prompts; None: its default prompt, if any.
+        normalize_embeddings: Whether each vector is scaled to length 1; zeros stay zeros.
+        show_progress_bar: The same as `show_progress`.
+        convert_to_numpy: Only True is accepted.
+        convert_to_tensor: Only False is accepted.
+        device: None or "cpu"; TensorFlow places the model.
+        output_value: Only "sentence_embedding" is accepted.
+        truncate_dim: How many numbers of each vector are returned; None: all of them.
+            `normalize_embeddings` scales the shortened vectors.
+        precision: "float32", "int8", "uint8", "binary" or "ubinary". The integers cover the range
+            that each number has in the texts of this call; the bits say which are above zero, eight
+            in a byte.
+        pool: Only None is accepted.
+        chunk_size: Only None is accepted.
+    """
+
+    prompt: str | None
+    normalize_embeddings: bool
+    show_progress_bar: bool | None
+    convert_to_numpy: bool
+    convert_to_tensor: bool
+    device: Any
+    output_value: str | None
+    precision: str
+    prompt_name: str | None
+    truncate_dim: int | None
+    pool: Any
+    chunk_size: int | None
+
+
+# Names of the prompts for queries and for documents; the first that a model has is used.
+QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")
+
+# For each keyword that changes nothing: the values accepted, and what to write for others.
+_WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...], str]] = {
+    "convert_to_numpy": ((True,), "For PyTorch write torch.from_numpy(encoder.encode(texts))."),
+    "convert_to_tensor": (
+        (False, None),
+        "Write torch.from_numpy(encoder.encode(texts)), or tf.constant(encoder.encode(texts)).",
+    ),
+    "device": (
+        (None, "cpu"),
+        "TensorFlow uses the first GPU that it sees: leave device out, and choose the GPU with the "
+        "environment variable CUDA_VISIBLE_DEVICES.",
+    ),
+    "output_value": (("sentence_embedding",), "A SavedModel returns only sentence vectors."),
+    "pool": ((None,), 'Use multiprocessing.get_context("spawn"); encoders can be pickled.'),
+    "chunk_size": ((None,), "Leave it out; batch_size is the number of texts encoded at once."),
+}
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The settings that the keywords of sentence-transformers stand for.
+
+    Attributes:
+        prompt: The text that is put before each text.
+        normalize: Whether each vector is scaled to length 1.
+        show_progress: Whether a progress bar is drawn; None if the keywords do not say it.
+        truncate_dim: How many numbers of each vector are returned; None: all.
+        precision: The type in which the numbers are returned.
+    """
+
+    prompt: str
+    normalize: bool
+    show_progress: bool | None
+    truncate_dim: int | None = None
+    precision: Precision = "float32"
+
+    @classmethod
+    def of(
+        cls,
+        keywords: SentenceTransformersKeywords,
+        prompts: Mapping[str, str] = MappingProxyType({}),
+        default: str | None = None,
+    ) -> Wishes:
+        """Translates the keywords, and refuses what the encoder does not do.
+
+        Args:
+            keywords: The keywords.
+            prompts: The model's prompts by name.
+            default: The name of its default prompt.
+
+        Raises:
+            TypeError: A keyword is unknown, or its value is of a wrong type.
+            ValueError: A value asks for what the encoder does not do; the message says what to
+                write instead.
+        """
+        if not keywords and default is None:  # The usual call, which may take 0.1 ms in all.
+            return cls("", normalize=False, show_progress=None)
+        for keyword, value in keywords.items():
+            if keyword not in SentenceTransformersKeywords.__annotations__:
+                raise TypeError(f"encode() got an unexpected keyword argument {keyword!r}")
+            if keyword in _WITHOUT_EFFECT:
+                _check_without_effect(keyword, value)
+        return cls(
+            prompt=chosen_prompt(
+                keywords.get("prompt"), keywords.get("prompt_name"), prompts, default
+            ),
+            normalize=_checked_switch("normalize_embeddings", keywords) or False,
+            show_progress=_checked_switch("show_progress_bar", keywords),
+            truncate_dim=_checked_width(keywords.get("truncate_dim")),
+            precision=_checked_precision(keywords.get("precision")),
+        )
+
+    def before(self, texts: list[str]) -> list[str]:
+        """The texts with the prompt before each."""
+        return [self.prompt + text for text in texts] if self.prompt else texts
+
+    def width(self, dimension: int) -> int:
+        """How many numbers of a vector are returned."""
+        return dimension if self.truncate_dim is None else min(self.truncate_dim, dimension)
+
+    def scaled(self, vectors: np.ndarray) -> np.ndarray:
+        """Cuts vectors to `[n, width]`, and then scales them to length 1 if `normalize` is set.
+
+        Zeros stay zeros.
+        """
+        if self.truncate_dim is not None:
+            vectors = vectors[:, : self.truncate_dim]
+        return unit_rows(vectors) if self.normalize else vectors
+
+    def quantized(self, vectors: np.ndarray) -> np.ndarray:
+        """Returns all vectors of a call `[n, width]` in the chosen precision."""
+        return vectors if self.precision == "float32" else quantized(vectors, self.precision)
+
+
+class SentenceTransformersNames(abc.ABC):
+    """Methods and properties of `SentenceTransformer` for an encoder with other names for them.
+
+    mteb's wrapper and similar programs use them.
+    """
+
+    encode: Callable[..., Any]
+    similarity_fn_name: SimilarityName = "cosine"
+    # Name → the text that is put before a text; and the name of the default prompt.
+    prompts: Mapping[str, str] = MappingProxyType({"query": "", "document": ""})
+    default_prompt_name: str | None = None
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """The model's name."""
+
+    @property
+    @abc.abstractmethod
+    def identity(self) -> str:
+        """A text that changes with the content of the model's files, and with nothing else."""
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """Dimension of the sentence vectors."""
+
+    @property
+    @abc.abstractmethod
+    def max_length(self) -> int | None:
+        """Tokens of a text beyond this number are not read; None: no limit, or none known."""
+
+    def __call__(self, sentences: Any, **options: Any) -> Any:
+        """The same as `encode`."""
+        return self.encode(sentences, **options)
+
+    def encode_query(self, sentences: Any, **options: Any) -> Any:
+        """`encode` with the model's prompt "query", which may be empty.
+
+        `prompt` and `prompt_name` replace it.
+        """
+        return self.encode(sentences, **self._prompted(options, QUERY))
+
+    def encode_document(self, sentences: Any, **options: Any) -> Any:
+        """`encode` with the model's prompt "document", which may be empty.
+
+        `prompt` and `prompt_name` replace it.
+        """
+        return self.encode(sentences, **self._prompted(options, DOCUMENT))
+
+    def _prompted(self, options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+        """Adds to the options the first of these prompts that the model has, if they name none."""
+        has_prompt = options.get("prompt") is not None or options.get("prompt_name") is not None
+        name = first_prompt_name(names, self.prompts)
+        return options if has_prompt or name is None else {**options, "prompt_name": name}
+
+    def get_embedding_dimension(self) -> int:
+        """The same as `dimension`."""
+        return self.dimension
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """The same as `dimension`, under its name before sentence-transformers 6."""
+        return self.dimension
+
+    @property
+    def max_seq_length(self) -> int | None:
+        """The same as `max_length`."""
+        return self.max_length
+
+    @property
+    def model_card_data(self) -> SimpleNamespace:
+        """The model's name and version, under which mteb files its scores."""
+        return SimpleNamespace(
+            model_name=f"use_st5/{self.name}", base_model=None, base_model_revision=self.identity
+        )
+
+
+def first_prompt_name(names: Sequence[str], prompts: Mapping[str, str]) -> str | None:
+    """Returns the first of these names for which the model has a prompt; None if it has none."""
+    return next((name for name in names if name in prompts), None)
+
+
+def default_prompt(encoder: Any) -> str:
+    """Returns what `encode` of any encoder puts before each text if the caller names no prompt."""
+    prompts = getattr(encoder, "prompts", None) or {}
+    return prompts.get(getattr(encoder, "default_prompt_name", None) or "") or ""
+
+
+def chosen_prompt(
+    prompt: Any, name: Any, prompts: Mapping[str, str], default: str | None = None
+) -> str:
+    """Returns the text to put before each text: the prompt, the named one, or the default.
+
+    Args:
+        prompt: The caller's prompt; None: use `name`.
+        name: The name of one of the model's prompts; None: the default prompt.
+        prompts: The model's prompts by name.
+        default: The name of its default prompt.
+
+    Raises:
+        TypeError: The prompt or the name is no string.
+        ValueError: The model has no prompt of this name.
+    """
+    for keyword, value in (("prompt", prompt), ("prompt_name", name)):
+        if not isinstance(value, str | None):
+            raise TypeError(f"Expected {keyword} as a string, received {type(value).__name__}.")
+    if prompt is None and name is not None and name not in prompts:
+        raise ValueError(
+            f"Expected prompt_name to be one of the model's prompts, {[*prompts]}, received "
+            f'{name!r}. Or write the prompt itself, such as prompt="query: ".'
+        )
+    text = prompts.get(name or default or "", "") if prompt is None else prompt
+    return check_sentences([text])[0]
+
+
+def _checked_width(value: Any) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
+        raise TypeError(f"Expected truncate_dim as an int, received {value!r}.")
+    if value is not None and value < 1:
+        raise ValueError(f"Expected truncate_dim of at least 1, received {value}.")
+    return value if value is None else int(value)
+
+
+def _checked_precision(value: Any) -> Precision:
+    value = "float32" if value is None else value
+    if value not in get_args(Precision):
+        raise ValueError(f"Expected precision as one of {get_args(Precision)}, received {value!r}.")
+    return value
+
+
+def _check_without_effect(keyword: str, value: Any) -> None:
+    accepted, remedy = _WITHOUT_EFFECT[keyword]
+    device = str(value) if keyword == "device" and value is not None else value
+    if not any(device is each or device == each for each in accepted):
+        expected = " or ".join(map(repr, accepted))
+        raise ValueError(f"Expected {keyword}={expected}, received {value!r}. {remedy}")
+
+
+def _checked_switch(keyword: str, keywords: SentenceTransformersKeywords) -> bool | None:
+    value = keywords.get(keyword)
+    if not isinstance(value, bool | np.bool_ | None):
+        raise TypeError(f"Expected {keyword}=True or False, received {value!r}.")
+    return value if value is None else bool(value)

@@ -1,0 +1,186 @@
+"""Directions of embeddings and the metrics between them, in NumPy.
+
+They are computed in float64: in float32 some pairs become ties, and others get a random order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+Precision = Literal["float32", "int8", "uint8", "binary", "ubinary"]
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Returns the rows of `[n, dim]` scaled to length 1, float64; zero rows stay zero."""
+    vectors = np.asarray(vectors, dtype=np.float64)
+    # First divide by the largest entry: squares of tiny or huge entries would under- or overflow.
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    vectors = vectors / np.where(largest > 0, largest, 1.0)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1.0)
+
+
+def cosine(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Cosines of matching rows of `[n, dim]`, float64 `[n]`; 0 if either row is zero."""
+    return np.clip(np.sum(unit_rows(u) * unit_rows(v), axis=1), -1.0, 1.0)
+
+
+def angular(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """`1 − arccos(cos(u, v)) / π`, Eq. 1 of the USE paper, of matching rows; float64 `[n]`.
+
+    The angle is `2·atan2(|û − v̂|, |û + v̂|)`, which keeps the digits that `arccos` loses near ±1.
+    The result is 0.5 if either row is zero.
+    """
+    u, v = unit_rows(u), unit_rows(v)
+    apart, together = np.linalg.norm(u - v, axis=1), np.linalg.norm(u + v, axis=1)
+    directionless = apart + together == 0  # two zero rows
+    return np.where(directionless, 0.5, 1.0 - 2.0 / np.pi * np.arctan2(apart, together))
+
+
+def dot(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Dot products of matching rows, float64 `[n]`."""
+    return np.sum(u.astype(np.float64) * v, axis=1)
+
+
+def pairwise(u: np.ndarray, v: np.ndarray, *, metric: str = "cosine") -> np.ndarray:
+    """Similarity of every row of `u` `[n, dim]` with every row of `v` `[m, dim]`.
+
+    Args:
+        u: Vectors.
+        v: Vectors.
+        metric: "cosine", "angular" or "dot".
+
+    Returns:
+        float32 `[n, m]`; zero rows give the same values as in `cosine`, `angular` and `dot`.
+
+    Raises:
+        ValueError: The metric is unknown.
+    """
+    similarity_by_name(metric)
+    if metric == "dot":
+        return (u.astype(np.float64) @ v.T.astype(np.float64)).astype(np.float32)
+    cosines = np.clip(unit_rows(u) @ unit_rows(v).T, -1.0, 1.0)
+    if metric == "angular":
+        cosines = 1.0 - np.arccos(cosines) / np.pi
+    return cosines.astype(np.float32)
+
+
+def compared(
+    encode: Callable[[Any], np.ndarray], a: Any, b: Any, *, dimension: int, metric: str
+) -> np.ndarray:
+    """Similarity of every sentence or vector of `a` with every one of `b`, float32 `[n, m]`.
+
+    Args:
+        encode: Sentences → vectors; not called for vectors.
+        a: Sentences, or vectors `[n, dimension]`; one of them counts as `n = 1`.
+        b: The same; None compares `a` with itself.
+        dimension: Dimension of the vectors.
+        metric: As for `pairwise`.
+
+    Raises:
+        TypeError: An input is neither sentences nor real numbers.
+        ValueError: The metric is unknown, or the vectors do not fit or are not finite.
+    """
+
+    def vectors(given: Any, argument: str) -> np.ndarray:
+        if hasattr(given, "__array__"):  # tensors of all libraries, pandas and Arrow
+            given = np.asarray(given)
+        if not isinstance(given, np.ndarray) or given.dtype.kind in "OSTU":
+            return np.atleast_2d(encode(given))
+        return checked_vectors(given, dimension, argument)
+
+    similarity_by_name(metric)
+    left = vectors(a, "a")
+    right = left if b is None else vectors(b, "b")
+    if not len(left) or not len(right):
+        return np.zeros((len(left), len(right)), np.float32)
+    return pairwise(left, right, metric=metric)
+
+
+def similarity_by_name(metric: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Returns the function of the metric with this name.
+
+    Raises:
+        ValueError: The metric is unknown.
+    """
+    try:
+        return _SIMILARITIES[metric]
+    except KeyError:
+        expected = ", ".join(map(repr, _SIMILARITIES))
+        raise ValueError(f"Unknown metric: {metric!r}. Expected one of {expected}.") from None
+
+
+def quantized(vectors: np.ndarray, precision: Precision) -> np.ndarray:
+    """Quantizes vectors; gives the same numbers as sentence-transformers' `quantize_embeddings`.
+
+    Args:
+        vectors: float32 `[n, dim]`.
+        precision: "int8" and "uint8" divide the range that each column has in these vectors into
+            256 steps. "binary" (int8) and "ubinary" (uint8) keep which numbers are above 0, eight
+            in a byte.
+
+    Returns:
+        `[n, dim]`, or `[n, ⌈dim / 8⌉]` of bits.
+
+    Raises:
+        ValueError: A single vector has no range.
+    """
+    if precision == "float32":
+        return vectors
+    if precision in ("binary", "ubinary"):
+        bits = np.packbits(vectors > 0, axis=-1)
+        return bits if precision == "ubinary" else (bits.astype(np.int16) - 128).astype(np.int8)
+    if len(vectors) == 1:
+        raise ValueError(
+            f'precision="{precision}" needs the range of several vectors, received one text. '
+            'Encode all texts in one call, or use precision="binary".'
+        )
+    if not len(vectors):
+        return vectors.astype(precision)
+    lowest = vectors.min(axis=0)
+    steps = (vectors.max(axis=0) - lowest) / 255
+    codes = np.floor((vectors - lowest) / np.where(steps == 0, 1, steps))
+    codes = np.clip(codes, 0, 255)
+    return codes.astype(np.uint8) if precision == "uint8" else (codes - 128).astype(np.int8)
+
+
+def checked_vectors(given: np.ndarray, dimension: int, argument: str) -> np.ndarray:
+    """Checks that vectors consist of finite real numbers.
+
+    Args:
+        given: `[n, dimension]`, or `[dimension]`, which becomes one row.
+        dimension: The dimension expected.
+        argument: The name that error messages give it.
+
+    Returns:
+        `given` as `[n, dimension]`.
+
+    Raises:
+        TypeError: They are no real numbers.
+        ValueError: They have another shape, or hold NaN, infinities or numbers beyond float32.
+    """
+    if given.dtype.kind not in "fiu":
+        raise TypeError(
+            f"Expected sentences or vectors of real numbers as {argument}, received an array of "
+            f"{given.dtype}."
+        )
+    vectors = np.atleast_2d(given)
+    if vectors.ndim != 2 or vectors.shape[1] != dimension:
+        raise ValueError(
+            f"Expected vectors [n, {dimension}] as {argument}, received an array "
+            f"{list(given.shape)}."
+        )
+    with np.errstate(over="ignore"):
+        bad_rows = np.flatnonzero(~np.isfinite(vectors.astype(np.float32)).all(axis=1))
+    if len(bad_rows):
+        raise ValueError(
+            f"Expected finite vectors as {argument}, found NaN or numbers beyond float32 in "
+            f"{len(bad_rows)} of {len(vectors)} rows, the first in row {bad_rows[0]}. Remove them."
+        )
+    return vectors
+
+
+_SIMILARITIES = {"cosine": cosine, "angular": angular, "dot": dot}

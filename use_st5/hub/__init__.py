@@ -1,0 +1,1 @@
+"""Model names, downloads, and the folder of a model."""

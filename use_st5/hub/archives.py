@@ -1,0 +1,214 @@
+"""Models in an archive by URL: downloaded and unpacked into the cache."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.client
+import lzma
+import stat
+import sys
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from use_st5.hub.client import Downloaded
+from use_st5.io.cache import ARCHIVES, LIMIT, cache_folder, kept_content, limit
+from use_st5.io.files import space_for
+from use_st5.io.inner_path import check_inner_names
+
+_SUFFIXES = (".tar.gz", ".tgz", ".zip")
+# The addresses of TensorFlow Hub itself end in this query.
+_COMPRESSED = "tf-hub-format=compressed"
+_LOCAL = {"localhost", "127.0.0.1", "::1"}
+_TIMEOUT = 60.0  # seconds without a byte
+_PIECE = 2**20
+# An archive may hold this many times its own bytes, and a gigabyte in any case.
+_RATIO, _SMALL = 50, 10**9
+# The most files and folders of an archive, and the most bytes of the headers of one of them.
+_MEMBERS, _HEADERS = 10_000, 2**16
+# The errors of damaged archives, and of zip files with a password.
+_DAMAGED = (
+    *(tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile),
+    *(EOFError, zlib.error, lzma.LZMAError, RuntimeError),
+)
+
+
+def unpacked(url: str) -> Downloaded:
+    """Downloads and unpacks an archive.
+
+    Only files and folders are unpacked: an archive with a link or a name that leads out of it is
+    refused as a whole. If the archive contains one folder and nothing else, this folder is the
+    model.
+
+    Args:
+        url: `https://….tar.gz`, `.tgz` or `.zip`; http is accepted only from this machine.
+
+    Raises:
+        ValueError: The URL has another form, or the archive is damaged or refused.
+        FileNotFoundError: The server has no such file.
+        OSError: The download failed.
+    """
+    _check(url)
+    with tempfile.TemporaryFile() as file:
+        with space_for(tempfile.gettempdir()):
+            identity = _download(url, file)
+        with space_for(cache_folder(ARCHIVES)):
+            folder = kept_content(
+                ARCHIVES, identity[:16], url, lambda target: _unpack(file, target, url)
+            )
+    inside = list(folder.iterdir())
+    return Downloaded(inside[0] if len(inside) == 1 and inside[0].is_dir() else folder, identity)
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to safe addresses alone."""
+
+    def redirect_request(self, *args: Any) -> urllib.request.Request | None:
+        request = super().redirect_request(*args)
+        if request is not None:
+            _check_safe(request.full_url)
+        return request
+
+
+def _check(url: str) -> None:
+    parts = urlsplit(url)
+    if not parts.path.endswith(_SUFFIXES) and _COMPRESSED not in parts.query:
+        raise ValueError(
+            f"Expected the URL of an archive ({', '.join(_SUFFIXES)}), received {url}. A model of "
+            "tfhub.dev is now on Kaggle: kaggle://google/universal-sentence-encoder/…"
+        )
+    _check_safe(url)
+
+
+def _check_safe(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme != "https" and parts.hostname not in _LOCAL:
+        raise ValueError(
+            f"Expected an address that begins with https://, received {url}. A SavedModel is a "
+            "program, and without https others could replace it."
+        )
+
+
+def _download(url: str, file: IO[bytes]) -> str:
+    """Downloads the archive at the URL into a file; returns its sha256.
+
+    Raises:
+        FileNotFoundError: The server has no such file.
+        OSError: The download failed, is incomplete, or larger than the cache may be.
+    """
+    digest, size, most = hashlib.sha256(), 0, max(limit(), _SMALL)
+    try:
+        with urllib.request.build_opener(_Redirects).open(url, timeout=_TIMEOUT) as answer:
+            length = answer.headers.get("Content-Length")
+            while (piece := answer.read(_PIECE)) and size <= most:
+                file.write(piece)
+                digest.update(piece)
+                size += len(piece)
+    except urllib.error.HTTPError as error:
+        kind = FileNotFoundError if error.code in (404, 410) else OSError
+        raise kind(f"{url}: expected an archive, the server answered {error}.") from error
+    except (OSError, http.client.HTTPException) as error:
+        raise ConnectionError(f"{url}: the download failed ({error}). Run again.") from error
+    if size > most:
+        raise OSError(
+            f"{url}: expected at most {most:,} bytes, the limit of the cache, received more. For a "
+            f"larger model set {LIMIT} to a larger number of GB."
+        )
+    if length is not None and size != int(length):
+        raise OSError(f"{url}: expected {int(length):,} bytes, received {size:,}. Run again.")
+    file.seek(0)
+    return digest.hexdigest()
+
+
+def _unpack(file: IO[bytes], target: Path, url: str) -> None:
+    """Unpacks the files and folders of a tar or zip file into a new folder, and nothing else.
+
+    Raises:
+        ValueError: It is damaged, holds a link, a device or a name that leads out of it, or unpacks
+            to far more bytes than its own size.
+    """
+    target.mkdir()
+    size = file.seek(0, 2)
+    file.seek(0)
+    room = max(_RATIO * size, _SMALL)
+    try:
+        for number, (name, content) in enumerate(_members(file, url)):
+            if number == _MEMBERS:
+                raise ValueError(f"{url}: expected at most {_MEMBERS:,} files, found more.")
+            path = target / name
+            if content is None:
+                path.mkdir(parents=True, exist_ok=True)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as output:
+                while piece := content.read(_PIECE):
+                    room -= len(piece)
+                    if room < 0:
+                        raise ValueError(
+                            f"{url}: expected at most {max(_RATIO * size, _SMALL):,} bytes in an "
+                            f"archive of {size:,}, found more. Nothing was kept."
+                        )
+                    output.write(piece)
+    except _DAMAGED as error:
+        raise ValueError(
+            f"{url}: expected a tar or zip archive, received {size:,} bytes of another format "
+            f"({error}). Check the URL."
+        ) from error
+
+
+def _members(file: IO[bytes], url: str) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """Yields the name and the content of each member; the content of a folder is None.
+
+    Raises:
+        ValueError: A member is something else, or its name leads out of the archive.
+    """
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            for info in archive.infolist():
+                name = _checked(info.filename, url, link=stat.S_ISLNK(info.external_attr >> 16))
+                with archive.open(info) as content:
+                    yield name, None if info.is_dir() else content
+        return
+    file.seek(0)
+    with _Unpacked(fileobj=file) as packed, tarfile.open(fileobj=packed, mode="r:") as archive:
+        for member in archive:
+            packed.room = sys.maxsize
+            name = _checked(member.name, url, link=not (member.isfile() or member.isdir()))
+            yield name, archive.extractfile(member) if member.isfile() else None
+            packed.room = _HEADERS
+        packed.room = sys.maxsize
+        # The check sum of the compressed bytes is behind the last member.
+        for _ in range(_SMALL // _PIECE + 2):
+            if not packed.read(_PIECE):
+                return
+        raise ValueError(f"{url}: expected an archive, found a gigabyte behind its last file.")
+
+
+class _Unpacked(gzip.GzipFile):
+    """The bytes of a tar file: `tarfile` reads a header of any size into memory at once.
+
+    Attributes:
+        room: The number of bytes that may be read.
+    """
+
+    room = _HEADERS
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.room -= sys.maxsize if size is None or size < 0 else size
+        if self.room < 0:
+            raise tarfile.HeaderError(f"a header of more than {_HEADERS:,} bytes")
+        return super().read(size)
+
+
+def _checked(name: str, url: str, *, link: bool) -> str:
+    if link:
+        raise ValueError(f"{url}: expected files and folders, found {name!r}, a link or a device.")
+    return check_inner_names([name.removeprefix("./").rstrip("/")], where=url)[0]

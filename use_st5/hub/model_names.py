@@ -1,0 +1,140 @@
+"""Models by name: `hf://ORG/NAME@REVISION`, `kaggle://…`, and archives by URL.
+
+`local_source` is the one place that turns such a name into files of this machine. It downloads them
+once. A record in the cache keeps what was downloaded, so that later runs need no network and get
+the same files, until `use-st5 cache --clear NAME` removes the record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from pathlib import Path
+
+import msgspec
+
+from use_st5.hub.archives import unpacked
+from use_st5.hub.client import Downloaded, from_hugging_face, from_kaggle
+from use_st5.io.cache import NAMES, cache_folder, remove_content
+from use_st5.io.files import atomic_path
+from use_st5.io.records import Count, read_record
+from use_st5.io.remote_files import cached_path
+
+# `Path` makes one slash of two.
+_NAME = re.compile(r"(hf|kaggle|https?):/{1,2}(?=[^/])(.+)", re.DOTALL)
+_SOURCES = {"hf": from_hugging_face, "kaggle": from_kaggle, "https": unpacked, "http": unpacked}
+_FORMAT = 1
+_LIMIT = 2**24
+
+
+class Fetched(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that was downloaded under a name.
+
+    Attributes:
+        name: Its name, as the user writes it.
+        identity: The commit, version or hash of what was downloaded.
+        folder: The folder with its files.
+        files: Bytes of each file, by its path below the folder.
+    """
+
+    name: str
+    identity: str
+    folder: str
+    files: dict[str, Count]
+    format: int = _FORMAT
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether all files are there, in their sizes."""
+        paths = ((Path(self.folder, name), size) for name, size in self.files.items())
+        return all(path.is_file() and path.stat().st_size == size for path, size in paths)
+
+    @property
+    def exact_name(self) -> str:
+        """The name with the identity of the download: it always means the same files."""
+        return f"{self.name.partition('@')[0]}@{self.identity}"
+
+
+def model_name(path: str | os.PathLike[str]) -> str | None:
+    """Returns a name as the user writes it; None if `path` is a path or a bundled model.
+
+    Examples:
+        >>> model_name(Path("hf://sentence-transformers/all-MiniLM-L6-v2"))
+        'hf://sentence-transformers/all-MiniLM-L6-v2'
+    """
+    found = _NAME.fullmatch(os.fspath(path))
+    return f"{found[1]}://{found[2]}" if found else None
+
+
+def short_name(path: str | os.PathLike[str]) -> str:
+    """Returns a name without place, owner and revision; for a path, the name of the folder."""
+    name = model_name(path)
+    if name is None:
+        return Path(path).resolve().name
+    name = name.partition("?")[0]
+    last = re.sub(r"(@.*|\.tar\.gz|\.tgz|\.zip|/\d+)$", "", name).split("/")[-1]
+    return re.sub(r"[^\w.-]", "_", last)
+
+
+def local_source(path: str | os.PathLike[str]) -> Path:
+    """Returns the local path of a model or checkpoint, given by a name or by any path.
+
+    Raises:
+        FileNotFoundError: There is no such model.
+        ValueError: The name has another form, or the files are not what was promised.
+        OSError: The files could not be downloaded.
+        ImportError: The package that downloads is not installed.
+    """
+    name = model_name(path)
+    return cached_path(path) if name is None else Path(fetch(name).folder)
+
+
+def fetch(name: str) -> Fetched:
+    """Downloads a model, or finds what was downloaded before; see `local_source` for errors.
+
+    Args:
+        name: A name as `model_name` returns it.
+    """
+    path = _record(name)
+    with contextlib.suppress(OSError, ValueError):
+        record = read_record(path, Fetched, remedy="", version=_FORMAT, limit=_LIMIT)
+        if record.name == name:
+            if record.is_intact:
+                return record
+            remove_content(Path(record.folder))
+    downloaded: Downloaded = _SOURCES[name.partition(":")[0]](name)
+    record = Fetched(
+        name=name,
+        identity=downloaded.identity,
+        folder=os.fspath(downloaded.folder),
+        files=downloaded.sizes(),
+    )
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(msgspec.json.encode(record))
+    return record
+
+
+def forget(name: str) -> bool:
+    """Removes the record of a name: its next use asks the hub again. Says if there was one."""
+    path = _record(name)
+    existed = path.is_file()
+    path.unlink(missing_ok=True)
+    return existed
+
+
+def recorded() -> list[Fetched]:
+    """Returns the records of all names that were used; damaged records are left out."""
+    records = []
+    for path in sorted(cache_folder(NAMES).glob("*.json")):
+        with contextlib.suppress(OSError, ValueError):
+            records.append(read_record(path, Fetched, remedy="", version=_FORMAT, limit=_LIMIT))
+    return records
+
+
+def _record(name: str) -> Path:
+    # Another server may have other files under the same name.
+    server = os.environ.get("HF_ENDPOINT", "") if name.startswith("hf:") else ""
+    digest = hashlib.sha256(f"{server}\n{name}".encode()).hexdigest()[:16]
+    return cache_folder(NAMES) / f"{digest}.json"

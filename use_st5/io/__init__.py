@@ -1,0 +1,1 @@
+"""Local and remote files, records and progress."""
