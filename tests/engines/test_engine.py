@@ -18,6 +18,7 @@ from tests.toy_encoders import Toy
 from use_st5.encode.encoder import SentenceEncoder
 from use_st5.engines.onnx_model import add_onnx_model
 from use_st5.hub.model_manifest import ModelManifest
+from use_st5.models.engines import family_engine
 
 
 def test_what_an_encoder_knows(toy_use_dan: Toy, tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ def test_other_models_are_refused(toy_use_dan: Toy, tmp_path: Path) -> None:
     folder = shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "other")
     record = folder / "use_st5.json"
     record.write_text(record.read_text("utf-8").replace('"use_dan"', '"other"'), encoding="utf-8")
-    with pytest.raises(ValueError, match="received a model of the family other.*tensorflow"):
+    with pytest.raises(ValueError, match="models of the family other.*tensorflow"):
         SentenceEncoder(folder, backend="onnx")
     root = tf.train.Checkpoint()
     root.call = tf.function(lambda: tf.constant(1))
@@ -123,7 +124,7 @@ def test_an_exported_model_and_its_classifier_in_a_light_installation(
 
     folder, work = tmp_path / "tuned", tmp_path / "tuned.run"
     shutil.copytree(toy_use_transformer.folders["int8"], folder)
-    add_onnx_model(folder, ModelManifest.read(folder))
+    add_onnx_model(folder, ModelManifest.read(folder), family_engine)
     work.mkdir()
     classes = keras.layers.Dense(2, activation="softmax", name="classes")
     keras.Sequential([keras.Input((16,)), classes]).save(work / "classifier.keras")

@@ -23,6 +23,9 @@ from use_st5.engines.onnx_model import add_onnx_model, onnx_model
 from use_st5.evaluation.minimal_pairs import minimal_pairs
 from use_st5.hub.bundled import bundled_folder
 from use_st5.hub.model_manifest import ModelManifest
+from use_st5.models.engines import family_engine
+from use_st5.models.use_dan import engine as use_dan
+from use_st5.models.use_transformer import engine as use_transformer
 
 pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
@@ -70,7 +73,7 @@ def test_a_model_that_changes_too_much_is_refused(
         SentenceEncoder(folder, backend="onnx-int8")
     manifest = ModelManifest.read(folder)
     assert manifest is not None
-    float_file = onnx_model(folder, manifest)
+    float_file = onnx_model(folder, manifest, use_transformer.ENGINE)
     assert [*float_file.parent.parent.parent.glob("*/content")] == [float_file.parent]
 
 
@@ -164,7 +167,7 @@ def test_the_graph_of_a_dan_has_the_vectors_of_numpy(kind: str, toy_use_dan: Toy
     folder = toy_use_dan.folders[kind]
     manifest = ModelManifest.read(folder)
     assert manifest is not None
-    graph = GraphDANEngine(onnx_model(folder, manifest), folder, manifest)
+    graph = GraphDANEngine(onnx_model(folder, manifest, use_dan.ENGINE), folder, manifest)
     texts = ["How old are you?", "", *sentences()[:40]]
     np.testing.assert_allclose(graph.run(texts), DANEngine(folder, manifest).run(texts), atol=1e-6)
 
@@ -174,7 +177,7 @@ def test_the_first_products_are_more_exact(vnni: bool, first: int, tmp_path: Pat
     onnx = pytest.importorskip("onnx")
     manifest = ModelManifest.read(bundled_folder("use_dan_en"))
     assert manifest is not None
-    source = onnx_model(bundled_folder("use_dan_en"), manifest)
+    source = onnx_model(bundled_folder("use_dan_en"), manifest, use_dan.ENGINE)
     int8.round_products(source, tmp_path / "int8.onnx", [], vnni=vnni, first=first)
     kinds = [node.op_type for node in onnx.load(tmp_path / "int8.onnx").graph.node]
     assert kinds.count("MatMulNBits" if vnni else "MatMul") == first
@@ -195,7 +198,7 @@ def test_processes_make_a_graph_at_once_and_write_nothing_beside_its_source(
 ) -> None:
     folder = tmp_path / "model"
     shutil.copytree(toy_use_transformer.folders["float32"], folder)
-    add_onnx_model(folder, ModelManifest.read(folder))
+    add_onnx_model(folder, ModelManifest.read(folder), family_engine)
     before = sorted(folder.rglob("*"))
     folder.chmod(0o500)
     runs = [
@@ -211,7 +214,7 @@ def test_processes_make_a_graph_at_once_and_write_nothing_beside_its_source(
 def test_nothing_is_written_beside_the_source(toy_use_transformer: Toy, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(toy_use_transformer.folders["float32"], folder)
-    add_onnx_model(folder, ModelManifest.read(folder))
+    add_onnx_model(folder, ModelManifest.read(folder), family_engine)
     before = sorted(folder.rglob("*"))
     written = folder.stat().st_mtime_ns
     SentenceEncoder(folder, backend="onnx-int8")

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.toy_encoders import Toy
-from use_st5.engines.weights import Table, TableRows, named_weights
+from use_st5.engines.weights import Table, TableRows, Weights
 
 
 def test_a_table_gives_rows_and_scales() -> None:
@@ -33,8 +33,8 @@ def test_threads_do_not_share_the_arrays_of_rows() -> None:
 
 def test_weights_are_the_models(toy_use_dan: Toy) -> None:
     for precision, folder in toy_use_dan.folders.items():
-        table, weight = named_weights(folder)
-        rows, scales = TableRows(table, toy_use_dan.rows)(np.arange(toy_use_dan.rows))
+        weight = Weights(folder)
+        rows, scales = TableRows(weight.table(), toy_use_dan.rows)(np.arange(toy_use_dan.rows))
         expected = toy_use_dan.model.embedding.embeddings.numpy()
         error = 0 if precision == "float32" else np.abs(expected).max() / 254
         np.testing.assert_allclose(rows * scales[:, None], expected, atol=error + 1e-9)
@@ -46,7 +46,7 @@ def test_weights_are_the_models(toy_use_dan: Toy) -> None:
 
 def test_what_does_not_fit_is_refused(toy_use_dan: Toy) -> None:
     folder = toy_use_dan.folders["int8"]
-    _, weight = named_weights(folder)
+    weight = Weights(folder)
     with pytest.raises(ValueError, match=r"of the shape \[8, 13\], found \[8, 12\]"):
         weight("network/feed_forward/hidden_0/kernel", (8, 13))
     with pytest.raises(ValueError, match="a weight network/other, found none"):
@@ -58,4 +58,4 @@ def test_what_is_not_finite_is_refused(tmp_path: Path) -> None:
     root.table = tf.Variable([[1.0, np.nan]])
     tf.saved_model.save(root, str(tmp_path))
     with pytest.raises(ValueError, match="finite weights, embedding holds NaN"):
-        named_weights(tmp_path)
+        Weights(tmp_path).table()

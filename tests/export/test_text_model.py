@@ -89,16 +89,15 @@ def test_other_vectors_are_refused(
 def test_other_models_and_lengths_are_refused(
     toy_use_transformer: Any, toy_t5: Any, tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match="family t5 with the tokenizer 'sentencepieces'. Serve"):
+    with pytest.raises(ValueError, match="received another model. Serve"):
         text_model_manifest(toy_t5.folder)
-    with pytest.raises(ValueError, match="received another SavedModel"):
+    with pytest.raises(ValueError, match="received another model"):
         text_model_manifest(tmp_path)
     static = StaticEmbedding(7, 8)
     static.build()
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat"]
     TrainableEncoder(static, WordPieceTokenizer(words)).export(tmp_path / "static")
-    with pytest.raises(ValueError, match="family static_embedding with the tokenizer 'wordpiece'"):
-        text_model_manifest(tmp_path / "static")
+    to_text_model(tmp_path / "static", tmp_path / "static.onnx", runtime="onnx")
     folder = toy_use_transformer.folders["float32"]
     text_model_manifest(folder, 16)
     for length in (15, 17):

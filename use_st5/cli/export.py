@@ -192,9 +192,10 @@ def _write(
             copy_model(source, temporary, manifest)
             if onnx:
                 from use_st5.engines.onnx_model import add_onnx_model
+                from use_st5.models.engines import family_engine
 
                 with waiting("writing the ONNX graph"):
-                    add_onnx_model(temporary, ModelManifest.read(temporary))
+                    add_onnx_model(temporary, ModelManifest.read(temporary), family_engine)
             return stored_precision, _size(temporary)
     start_keras("export --precision")
     from use_st5.trainable_encoder import TrainableEncoder

@@ -45,6 +45,7 @@ from use_st5.hub.model_manifest import (
     short_hash,
 )
 from use_st5.io.progress import with_progress
+from use_st5.models.engines import family_engine
 
 # The encoders in use, by folder, backend and version; `_last` keeps the last ones in memory.
 _loaded: weakref.WeakValueDictionary[tuple[Path, str, int, int], SentenceEncoder] = (
@@ -105,7 +106,7 @@ class SentenceEncoder(SentenceTransformersNames):
         if backend == "tensorflow":
             self._load_saved_model()
             return
-        engine = open_engine(self.folder, self.manifest, backend)
+        engine = open_engine(self.folder, self.manifest, backend, family_engine)
         self._run: Callable[[list[str]], np.ndarray] = engine.run
         self._limit = TokenLimit(
             engine.max_length, getattr(engine, "token_counts", None), batch_of=list

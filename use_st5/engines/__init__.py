@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from use_st5.engines.engine import BACKENDS as BACKENDS
     from use_st5.engines.engine import Backend as Backend
     from use_st5.engines.engine import Engine as Engine
-    from use_st5.engines.engine import open_engine as open_engine
+    from use_st5.engines.engine import FamilyEngine as FamilyEngine
+    from use_st5.engines.onnx_model import open_engine as open_engine
 
 __getattr__, __dir__, __all__ = public_names(__name__)

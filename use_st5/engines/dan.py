@@ -11,7 +11,7 @@ import numpy as np
 from use_st5.engines.ngram_ids import NGramIds
 from use_st5.engines.onnx_graph import MEANS
 from use_st5.engines.session import Session
-from use_st5.engines.weights import TableRows, check_shape, named_weights
+from use_st5.engines.weights import TableRows, Weights, check_shape
 from use_st5.hub.model_manifest import FILE_NAME, ModelManifest
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
@@ -55,7 +55,8 @@ class DANEngine:
             )
         self._activation = _ACTIVATIONS[name]
         self._ids = NGramIds(NGramVocabulary.load(folder / "assets" / "vocabulary.txt"))
-        table, weights = named_weights(folder)
+        weights = Weights(folder)
+        table = weights.table()
         self.rows = TableRows(table, _ROWS)
         width, dims = config["embedding_dim"], config["hidden_dims"]
         check_shape(folder, "embedding", table.shape, (self._ids.vocabulary.size, width))

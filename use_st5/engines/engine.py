@@ -1,14 +1,19 @@
-"""The contract of engines, and the choice of the engine that runs a model."""
+"""The contract of engines, and what a family states about its own."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 
-from use_st5.engines.networks import with_engine
-from use_st5.hub.model_manifest import FILE_NAME, ModelManifest
+from use_st5.hub.model_manifest import ModelManifest
+
+if TYPE_CHECKING:
+    from use_st5.engines.onnx_graph import GraphWriter
+    from use_st5.engines.session import Session
 
 Backend = Literal["tensorflow", "onnx", "onnx-int8"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
@@ -32,37 +37,48 @@ class Engine(Protocol):
         ...
 
 
-def open_engine(folder: Path, manifest: ModelManifest | None, backend: Backend) -> Engine:
-    """Opens the engine of a model.
+class GraphEngine(Engine, Protocol):
+    """An engine that runs a graph on ONNX Runtime."""
 
-    Args:
-        folder: The folder of its SavedModel.
-        manifest: The content of its `use_st5.json`.
-        backend: "onnx" or "onnx-int8".
+    session: Session
 
-    Raises:
-        ValueError: The SavedModel is not from use_st5, is damaged, or belongs to a family that has
-            no engine; or int8 changes its vectors too much.
-        ImportError: A package that the engine needs is missing.
+
+@dataclass(frozen=True)
+class FamilyEngine:
+    """How the models of a family run without TensorFlow: `ENGINE` of `models/NAME/engine.py`.
+
+    Attributes:
+        write: Adds the network to a graph: the `config` of `use_st5.json`, and the graph → the name
+            and the dimension of the vectors.
+        open: The file of a graph, the SavedModel's folder, its manifest → the engine.
+        without_graph: The engine of float32 that needs no graph; None: it runs a graph.
+        exact_first: How many of a network's first products lose too much with one scale for each
+            row of int8: with VNNI, and without it.
     """
-    manifest = with_engine(folder, manifest, backend)
-    try:
-        return _made(folder, manifest, backend)
-    except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
+
+    write: Callable[[dict[str, Any], GraphWriter], tuple[str, int]]
+    open: Callable[[Path, Path, ModelManifest], GraphEngine]
+    without_graph: Callable[[Path, ModelManifest], Engine] | None = None
+    exact_first: tuple[int, int] = (0, 0)
+
+
+# The name of a family → its engine, or None (`use_st5.models.engines.family_engine`).
+Families = Callable[[str], FamilyEngine | None]
+
+
+def with_engine(
+    folder: Path, manifest: ModelManifest | None, backend: str, families: Families
+) -> tuple[ModelManifest, FamilyEngine]:
+    """The manifest of a model that has an engine, and its engine."""
+    if manifest is None or manifest.family is None:
         raise ValueError(
-            f"{folder / FILE_NAME}: $.config: expected the configuration of a model of the family "
-            f"{manifest.family}, received another ({type(error).__name__}: {error}). Export the "
-            "model again."
-        ) from error
-
-
-def _made(folder: Path, manifest: ModelManifest, backend: Backend) -> Engine:
-    if manifest.family == "use_dan" and backend == "onnx":
-        from use_st5.engines.dan import DANEngine
-
-        manifest.check_contents(folder)
-        return DANEngine(folder, manifest)
-    from use_st5.engines.onnx_model import graph_engine, onnx_model
-
-    model = onnx_model(folder, manifest, int8=backend == "onnx-int8")
-    return graph_engine(model, folder, manifest)
+            f"{folder}: expected a model of use_st5 for backend={backend!r}, found a SavedModel "
+            "without use_st5.json, or of an older version. Load it with backend='tensorflow'."
+        )
+    family = families(manifest.family)
+    if family is None:
+        raise ValueError(
+            f"{folder}: backend={backend!r} does not run models of the family {manifest.family}. "
+            "Load it with backend='tensorflow'."
+        )
+    return manifest, family

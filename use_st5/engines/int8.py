@@ -7,13 +7,13 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from use_st5._imports import require
+from use_st5.engines.engine import GraphEngine
 from use_st5.engines.int8_rows import (
     Arrays,
     largest_inputs,
@@ -21,7 +21,6 @@ from use_st5.engines.int8_rows import (
     round_rows,
     weight_products,
 )
-from use_st5.hub.model_manifest import ModelManifest
 
 LEAST_COSINE = 0.999
 # For `round_products` and `round_rows`, which are calibrated on these sentences: others have lower
@@ -30,9 +29,6 @@ _SAFE_COSINE = 0.9995
 # The number of a matrix's inputs that share a scale. On 10,000 sentences the lowest cosine of
 # all-MiniLM-L6-v2 is 0.9991; with 32 inputs it is 0.998.
 BLOCK = 16
-# How many of a network's first products lose too much with one scale for each row: with
-# VNNI, and without it.
-_EXACT_FIRST = {"use_dan": (2, 3)}
 # The operators that give rows of a similar size. One scale serves their outputs: it is a quarter
 # larger than a fourth of the calibration texts needs.
 _NORMS = ("LayerNormalization", "SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization")
@@ -74,9 +70,9 @@ def calibration_texts() -> list[str]:
 def write_int8_model(
     source: Path,
     path: Path,
-    manifest: ModelManifest,
-    run: Callable[[Path, list[str]], np.ndarray],
-    given: Callable[[Path, list[str]], list[Arrays]],
+    name: str,
+    engine: Callable[[Path], GraphEngine],
+    exact_first: tuple[int, int],
 ) -> None:
     """Writes a graph whose weights and activations are int8 in matrix products.
 
@@ -86,9 +82,9 @@ def write_int8_model(
     Args:
         source: The graph in float32.
         path: The file to write.
-        manifest: The content of the model's `use_st5.json`.
-        run: A graph and texts → their vectors `[texts, dimension]`.
-        given: A graph and texts → the arrays that the graph's inputs get, for each batch.
+        name: The model's name, for messages.
+        engine: The file of a graph → the engine that runs it.
+        exact_first: As in `FamilyEngine`.
 
     Raises:
         ImportError: The package onnx is missing.
@@ -96,33 +92,35 @@ def write_int8_model(
             0.999 (`round_blocks`) or 0.9995 (the others) for one of the `sentences`.
     """
     texts = sentences()
-    exact = run(source, texts)
+    exact_engine = engine(source)
+    exact = _vectors(exact_engine, texts)
+    batches: list[Arrays] = []
+    exact_engine.session.on_run = batches.append
+    _vectors(exact_engine, calibration_texts())
     vnni = has_vnni()
-    first_with, first_without = _EXACT_FIRST.get(manifest.family or "", (0, 0))
-    batches = given(source, calibration_texts())
-
-    def products(made: Path) -> None:
-        first = first_with if vnni else first_without
-        round_products(source, made, batches, vnni=vnni, first=first)
-
-    def rows(made: Path) -> None:
-        round_rows(source, made, batches, vnni=vnni)
-
-    blocks = partial(round_blocks, source)
-    methods = (products, _SAFE_COSINE), (rows, _SAFE_COSINE), (blocks, LEAST_COSINE)
+    first = exact_first[0] if vnni else exact_first[1]
+    methods: list[tuple[Callable[[Path], None], float]] = [
+        (lambda made: round_products(source, made, batches, vnni=vnni, first=first), _SAFE_COSINE),
+        (lambda made: round_rows(source, made, batches, vnni=vnni), _SAFE_COSINE),
+        (lambda made: round_blocks(source, made), LEAST_COSINE),
+    ]
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         made = Path(scratch, "int8.onnx")
         for write, limit in methods:
             write(made)
-            least = lowest_cosine(exact, run(made, texts))
+            least = lowest_cosine(exact, _vectors(engine(made), texts))
             if least >= limit:
                 path.write_bytes(made.read_bytes())
                 return
     raise ValueError(
-        f"{manifest.name}: expected a cosine of {LEAST_COSINE} or more between the vectors of int8 "
+        f"{name}: expected a cosine of {LEAST_COSINE} or more between the vectors of int8 "
         f"and of float32, found {least:.4f} among {len(texts)} sentences. Load the model with "
         "backend='onnx'."
     )
+
+
+def _vectors(engine: GraphEngine, texts: list[str]) -> np.ndarray:
+    return np.concatenate([engine.run(texts[at : at + 64]) for at in range(0, len(texts), 64)])
 
 
 def lowest_cosine(first: np.ndarray, second: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""Writes ONNX graphs: functions add the nodes and weights of a network.
+"""Writes ONNX graphs: a family (`models/NAME/engine.py`) adds the layers of its network.
 
 A graph reads tokens without padding. All linear layers compute `[tokens, dim]`; only attention and
 pooling see rows of texts, `[texts, length, dim]`: `places` says which token stands at each place.
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from use_st5._imports import require
+from use_st5.engines.weights import Weights
 
 # Inputs of every graph, with their types and axes.
 IDS, PLACES, ROWS, MASK = "ids", "places", "rows", "mask"
@@ -28,6 +29,7 @@ _INPUTS: dict[str, tuple[int, tuple[str | int, ...]]] = {
     BIAS: (_FLOAT, (1, "heads", "length", "length")),
     MEANS: (_FLOAT, ("texts", "width")),
 }
+EPSILON = 1e-6  # of most norms
 _OPSET, _IR = 17, 9
 _CONTRIB = "com.microsoft"
 _EXCLUDED = -1e9
@@ -36,16 +38,25 @@ _EXCLUDED = -1e9
 class GraphWriter:
     """Collects the nodes and weights of an encoder; values are named by numbers.
 
+    Args:
+        weights: The weights of the model's layers; None for a graph without layers.
+
     Raises:
         ImportError: The package onnx is missing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, weights: Weights | None = None) -> None:
         self._onnx = require("onnx", "onnx")
+        self._layers = weights
         self._nodes: list[Any] = []
         self._weights: list[Any] = []
         self._inputs: set[str] = set()
         self._count = 0
+
+    def layer(self, name: str, *shape: int) -> np.ndarray:
+        """A weight of a layer of the model."""
+        assert self._layers is not None
+        return self._layers(name, shape)
 
     def input(self, name: str) -> str:
         """Uses one of the inputs above."""
@@ -72,43 +83,70 @@ class GraphWriter:
         """Adds a node of ONNX Runtime's operators; returns the names of its outputs."""
         return self._node(_CONTRIB, kind, inputs, outputs, attributes)
 
-    def linear(self, x: str, kernel: np.ndarray) -> str:
-        """`x · kernel`."""
-        return str(self.op("MatMul", x, self.weight(kernel)))
-
     def add(self, x: str, bias: np.ndarray) -> str:
         """`x + bias`."""
         return str(self.op("Add", x, self.weight(bias)))
 
+    def linear(self, x: str, name: str, inputs: int, outputs: int, *, bias: bool = False) -> str:
+        """`x · kernel`, or with `bias` `x · kernel + bias`, of a layer of the model."""
+        y = self._product(x, self.layer(f"{name}/kernel", inputs, outputs))
+        return self.add(y, self.layer(f"{name}/bias", outputs)) if bias else y
+
+    def norm(self, x: str, name: str, dim: int, epsilon: float = EPSILON) -> str:
+        """Layer normalization; after `Add` it is faster than a fused `SkipLayerNormalization`."""
+        parts = [self.weight(self.layer(f"{name}/{part}", dim)) for part in ("gamma", "beta")]
+        return str(self.op("LayerNormalization", x, *parts, axis=-1, epsilon=epsilon))
+
+    def tokens(self) -> str:
+        """The rows of the tokens in the model's table, float32 `[tokens, dim]`."""
+        assert self._layers is not None
+        table, ids = self._layers.table(), self.input(IDS)
+        rows = self.op("Gather", self.weight(table.codes), ids, axis=0)
+        if table.scales is None:
+            return str(rows)
+        scales = self.op("Gather", self.weight(table.scales[:, None]), ids, axis=0)
+        return str(self.op("Mul", self.op("Cast", rows, to=1), scales))
+
+    def at_positions(self, rows: np.ndarray) -> str:
+        """The row of each token's position, `[tokens, dim]`."""
+        return str(self.op("Gather", self.weight(rows), self.input(POSITIONS), axis=0))
+
     def attention(
         self,
         x: str,
-        kernels: list[np.ndarray],
+        name: str,
+        dim: int,
+        inner: int,
         *,
         heads: int,
         scale: float,
-        biases: list[np.ndarray] | None = None,
-        bias: str = "",
+        has_bias: bool = False,
+        scores: str = "",
     ) -> str:
         """Multi-head self-attention without its output layer, `[tokens, dim]` → `[tokens, inner]`.
 
         Args:
             x: The tokens.
-            kernels: The kernels of query, key and value, each `[dim, inner]`.
+            name: The layer, which has the layers query, key and value.
+            dim: The width of the tokens.
+            inner: The width of all heads together.
             heads: The number of heads.
             scale: The factor of the scores.
-            biases: The biases of query, key and value, each `[inner]`.
-            bias: Numbers that are added to the scores, `[1, heads, length, length]`.
+            has_bias: Whether query, key and value have a bias.
+            scores: Numbers that are added to the scores, `[1, heads, length, length]`.
         """
-        inner = kernels[0].shape[1]
-        qkv = self.linear(x, np.concatenate(kernels, axis=1))
+        layers = [f"{name}/{role}" for role in ("query", "key", "value")]
+        kernels = [self.layer(f"{layer}/kernel", dim, inner) for layer in layers]
+        qkv = self._product(x, np.concatenate(kernels, axis=1))
         rows = self.op("Gather", qkv, self.input(PLACES), axis=0)
         sizes = self.numbers(inner, inner, inner)
         query, key, value = self.op("Split", rows, sizes, outputs=3, axis=-1)
-        qkv_bias = "" if biases is None else self.weight(np.concatenate(biases))
+        bias = ""
+        if has_bias:
+            bias = self.weight(np.concatenate([self.layer(f"{n}/bias", inner) for n in layers]))
         context = self.fused(
             "MultiHeadAttention",
-            *(query, key, value, qkv_bias, self.input(MASK), bias),
+            *(query, key, value, bias, self.input(MASK), scores),
             num_heads=heads,
             scale=scale,
             mask_filter_value=_EXCLUDED,
@@ -164,6 +202,9 @@ class GraphWriter:
         model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR)
         helper.set_model_props(model, facts)
         return model
+
+    def _product(self, x: str, kernel: np.ndarray) -> str:
+        return str(self.op("MatMul", x, self.weight(kernel)))
 
     def _node(
         self, domain: str, kind: str, inputs: tuple[str, ...], outputs: int, attributes: Any

@@ -1,4 +1,4 @@
-"""The ONNX file of a model: in its folder, in the cache, or newly made from its SavedModel."""
+"""Opens the engine of a model; its ONNX file is in its folder, in the cache, or newly made."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ import json
 import shutil
 import tempfile
 import warnings
-from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from use_st5.engines.dan import GraphDANEngine
+from use_st5.engines.engine import Backend, Engine, Families, FamilyEngine, GraphEngine, with_engine
 from use_st5.engines.int8 import has_vnni, write_int8_model
-from use_st5.engines.networks import rounded_kernels, with_engine, write_network
 from use_st5.engines.onnx_graph import GraphWriter
-from use_st5.engines.transformer import TransformerEngine
-from use_st5.engines.weights import named_weights
-from use_st5.hub.model_manifest import ENGINE_NAME, ModelManifest, describe_files
+from use_st5.engines.weights import Weights
+from use_st5.hub.model_manifest import ENGINE_NAME, FILE_NAME, ModelManifest, describe_files
 from use_st5.io.cache import ENGINES, kept_content
 from use_st5.io.files import file_sha256
 
@@ -30,17 +25,51 @@ _HASH = "sha256.txt"  # of the graph, next to it
 _LARGEST = 2**31  # bytes of a Protocol Buffers message
 
 
-def onnx_model(folder: Path, manifest: ModelManifest, *, int8: bool = False) -> Path:
+def open_engine(
+    folder: Path, manifest: ModelManifest | None, backend: Backend, families: Families
+) -> Engine:
+    """Opens the engine of a model.
+
+    Args:
+        folder: The folder of its SavedModel.
+        manifest: The content of its `use_st5.json`.
+        backend: "onnx" or "onnx-int8".
+        families: The engines of families by name.
+
+    Raises:
+        ValueError: The SavedModel is not from use_st5, is damaged, or belongs to a family that has
+            no engine; or int8 changes its vectors too much.
+        ImportError: A package that the engine needs is missing.
+    """
+    manifest, family = with_engine(folder, manifest, backend, families)
+    try:
+        if family.without_graph and backend == "onnx":
+            manifest.check_contents(folder)
+            return family.without_graph(folder, manifest)
+        model = onnx_model(folder, manifest, family, int8=backend == "onnx-int8")
+        return family.open(model, folder, manifest)
+    except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
+        raise ValueError(
+            f"{folder / FILE_NAME}: $.config: expected the configuration of a model of the family "
+            f"{manifest.family}, received another ({type(error).__name__}: {error}). Export the "
+            "model again."
+        ) from error
+
+
+def onnx_model(
+    folder: Path, manifest: ModelManifest, family: FamilyEngine, *, int8: bool = False
+) -> Path:
     """Returns the file of a model's graph, which is made if there is none.
 
     Args:
         folder: The folder of its SavedModel.
         manifest: The content of its `use_st5.json`.
+        family: The engine of its family.
         int8: Whether matrix products are computed in int8.
 
     Raises:
         ImportError: The graph must be made, and the package onnx is missing.
-        ValueError: The model has no graph (see `write_network`), its files are damaged, or int8
+        ValueError: The model has no graph, its files are damaged, or int8
             changes its vectors too much (see `write_int8_model`).
 
     Warns:
@@ -56,12 +85,15 @@ def onnx_model(folder: Path, manifest: ModelManifest, *, int8: bool = False) -> 
         content.mkdir()
         graph = content / ENGINE_NAME
         if int8:
-            source = onnx_model(folder, manifest)
-            run, feeds = partial(_vectors, folder, manifest), partial(_given, folder, manifest)
-            write_int8_model(source, graph, manifest, run, feeds)
+            source = onnx_model(folder, manifest, family)
+
+            def engine(path: Path) -> GraphEngine:
+                return family.open(path, folder, manifest)
+
+            write_int8_model(source, graph, manifest.name, engine, family.exact_first)
         else:
             manifest.check_contents(folder)
-            write_onnx_model(folder, manifest, graph)
+            write_onnx_model(folder, manifest, family, graph)
         (content / _HASH).write_text(file_sha256(graph), encoding="utf-8")
 
     try:
@@ -101,72 +133,38 @@ def _is_intact(content: Path) -> bool:
         return False
 
 
-def graph_engine(
-    graph: Path, folder: Path, manifest: ModelManifest
-) -> GraphDANEngine | TransformerEngine:
-    """The engine that runs a graph of a model."""
-    kind = GraphDANEngine if manifest.family == "use_dan" else TransformerEngine
-    return kind(graph, folder, manifest)
-
-
-def _vectors(folder: Path, manifest: ModelManifest, graph: Path, texts: list[str]) -> np.ndarray:
-    engine = graph_engine(graph, folder, manifest)
-    return np.concatenate([engine.run(texts[at : at + 64]) for at in range(0, len(texts), 64)])
-
-
-def _given(
-    folder: Path, manifest: ModelManifest, graph: Path, texts: list[str]
-) -> list[dict[str, np.ndarray]]:
-    """The arrays that the graph's inputs get, for each of its runs."""
-    engine = graph_engine(graph, folder, manifest)
-    feeds: list[dict[str, np.ndarray]] = []
-    engine.session.on_run = feeds.append
-    for at in range(0, len(texts), 64):
-        engine.run(texts[at : at + 64])
-    return feeds
-
-
-def add_onnx_model(folder: Path, manifest: ModelManifest | None) -> None:
-    """Writes the graph of a model into its folder for `onnx_model`; does nothing for a USE-DAN.
+def add_onnx_model(folder: Path, manifest: ModelManifest | None, families: Families) -> None:
+    """Writes the graph of a model into its folder for `onnx_model`, if its engine needs one.
 
     Args:
         folder: The folder of its SavedModel, which nobody else reads yet.
         manifest: The content of its `use_st5.json`.
+        families: The engines of families by name.
 
     Raises:
         ImportError: The package onnx is missing.
         ValueError: The model has no engine (see `open_engine`).
     """
-    manifest = with_engine(folder, manifest, "onnx")
-    if manifest.family == "use_dan":
+    manifest, family = with_engine(folder, manifest, "onnx", families)
+    if family.without_graph is not None:
         return
-    write_onnx_model(folder, manifest, folder / ENGINE_NAME)
+    write_onnx_model(folder, manifest, family, folder / ENGINE_NAME)
     files, _ = describe_files(folder)
     dataclasses.replace(manifest, files=files).write(folder)
 
 
-def write_onnx_model(folder: Path, manifest: ModelManifest, path: Path) -> None:
-    """Writes the graph of a model.
-
-    Args:
-        folder: The folder of its SavedModel.
-        manifest: The content of its `use_st5.json`.
-        path: The file to write.
-
-    Raises:
-        ImportError: The package onnx is missing.
-        ValueError: The model has no graph, or is too large for one file (2 GiB).
-    """
-    family = manifest.family or ""
+def write_onnx_model(
+    folder: Path, manifest: ModelManifest, family: FamilyEngine, path: Path
+) -> None:
+    """Writes the graph of a model into a file."""
     if 4 * manifest.parameters >= _LARGEST:
         raise ValueError(
             f"{folder}: expected a model of less than {_LARGEST:,} bytes in float32, the most that "
             "one file of ONNX holds. Load it with backend='tensorflow'."
         )
-    graph = GraphWriter()
-    rounded = rounded_kernels(family, manifest.config)
-    table, weights = named_weights(folder, rounded=rounded)
-    vectors, dimension = write_network(family, manifest.config, table, weights, graph)
+    weights = Weights(folder)
+    graph = GraphWriter(weights)
+    vectors, dimension = family.write(manifest.config, graph)
     weights.check_all_read()
     facts = {"model_hash": manifest.model_hash, "version": _VERSION}
     path.write_bytes(graph.model(vectors, dimension, facts).SerializeToString())

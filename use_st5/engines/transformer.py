@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from use_st5.engines import onnx_graph as names
-from use_st5.engines.networks import rounded_kernels
 from use_st5.engines.session import Session
 from use_st5.engines.token_ids import token_ids
-from use_st5.engines.weights import named_weights
+from use_st5.engines.weights import Weights
 from use_st5.hub.model_manifest import ModelManifest
 
 # Tokens that are computed at once: more make matrix products no faster, but fit less into caches.
@@ -24,6 +23,8 @@ class TransformerEngine:
         model: The file of its graph (`use_st5.engines.onnx_model`).
         folder: The folder of its SavedModel.
         manifest: The content of its `use_st5.json`.
+        bias: If the attention scores have a bias by distance, the name of its table, and the number
+            of its buckets in the model's configuration.
 
     Raises:
         ImportError: ONNX Runtime, or the package that tokenizes, is missing.
@@ -33,7 +34,14 @@ class TransformerEngine:
         session: The session that runs its graph.
     """
 
-    def __init__(self, model: Path, folder: Path, manifest: ModelManifest) -> None:
+    def __init__(
+        self,
+        model: Path,
+        folder: Path,
+        manifest: ModelManifest,
+        *,
+        bias: tuple[str, str] | None = None,
+    ) -> None:
         self.session = Session(model)
         self._tokens = token_ids(manifest.tokenizer, folder / "assets")
         self.dimension = manifest.dimension
@@ -41,8 +49,11 @@ class TransformerEngine:
         # The limit of the model's texts, and the number of its positions.
         limits = [manifest.max_length, shape.get("max_positions"), shape.get("max_length")]
         self.max_length: int | None = min((each for each in limits if each), default=None)
-        has_bias = names.BIAS in self.session.inputs
-        self._bias = _PositionBias(folder, manifest) if has_bias else None
+        self._bias: _PositionBias | None = None
+        if bias is not None:
+            name, buckets = bias
+            table = Weights(folder)(name, (shape[buckets], shape["num_heads"]))
+            self._bias = _PositionBias(table, shape.get("max_distance", 128))
 
     def run(self, texts: list[str]) -> np.ndarray:
         """The vectors of a batch of texts, float32 `[texts, dimension]`."""
@@ -88,15 +99,8 @@ class TransformerEngine:
 class _PositionBias:
     """The bias of the attention scores of T5 and MPNet, by the distance of two positions."""
 
-    def __init__(self, folder: Path, manifest: ModelManifest) -> None:
-        shape = manifest.config["config"]
-        is_t5 = manifest.family == "t5"
-        name = "encoder/position_bias/table" if is_t5 else "relative_bias/table"
-        buckets = shape["num_buckets" if is_t5 else "relative_buckets"]
-        rounded = rounded_kernels(manifest.family or "", manifest.config)
-        _, weights = named_weights(folder, rounded=rounded)
-        self._table = weights(name, (buckets, shape["num_heads"]))
-        self._distance = shape.get("max_distance", 128)
+    def __init__(self, table: np.ndarray, max_distance: int) -> None:
+        self._table, self._distance = table, max_distance
         # Length and bias are one attribute, because threads share it.
         self._last = (0, np.zeros(0))
 

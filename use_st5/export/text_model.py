@@ -30,7 +30,6 @@ Runtime = Literal["onnx", "litert"]
 
 SHORTEST = 16  # tokens, the least fixed length: fewer are too short for a sentence
 _FACTS = "model.json"
-_FAMILIES = ("use_dan", "use_transformer", "bert", "mpnet")
 _NETWORKS = {"onnx": "network.onnx", "litert": "network.tflite"}
 # The kind of a tokenizer → the file that holds it.
 _TOKENIZERS = {
@@ -62,8 +61,8 @@ def to_text_model(
     those of the model.
 
     Args:
-        name_or_folder: A USE-DAN, USE Transformer, BERT, RoBERTa or MPNet: its folder, or a bundled
-            model's name.
+        name_or_folder: A sentence encoder whose tokenizer has word pieces, byte pairs, or the words
+            of a USE model: its folder, or a bundled model's name.
         path: The folder to write. An older one of this kind is replaced.
         runtime: "onnx" (needs the extra `onnx`) or "litert" (needs the extra `litert`).
         length: The fixed number of tokens that the network reads, for accelerators that need a
@@ -114,14 +113,11 @@ def text_model_manifest(folder: Path, length: int | None = None) -> ModelManifes
         ValueError: The model is of another family or tokenizer, or the length is out of range.
     """
     manifest = ModelManifest.read(folder)
-    if (
-        manifest is None
-        or manifest.family not in _FAMILIES
-        or manifest.tokenizer not in _TOKENIZERS
-    ):
+    if manifest is None or manifest.texts > 1 or manifest.tokenizer not in _TOKENIZERS:
+        received = "a cross-encoder" if manifest and manifest.texts > 1 else "another model"
         raise ValueError(
-            f"{folder}: expected a USE-DAN, USE Transformer, BERT, RoBERTa or MPNet, received "
-            f"{_kind(manifest)}. Serve it with `use-st5 serve`, or write its network alone with "
+            f"{folder}: expected a sentence encoder with a tokenizer of {', '.join(_TOKENIZERS)}, "
+            f"received {received}. Serve it with `use-st5 serve`, or write its network alone with "
             "use_st5.export.to_onnx or to_litert."
         )
     max_length = _max_length(manifest)
@@ -133,17 +129,9 @@ def text_model_manifest(folder: Path, length: int | None = None) -> ModelManifes
     return manifest
 
 
-def _kind(manifest: ModelManifest | None) -> str:
-    if manifest is None:
-        return "another SavedModel"
-    if manifest.texts > 1:
-        return "a cross-encoder"
-    return f"a model of the family {manifest.family} with the tokenizer {manifest.tokenizer!r}"
-
-
 def _max_length(manifest: ModelManifest) -> int | None:
     """The most tokens that a model reads; None if there is no limit."""
-    limits = (manifest.max_length, manifest.config["config"].get("max_positions"))
+    limits = (manifest.max_length, manifest.config.get("config", {}).get("max_positions"))
     return min((each for each in limits if each), default=None)
 
 

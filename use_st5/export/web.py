@@ -32,6 +32,7 @@ Precision = Literal["small", "int8"]
 
 _PAGE = Path(__file__).with_name("page")
 _MODEL = "model.js"
+_TOKENIZER = "ngrams"  # of `page/tokenizer.js`
 # Bytes in one script.
 _PART = 3 * 2**20
 # Characters begin here: U+3400 to U+B3FF are letters, no surrogates, quotes or ends of lines.
@@ -97,11 +98,9 @@ def dan_manifest(folder: Path) -> ModelManifest:
         ValueError: The model is not a USE-DAN, so a page cannot run it.
     """
     manifest = ModelManifest.read(folder)
-    family = manifest.family if manifest else None
-    if manifest is None or family != "use_dan":
+    if manifest is None or manifest.tokenizer != _TOKENIZER:
         raise ValueError(
-            f"{folder}: expected a USE-DAN for a page in the browser, received "
-            f"{f'a model of the family {family}' if family else 'another SavedModel'}. Give "
+            f"{folder}: expected a USE-DAN for a page in the browser, received another model. Give "
             "use_dan_en or a USE-DAN of your own, or serve this model with `use-st5 serve`."
         )
     return manifest
