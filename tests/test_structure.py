@@ -30,7 +30,7 @@ LARGEST_PARTS = {
     "convert": 2_234,
     "data": 2_658,
     "encode": 2_014,
-    "engines": 2_760,
+    "engines": 2_774,
     "evaluation": 4_268,
     "export": 2_011,
     "foundation": 153,

@@ -35,11 +35,6 @@ class SafetensorsSource(WeightSource):
 
     Args:
         folder: The folder with the files.
-
-    Raises:
-        FileNotFoundError: Neither file exists, or a shard is missing.
-        ValueError: The index is damaged, or names a tensor that its shard does not have, or a file
-            outside the folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

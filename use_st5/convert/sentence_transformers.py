@@ -69,11 +69,7 @@ class DenseModule:
     source: WeightSource
 
     def check(self, input_width: int) -> None:
-        """Compares its tensors with the width of its input, before a layer is built.
-
-        Raises:
-            ValueError: Tensors are missing, left over or of other shapes.
-        """
+        """Compares its tensors with the width of its input, before a layer is built."""
         shapes = {_KERNEL: (self.width, input_width), _BIAS: (self.width,)}
         check_shapes({name: shapes[name] for name in self._names()}, self.source)
 
@@ -85,9 +81,6 @@ class DenseModule:
         Args:
             layer: A built layer.
             on_tensor: Called with the name of each tensor when it is in the layer.
-
-        Raises:
-            ValueError: The tensors do not fit, or are not finite.
         """
         targets = {_KERNEL: Target(layer.kernel, transposed=True), _BIAS: Target(layer.bias)}
         mapping = {name: targets[name] for name in self._names()}
@@ -239,10 +232,6 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
 
     Args:
         folder: The folder with `modules.json`.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: The folder holds other modules, or a file is damaged.
     """
     path = Path(folder, MODULES)
     entries = _read(path, list[_Module])
@@ -278,11 +267,6 @@ def read_prompts(folder: Path, modules: SentenceModules) -> Prompts:
     Args:
         folder: The folder with `modules.json`.
         modules: Its modules.
-
-    Raises:
-        ValueError: The file is damaged; the default prompt is not among the prompts; the model
-            leaves the tokens of prompts out of its mean (`include_prompt`, as INSTRUCTOR models
-            do); or it cuts its vectors (`truncate_dim`).
     """
     path = folder / PROMPTS
     if not path.is_file():
@@ -314,9 +298,6 @@ def read_similarity(folder: Path) -> SimilarityName:
 
     Args:
         folder: The folder with `modules.json`.
-
-    Raises:
-        ValueError: The file is damaged.
     """
     path = folder / PROMPTS
     name = _read(path, _Prompts).similarity_fn_name if path.is_file() else None
@@ -330,11 +311,7 @@ def read_similarity(folder: Path) -> SimilarityName:
 
 
 def _refuse_others(path: Path, kinds: list[str]) -> None:
-    """Checks that use_st5 reads all the modules; the error says what to do.
-
-    Raises:
-        ValueError: A module is not read, or the modules are in another order.
-    """
+    """Checks that use_st5 reads all the modules; the error says what to do."""
     for kind in kinds:
         if kind in _UNREAD:
             raise ValueError(f"{path}: the module {kind} is not read: {_UNREAD[kind]}.")

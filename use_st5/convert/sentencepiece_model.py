@@ -41,10 +41,6 @@ def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
     it: the same pieces, scores and normalisation, without the sentinels (`<extra_id_0>` and so on),
     which no text contains. (transformers 5 does not store that mT5's byte pieces are bytes; the
     rebuilt model marks them as bytes again.)
-
-    Raises:
-        FileNotFoundError: The folder has neither file.
-        ValueError: `tokenizer.json` is not that of a T5 or mT5.
     """
     for name in _FILES:
         if (path := Path(folder, name)).is_file():
@@ -72,10 +68,6 @@ def read_framed_model(folder: str | os.PathLike[str]) -> bytes:
     The id of a piece is that of Hugging Face: fairseq's special tokens come before the pieces,
     which begin at 4. The only difference: here `<pad>` is 0 and `<s>` is 1. The source is
     `tokenizer.json`, or the original `sentencepiece.bpe.model`.
-
-    Raises:
-        FileNotFoundError: The folder has neither file.
-        ValueError: The file is damaged, or of another tokenizer.
     """
     remedy = "Give the tokenizer of an XLM-RoBERTa."
     if (path := Path(folder, _REBUILT_FROM)).is_file():
@@ -127,14 +119,7 @@ def _framed_proto(pieces: Sequence[tuple[str, float]], table: bytes, *, mask: bo
 def _unigram_model(
     pieces: Sequence[tuple[str, float, int]], table: bytes, *, spells: bool = False, **ids: int
 ) -> bytes:
-    """A Unigram model of pieces with scores and types.
-
-    Args:
-        pieces: The pieces in the order of their ids.
-        table: The precompiled table of the normalisation.
-        spells: Whether it spells characters that it has no piece for by their bytes.
-        **ids: The ids of the special pieces `pad`, `bos`, `eos` and `unk`.
-    """
+    """A Unigram model of pieces with scores and types."""
     proto = model_proto()
     for piece, score, kind in pieces:
         proto.pieces.add(piece=piece, score=score, type=kind)

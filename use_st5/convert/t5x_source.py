@@ -33,10 +33,6 @@ class T5XSource(WeightSource):
 
     Args:
         path: The folder or the file.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint, or an array's folder is missing.
-        ValueError: The file is damaged, or no T5X checkpoint.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -163,9 +159,6 @@ def read_msgpack_index(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The content of a file; its arrays are views of the file, read when they are used.
 
     Extensions other than Flax's arrays do not occur in checkpoints and are refused.
-
-    Raises:
-        ValueError: The file is not from Flax, or it is cut short.
     """
     path = Path(path)
     try:
@@ -230,10 +223,6 @@ class ZarrArray:
     Args:
         folder: The folder.
 
-    Raises:
-        FileNotFoundError: The folder has no `.zarray`.
-        ValueError: The array is stored in another way.
-
     Attributes:
         shape: Its shape.
         dtype: The dtype of its numbers.
@@ -278,12 +267,7 @@ class ZarrArray:
         return np.concatenate([*self.rows()])
 
     def check_chunks(self) -> None:
-        """Compares the shape with the files of the chunks, without reading them.
-
-        Raises:
-            FileNotFoundError: A chunk is missing.
-            ValueError: A file is too small or too large to be its chunk.
-        """
+        """Compares the shape with the files of the chunks, without reading them."""
         lengths = zip(self.shape, self._chunk, strict=True)
         counts = [-(-length // chunk) for length, chunk in lengths]
         total = sum(1 for path in self._folder.rglob("*") if path.is_file()) - 1  # except `.zarray`

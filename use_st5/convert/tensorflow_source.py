@@ -36,10 +36,6 @@ class TensorFlowSource(WeightSource):
     Args:
         path: The checkpoint's prefix (`model.ckpt-N`), its index, or a folder: then the newest
             checkpoint that its file `checkpoint` names is read.
-
-    Raises:
-        FileNotFoundError: There is no such checkpoint.
-        ValueError: The checkpoint is damaged.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

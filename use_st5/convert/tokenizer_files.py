@@ -146,11 +146,6 @@ def read_tokenizer(folder: str | os.PathLike[str]) -> FramedTokenizer:
 
     Args:
         folder: The folder of a checkpoint of transformers.
-
-    Raises:
-        FileNotFoundError: The folder has none of these files.
-        ValueError: The files are damaged, or describe another tokenizer.
-        ImportError: The tokenizer is not a RoBERTa's, and tensorflow-text is missing.
     """
     folder = Path(folder)
     settings = _read_settings(folder)
@@ -180,9 +175,6 @@ def marks_second_text(
         folder: The folder of a checkpoint of transformers.
         tokenizer: What `read_tokenizer` makes of it.
         token_types: The number of token types that the model has.
-
-    Raises:
-        ValueError: `tokenizer.json` is damaged, or describes other pairs than `tokenizer` makes.
     """
     gives_types = token_types > 1 and _read_settings(Path(folder)).gives_types
     marks = gives_types and tokenizer.marks_second_text
@@ -272,11 +264,7 @@ def _check_spaces(path: Path, normalizers: list[_Part], pre_tokenizers: list[_Pa
 
 
 def _added(path: Path, tokens: Sequence[_Added]) -> list[AddedToken]:
-    """The added tokens that are not special.
-
-    Raises:
-        ValueError: A token matches only as a whole word, or includes the spaces next to it.
-    """
+    """The added tokens that are not special."""
     ordinary = [token for token in tokens if not token.special]
     for token in ordinary:
         _expect(

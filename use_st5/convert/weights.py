@@ -43,10 +43,6 @@ class WeightSource(abc.ABC):
 
         A model takes memory for its shapes before a tensor is read. Formats that compare them when
         a file is opened need nothing more here.
-
-        Raises:
-            FileNotFoundError: A file is missing.
-            ValueError: There are fewer bytes than the tensors have.
         """
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
@@ -119,11 +115,7 @@ class RenamedSource(WeightSource):
 
 
 def number_dtype(name: object) -> np.dtype:
-    """The dtype of a checkpoint's numbers, by the name that a file gives it.
-
-    Raises:
-        ValueError: `name` is not the name of a dtype of numbers.
-    """
+    """The dtype of a checkpoint's numbers, by the name that a file gives it."""
     if isinstance(name, str) and _NUMBERS.fullmatch(name):
         try:
             return np.dtype(name)
@@ -171,10 +163,6 @@ def check_shapes(
         expected: Name in the checkpoint → shape there.
         source: The checkpoint.
         left_out: Whether the model ignores a tensor that is not expected.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: Tensors are missing, left over, of other shapes, or not stored completely.
     """
     shapes = source.shapes()
     missing = sorted(set(expected) - set(shapes))
@@ -193,11 +181,7 @@ def check_shapes(
 
 
 def check_layers(layers: int, source: WeightSource) -> None:
-    """Checks that a checkpoint has enough tensors for a number of layers, before any is made.
-
-    Raises:
-        ValueError: There are more layers than tensors.
-    """
+    """Checks that a checkpoint has enough tensors for a number of layers, before any is made."""
     if layers > (tensors := len(source.shapes())):
         raise ValueError(
             f"{source.where} does not fit the model: expected tensors of {layers:,} layers, found "
@@ -217,9 +201,6 @@ def check_vocabulary(size: int, rows: int, *, folder: Path | None, given: Path |
         rows: The rows of the table.
         folder: The folder of the vocabulary.
         given: The vocabulary's file if the user named it: it may be much smaller.
-
-    Raises:
-        ValueError: There are more pieces than rows, or much fewer.
     """
     if size > rows:
         raise ValueError(
@@ -249,9 +230,6 @@ def assign_weights(
         mapping: Name in the checkpoint → the variable that it is assigned to.
         source: The checkpoint.
         on_tensor: Called with each name when its tensor is in place.
-
-    Raises:
-        ValueError: A tensor holds integers, or numbers that are not finite.
     """
     for name, target in mapping.items():
         row = 0
@@ -264,11 +242,7 @@ def assign_weights(
 
 
 def check_weights(piece: np.ndarray, name: str, source: WeightSource) -> None:
-    """Checks that numbers which were read from a tensor can be weights.
-
-    Raises:
-        ValueError: They are integers, or not finite.
-    """
+    """Checks that numbers which were read from a tensor can be weights."""
     if piece.dtype.kind in "biuc":  # bfloat16 is of kind "V"
         raise ValueError(
             f"{source.where}: {name:.200}: expected weights in float32, float16 or bfloat16, found "

@@ -48,10 +48,6 @@ class Bundle:
     Attributes:
         names: Key of each variable, such as "variables/3" → its path in the Keras model, such as
             "usedan/network/feed_forward/hidden_1/kernel".
-
-    Raises:
-        FileNotFoundError: The folder has no variables.
-        ValueError: The files are damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -71,11 +67,7 @@ class Bundle:
             raise self._damaged(f"is damaged ({type(error).__name__}: {error})") from error
 
     def array(self, key: str) -> np.ndarray:
-        """Returns a variable; unless it is bfloat16, it is memory-mapped, and read when used.
-
-        Raises:
-            ValueError: There is no such variable, or it is damaged.
-        """
+        """Returns a variable; unless it is bfloat16, it is memory-mapped, and read when used."""
         entry = self._entries.get(key + _VALUE)
         if entry is None:
             raise self._damaged(f"holds no {key!r}")
@@ -225,11 +217,7 @@ def _fields(field: int | bytes) -> dict[int, list[int | bytes]]:
 
 
 def _message(value: int | bytes) -> bytes:
-    """Returns a field, which must be a message or bytes.
-
-    Raises:
-        IndexError: The field is a number.
-    """
+    """Returns a field, which must be a message or bytes."""
     if not isinstance(value, bytes):
         raise IndexError("a number in place of a message")
     return value

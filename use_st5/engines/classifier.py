@@ -37,11 +37,6 @@ def read_weights(
         dimension: Dimension of the encoder's vectors.
         labels: The number of labels.
         where: The name of the file for messages; None: `path`.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file holds something else, or weights of other shapes.
-        ImportError: The package h5py is missing.
     """
     h5py = require("h5py", "onnx")
     expected = {"0": (dimension, labels), "1": (labels,)}

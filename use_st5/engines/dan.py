@@ -37,10 +37,6 @@ class DANEngine:
     Attributes:
         rows: The rows of the token table.
         blocks: The kernels of each block: two, and a third for the projection if there is one.
-
-    Raises:
-        ValueError: The folder's files do not belong together, or the activation is not "tanh",
-            "relu" or "linear".
     """
 
     max_length: int | None = None
@@ -140,10 +136,6 @@ class GraphDANEngine(DANEngine):
         model: The file of the graph of the dense layers (`use_st5.engines.onnx_model`).
         folder: The folder of the model's SavedModel.
         manifest: The content of its `use_st5.json`.
-
-    Raises:
-        ImportError: ONNX Runtime is missing.
-        ValueError: As for `DANEngine`, or the graph is damaged.
 
     Attributes:
         session: The graph.

@@ -85,11 +85,6 @@ def write_int8_model(
         name: The model's name, for messages.
         engine: The file of a graph → the engine that runs it.
         exact_first: As in `FamilyEngine`.
-
-    Raises:
-        ImportError: The package onnx is missing.
-        ValueError: With every method, the cosine between the vectors and those of float32 is below
-            0.999 (`round_blocks`) or 0.9995 (the others) for one of the `sentences`.
     """
     texts = sentences()
     exact_engine = engine(source)
@@ -147,9 +142,6 @@ def round_products(
         vnni: Whether the processor has VNNI.
         first: How many of the graph's first products are rounded by `round_blocks` instead. Without
             VNNI, for which blocks take twice the time of float32, they stay in float32.
-
-    Raises:
-        ImportError: The package onnx is missing.
     """
     onnx = require("onnx", "onnx")
     model = onnx.load(os.fspath(source))
@@ -184,16 +176,7 @@ def round_products(
 def _product(
     x: str, y: str, matrix: np.ndarray, *, positive: bool, fixed: float | None, largest_code: int
 ) -> tuple[list[Any], Arrays]:
-    """The nodes for the product `y` of `x` and a matrix, and their arrays by name.
-
-    Args:
-        x: The input.
-        y: The output.
-        matrix: The weights.
-        positive: Whether no input is below 0.
-        fixed: The number that the largest code of the inputs stands for; None: that of each row.
-        largest_code: The largest code of a weight.
-    """
+    """The nodes for the product `y` of `x` and a matrix, and their arrays by name."""
     sizes = np.abs(matrix).max(axis=0)
     scales = np.where(sizes > 0, sizes / largest_code, 1.0).astype(np.float32)
     zero = 0 if positive else 128
@@ -238,9 +221,6 @@ def round_blocks(source: Path, path: Path) -> None:
     Args:
         source: The graph in float32.
         path: The file to write.
-
-    Raises:
-        ImportError: The package onnx is missing.
     """
     onnx = require("onnx", "onnx")
     model = onnx.load(os.fspath(source))

@@ -49,9 +49,6 @@ def round_rows(source: Path, path: Path, batches: list[Arrays], *, vnni: bool) -
         vnni: Whether the processor has VNNI. Others add the products of two neighbouring inputs in
             16 bits; for them, the sum of two neighbouring codes is at most 128, so that nothing
             overflows.
-
-    Raises:
-        ImportError: The package onnx is missing.
     """
     onnx = require("onnx", "onnx")
     model = onnx.load(os.fspath(source))

@@ -40,9 +40,6 @@ class GraphWriter:
 
     Args:
         weights: The weights of the model's layers; None for a graph without layers.
-
-    Raises:
-        ImportError: The package onnx is missing.
     """
 
     def __init__(self, weights: Weights | None = None) -> None:

@@ -66,14 +66,6 @@ def onnx_model(
         manifest: The content of its `use_st5.json`.
         family: The engine of its family.
         int8: Whether matrix products are computed in int8.
-
-    Raises:
-        ImportError: The graph must be made, and the package onnx is missing.
-        ValueError: The model has no graph, its files are damaged, or int8
-            changes its vectors too much (see `write_int8_model`).
-
-    Warns:
-        UserWarning: The cache cannot be used; the graph is made for this process alone.
     """
     if ENGINE_NAME in manifest.files and not int8:
         manifest.check_contents(folder, [ENGINE_NAME])
@@ -140,10 +132,6 @@ def add_onnx_model(folder: Path, manifest: ModelManifest | None, families: Famil
         folder: The folder of its SavedModel, which nobody else reads yet.
         manifest: The content of its `use_st5.json`.
         families: The engines of families by name.
-
-    Raises:
-        ImportError: The package onnx is missing.
-        ValueError: The model has no engine (see `open_engine`).
     """
     manifest, family = with_engine(folder, manifest, "onnx", families)
     if family.without_graph is not None:

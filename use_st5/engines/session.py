@@ -22,10 +22,6 @@ class Session:
     Attributes:
         inputs: The names of its inputs.
         on_run: A function that is called with the input arrays of each run; None calls nothing.
-
-    Raises:
-        ImportError: ONNX Runtime is missing.
-        ValueError: ONNX Runtime does not read the file.
     """
 
     def __init__(self, file: Path) -> None:

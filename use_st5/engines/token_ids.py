@@ -144,10 +144,6 @@ def token_ids(kind: str | None, folder: Path) -> TokenIds:
     Args:
         kind: The `tokenizer` of its `use_st5.json`.
         folder: The folder of its assets.
-
-    Raises:
-        ValueError: The kind is unknown, or an asset is damaged.
-        ImportError: A package that tokenizes is missing.
     """
     if kind is None or kind not in _READERS:
         raise ValueError(
@@ -214,11 +210,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _check_known(path: Path, ids: dict[str, int], tokens: Sequence[str]) -> None:
-    """Refuses a vocabulary without the special tokens.
-
-    Raises:
-        ValueError: One is missing.
-    """
+    """Refuses a vocabulary without the special tokens."""
     if missing := [each for each in tokens if each not in ids]:
         raise ValueError(
             f"{path}: expected a vocabulary with {', '.join(missing)}, found none of this name "
@@ -227,11 +219,7 @@ def _check_known(path: Path, ids: dict[str, int], tokens: Sequence[str]) -> None
 
 
 def _refuse_added(folder: Path, added: Sequence[Any]) -> None:
-    """Refuses added tokens, which only the graph looks for.
-
-    Raises:
-        ValueError: There are some.
-    """
+    """Refuses added tokens, which only the graph looks for."""
     if added:
         raise ValueError(
             f"{folder.parent}: expected a tokenizer without added tokens, found {len(added)} of "

@@ -26,10 +26,6 @@ class TransformerEngine:
         bias: If the attention scores have a bias by distance, the name of its table, and the number
             of its buckets in the model's configuration.
 
-    Raises:
-        ImportError: ONNX Runtime, or the package that tokenizes, is missing.
-        ValueError: The file is damaged.
-
     Attributes:
         session: The session that runs its graph.
     """

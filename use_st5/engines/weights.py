@@ -73,11 +73,6 @@ class Weights:
 
     Args:
         folder: The folder of its SavedModel.
-
-    Raises:
-        FileNotFoundError: The folder has no variables.
-        ValueError: They are damaged; of the methods: a weight is missing, has another shape, or is
-            NaN or infinite.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -42,9 +42,6 @@ def stored_table(embeddings: keras.Variable, precision: str) -> EmbeddingTable:
     Args:
         embeddings: The table, float32.
         precision: "float32" keeps the variable itself, "int8" rounds it.
-
-    Raises:
-        ValueError: The table is not float32.
     """
     _check_float32(embeddings)
     if precision == "int8":
@@ -53,11 +50,7 @@ def stored_table(embeddings: keras.Variable, precision: str) -> EmbeddingTable:
 
 
 def raw_variables(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
-    """The `tf.Variable` inside each Keras variable: SavedModels can hold no others.
-
-    Raises:
-        ValueError: Keras runs on another backend, whose variables are not TensorFlow's.
-    """
+    """The `tf.Variable` inside each Keras variable: SavedModels can hold no others."""
     if keras.backend.backend() != "tensorflow":
         raise ValueError(
             "A SavedModel is written from TensorFlow variables, but Keras runs on "
@@ -68,11 +61,7 @@ def raw_variables(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
 
 
 def rounded_kernel(kernel: keras.Variable) -> Int8Weights:
-    """A trained matrix `[inputs, outputs]` as codes with a scale for each output.
-
-    Raises:
-        ValueError: The kernel is not float32.
-    """
+    """A trained matrix `[inputs, outputs]` as codes with a scale for each output."""
     _check_float32(kernel)
     return Int8Weights.of_kernel(kernel.numpy(), kernel.path)
 

@@ -35,9 +35,6 @@ def hub_card(
         languages: ISO 639-1 codes, such as "en"; if empty, those of the metadata.
         license: The licence, such as "apache-2.0"; if None, that of the metadata.
         metrics: The metrics that the card states, such as "spearmanr".
-
-    Raises:
-        ValueError: No licence is stated, neither here nor in the metadata.
     """
     license = license or metadata.get("license")
     if not license:

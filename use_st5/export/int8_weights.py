@@ -43,9 +43,6 @@ class Int8Weights:
         """Rounds float32 `[rows, dim]` to codes in −127 … 127 with a scale for each row.
 
         An entry moves by at most half its row's scale, `max |row| / 254`. A row of zeros stays so.
-
-        Raises:
-            ValueError: The table holds NaN or infinity.
         """
         return cls._rounded(table, axis=1, name="embedding")
 
@@ -56,9 +53,6 @@ class Int8Weights:
         Args:
             kernel: The matrix.
             name: Its path in the model, by which a reader of the SavedModel finds it.
-
-        Raises:
-            ValueError: The kernel holds NaN or infinity.
         """
         return cls._rounded(kernel, axis=0, name=name)
 

@@ -23,12 +23,7 @@ _LARGEST = 2**31  # bytes, of any protocol buffer
 
 
 def load_saved_model(folder: str | os.PathLike[str]) -> Any:
-    """Loads a SavedModel; imports tensorflow-text if the model needs its ops.
-
-    Raises:
-        ImportError: The model needs ops that no installed package has.
-        ValueError: The folder's SavedModel cannot be read.
-    """
+    """Loads a SavedModel; imports tensorflow-text if the model needs its ops."""
     try:
         return _load(folder)
     except _UnknownOpError as error:
@@ -50,9 +45,6 @@ def check_finite_weights(loaded: Any, folder: str | os.PathLike[str]) -> None:
     Args:
         loaded: The SavedModel. One that use_st5 did not export may have no `variables`.
         folder: Its folder.
-
-    Raises:
-        ValueError: A weight is NaN or infinite.
     """
     for variable in getattr(loaded, "variables", ()):
         if variable.dtype.is_floating and not tf.reduce_all(tf.math.is_finite(variable)):
@@ -63,11 +55,7 @@ def check_finite_weights(loaded: Any, folder: str | os.PathLike[str]) -> None:
 
 
 def refuse_in_graph() -> None:
-    """Refuses a call inside of a `tf.function`, which has no values for NumPy.
-
-    Raises:
-        RuntimeError: TensorFlow is building a graph.
-    """
+    """Refuses a call inside of a `tf.function`, which has no values for NumPy."""
     if not tf.executing_eagerly():
         raise RuntimeError(
             "Expected a call of encode outside of a TensorFlow graph (tf.function, Dataset.map), "
@@ -90,10 +78,6 @@ def text_function(
         loaded: The SavedModel.
         training: Whether dropout acts.
         call: The function that is called with the strings and `training`; None: `embed_text`.
-
-    Raises:
-        ValueError: The model cannot be called with strings and has no signature for them, or it
-            does not give vectors of floats.
     """
     text = tf.TensorSpec([None], tf.string, name="text")
     embed = functools.partial(call or functools.partial(embed_text, loaded), training=training)
@@ -167,11 +151,7 @@ def _load(folder: str | os.PathLike[str]) -> Any:
 
 
 def saved_model_graph(folder: str | os.PathLike[str]) -> saved_model_pb2.SavedModel:
-    """The content of a folder's `saved_model.pb`; no graph is built.
-
-    Raises:
-        ValueError: It is damaged.
-    """
+    """The content of a folder's `saved_model.pb`; no graph is built."""
     path = Path(folder, SAVED_MODEL_FILE)
     _check_begin(path)
     try:

@@ -18,9 +18,6 @@ def refuse_after_fork() -> None:
 
     TensorFlow's threads do not exist in a forked child: the first operation there would wait for
     them without end.
-
-    Raises:
-        RuntimeError: A model was loaded before this process was forked.
     """
     global _started_in
     if _started_in is None:
@@ -37,9 +34,6 @@ def refuse_unsaved_weights(model: Any, folder: Path) -> None:
     """Refuses unsaved weights; call this before a model is described by its folder alone.
 
     Reads the folder's weights once: a gigabyte takes a second or two.
-
-    Raises:
-        ValueError: A weight in memory differs from the folder's.
     """
     variables = getattr(model, "variables", ())
     if not variables:

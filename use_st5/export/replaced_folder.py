@@ -25,9 +25,6 @@ def check_replaced_folder(path: str | os.PathLike[str], kind: str) -> None:
     Args:
         path: The folder.
         kind: What the exporter writes, such as "a page".
-
-    Raises:
-        FileExistsError: The folder holds anything else, or it is a file.
     """
     folder = Path(path)
     if folder.is_dir() and not any(folder.iterdir()):

@@ -20,9 +20,6 @@ def int8_codes(weights: np.ndarray, *, axis: int) -> tuple[np.ndarray, np.ndarra
 
     Returns:
         int8 `[rows, columns]`, and float32 `[rows, 1]` or `[1, columns]`.
-
-    Raises:
-        ValueError: The weights hold NaN or infinity.
     """
     _check_finite(weights, axis)
     largest = np.abs(weights).max(axis=axis, keepdims=True)
@@ -42,9 +39,6 @@ def codes_by_frequency(table: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray
 
     Returns:
         int8 `[rows, dim]`, and float32 `[rows, 1]`.
-
-    Raises:
-        ValueError: The table holds NaN or infinity.
     """
     _check_finite(table, 1)
     sizes = np.sqrt(np.square(table, dtype=np.float32).mean(axis=1))

@@ -67,10 +67,6 @@ def write_graph(
 
     Returns:
         The manifest that was written.
-
-    Raises:
-        FileExistsError: `path` contains anything except a model that use_st5 wrote.
-        BlockingIOError: Another process is writing `path`.
     """
     root, signatures = _root(graph, facts.get("prompts") or {})
     facts |= {
@@ -179,10 +175,6 @@ def only_shapes(loaded: Any, config: Mapping[str, Any], folder: Path) -> Iterato
         loaded: The SavedModel.
         config: The configuration of which the block builds the model.
         folder: The folder of the SavedModel, for messages.
-
-    Raises:
-        ValueError: The configuration has more layers than the SavedModel has variables, or the
-            block makes a large variable of another shape than the SavedModel's.
     """
     shapes = {tuple(variable.shape) for variable in loaded.variables}
 
@@ -227,9 +219,6 @@ def restore_weights(model: keras.Model, loaded: Any) -> None:
     Args:
         model: A built model with the shapes of the one that was written.
         loaded: The SavedModel.
-
-    Raises:
-        ValueError: The shapes of their variables differ.
     """
     weights, targets = stored_weights(loaded.variables), list(model.variables)
     shapes, expected = ([tuple(each.shape) for each in group] for group in (weights, targets))

@@ -98,20 +98,12 @@ def to_text_model(
 
 
 def check_text_model(path: str | os.PathLike[str]) -> None:
-    """Checks that a new folder replaces only an older one of this kind.
-
-    Raises:
-        FileExistsError: The folder holds anything else, or it is a file.
-    """
+    """Checks that a new folder replaces only an older one of this kind."""
     check_replaced_folder(path, "a model for a runtime")
 
 
 def text_model_manifest(folder: Path, length: int | None = None) -> ModelManifest:
-    """Returns the manifest of a model that can become a text model.
-
-    Raises:
-        ValueError: The model is of another family or tokenizer, or the length is out of range.
-    """
+    """Returns the manifest of a model that can become a text model."""
     manifest = ModelManifest.read(folder)
     if manifest is None or manifest.texts > 1 or manifest.tokenizer not in _TOKENIZERS:
         received = "a cross-encoder" if manifest and manifest.texts > 1 else "another model"

@@ -83,20 +83,12 @@ def to_web(
 
 
 def check_page(path: str | os.PathLike[str]) -> None:
-    """Checks that a new page in a folder replaces only an older page.
-
-    Raises:
-        FileExistsError: The folder holds anything else, or it is a file.
-    """
+    """Checks that a new page in a folder replaces only an older page."""
     check_replaced_folder(path, "a page")
 
 
 def dan_manifest(folder: Path) -> ModelManifest:
-    """Returns the manifest of the USE-DAN in a folder.
-
-    Raises:
-        ValueError: The model is not a USE-DAN, so a page cannot run it.
-    """
+    """Returns the manifest of the USE-DAN in a folder."""
     manifest = ModelManifest.read(folder)
     if manifest is None or manifest.tokenizer != _TOKENIZER:
         raise ValueError(

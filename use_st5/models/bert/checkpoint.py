@@ -214,11 +214,7 @@ def _open(
 
 
 def pooling_of(checkpoint: Checkpoint, requested: str | None) -> Pooling:
-    """The pooling of a BERT's outputs: that of the checkpoint, else the argument, else "mean".
-
-    Raises:
-        ValueError: The checkpoint has an unknown pooling, or both state a pooling.
-    """
+    """The pooling of a BERT's outputs: that of the checkpoint, else the argument, else "mean"."""
     pooling = checkpoint.pooling(requested) or POOLINGS[0]
     modules = checkpoint.modules
     if modules is not None and pooling not in POOLINGS:
@@ -230,11 +226,7 @@ def pooling_of(checkpoint: Checkpoint, requested: str | None) -> Pooling:
 
 
 def layers_of(modules: SentenceModules | None, hidden_dim: int) -> dict[str, Any]:
-    """The arguments `dense` and `after` of a `SentenceBert`; the tensors are checked.
-
-    Raises:
-        ValueError: Tensors are missing or of other shapes, or an activation is not known.
-    """
+    """The arguments `dense` and `after` of a `SentenceBert`; the tensors are checked."""
     configs: list[ProjectionConfig | NormConfig] = []
     width = hidden_dim
     for module in modules.behind_pooling if modules else ():
@@ -285,12 +277,7 @@ class _Settings(msgspec.Struct):
 
 
 def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig:
-    """The shape of a model from its settings.
-
-    Raises:
-        ValueError: The settings are of another kind of model, or have more layers than the
-            checkpoint has tensors.
-    """
+    """The shape of a model from its settings."""
     renamed_settings = {name: checkpoint.settings.get(own) for name, own in kind.settings.items()}
     present_settings = {
         name: value for name, value in renamed_settings.items() if value is not None
@@ -353,11 +340,7 @@ _COPIES = {
 def _of_hugging_face(
     checkpoint: Checkpoint, kind: ModelType, padding: int
 ) -> tuple[WeightNames, BertConfig, WeightSource]:
-    """Names may have a prefix such as "bert."; old files name norms' weights "gamma" and "beta".
-
-    Raises:
-        ValueError: The settings are of another kind of model, or the head has its own table.
-    """
+    """Names may have a prefix such as "bert."; old files name norms' weights "gamma" and "beta"."""
     config = _config(checkpoint, kind, padding)
     source = checkpoint.source
     names: dict[str, str] = {}
@@ -384,11 +367,7 @@ def _of_hugging_face(
 
 
 def _drop_copies(names: dict[str, str], source: WeightSource, table: str) -> None:
-    """Drops the head's second table and second bias, which must equal the first ones.
-
-    Raises:
-        ValueError: They differ.
-    """
+    """Drops the head's second table and second bias, which must equal the first ones."""
     for copy, head in _COPIES.items():
         for second, first in ((f"{copy}.weight", table), (f"{copy}.bias", f"{head}.bias")):
             if second not in names:
@@ -423,11 +402,7 @@ _FIRST_BLOCK = 4
 
 
 def _of_google_research(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig, WeightSource]:
-    """Reads "gelu" in the settings as the exact gelu, as transformers does.
-
-    Raises:
-        ValueError: There is no `bert_config.json`, or it is of another kind of model.
-    """
+    """Reads "gelu" in the settings as the exact gelu, as transformers does."""
     if not checkpoint.settings:
         raise ValueError(
             f"{checkpoint.where}: expected the settings of a BERT, {BERT_CONFIG}, next to the "
@@ -445,9 +420,6 @@ def _of_model_garden(source: WeightSource) -> tuple[WeightNames, BertConfig, Wei
     The checkpoint was written by `tf.train.Checkpoint(model=encoder)` or `(encoder=encoder)`. The
     tensors' shapes determine the shape of the model; the activation is the Model Garden's, the
     approximate gelu. The tensors do not show whether `norm_first` was set; it must be False.
-
-    Raises:
-        ValueError: The tensors are not those of one BERT.
     """
     root, *other_roots = _garden_roots(source.shapes())
     if other_roots:
@@ -558,11 +530,7 @@ _POOLERS = ("bert.pooler.dense.weight", "pooler.dense.weight", "bert/pooler/dens
 
 
 def read_pooler(checkpoint: Checkpoint, hidden_dim: int) -> Pooler | None:
-    """The pooler of a BERT's checkpoint; None if it has none, or for a RoBERTa.
-
-    Raises:
-        ValueError: The pooler has another width than the model.
-    """
+    """The pooler of a BERT's checkpoint; None if it has none, or for a RoBERTa."""
     source, shapes = checkpoint.source, checkpoint.source.shapes()
     kernel = next((name for name in _POOLERS if name in shapes), None)
     if kernel is None or checkpoint.settings.get("model_type") != "bert":

@@ -102,12 +102,7 @@ def read_modernbert(
 
 
 def _config(checkpoint: Checkpoint) -> ModernBertConfig:
-    """The shape of a ModernBERT from its settings.
-
-    Raises:
-        ValueError: The settings are of another kind of model, or have more layers than the
-            checkpoint has tensors.
-    """
+    """The shape of a ModernBERT from its settings."""
     settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
     where = checkpoint.settings_file
     check_layers(settings.num_hidden_layers, checkpoint.source)

@@ -65,9 +65,6 @@ def t5_tensors(checkpoint: Checkpoint) -> tuple[WeightSource, T5Names]:
     the Model Garden's trainer. Separate tables of encoder and decoder, or a position bias for
     each layer, do not fit our T5 and are reported. The tensors do not show whether `rescale_query`
     or `layer_sharing` was set; both must be False.
-
-    Raises:
-        ValueError: The tensors are not those of a T5, or its layers are stacked.
     """
     source, names = checkpoint.source, table_of(checkpoint)
     if names is None:
@@ -192,11 +189,7 @@ def read_sentence_t5(
 
 
 def open_t5(checkpoint: Checkpoint) -> tuple[T5Names, T5Config, WeightSource]:
-    """The names, shape and tensors of a T5; without settings, the tensors determine the shape.
-
-    Raises:
-        ValueError: The settings or tensors are not those of a T5.
-    """
+    """The names, shape and tensors of a T5; without settings, the tensors determine the shape."""
     config = None if checkpoint.folder is None else _config(checkpoint)
     source, names = t5_tensors(checkpoint)
     return names, config or names.config(source.shapes(), where=source.where), source

@@ -115,9 +115,6 @@ class T5Names:
             config: The shape of the T5.
             source: The checkpoint; it limits the number of layers.
             decoder: Whether the model has a decoder.
-
-        Raises:
-            ValueError: There are more layers than the checkpoint has tensors.
         """
         check_layers(max(config.num_layers, config.decoder_layers * decoder), source)
         return {
@@ -147,9 +144,6 @@ class T5Names:
         Args:
             shapes: Name → shape of every tensor.
             where: The checkpoint, for messages.
-
-        Raises:
-            ValueError: The shapes are not those of a T5.
         """
         gated = self.encoder["linear"].format(n=0) in shapes
         roles = ("position_bias", "query", "gate" if gated else "inner")
