@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from use_st5.export.embedding_tables import Float32Table, rounded_kernel, stored_table
-from use_st5.export.int8_weights import Int8Weights
+from use_st5.export.stored_weights import Float32Table, Int8Weights, rounded_kernel, stored_table
 
 
 def built(dtype: str = "float32") -> keras.layers.Embedding:

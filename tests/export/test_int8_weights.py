@@ -11,10 +11,9 @@ import pytest
 import tensorflow as tf
 
 from tests.models.toy_family import TrigramTokenizer
-from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
-from use_st5.export.int8_weights import Int8Weights
 from use_st5.export.saved_model import restore_weights, write_graph
+from use_st5.export.stored_weights import Int8Weights, stored_table
 
 TEXTS = ["How old are you?", "", "the river bank", "naïve café 😀"]
 

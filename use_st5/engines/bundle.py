@@ -71,14 +71,10 @@ class Bundle:
         entry = self._entries.get(key + _VALUE)
         if entry is None:
             raise self._damaged(f"holds no {key!r}")
-        if entry.dtype == _BFLOAT16:
-            halves = self._mapped(entry, np.dtype("<u2"))
-            return (halves.astype("<u4") << 16).view("<f4")
-        if entry.dtype not in _DTYPES:
+        is_bfloat16 = entry.dtype == _BFLOAT16
+        if not is_bfloat16 and entry.dtype not in _DTYPES:
             raise self._damaged(f"holds {key!r} in a type of number that is not read here")
-        return self._mapped(entry, np.dtype(_DTYPES[entry.dtype]))
-
-    def _mapped(self, entry: _Entry, dtype: np.dtype) -> np.ndarray:
+        dtype = np.dtype("<u2" if is_bfloat16 else _DTYPES[entry.dtype])
         if entry.size != dtype.itemsize * int(np.prod(entry.shape, dtype=object)):
             raise self._damaged("says sizes that do not fit the shapes")
         if not entry.size:
@@ -87,7 +83,7 @@ class Bundle:
         array = np.memmap(path, dtype, "r", offset=entry.offset, shape=entry.shape)
         if entry.size <= _SMALL and _masked_checksum(array.tobytes()) != entry.checksum:
             raise self._damaged(f"has another checksum than {entry.size} bytes of {path.name}")
-        return array
+        return (array.astype("<u4") << 16).view("<f4") if is_bfloat16 else array
 
     def _checked_file(self, entry: _Entry) -> Path:
         """Returns the file of an entry, and checks that it contains the whole entry."""
@@ -192,9 +188,10 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
             raise OverflowError("a number of more than 64 bits")
 
 
-def _fields(field: int | bytes) -> dict[int, list[int | bytes]]:
+def _fields(message: int | bytes) -> dict[int, list[int | bytes]]:
     """The fields of a Protocol Buffers message by number, each a list of numbers or bytes."""
-    message = _message(field)
+    if not isinstance(message, bytes):
+        raise IndexError("a number in place of a message")
     fields: dict[int, list[int | bytes]] = {}
     place = 0
     while place < len(message):
@@ -216,13 +213,6 @@ def _fields(field: int | bytes) -> dict[int, list[int | bytes]]:
     return fields
 
 
-def _message(value: int | bytes) -> bytes:
-    """Returns a field, which must be a message or bytes."""
-    if not isinstance(value, bytes):
-        raise IndexError("a number in place of a message")
-    return value
-
-
 def _number(fields: dict[int, list[int | bytes]], field: int, default: int = 0) -> int:
     value = fields.get(field, [default])[-1]
     if not isinstance(value, int):
@@ -231,20 +221,16 @@ def _number(fields: dict[int, list[int | bytes]], field: int, default: int = 0) 
 
 
 def _bytes(fields: dict[int, list[int | bytes]], field: int) -> bytes:
-    return _message(fields.get(field, [b""])[-1])
+    value = fields.get(field, [b""])[-1]
+    if not isinstance(value, bytes):
+        raise IndexError("a number in place of a message")
+    return value
 
 
-def _table() -> list[int]:
-    """CRC-32C (Castagnoli) of each byte."""
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-_CHECKSUMS = _table()
+# CRC-32C (Castagnoli) of each byte.
+_CHECKSUMS = [*range(256)]
+for _ in range(8):
+    _CHECKSUMS = [value >> 1 ^ (0x82F63B78 if value & 1 else 0) for value in _CHECKSUMS]
 
 
 def _masked_checksum(data: bytes) -> int:

@@ -24,26 +24,21 @@ def write_archive(folder: Path, path: str | os.PathLike[str]) -> int:
     Returns:
         The size of the file in bytes.
     """
-    entries = sorted(folder.rglob("*"), key=lambda entry: entry.relative_to(folder).as_posix())
+
+    def anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        mode = 0o755 if entry.isdir() else 0o644
+        return entry.replace(mtime=0, uid=0, gid=0, uname="", gname="", mode=mode, deep=False)
+
     with atomic_path(path) as temporary:
         with (
             temporary.open("wb") as file,
             # By default the header would contain a name and the time.
             gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed,
-            tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+            # Instead of a link its target is written, because hub refuses links.
+            tarfile.open(
+                fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT, dereference=True
+            ) as archive,
         ):
-            for entry in entries:
-                _add(archive, entry, entry.relative_to(folder).as_posix())
+            for entry in sorted(folder.iterdir()):
+                archive.add(entry, entry.name, filter=anonymous)
         return temporary.stat().st_size
-
-
-def _add(archive: tarfile.TarFile, entry: Path, name: str) -> None:
-    """Adds a file or a folder; in place of a link its target, because hub refuses links."""
-    header = tarfile.TarInfo(name)
-    if entry.is_dir():
-        header.type, header.mode = tarfile.DIRTYPE, 0o755
-        archive.addfile(header)
-        return
-    header.size, header.mode = entry.stat().st_size, 0o644
-    with entry.open("rb") as file:
-        archive.addfile(header, file)

@@ -10,8 +10,13 @@ from typing import Any, Self
 import keras
 import tensorflow as tf
 
-from use_st5.export.embedding_tables import EmbeddingTable, raw_variables, rounded_kernel
-from use_st5.export.int8_weights import Int8Weights, computing_with
+from use_st5.export.stored_weights import (
+    EmbeddingTable,
+    Int8Weights,
+    computing_with,
+    raw_variables,
+    rounded_kernel,
+)
 from use_st5.tokenizers.tokenizer import Tokenizer
 
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
@@ -98,7 +103,12 @@ class EncoderGraph:
         stored_forms: dict[int, EmbeddingTable | Int8Weights] = {id(each): w for each, w in rounded}
         if table is not None:
             embeddings = model.embedding.embeddings
-            _check_vocabulary(tokenizer, rows=embeddings.shape[0])
+            if tokenizer.vocabulary.size > embeddings.shape[0]:
+                raise ValueError(
+                    f"Expected a vocabulary of at most {embeddings.shape[0]} ids, the rows of the "
+                    f"model's table, received {tokenizer.vocabulary.size} ids. Export with the "
+                    "vocabulary of the training, or build the model with vocabulary.size rows."
+                )
             stored_forms[id(embeddings)] = table
         unread_ids = {id(each) for each in unread}
         variables = [each for each in model.variables if id(each) not in unread_ids]
@@ -166,7 +176,11 @@ def padded_graph(
         embed_ids = embed_tokens = _behind_table(model, table, rounded)
         if packed:
             tokens_alone = _behind_table(model, table, rounded, packed=True)
-            embed_tokens = functools.partial(_for_inference, tokens_alone, embed_ids)
+
+            # Training also computes the padding: gradients of gathered rows would cost more.
+            def embed_tokens(ids: tf.Tensor, training: bool) -> tf.Tensor:
+                return (embed_ids if training else tokens_alone)(ids, training)
+
     return EncoderGraph.of_model(
         model,
         tokenizer,
@@ -196,16 +210,6 @@ def _behind_table(
         dropout=not how.get("packed"),
     )
     return lambda ids, training: network(table.lookup(ids), ids, training)
-
-
-def _for_inference(
-    packed: Callable[..., tf.Tensor],
-    padded: Callable[..., tf.Tensor],
-    ids: tf.Tensor,
-    training: bool,
-) -> tf.Tensor:
-    """Training also computes the padding: gradients of gathered rows would cost more."""
-    return (padded if training else packed)(ids, training)
 
 
 def graph_of(function: Callable[..., Any], inputs: Sequence[tf.TensorSpec]) -> Callable[..., Any]:
@@ -249,12 +253,3 @@ def network_of(
 def _regularization(variable: keras.Variable) -> Callable[[], tf.Tensor]:
     """The loss function of a regularised variable, as `hub.KerasLayer` collects them."""
     return lambda: tf.cast(variable.regularizer(variable.value), tf.float32)
-
-
-def _check_vocabulary(tokenizer: Tokenizer, *, rows: int) -> None:
-    if tokenizer.vocabulary.size > rows:
-        raise ValueError(
-            f"Expected a vocabulary of at most {rows} ids, the rows of the model's table, received "
-            f"{tokenizer.vocabulary.size} ids. Export with the vocabulary of the training, or "
-            "build the model with vocabulary.size rows."
-        )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,28 +24,29 @@ _LARGEST = 2**31  # bytes, of any protocol buffer
 
 def load_saved_model(folder: str | os.PathLike[str]) -> Any:
     """Loads a SavedModel; imports tensorflow-text if the model needs its ops."""
+    _check_begin(Path(folder, SAVED_MODEL_FILE))
     try:
-        return _load(folder)
-    except _UnknownOpError as error:
-        if not _tensorflow_text_loads():
-            raise ImportError(_missing_text(folder, error.op)) from error
-    try:
-        return _load(folder)
-    except _UnknownOpError as error:
-        raise ImportError(
-            f"The SavedModel in {folder} needs the TensorFlow op {error.op!r}, which neither "
-            f"tensorflow {tf.__version__} nor tensorflow-text has. Import the package that "
-            "registers it first."
-        ) from error
+        return tf.saved_model.load(os.fspath(folder))
+    except Exception as error:  # TensorFlow's own kinds differ between versions
+        unknown_op = re.search(r"Op type not registered '([\w>]+)'", str(error))
+        if not unknown_op:
+            raise ValueError(
+                f"Expected a SavedModel in {folder} that TensorFlow {tf.__version__} can read: "
+                f"{' '.join(str(error).split())[:500]} Copy or export the model again."
+            ) from error
+        if "tensorflow_text" in sys.modules or not _tensorflow_text_loads():
+            minor = ".".join(tf.__version__.split(".")[:2])
+            raise ImportError(
+                f"The SavedModel in {folder} needs the op {unknown_op[1]!r}, which is not in "
+                "TensorFlow, but probably in tensorflow-text. Run: pip install "
+                f'"tensorflow-text=={minor}.*"'
+            ) from error
+    return load_saved_model(folder)
 
 
 def check_finite_weights(loaded: Any, folder: str | os.PathLike[str]) -> None:
-    """Refuses a SavedModel with NaN among its weights, because its vectors would be NaN too.
-
-    Args:
-        loaded: The SavedModel. One that use_st5 did not export may have no `variables`.
-        folder: Its folder.
-    """
+    """Refuses a SavedModel with NaN among its weights, because its vectors would be NaN too."""
+    # A SavedModel that use_st5 did not export may have no `variables`.
     for variable in getattr(loaded, "variables", ()):
         if variable.dtype.is_floating and not tf.reduce_all(tf.math.is_finite(variable)):
             raise ValueError(
@@ -129,27 +130,6 @@ def _text_signature(loaded: Any) -> Callable[[tf.Tensor], tf.Tensor] | None:
     return None
 
 
-class _UnknownOpError(Exception):
-    def __init__(self, op: str) -> None:
-        super().__init__(op)
-        self.op = op
-
-
-def _load(folder: str | os.PathLike[str]) -> Any:
-    _check_begin(Path(folder, SAVED_MODEL_FILE))
-    try:
-        return tf.saved_model.load(os.fspath(folder))
-    except Exception as error:  # TensorFlow's own kinds differ between versions
-        unknown = re.search(r"Op type not registered '([\w>]+)'", str(error))
-        if unknown:
-            raise _UnknownOpError(unknown[1]) from error
-        fault = _damage(Path(folder)) or _first_line(error)
-        raise ValueError(
-            f"Expected a SavedModel in {folder} that TensorFlow {tf.__version__} can read: {fault} "
-            "Copy or export the model again."
-        ) from error
-
-
 def saved_model_graph(folder: str | os.PathLike[str]) -> saved_model_pb2.SavedModel:
     """The content of a folder's `saved_model.pb`; no graph is built."""
     path = Path(folder, SAVED_MODEL_FILE)
@@ -175,36 +155,6 @@ def _check_begin(path: Path) -> None:
         )
 
 
-def _damage(folder: Path) -> str:
-    """Says which file of a SavedModel is missing or damaged; empty if this is unknown."""
-    try:
-        graphs = saved_model_graph(folder).meta_graphs
-    except ValueError:
-        return f"{folder / SAVED_MODEL_FILE} is damaged."
-    variables = folder / "variables" / "variables"
-    index = variables.with_name("variables.index")
-    assets = [
-        folder / "assets" / each.filename for graph in graphs for each in graph.asset_file_def
-    ]
-    for path in (index, *assets):
-        if not path.is_file():
-            return f"{path} is missing."
-    try:
-        reader = tf.train.load_checkpoint(os.fspath(variables))
-    except (tf.errors.OpError, ValueError):
-        return f"{index} is damaged."
-    dtypes = reader.get_variable_to_dtype_map()
-    expected = sum(
-        math.prod(shape) * dtypes[name].size
-        for name, shape in reader.get_variable_to_shape_map().items()
-        if dtypes[name] != tf.string
-    )
-    size = sum(path.stat().st_size for path in variables.parent.glob("variables.data-*"))
-    if size < expected:
-        return f"{variables}.data-* have {size:,} bytes instead of at least {expected:,}."
-    return ""
-
-
 def _tensorflow_text_loads() -> bool:
     """Imports tensorflow-text, which registers its ops; False if it is missing or unfit."""
     try:
@@ -212,14 +162,6 @@ def _tensorflow_text_loads() -> bool:
     except Exception:  # a build for another TensorFlow fails with an undefined symbol
         return False
     return True
-
-
-def _missing_text(folder: str | os.PathLike[str], op: str) -> str:
-    minor = ".".join(tf.__version__.split(".")[:2])
-    return (
-        f"The SavedModel in {folder} needs the op {op!r}, which is not in TensorFlow, but probably "
-        f'in tensorflow-text. Run: pip install "tensorflow-text=={minor}.*"'
-    )
 
 
 def _first_line(error: Exception) -> str:

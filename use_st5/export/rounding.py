@@ -51,10 +51,8 @@ def codes_by_frequency(table: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray
 
 
 def _check_finite(weights: np.ndarray, axis: int) -> None:
-    finite = np.isfinite(weights).all(axis=axis)
-    if not finite.all():
-        kind = "rows" if axis else "columns"
+    if len(wrong := np.flatnonzero(~np.isfinite(weights).all(axis=axis))):
         raise ValueError(
             "Expected a matrix of finite numbers to quantise, received NaN or infinity in "
-            f"{kind} {np.flatnonzero(~finite)[:5].tolist()} (the first five)."
+            f"{'rows' if axis else 'columns'} {wrong[:5].tolist()} (the first five)."
         )

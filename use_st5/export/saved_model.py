@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph
-from use_st5.export.int8_weights import Int8Weights, stored_weights
+from use_st5.export.stored_weights import Int8Weights, stored_weights
 from use_st5.hub.model_manifest import ModelManifest
 from use_st5.hub.model_writer import count_weights, write_folder
 

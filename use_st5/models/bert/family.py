@@ -10,8 +10,8 @@ from typing import Any, ClassVar, cast
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.tokenizer_files import read_tokenizer
 from use_st5.convert.weights import check_vocabulary
-from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
+from use_st5.export.stored_weights import stored_table
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.bert.checkpoint import MODEL_TYPES, ModelType, knows, read_sentence_bert
 from use_st5.models.bert.model import (

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from use_st5.convert.checkpoint import Checkpoint
-from use_st5.export.embedding_tables import raw_variables
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of, network_of
+from use_st5.export.stored_weights import raw_variables
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.cross_encoder import checkpoint as checkpoints
 from use_st5.models.cross_encoder.model import CrossEncoderModel

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.weights import RenamedSource, Target, assign_weights, check_shapes, listed
-from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of
+from use_st5.export.stored_weights import stored_table
 from use_st5.layers.random_normal import without_initial_values
 from use_st5.models.bert.family import read_framed_tokenizer
 from use_st5.models.family import Family

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.convert.weights import check_vocabulary
-from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
+from use_st5.export.stored_weights import stored_table
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.family import Family
 from use_st5.models.t5.checkpoint import knows, open_t5, read_sentence_t5

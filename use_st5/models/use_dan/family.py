@@ -8,8 +8,8 @@ from typing import ClassVar
 import keras
 import tensorflow as tf
 
-from use_st5.export.embedding_tables import EmbeddingTable, stored_table
 from use_st5.export.encoder_graph import EncoderGraph, graph_of, network_of
+from use_st5.export.stored_weights import EmbeddingTable, stored_table
 from use_st5.models.family import Family
 from use_st5.models.use_dan.model import USE_DAN_PRESETS, USEDAN
 from use_st5.tokenizers.long_texts import are_long, fold

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import keras
 
-from use_st5.export.embedding_tables import stored_table
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
+from use_st5.export.stored_weights import stored_table
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.family import Family
 from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS, USETransformer

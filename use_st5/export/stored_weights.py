@@ -1,4 +1,4 @@
-"""Weights as int8 codes and float32 scales."""
+"""The weights of an exported encoder: as they were trained, or int8 codes with float32 scales."""
 
 from __future__ import annotations
 
@@ -11,6 +11,29 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5.export.rounding import int8_codes
+
+
+class Float32Table:
+    """A trainable table of float32 embeddings, stored as it was trained.
+
+    Args:
+        table: float32 `[rows, dim]`.
+    """
+
+    precision = "float32"
+
+    def __init__(self, table: tf.Variable) -> None:
+        self.variables = [table]
+        self.trainable_variables = [table]
+        self._table = table
+
+    def lookup(self, ids: tf.Tensor) -> tf.Tensor:
+        """Gathers rows: int32 `[...]` → float32 `[..., dim]`, no dense read of the table."""
+        return tf.gather(self._table, ids)
+
+    def tracked(self) -> dict[str, tf.Variable]:
+        """The variables by the names under which the SavedModel's root holds them."""
+        return {"table": self._table}
 
 
 class Int8Weights:
@@ -58,22 +81,21 @@ class Int8Weights:
 
     @classmethod
     def _rounded(cls, weights: np.ndarray, *, axis: int, name: str) -> Self:
-        """Rounds with a scale for all entries along an axis."""
         codes, scales = int8_codes(weights, axis=axis)
         return cls(
             tf.Variable(codes, trainable=False, name=f"{name}_codes"),
             tf.Variable(scales[:, 0] if axis else scales, name=f"{name}_scales"),
         )
 
-    @property
-    def shape(self) -> tf.TensorShape:
-        """Rows and columns."""
-        return self._codes.shape
-
     def lookup(self, ids: tf.Tensor) -> tf.Tensor:
         """Gathers and scales rows of a table: int32 `[...]` → float32 `[..., dim]`."""
         codes = tf.cast(tf.gather(self._codes, ids), tf.float32)
         return codes * tf.expand_dims(tf.gather(self._scales, ids), -1)
+
+    @property
+    def shape(self) -> tf.TensorShape:
+        """Rows and columns."""
+        return self._codes.shape
 
     def whole(self) -> tf.Tensor:
         """All weights: float32 `[rows, columns]`."""
@@ -85,16 +107,47 @@ class Int8Weights:
         return {"table_codes": self._codes, "table_scales": self._scales}
 
 
+EmbeddingTable = Float32Table | Int8Weights
+
+
+def stored_table(embeddings: keras.Variable, precision: str) -> EmbeddingTable:
+    """A trained table float32 `[rows, dim]`: the variable itself, or with "int8" rounded."""
+    _check_float32(embeddings)
+    if precision == "int8":
+        return Int8Weights.of_table(embeddings.numpy())
+    return Float32Table(*raw_variables([embeddings]))
+
+
+def rounded_kernel(kernel: keras.Variable) -> Int8Weights:
+    """A trained matrix float32 `[inputs, outputs]` as codes with a scale for each output."""
+    _check_float32(kernel)
+    return Int8Weights.of_kernel(kernel.numpy(), kernel.path)
+
+
+def _check_float32(variable: keras.Variable) -> None:
+    if variable.dtype != "float32":
+        raise ValueError(
+            f"{variable.path}: expected float32, received {variable.dtype}. Build the model with "
+            'dtype="float32", or "mixed_bfloat16", and give it these weights.'
+        )
+
+
+def raw_variables(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
+    """The `tf.Variable` inside each Keras variable: SavedModels can hold no others."""
+    if keras.backend.backend() != "tensorflow":
+        raise ValueError(
+            "A SavedModel is written from TensorFlow variables, but Keras runs on "
+            f"{keras.backend.backend()!r}. Save the weights (model.save_weights), start again with "
+            "KERAS_BACKEND=tensorflow, load them and export."
+        )
+    return [variable.value for variable in variables]
+
+
 @contextlib.contextmanager
 def computing_with(
     stored: Sequence[tuple[keras.Variable, Int8Weights]], model: keras.Model
 ) -> Iterator[None]:
-    """Within this context, a model computes with the stored weights of some of its variables.
-
-    Args:
-        stored: The variables, and the weights that replace each.
-        model: The model of the variables.
-    """
+    """Within this context, a model computes with the stored weights of some of its variables."""
     if not stored:
         yield
         return
