@@ -40,16 +40,15 @@ def refuse_unsaved_weights(model: Any, folder: Path) -> None:
         return
     import tensorflow as tf
 
+    def digest(array: np.ndarray) -> bytes:
+        array = np.asarray(array)
+        return hashlib.sha256(f"{array.dtype}{array.shape}".encode() + array.tobytes()).digest()
+
     reader = tf.train.load_checkpoint(str(folder / "variables" / "variables"))
-    stored_digests = {_digest(reader.get_tensor(key)) for key in reader.get_variable_to_dtype_map()}
-    if any(_digest(variable.numpy()) not in stored_digests for variable in variables):
+    stored = {digest(reader.get_tensor(key)) for key in reader.get_variable_to_dtype_map()}
+    if any(digest(variable.numpy()) not in stored for variable in variables):
         raise ValueError(
             f"Expected the weights of {folder}, found changed weights in memory. Pickle and copy "
             "store only the folder, so the changes would be lost. Call encoder.save(new_folder), "
             "and pickle use_st5.load(new_folder)."
         )
-
-
-def _digest(array: Any) -> bytes:
-    array = np.asarray(array)
-    return hashlib.sha256(f"{array.dtype}{array.shape}".encode() + array.tobytes()).digest()

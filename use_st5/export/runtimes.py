@@ -22,11 +22,9 @@ only a few lengths (`use_st5.tokenizers.length_buckets.pad_to_bucket`) are faste
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +66,11 @@ def to_onnx(
     """
     tf2onnx = require("tf2onnx", "onnx")
     loaded = _loaded(model_folder(name_or_folder))
-    ids = _ids(length)
-    proto, _ = tf2onnx.convert.from_function(_network(loaded, ids), [ids], opset=_OPSET)
+    network = _network(loaded, length)
+    proto, _ = tf2onnx.convert.from_function(network, network.input_signature, opset=_OPSET)
     content = proto.SerializeToString()
-    _write(path, _int8_onnx(content) if int8 else content)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(_int8_onnx(content) if int8 else content)
 
 
 def to_litert(
@@ -102,7 +101,7 @@ def to_litert(
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         if length is not None:
             root = tf.Module()
-            root.loaded, root.network = loaded, _network(loaded, _ids(length))
+            root.loaded, root.network = loaded, _network(loaded, length)
             folder = Path(scratch, "fixed")
             tf.saved_model.save(root, os.fspath(folder), signatures={"ids": root.network})
         converter = tf.lite.TFLiteConverter.from_saved_model(
@@ -110,49 +109,36 @@ def to_litert(
         )
         if int8:
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        _write(path, converter.convert())
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(converter.convert())
 
 
-def _ids(length: int | None) -> tf.TensorSpec:
-    shape = [None, None] if length is None else [1, length]
-    return tf.TensorSpec(shape, tf.int32, name="ids")
-
-
-def _network(loaded: Any, ids: tf.TensorSpec) -> Callable[..., Any]:
+def _network(loaded: Any, length: int | None) -> Any:
     """The signature `ids` for ids of one shape."""
+    ids = tf.TensorSpec([None, None] if length is None else [1, length], tf.int32, name="ids")
     return tf.function(lambda ids: loaded.signatures["ids"](ids=ids), input_signature=[ids])
 
 
 def _int8_onnx(content: bytes) -> bytes:
-    """A graph with matrix products in int8 (dynamic quantization).
-
-    Weights are rounded with a scale for each output, activations with one scale for each product of
-    a call.
-    """
+    """A graph with matrix products in int8 (dynamic quantization): activations with one scale."""
     quantization = require("onnxruntime.quantization", "onnx")
-    with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch, _without_advice():
-        source, target = Path(scratch, "float32.onnx"), Path(scratch, "int8.onnx")
-        source.write_bytes(content)
-        quantization.quantize_dynamic(
-            os.fspath(source),
-            os.fspath(target),
-            op_types_to_quantize=["MatMul"],
-            per_channel=True,
-            reduce_range=True,
-            weight_type=quantization.QuantType.QInt8,
-            # After ONNX Runtime's own operators, its shape inference does not know the types.
-            extra_options={"DefaultTensorType": 1, "MatMulConstBOnly": True},  # float
-        )
-        return target.read_bytes()
-
-
-@contextlib.contextmanager
-def _without_advice() -> Iterator[None]:
-    """Drops the warnings in which ONNX Runtime recommends its own scripts."""
     level = logging.root.manager.disable
-    logging.disable(max(level, logging.WARNING))
+    logging.disable(max(level, logging.WARNING))  # ONNX Runtime recommends its own scripts.
     try:
-        yield
+        with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
+            source, target = Path(scratch, "float32.onnx"), Path(scratch, "int8.onnx")
+            source.write_bytes(content)
+            quantization.quantize_dynamic(
+                os.fspath(source),
+                os.fspath(target),
+                op_types_to_quantize=["MatMul"],
+                per_channel=True,
+                reduce_range=True,
+                weight_type=quantization.QuantType.QInt8,
+                # After ONNX Runtime's own operators, its shape inference does not know the types.
+                extra_options={"DefaultTensorType": 1, "MatMulConstBOnly": True},  # float
+            )
+            return target.read_bytes()
     finally:
         logging.disable(level)
 
@@ -172,8 +158,3 @@ def _loaded(folder: Path) -> Any:
             f'LiteRT holds, found {size:,} in {folder}. Try one with precision="int8".'
         )
     return loaded
-
-
-def _write(path: str | os.PathLike[str], content: bytes) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(content)

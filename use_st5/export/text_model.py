@@ -87,8 +87,7 @@ def to_text_model(
         with atomic_path(path) as folder:
             folder.mkdir()
             facts = _facts(manifest, runtime, length, int8=int8)
-            _write_tokenizer(source, folder, manifest, length or facts["max_length"])
-            _write_readers(folder, facts)
+            _write_readers(source, folder, facts)
             write = to_onnx if runtime == "onnx" else to_litert
             write(source, folder / _NETWORKS[runtime], length=length, int8=int8)
             text = json.dumps(facts, indent=2, ensure_ascii=False)
@@ -150,23 +149,17 @@ def _facts(
     }
 
 
-def _write_tokenizer(
-    source: Path, folder: Path, manifest: ModelManifest, max_tokens: int | None
-) -> None:
-    file = _TOKENIZERS[manifest.tokenizer or ""]
-    if file == "vocabulary.txt":
-        shutil.copy(source / "assets" / file, folder / file)
-        return
-    tokenizer = token_ids(manifest.tokenizer, source / "assets")
-    assert isinstance(tokenizer, FramedIds)
-    tokenizer.write(folder / file, max_tokens)
-
-
-def _write_readers(folder: Path, facts: dict[str, Any]) -> None:
-    """Copies the readers and their tokenizers, which import each other and not this package."""
+def _write_readers(source: Path, folder: Path, facts: dict[str, Any]) -> None:
+    """Writes the tokenizer, and copies the readers, which do not import this package."""
     (folder / "reader.py").write_text(_copied(_HERE / "reader.py"), encoding="utf-8")
     if facts["tokenizer"] == "tokenizer.json":
+        manifest = ModelManifest.read(source)
+        assert manifest is not None
+        tokenizer = token_ids(manifest.tokenizer, source / "assets")
+        assert isinstance(tokenizer, FramedIds)
+        tokenizer.write(folder / "tokenizer.json", facts["length"] or facts["max_length"])
         return
+    shutil.copy(source / "assets" / "vocabulary.txt", folder)
     (folder / _PACKAGE).mkdir()
     (folder / _PACKAGE / "__init__.py").touch()
     for name in _COPIED:

@@ -72,7 +72,10 @@ def to_web(
         check_page(path)
         with atomic_path(path) as folder:
             shutil.copytree(_PAGE, folder)
-            content = _gzip(b"".join(_content(source, engine, precision)))
+            # Rows hardly repeat: a search for repetitions would take time and pack less densely.
+            packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS, 9, zlib.Z_HUFFMAN_ONLY)
+            content = packer.compress(b"".join(_content(source, engine, precision)))
+            content += packer.flush()
             parts = [content[at : at + _PART] for at in range(0, len(content), _PART)]
             facts = {**_facts(manifest, engine), "precision": precision, "parts": len(parts)}
             text = json.dumps(facts, indent=2)
@@ -134,24 +137,12 @@ def _rounded(
     weights = table.codes if table.scales is None else table.codes * table.scales[:, None]
     if precision == "int8":
         return int8_codes(weights, axis=1)
-    return codes_by_frequency(weights, _ranks(vocabulary))
-
-
-def _ranks(vocabulary: NGramVocabulary) -> np.ndarray:
-    """The rank of each id by frequency among its kind, int64 `[rows]`; buckets are last."""
+    # The rank of each id by frequency among words or pairs; buckets are last.
     unigrams, bigrams = len(vocabulary.unigrams), len(vocabulary.bigrams)
     buckets = vocabulary.size - vocabulary.unigram_bucket_id
     first, last = np.zeros(FIRST_TERM_ID, int), np.full(buckets, max(unigrams, bigrams))
-    return np.concatenate([first, np.arange(unigrams), np.arange(bigrams), last])
-
-
-def _gzip(content: bytes) -> bytes:
-    """Compresses without a search for repetitions, which would take time and pack less densely.
-
-    Rows hardly repeat.
-    """
-    packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS, 9, zlib.Z_HUFFMAN_ONLY)
-    return packer.compress(content) + packer.flush()
+    ranks = np.concatenate([first, np.arange(unigrams), np.arange(bigrams), last])
+    return codes_by_frequency(weights, ranks)
 
 
 def _script(part: bytes) -> bytes:
