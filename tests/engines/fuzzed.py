@@ -47,8 +47,8 @@ def check_same_ids(ours: Any, flat: Any, texts: list[str], raw: list[Any] | None
     """
     ids, rows = (each.numpy() for each in flat(texts if raw is None else raw))
     starts = np.searchsorted(rows, np.arange(len(texts) + 1))
-    found = ours(texts)
-    if np.array_equal(ids, found.ids) and np.array_equal(starts, found.starts):
+    our_ids, our_starts = ours(texts)
+    if np.array_equal(ids, our_ids) and np.array_equal(starts, our_starts):
         return
     for place, text in enumerate(texts):
         expected = ids[starts[place] : starts[place + 1]].tolist()
@@ -77,8 +77,8 @@ def _of_code_points(draw: random.Random) -> str:
 
 def _main(number: int, seed: int = 0) -> None:
     import tensorflow as tf
-
     from use_st5.engines.ngram_ids import NGramIds
+
     from use_st5.hub.bundled import bundled_folder
     from use_st5.tokenizers.ngram_tokenizer import VOCABULARY_ASSET, NGramTokenizer
     from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary

@@ -1,8 +1,10 @@
-"""The choice of the engine for a model, and encoders with another backend."""
+"""The engine of a model: its choice, its ONNX file, and ONNX Runtime."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 import pickle
 import shutil
 from collections.abc import Callable
@@ -16,9 +18,20 @@ import tensorflow as tf
 import use_st5
 from tests.toy_encoders import Toy
 from use_st5.encode.encoder import SentenceEncoder
-from use_st5.engines.onnx_model import add_onnx_model
-from use_st5.hub.model_manifest import ModelManifest
+from use_st5.engines.onnx_graph import MEANS, GraphWriter
+from use_st5.engines.onnx_model import add_onnx_model, onnx_model, write_onnx_model
+from use_st5.engines.session import Session
+from use_st5.hub.model_manifest import ModelManifest, check_replaceable, describe_files
 from use_st5.models.engines import family_engine
+from use_st5.models.use_transformer.engine import ENGINE
+
+pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def test_what_an_encoder_knows(toy_use_dan: Toy, tmp_path: Path) -> None:
@@ -72,13 +85,9 @@ def test_other_models_are_refused(toy_use_dan: Toy, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", ["use_dan", "use_transformer", "bert"])
 def test_damaged_configurations_are_refused(
-    family: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    family: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """Values of `config` are missing, or have another type."""
-    if family != "use_dan":
-        for module in ("onnx", "onnxruntime", "tokenizers"):
-            pytest.importorskip(module, reason="the extra `onnx` is not installed")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     toy = request.getfixturevalue(f"toy_{family}").folders["float32"]
     folder = shutil.copytree(toy, tmp_path / "damaged")
     record = folder / "use_st5.json"
@@ -119,7 +128,6 @@ def test_commands_run_in_a_light_installation(
 def test_an_exported_model_and_its_classifier_in_a_light_installation(
     fresh_python: Callable[..., str], repository: Path, toy_use_transformer: Toy, tmp_path: Path
 ) -> None:
-    pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
     import keras
 
     folder, work = tmp_path / "tuned", tmp_path / "tuned.run"
@@ -139,3 +147,156 @@ def test_an_exported_model_and_its_classifier_in_a_light_installation(
         "the cat",
         "how old are you",
     ]
+
+
+def test_it_is_made_once(toy_use_transformer: Toy) -> None:
+    folder = toy_use_transformer.folders["int8"]
+    manifest = ModelManifest.read(folder)
+    assert manifest is not None
+    made = onnx_model(folder, manifest, ENGINE)
+    content = made.read_bytes()
+    status = made.stat()
+    assert onnx_model(folder, manifest, ENGINE).stat().st_ino == status.st_ino
+    made.write_bytes(content[:-1] + b"\0")
+    assert onnx_model(folder, manifest, ENGINE).read_bytes() == content
+    made.unlink()
+    assert onnx_model(folder, manifest, ENGINE).read_bytes() == content
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def test_another_copy_of_a_model_has_no_influence(toy_use_transformer: Toy, tmp_path: Path) -> None:
+    """Neither a damaged copy nor another model that claims the same hash."""
+    folder, other = (toy_use_transformer.folders[name] for name in ("int8", "float32"))
+    manifest, changed = (ModelManifest.read(each) for each in (folder, other))
+    assert manifest is not None
+    assert changed is not None
+    claimed = onnx_model(
+        other, dataclasses.replace(changed, model_hash=manifest.model_hash), ENGINE
+    )
+    copy = shutil.copytree(folder, tmp_path / "model")
+    damage(copy / "variables" / "variables.data-00000-of-00001")
+    with pytest.raises(ValueError, match=r"sha256 .* the file was changed"):
+        onnx_model(copy, manifest, ENGINE)
+    config = {"config": {**manifest.config["config"], "num_heads": 2}}
+    configured = onnx_model(folder, dataclasses.replace(manifest, config=config), ENGINE)
+    assert onnx_model(folder, manifest, ENGINE) not in (claimed, configured)
+
+
+def test_a_cache_that_cannot_be_written_costs_time_alone(
+    toy_use_transformer: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = toy_use_transformer.folders["int8"]
+    expected = SentenceEncoder(folder, backend="onnx").encode("a b")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.warns(UserWarning, match="Set XDG_CACHE_HOME to a folder that can be written"):
+        found = SentenceEncoder(folder, backend="onnx").encode("a b")
+    assert (found == expected).all()
+
+
+def test_a_configuration_without_a_layer_is_refused(toy_use_transformer: Toy) -> None:
+    folder = toy_use_transformer.folders["int8"]
+    manifest = ModelManifest.read(folder)
+    assert manifest is not None
+    shape = manifest.config["config"]
+    fewer = {**shape, "num_layers": shape["num_layers"] - 1, "early_output": None}
+    with pytest.raises(ValueError, match="do not belong together"):
+        onnx_model(folder, dataclasses.replace(manifest, config={"config": fewer}), ENGINE)
+    longer = {**shape, "max_length": 10**12}
+    with pytest.raises(ValueError, match="a max_length of 65,536 or less"):
+        onnx_model(folder, dataclasses.replace(manifest, config={"config": longer}), ENGINE)
+
+
+def test_a_model_that_one_file_cannot_hold_is_refused(
+    toy_use_transformer: Toy, tmp_path: Path
+) -> None:
+    folder = toy_use_transformer.folders["int8"]
+    manifest = ModelManifest.read(folder)
+    assert manifest is not None
+    large = dataclasses.replace(manifest, parameters=2**30)
+    with pytest.raises(ValueError, match="less than 2,147,483,648 bytes in float32"):
+        write_onnx_model(folder, large, ENGINE, tmp_path / "engine.onnx")
+
+
+def test_it_may_be_beside_the_model(toy_use_transformer: Toy, tmp_path: Path) -> None:
+    folder = shutil.copytree(toy_use_transformer.folders["int8"], tmp_path / "model")
+    before = ModelManifest.read(folder)
+    add_onnx_model(folder, before, family_engine)
+    manifest = ModelManifest.read(folder)
+    assert before is not None
+    assert manifest is not None
+    assert manifest.model_hash == before.model_hash == describe_files(folder)[1]
+    manifest.check_contents(folder)
+    assert onnx_model(folder, manifest, ENGINE) == folder / "engine.onnx"
+    check_replaceable(folder)
+    damage(folder / "engine.onnx")
+    with pytest.raises(ValueError, match=r"sha256 .*engine\.onnx, found"):
+        onnx_model(folder, manifest, ENGINE)
+
+
+def test_models_without_an_engine_are_refused(toy_use_transformer: Toy) -> None:
+    manifest = ModelManifest.read(toy_use_transformer.folders["int8"])
+    assert manifest is not None
+    folder = toy_use_transformer.folders["int8"]
+    with pytest.raises(ValueError, match="found a SavedModel without use_st5.json"):
+        add_onnx_model(folder, None, family_engine)
+    with pytest.raises(ValueError, match="of the family other"):
+        add_onnx_model(folder, dataclasses.replace(manifest, family="other"), family_engine)
+
+
+@pytest.fixture
+def graph_file(tmp_path: Path) -> Path:
+    """The graph of `2 · means`."""
+    graph = GraphWriter()
+    vectors = graph.op("Mul", graph.input(MEANS), graph.weight(np.array(2, np.float32)))
+    path = tmp_path / "graph.onnx"
+    path.write_bytes(graph.model(vectors, 3, {}).SerializeToString())
+    return path
+
+
+def test_it_runs_a_graph(graph_file: Path) -> None:
+    session = Session(graph_file)
+    assert session.inputs == [MEANS]
+    assert session.run({MEANS: np.array([[1, 2, 3]], np.float32)}).tolist() == [[2, 4, 6]]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_process_opens_it_again(
+    graph_file: Path, fresh_python: Callable[..., str]
+) -> None:
+    """A fork does not have the threads of a session, and the session's end would wait for them."""
+    script = f"""if True:
+        import os
+        from pathlib import Path
+        import numpy as np
+        from use_st5.engines.session import Session
+
+        session = Session(Path({str(graph_file)!r}))
+        given = {{"means": np.ones((1, 3), np.float32)}}
+        session.run(given)
+        child = os.fork()
+        if not child:  # It ends as the processes of multiprocessing do.
+            os._exit(session.run(given).tolist() != [[2.0] * 3])
+        print(os.waitpid(child, 0)[1])
+    """
+    assert fresh_python("-c", script, timeout=60).split() == ["0"]
+
+
+@pytest.mark.parametrize("threads", ["4,2", " 2 ", "many", ""])
+def test_threads_are_read_as_openmp_reads_them(
+    graph_file: Path, monkeypatch: pytest.MonkeyPatch, threads: str
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    assert Session(graph_file).run({MEANS: np.ones((1, 3), np.float32)}).tolist() == [[2, 2, 2]]
+
+
+def test_a_damaged_file_is_named(graph_file: Path) -> None:
+    graph_file.write_bytes(graph_file.read_bytes()[:-20])
+    with pytest.raises(ValueError, match=r"graph\.onnx .*Install a later version"):
+        Session(graph_file)

@@ -1,7 +1,9 @@
-"""Weights by name: missing weights, other shapes, NaN and infinity are refused."""
+"""The variables of a SavedModel without TensorFlow: by key, by name, and damaged."""
 
 from __future__ import annotations
 
+import random
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,8 +11,124 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.toy_encoders import Toy
+from tests.toy_encoders import Toy, ToyT5
+from use_st5.engines.bundle import Bundle
 from use_st5.engines.weights import Table, TableRows, Weights
+
+_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+def check_same(folder: Path) -> None:
+    bundle = Bundle(folder)
+    reader = tf.train.load_checkpoint(str(folder / "variables" / "variables"))
+    keys = {key.removesuffix(_VALUE) for key in reader.get_variable_to_shape_map() if _VALUE in key}
+    assert keys == {*bundle.names}
+    for key in keys:
+        found, expected = bundle.array(key), reader.get_tensor(key + _VALUE)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_all_variables(toy: Toy) -> None:
+    for folder in toy.folders.values():
+        check_same(folder)
+
+
+def test_all_variables_of_a_t5(toy_t5: ToyT5) -> None:
+    check_same(toy_t5.folder)
+
+
+def test_other_types_of_numbers_and_odd_shapes(tmp_path: Path) -> None:
+    root = tf.train.Checkpoint()
+    values = [np.array(7, np.int64), np.zeros((0, 3), np.float32), np.ones((2, 1, 2), np.float64)]
+    root.all = [tf.Variable(value) for value in values]
+    root.half = tf.Variable(tf.constant([1.5, -2.0, 3e38], tf.bfloat16))
+    root.many = [tf.Variable(float(number)) for number in range(300)]  # several blocks of an index
+    tf.saved_model.save(root, str(tmp_path))
+    bundle = Bundle(tmp_path)
+    for number, value in enumerate(values):
+        np.testing.assert_array_equal(bundle.array(f"all/{number}"), value)
+    np.testing.assert_array_equal(bundle.array("half"), root.half.numpy().astype(np.float32))
+    assert [bundle.array(f"many/{number}") for number in range(300)] == [*range(300)]
+    with pytest.raises(ValueError, match="holds no 'all/3'"):
+        bundle.array("all/3")
+
+
+@pytest.fixture
+def copied(toy_use_dan: Toy, tmp_path: Path) -> Path:
+    return shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "model")
+
+
+def _read_all(folder: Path) -> list[np.ndarray]:
+    bundle = Bundle(folder)
+    return [np.array(bundle.array(key)) for key in bundle.names]
+
+
+def test_a_damaged_index_is_refused(copied: Path) -> None:
+    """A checksum detects any changed byte outside the footer, unless the byte is unused."""
+    index = copied / "variables" / "variables.index"
+    content, before = index.read_bytes(), _read_all(copied)
+    draw = random.Random(0)
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << draw.randrange(8)
+        index.write_bytes(damaged)
+        try:
+            found = _read_all(copied)
+        except ValueError as error:
+            assert "again" in str(error)
+            continue
+        assert all(map(np.array_equal, found, before)), place
+
+
+def test_a_damaged_small_variable_is_refused(copied: Path) -> None:
+    """The bias of positions is read at each load; large variables are compared with `sha256`."""
+    path = copied / "variables" / "variables.data-00000-of-00001"
+    content = bytearray(path.read_bytes())
+    content[0] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"another checksum than .*Copy or export the model again"):
+        _read_all(copied)
+
+
+def test_an_object_graph_with_a_number_in_place_of_a_message_is_refused(copied: Path) -> None:
+    bundle = Bundle(copied)
+    entry = bundle._entries["_CHECKPOINTABLE_OBJECT_GRAPH"]
+    data = copied / "variables" / "variables.data-00000-of-00001"
+    content = bytearray(data.read_bytes())
+    # After a length of two or three bytes and a checksum: a node whose attribute is the number 1.
+    begin = entry.offset + (2 if entry.size < 2**14 else 3) + 4
+    graph = b"\x0a\x02\x10\x01"
+    free = entry.offset + entry.size - begin - len(graph)
+    graph += b"\x78\x80\x00" * (free % 2) + b"\x78\x00" * ((free - 3 * (free % 2)) // 2)
+    content[begin : begin + len(graph)] = graph
+    data.write_bytes(content)
+    with pytest.raises(
+        ValueError, match=r"is damaged \(IndexError: a number in place of a message"
+    ):
+        Bundle(copied)
+
+
+@pytest.mark.parametrize("length", [0, 1, 47, 48, 200])
+def test_an_index_that_is_cut_short_is_refused(copied: Path, length: int) -> None:
+    index = copied / "variables" / "variables.index"
+    index.write_bytes(index.read_bytes()[:length])
+    with pytest.raises(ValueError, match="index.*again"):
+        Bundle(copied)
+
+
+def test_missing_files_and_short_data_are_refused(copied: Path) -> None:
+    data = copied / "variables" / "variables.data-00000-of-00001"
+    content = data.read_bytes()
+    data.write_bytes(content[:100])
+    with pytest.raises(ValueError, match="found 100 bytes"):
+        _read_all(copied)
+    data.unlink()
+    with pytest.raises(ValueError, match="found no such file"):
+        _read_all(copied)
+    (copied / "variables" / "variables.index").unlink()
+    with pytest.raises(FileNotFoundError, match="variables.index"):
+        Bundle(copied)
 
 
 def test_a_table_gives_rows_and_scales() -> None:

@@ -60,7 +60,7 @@ def check_imports(folder: Path) -> None:
 def test_an_older_folder_is_replaced_and_no_other(source: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     to_text_model(source, folder, runtime="onnx", length=24)
-    for place, name in ((folder, "reader"), (folder / "use_st5_tokenizer", "piece_ids")):
+    for place, name in ((folder, "reader"), (folder / "use_st5_tokenizer", "word_ids")):
         py_compile.compile(str(place / f"{name}.py"))  # as its first use does
     to_text_model(source, folder, runtime="onnx")
     assert json.loads((folder / "model.json").read_text())["length"] is None

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from use_st5.engines.ngram_ids import NGramIds
 from use_st5.engines.onnx_graph import MEANS
 from use_st5.engines.session import Session
 from use_st5.engines.weights import TableRows, Weights, check_shape
+from use_st5.engines.word_ids import NGramIds
 from use_st5.hub.model_manifest import FILE_NAME, ModelManifest
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 

@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from use_st5.engines.engine import GraphEngine
 from use_st5.engines.int8_rows import (
     Arrays,
     largest_inputs,
+    named_node,
     replace_products,
     round_rows,
     weight_products,
@@ -185,12 +187,7 @@ def _product(
         "step": np.array((fixed or 1.0) / (255 - zero), np.float32),
         **{"zero": np.array(zero, np.uint8), "least": np.array(1e-30, np.float32)},
     }
-    make_node = require("onnx", "onnx").helper.make_node
-
-    def node(kind: str, inputs: str, output: str, **attributes: Any) -> Any:
-        names = [n if n == x else f"{y}_{n}" for n in inputs.split()]
-        return make_node(kind, names, [f"{y}_{output}" if output else y], **attributes)
-
+    node = partial(named_node, x, y)
     product = "rounded codes step scales zero"
     if fixed is not None:
         nodes = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -183,11 +184,7 @@ def _rounded_product(
         "least": np.array(max(-seen.least / zero if low else 0.0, 1e-30), np.float32),
     }
 
-    def node(kind: str, inputs: str, output: str, **attributes: Any) -> Any:
-        names = [n if n == x or n in _SHARED else f"{y}_{n}" for n in inputs.split()]
-        make_node = require("onnx", "onnx").helper.make_node
-        return make_node(kind, names, [f"{y}_{output}" if output else y], **attributes)
-
+    node = partial(named_node, x, y)
     nodes = [
         node("Mul", f"{x} mask", "rest"),
         *([] if low else [node("Abs", "rest", "sizes")]),
@@ -204,6 +201,13 @@ def _rounded_product(
         node("Gemm", "apart exact most", ""),
     ]
     return nodes, {f"{y}_{name}": array for name, array in arrays.items()}
+
+
+def named_node(x: str, y: str, kind: str, inputs: str, output: str, **attributes: Any) -> Any:
+    """A node for the product `y` of `x`; other names begin with `y`, except of shared arrays."""
+    names = [n if n == x or n in _SHARED else f"{y}_{n}" for n in inputs.split()]
+    make_node = require("onnx", "onnx").helper.make_node
+    return make_node(kind, names, [f"{y}_{output}" if output else y], **attributes)
 
 
 def _neighbours(rows: np.ndarray) -> np.ndarray:

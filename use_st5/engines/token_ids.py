@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from use_st5._imports import require
-from use_st5.engines.piece_ids import PieceIds
+from use_st5.engines.word_ids import PieceIds
 from use_st5.io.records import Count, read_record
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
@@ -170,7 +170,11 @@ class _WordPieceSettings(msgspec.Struct):
 def _words(folder: Path) -> TokenIds:
     tokenizers = require("tokenizers", "onnx")
     settings = read_record(folder / "wordpiece.json", _WordPieceSettings, remedy=_AGAIN)
-    _refuse_added(folder, settings.added)
+    if settings.added:  # Only the graph looks for them.
+        raise ValueError(
+            f"{folder.parent}: expected a tokenizer without added tokens, found "
+            f"{len(settings.added)} of them. Load the model with backend='tensorflow'."
+        )
     special, path = settings.special, folder / "vocab.txt"
     ids = {word: number for number, word in enumerate(_lines(path))}
     _check_known(path, ids, (special.unknown, special.start, special.separator))
@@ -218,15 +222,6 @@ def _check_known(path: Path, ids: dict[str, int], tokens: Sequence[str]) -> None
         )
 
 
-def _refuse_added(folder: Path, added: Sequence[Any]) -> None:
-    """Refuses added tokens, which only the graph looks for."""
-    if added:
-        raise ValueError(
-            f"{folder.parent}: expected a tokenizer without added tokens, found {len(added)} of "
-            "them. Load the model with backend='tensorflow'."
-        )
-
-
 def _byte_pairs(folder: Path) -> TokenIds:
     tokenizers = require("tokenizers", "onnx")
     if (folder / "byte_pair.json").is_file():
@@ -258,18 +253,12 @@ def _sentence_pieces(folder: Path) -> TokenIds:
         return SentencePieceIds(path.read_bytes(), ids)
 
 
-def _pieces(folder: Path) -> TokenIds:
-    return PieceIds(NGramVocabulary.load(folder / "vocabulary.txt"), whole=False)
-
-
-def _unigrams(folder: Path) -> TokenIds:
-    return PieceIds(NGramVocabulary.load(folder / "vocabulary.txt"), whole=True)
-
-
 _READERS: dict[str, Callable[[Path], TokenIds]] = {
     "wordpiece": _words,
     "byte_pair": _byte_pairs,
     "sentencepieces": _sentence_pieces,
-    "pieces": _pieces,
-    "unigrams": _unigrams,
+    "pieces": lambda folder: PieceIds(NGramVocabulary.load(folder / "vocabulary.txt"), whole=False),
+    "unigrams": lambda folder: PieceIds(
+        NGramVocabulary.load(folder / "vocabulary.txt"), whole=True
+    ),
 }

@@ -93,7 +93,7 @@ def _tokenizer(folder: Path, facts: dict[str, Any]) -> Callable[[list[str]], lis
 
     vocabulary = NGramVocabulary.load(folder / "vocabulary.txt")
     if kind == "ngrams":
-        from use_st5.engines.ngram_ids import NGramIds
+        from use_st5.engines.word_ids import NGramIds
 
         terms = NGramIds(vocabulary)
 
@@ -102,7 +102,7 @@ def _tokenizer(folder: Path, facts: dict[str, Any]) -> Callable[[list[str]], lis
             return [each[:max_length].tolist() for each in np.split(ids, starts[1:-1])]
 
         return cut
-    from use_st5.engines.piece_ids import PieceIds
+    from use_st5.engines.word_ids import PieceIds
 
     pieces = PieceIds(vocabulary, whole=kind == "unigrams")
     return lambda texts: [*pieces.ids(texts, max_length)]

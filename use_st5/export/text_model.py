@@ -39,8 +39,10 @@ _TOKENIZERS = {
 _PACKAGE = "use_st5_tokenizer"
 # Sources of this package that the reader imports.
 _COPIED = (
-    *("engines/farmhash.py", "engines/ptb_tokens.py", "engines/ngram_ids.py"),
-    *("engines/piece_ids.py", "tokenizers/ngram_vocabulary.py"),
+    "engines/farmhash.py",
+    "engines/ptb_tokens.py",
+    "engines/word_ids.py",
+    "tokenizers/ngram_vocabulary.py",
 )
 _SCRIPTS = ("reader.mjs", "pieces.mjs")
 _HERE = Path(__file__).parent

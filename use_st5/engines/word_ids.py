@@ -1,16 +1,20 @@
-"""The ids of `use_st5.tokenizers.ngram_tokenizer.NGramTokenizer`, without TensorFlow."""
+"""The ids of the USE models' tokenizers, without TensorFlow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
 from use_st5.engines.farmhash import fingerprint64
-from use_st5.engines.ptb_tokens import normal, parts, pieces, tokens_of
-from use_st5.tokenizers.ngram_vocabulary import EMPTY_ID, FIRST_TERM_ID, NGramVocabulary
+from use_st5.engines.ptb_tokens import is_letter, normal, parts, pieces, tokens_of
+from use_st5.tokenizers.ngram_vocabulary import (
+    EMPTY_ID,
+    FIRST_TERM_ID,
+    PIECE_MARK,
+    NGramVocabulary,
+)
 
 # The most parts of texts whose tokens are kept; some 10 MB.
 _KEPT = 2**16
@@ -20,18 +24,13 @@ _MOST_WORDS = 2**20
 _PIECE = 2**20
 # For fewer tokens than this, a loop in Python takes less time than the calls of NumPy.
 _FEW = 128
+# The limits of `use_st5.tokenizers.piece_tokenizer`.
+_PIECE_LETTERS, _MOST_PIECES = 16, 8
 
 
-class Flat(NamedTuple):
-    """The ids of all texts, one text after the other.
-
-    Attributes:
-        ids: int64 `[terms]`.
-        starts: The place where each text begins, and the number of ids, int64 `[batch + 1]`.
-    """
-
-    ids: np.ndarray
-    starts: np.ndarray
+# The ids of all texts, one text after the other, int64 `[terms]`; the place where each text begins,
+# and the number of ids, int64 `[batch + 1]`.
+Flat = tuple[np.ndarray, np.ndarray]
 
 
 class PartCache(dict[str, tuple[int, ...]]):
@@ -64,7 +63,7 @@ class PartCache(dict[str, tuple[int, ...]]):
             if len(numbers) == starts[-1]:
                 numbers.append(empty)
             starts.append(len(numbers))
-        return Flat(np.array(numbers, np.int64), np.array(starts, np.int64))
+        return np.array(numbers, np.int64), np.array(starts, np.int64)
 
 
 class NGramIds:
@@ -105,7 +104,7 @@ class NGramIds:
         previous[1:] = numbers[:-1]
         previous[starts[:-1]] = -1
         ids, pairs = self._terms(numbers, previous)
-        return Flat(ids, starts + pairs[starts])
+        return ids, starts + pairs[starts]
 
     def blocks(self, text: str) -> Iterator[np.ndarray]:
         """The ids of one text in blocks, each int64 `[terms]`, in bounded memory."""
@@ -201,3 +200,63 @@ class NGramIds:
             del self._numbers[word]
         del self._spelled[self._fixed :]
         self._cache.clear()
+
+
+class PieceIds:
+    """The ids of `PieceTokenizer`, or with `whole` those of `UnigramTokenizer`.
+
+    Args:
+        vocabulary: The words and their ids.
+        whole: Whether an unknown word has the id of one bucket, not the ids of several pieces.
+    """
+
+    def __init__(self, vocabulary: NGramVocabulary, *, whole: bool) -> None:
+        vocabulary.check_unigrams_only()
+        self._vocabulary = vocabulary
+        self._known = dict(
+            zip(vocabulary.unigrams, range(FIRST_TERM_ID, vocabulary.size), strict=False)
+        )
+        self._whole = whole
+        self._cache = PartCache(self._of_part)
+
+    def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
+        """The ids of each text; `EMPTY_ID` for a text without tokens."""
+        return [[*self._cache.of(parts(normal(text)))][:max_tokens] or [EMPTY_ID] for text in texts]
+
+    def _of_part(self, part: str) -> tuple[int, ...]:
+        return tuple(chain.from_iterable(map(self._of_token, tokens_of(part))))
+
+    def _of_token(self, token: str) -> list[int]:
+        token_id = self._known.get(token)
+        if token_id is not None:
+            return [token_id]
+        if self._whole:
+            return [self._bucket(token)]
+        return [*chain.from_iterable(map(self._pieces, _at_punctuation(token)))]
+
+    def _pieces(self, word: str) -> list[int]:
+        """The ids of a word: its own, or those of the longest pieces from left to right."""
+        word_id = self._known.get(word)
+        if word_id is not None:
+            return [word_id]
+        ids: list[int] = []
+        while word and len(ids) < _MOST_PIECES:
+            mark = PIECE_MARK if ids else ""
+            sizes = range(min(len(word), _PIECE_LETTERS), 0, -1)
+            fitting_sizes = (size for size in sizes if mark + word[:size] in self._known)
+            size = next(fitting_sizes, 0)
+            if not size:
+                return [*ids, self._bucket(word)]
+            ids.append(self._known[mark + word[:size]])
+            word = word[size:]
+        return ids
+
+    def _bucket(self, word: str) -> int:
+        bucket = fingerprint64(word.encode()) % self._vocabulary.unigram_buckets
+        return self._vocabulary.unigram_bucket_id + bucket
+
+
+def _at_punctuation(token: str) -> list[str]:
+    """Cuts a token around each character that is neither letter nor mark nor number."""
+    spaced = "".join(each if is_letter(each) else f" {each} " for each in token)
+    return [part for part in spaced.split(" ") if part]
