@@ -52,7 +52,7 @@ def check_same_ids(ours: Any, flat: Any, texts: list[str], raw: list[Any] | None
         return
     for place, text in enumerate(texts):
         expected = ids[starts[place] : starts[place + 1]].tolist()
-        received = found.ids[found.starts[place] : found.starts[place + 1]].tolist()
+        received = our_ids[our_starts[place] : our_starts[place + 1]].tolist()
         assert received == expected, repr(text)
 
 
