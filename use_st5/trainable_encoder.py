@@ -35,8 +35,8 @@ from use_st5.hub.model_folder import model_folder
 from use_st5.hub.model_manifest import ModelManifest, SimilarityName, check_replaceable, read_card
 from use_st5.hub.model_names import local_source
 from use_st5.io.progress import with_progress
-from use_st5.models.family import family_named, family_that_knows, family_with, known_family
-from use_st5.models.inference import checked_length, in_float32, inference, texts_at_once
+from use_st5.models.family import family_for, family_named, family_with, known_family
+from use_st5.models.inference import checked_length, in_float32, inference
 from use_st5.tokenizers.tokenizer import PairTokenizer, Tokenizer
 
 # Texts for which a restored model must give the vectors of its SavedModel, and the tolerance.
@@ -217,7 +217,7 @@ class TrainableEncoder:
         """
         import tensorflow as tf
 
-        family = family_that_knows(checkpoint, pooling)
+        family = family_for(checkpoint, pooling)
         model, tokenizer = family.read(
             checkpoint,
             pooling=pooling,
@@ -225,7 +225,7 @@ class TrainableEncoder:
             dtype=dtype or _DTYPE,
             on_tensor=on_tensor,
         )
-        limits = (checkpoint.max_length or family.max_length, family.longest(model))
+        limits = (checkpoint.max_length or family.max_length, family.max_tokens(model))
         default_length = min(filter(None, limits), default=None)
         prompts, default = checkpoint.prompts
         encoder = cls(
@@ -314,9 +314,10 @@ class TrainableEncoder:
         return self.model.dimension
 
     @property
-    def texts(self) -> int:
+    def inputs(self) -> int:
         """The number of texts that the model reads together: 1, or 2 if it compares pairs."""
-        return texts_at_once(self.model)
+        family = known_family(self.model)
+        return 1 if family is None else family.inputs
 
     def encode(
         self,
@@ -416,7 +417,7 @@ class TrainableEncoder:
 
     def _read(self, given: Any) -> tuple[tuple[list[str], ...], Callable[..., Any], bool]:
         """Returns the lists of texts, the function that makes ids, and whether it is one text."""
-        if isinstance(self.tokenizer, PairTokenizer) and texts_at_once(self.model) == 2:
+        if isinstance(self.tokenizer, PairTokenizer) and self.inputs == 2:
             return check_pairs(given), self.tokenizer.padded_pairs, False
         texts, single = one_or_many(given)
         return (texts,), self.tokenizer.padded, single
@@ -483,7 +484,7 @@ class TrainableEncoder:
 
 def _probe_vectors(encoder: TrainableEncoder) -> np.ndarray:
     pairs = list(zip(_PROBE, _PROBE[::-1], strict=True))
-    return encoder.encode(_PROBE if texts_at_once(encoder.model) == 1 else pairs)
+    return encoder.encode(_PROBE if encoder.inputs == 1 else pairs)
 
 
 def _check_finite(encoder: TrainableEncoder, checkpoint: Checkpoint) -> None:
@@ -498,7 +499,7 @@ def _check_finite(encoder: TrainableEncoder, checkpoint: Checkpoint) -> None:
 
 def _check_vectors(encoder: TrainableEncoder, loaded: Any, folder: Path) -> None:
     """Compares the vectors of the restored model with those of the original SavedModel."""
-    pairs = [_PROBE, _PROBE[::-1]][: texts_at_once(encoder.model)]
+    pairs = [_PROBE, _PROBE[::-1]][: encoder.inputs]
     expected = np.asarray(loaded(*map(list, pairs)))
     shift = float(np.abs(_probe_vectors(encoder) - expected).max())
     if not shift <= _TOLERANCE:

@@ -101,9 +101,9 @@ class EnsembleFamily(Family):
         """The tokenizer of a kind, which may be that of any family."""
         return any_tokenizer_class(kind)
 
-    def longest(self, model: Ensemble) -> int | None:
+    def max_tokens(self, model: Ensemble) -> int | None:
         """The lowest of the members' limits; None if no member has one."""
-        limits = [family_of(each).longest(each) for each in model.members]
+        limits = [family_of(each).max_tokens(each) for each in model.members]
         return min((limit for limit in limits if limit is not None), default=None)
 
     def graph(

@@ -22,9 +22,9 @@ from use_st5.layers.saved_model_layer import SavedModelLayer
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.family import (
     families,
+    family_for,
     family_named,
     family_of,
-    family_that_knows,
     family_with,
     register,
 )
@@ -136,7 +136,7 @@ def test_a_checkpoint_that_no_family_reads_is_named() -> None:
     known = "MPNet, ModernBERT, BERT, DistilBERT, RoBERTa, XLM-RoBERTa, T5, mT5 and StaticEmbedding"
     expected = f"here: found Hugging Face with model_type 'gpt2'; use_st5 reads {known}."
     with pytest.raises(ValueError, match=re.escape(expected)):
-        family_that_knows(checkpoint, None)
+        family_for(checkpoint, None)
 
 
 def test_the_list_of_families() -> None:

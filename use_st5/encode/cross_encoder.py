@@ -105,7 +105,7 @@ class CrossEncoder:
         from use_st5.encode.token_limit import TokenLimit
 
         name = name or encoder.name or "cross-encoder"
-        if encoder.texts != 2:
+        if encoder.inputs != 2:
             raise ValueError(
                 f"{name}: expected a model that compares pairs of texts (with one label), found a "
                 "sentence encoder. Load it by use_st5.TrainableEncoder.load."

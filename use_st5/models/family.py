@@ -50,7 +50,7 @@ class Family(abc.ABC):
         presets: Its named shapes, frozen dataclasses.
         tokenizers: The classes of its tokenizers by kind; the first is the usual one.
         precisions: Precisions for export. `graph` decides which weights "int8" rounds.
-        texts: The number of texts that it reads at once: 1, or 2 if it compares a pair.
+        inputs: The number of texts that it reads at once: 1, or 2 if it compares a pair.
         max_length: Default limit of a text in tokens; None: the limit of the model.
         poolings: The poolings that a user can choose if a checkpoint does not state one; the first
             is the usual one.
@@ -70,7 +70,7 @@ class Family(abc.ABC):
     presets: ClassVar[Mapping[str, Any]]
     tokenizers: ClassVar[Mapping[str, type[Tokenizer]]]
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
-    texts: ClassVar[int] = 1
+    inputs: ClassVar[int] = 1
     max_length: ClassVar[int | None] = None
     poolings: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
@@ -127,13 +127,13 @@ class Family(abc.ABC):
             tokenizer: Makes the ids of the model.
             precision: One of `precisions`.
             max_length: Tokens beyond this number are cut; None cuts nothing. The caller checks that
-                it is at most `longest` (`use_st5.models.inference.checked_length`).
+                it is at most `max_tokens` (`use_st5.models.inference.checked_length`).
 
         Raises:
             ValueError: The model, the tokenizer and the settings do not fit each other.
         """
 
-    def longest(self, model: keras.Model) -> int | None:
+    def max_tokens(self, model: keras.Model) -> int | None:
         """The maximum number of tokens that a model reads of a text; None: no limit."""
         return None
 
@@ -183,7 +183,7 @@ class Family(abc.ABC):
             ) from error
         return model
 
-    def knows(self, checkpoint: Checkpoint) -> bool:
+    def can_read(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint contains an encoder of this family."""
         return False
 
@@ -196,7 +196,7 @@ class Family(abc.ABC):
         dtype: Any = None,
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> tuple[keras.Model, Tokenizer]:
-        """The encoder of another library's checkpoint that it `knows`, and its tokenizer.
+        """The encoder of another library's checkpoint that it `can_read`, and its tokenizer.
 
         Args:
             checkpoint: An open checkpoint, of which only names, shapes and settings were read. Its
@@ -320,14 +320,14 @@ def family_with(preset: str) -> Family:
     raise ValueError(f"Unknown preset: {preset!r}. Expected one of {presets}.")
 
 
-def family_that_knows(checkpoint: Checkpoint, pooling: str | None) -> Family:
+def family_for(checkpoint: Checkpoint, pooling: str | None) -> Family:
     """The family of a checkpoint.
 
     Raises:
         ValueError: No family knows it, or its family does not have this pooling.
     """
     for family in families().values():
-        if family.knows(checkpoint):
+        if family.can_read(checkpoint):
             if pooling is None or pooling in family.poolings:
                 return family
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Properties of a model of any family: texts at once, longest text."""
+"""A model of any family as one function, its limit of tokens, and its copy in float32."""
 
 from __future__ import annotations
 
@@ -24,12 +24,6 @@ def inference(model: keras.Model) -> Callable[[Any], Any]:
     )
 
 
-def texts_at_once(model: keras.Model) -> int:
-    """The number of texts that a model reads together: 1, or 2 for pairs."""
-    family = _family(model)
-    return 1 if family is None else family.texts
-
-
 def checked_length(model: keras.Model, max_length: int | None) -> int | None:
     """The maximum number of tokens of a text: the argument, or else the limit of the model.
 
@@ -37,7 +31,7 @@ def checked_length(model: keras.Model, max_length: int | None) -> int | None:
         ValueError: The argument is not between 1 and the limit of the model.
     """
     family = _family(model)
-    longest = None if family is None else family.longest(model)
+    longest = None if family is None else family.max_tokens(model)
     if max_length is None:
         return longest
     if longest is not None and not 1 <= max_length <= longest:

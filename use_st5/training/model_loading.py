@@ -39,7 +39,7 @@ def open_model(
         _check_vocabulary_unasked(settings, ("words", "bigrams"))
         encoder = model if isinstance(model, TrainableEncoder) else _loaded(model)
     family = family_of(encoder.model)
-    if family.texts != 1:
+    if family.inputs != 1:
         raise ValueError(
             f"{model}: expected a sentence encoder, received a {family.name}, which compares pairs "
             "of texts."

@@ -95,7 +95,7 @@ def open_teacher(given: str) -> Teacher:
     if path.is_file():
         return VectorFile(path)
     teacher = TrainableEncoder.load(given)
-    return CrossEncoder.of(teacher) if family_of(teacher.model).texts == 2 else teacher
+    return CrossEncoder.of(teacher) if family_of(teacher.model).inputs == 2 else teacher
 
 
 def scored_by(scorer: CrossEncoder, rows: Iterator[Row]) -> Iterator[Row]:

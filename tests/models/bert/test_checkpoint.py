@@ -18,7 +18,7 @@ from tests.tiny_bert import write_tiny_bert
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.convert.weights import WeightSource
 from use_st5.models.bert import names as bert_names
-from use_st5.models.bert.checkpoint import knows, read_pooler, read_sentence_bert
+from use_st5.models.bert.checkpoint import can_read, read_pooler, read_sentence_bert
 from use_st5.models.bert.family import FAMILY
 from use_st5.models.bert.model import SentenceBert
 from use_st5.trainable_encoder import TrainableEncoder
@@ -312,7 +312,7 @@ def test_an_archive_of_the_original(
 ) -> None:
     folder, arrays = original
     checkpoint = open_checkpoint(folder / given)
-    assert knows(checkpoint)
+    assert can_read(checkpoint)
     model = read_sentence_bert(checkpoint, separator=3)
     assert model.config == CONFIG
     assert_weights(model, arrays)
@@ -453,7 +453,7 @@ def test_what_is_no_bert_of_the_model_garden(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Unknown: _embedding_projection/kernel"):
         read_sentence_bert(open_checkpoint(tmp_path / "projected"), separator=3)
     write_checkpoint(tmp_path / "other", {"a": np.zeros(2, np.float32)})
-    assert not knows(open_checkpoint(tmp_path / "other"))
+    assert not can_read(open_checkpoint(tmp_path / "other"))
 
 
 def test_the_original_beside_transformers(tmp_path: Path) -> None:
@@ -497,7 +497,7 @@ def test_the_families_ask_each_its_own(original: tuple[Path, dict[str, np.ndarra
     from use_st5.models.family import families
 
     checkpoint = open_checkpoint(original[0])
-    assert [name for name, family in families().items() if family.knows(checkpoint)] == ["bert"]
+    assert [name for name, family in families().items() if family.can_read(checkpoint)] == ["bert"]
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     assert FAMILY.read(checkpoint)[1].separator == 3
 

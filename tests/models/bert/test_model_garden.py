@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.models.token_vectors import token_vectors
 from use_st5.convert.checkpoint import open_checkpoint
-from use_st5.models.bert.checkpoint import knows, read_sentence_bert
+from use_st5.models.bert.checkpoint import can_read, read_sentence_bert
 
 networks = pytest.importorskip(
     "official.nlp.modeling.networks", reason="the extra `tfmodels` is not installed"
@@ -52,7 +52,7 @@ def test_the_encoder_against_its_own_pass(tmp_path: Path, kind: str, item: str) 
     peer = encoder(kind)
     path = tf.train.Checkpoint(**{item: peer}).save(str(tmp_path / "ckpt"))
     checkpoint = open_checkpoint(path)
-    assert knows(checkpoint)
+    assert can_read(checkpoint)
     model = read_sentence_bert(checkpoint, separator=SEPARATOR)
     assert (model.config.num_layers, model.config.num_heads) == (3, 2)
     assert model.head is None

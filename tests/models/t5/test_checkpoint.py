@@ -21,7 +21,7 @@ from use_st5.convert.weights import WeightSource
 from use_st5.models.t5.checkpoint import (
     MESH_TENSORFLOW,
     MODEL_GARDEN,
-    knows,
+    can_read,
     read_sentence_t5,
     t5_tensors,
     table_of,
@@ -203,7 +203,7 @@ def test_the_vocabulary_is_named_or_that_of_the_table(tmp_path: Path) -> None:
         assert tokenizer.vocabulary == SentencePieceTokenizer().vocabulary
     write_file(tmp_path / "small", numpy_t5.arrays())
     small = open_checkpoint(tmp_path / "small")
-    assert knows(small)
+    assert can_read(small)
     with pytest.raises(ValueError, match=r"has 50 rows, T5's has 32,128: .*--vocabulary FILE"):
         FAMILY.read(small)
     with pytest.raises(ValueError, match=r"at most 50 pieces, .* table; it has 32,000"):
@@ -220,7 +220,7 @@ def test_folders_are_known_by_their_settings(tmp_path: Path) -> None:
     save_file({"a": np.zeros(1, np.float32)}, tmp_path / "model.safetensors")
     for kind, known in (("t5", True), ("mt5", True), ("bert", False), (None, False)):
         (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
-        assert knows(open_checkpoint(tmp_path)) == known
+        assert can_read(open_checkpoint(tmp_path)) == known
 
 
 # transformers → the names of T5 1.1; those of 1.0 follow.
@@ -307,9 +307,9 @@ def test_checkpoints_of_tensorflow_are_known_by_their_names(tmp_path: Path) -> N
     garden = save_names(tmp_path / "b", f"model/{norm}")
     for checkpoint, names in ((mesh, MESH_TENSORFLOW), (garden, MODEL_GARDEN)):
         assert table_of(checkpoint) is t5_tensors(checkpoint)[1] is names
-        assert knows(checkpoint)
+        assert can_read(checkpoint)
     other = save_names(tmp_path / "c", "bert/embeddings")
-    assert not knows(other)
+    assert not can_read(other)
     with pytest.raises(ValueError, match="c: expected a T5 of Mesh TensorFlow or of the Model"):
         t5_tensors(other)
     two = save_names(tmp_path / "d", f"a/{norm}", f"b/{norm}")

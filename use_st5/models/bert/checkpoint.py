@@ -135,7 +135,7 @@ MODEL_TYPES = {
 }
 
 
-def knows(checkpoint: Checkpoint) -> bool:
+def can_read(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint contains a model of one of `MODEL_TYPES`."""
     if checkpoint.format != "TensorFlow":
         return checkpoint.settings.get("model_type") in MODEL_TYPES

@@ -13,7 +13,7 @@ from use_st5.convert.weights import check_vocabulary
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.export.stored_weights import stored_table
 from use_st5.layers.lora_dense import LoRADense
-from use_st5.models.bert.checkpoint import MODEL_TYPES, ModelType, knows, read_sentence_bert
+from use_st5.models.bert.checkpoint import MODEL_TYPES, ModelType, can_read, read_sentence_bert
 from use_st5.models.bert.model import (
     BERT_PRESETS,
     POOLINGS,
@@ -87,7 +87,7 @@ class BertFamily(Family):
             packed=True,
         )
 
-    def longest(self, model: SentenceBert) -> int:
+    def max_tokens(self, model: SentenceBert) -> int:
         """The number of rows of the position table."""
         return model.config.max_positions
 
@@ -103,12 +103,12 @@ class BertFamily(Family):
         """A copy whose vector is the output of the first token, as in BERT's own classifiers."""
         return model.pooled("cls")
 
-    def knows(self, checkpoint: Checkpoint) -> bool:
+    def can_read(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint contains a BERT or a similar model."""
-        return knows(checkpoint)
+        return can_read(checkpoint)
 
     def model_type(self, checkpoint: Checkpoint) -> ModelType:
-        """The type of the model in a checkpoint that the family `knows`."""
+        """The type of the model in a checkpoint that the family `can_read`."""
         return MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
 
     def read(

@@ -21,7 +21,7 @@ from use_st5.convert.weights import (
 )
 from use_st5.io.records import Count, Positive, Rate
 from use_st5.models.cross_encoder.model import CrossEncoderModel
-from use_st5.models.family import family_that_knows
+from use_st5.models.family import family_for
 from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
 from use_st5.tokenizers.tokenizer import Tokenizer
 
@@ -63,7 +63,7 @@ class _Settings(msgspec.Struct):
         return self.hidden_dropout_prob if rate is None else rate
 
 
-def knows(checkpoint: Checkpoint) -> bool:
+def can_read(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint is a classifier of texts: a BERT or RoBERTa with a head."""
     head = _HEADS.get(str(checkpoint.settings.get("model_type")))
     architectures = checkpoint.settings.get("architectures") or [_CLASS]
@@ -96,7 +96,7 @@ def read(
     encoder_checkpoint = replace(
         checkpoint, source=_only(checkpoint.source, lambda name: name not in names)
     )
-    encoder, tokenizer = family_that_knows(encoder_checkpoint, POOLING).read(
+    encoder, tokenizer = family_for(encoder_checkpoint, POOLING).read(
         encoder_checkpoint, pooling=POOLING, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor
     )
     folder = vocabulary.parent if vocabulary else checkpoint.beside

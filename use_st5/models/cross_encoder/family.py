@@ -26,7 +26,7 @@ class CrossEncoderFamily(Family):
     presets: ClassVar = {}
     tokenizers: ClassVar = {}
     precisions = ("float32", "int8")
-    texts = 2
+    inputs = 2
     poolings = (checkpoints.POOLING,)
     lora_targets: ClassVar = {
         "query_value": ("query", "value"),
@@ -113,9 +113,9 @@ class CrossEncoderFamily(Family):
         model.build()
         return model
 
-    def longest(self, model: CrossEncoderModel) -> int | None:
+    def max_tokens(self, model: CrossEncoderModel) -> int | None:
         """The limit of the encoder."""
-        return family_of(model.encoder).longest(model.encoder)
+        return family_of(model.encoder).max_tokens(model.encoder)
 
     def lora_layers(self, model: CrossEncoderModel) -> dict[str, LoRADense]:
         """The layers of the encoder; the head gets no adapters."""
@@ -125,9 +125,9 @@ class CrossEncoderFamily(Family):
         """The result of the encoder's family."""
         return family_of(model.encoder).lora_base(model.encoder)
 
-    def knows(self, checkpoint: Checkpoint) -> bool:
+    def can_read(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint contains a BERT or RoBERTa that classifies texts."""
-        return checkpoints.knows(checkpoint)
+        return checkpoints.can_read(checkpoint)
 
     def read(
         self,

@@ -48,7 +48,7 @@ class KerasHubFamily(Family):
         """The graph over padded ids."""
         return padded_graph(model, tokenizer, max_length=max_length)
 
-    def longest(self, model: KerasHubEncoder) -> int | None:
+    def max_tokens(self, model: KerasHubEncoder) -> int | None:
         """The number of positions for which the backbone has vectors."""
         return getattr(model.embedder.backbone, "max_sequence_length", None)
 

@@ -31,7 +31,7 @@ class ModernBertFamily(BertFamily):
         """Returns None, because the masked language model's head is not read."""
         return
 
-    def knows(self, checkpoint: Checkpoint) -> bool:
+    def can_read(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint contains a ModernBERT."""
         return checkpoint.settings.get("model_type") == MODEL_TYPE
 

@@ -21,7 +21,7 @@ class MPNetFamily(BertFamily):
     tokenizers: ClassVar = {WordPieceTokenizer.kind: WordPieceTokenizer}
     reads = (MPNET.label,)
 
-    def knows(self, checkpoint: Checkpoint) -> bool:
+    def can_read(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint contains an MPNet."""
         return checkpoint.settings.get("model_type") == "mpnet"
 

@@ -96,7 +96,7 @@ class StaticEmbeddingFamily(Family):
             preprocess=graph_of(lambda text: tokenizer.padded(text, max_length), TEXTS[1]),
         )
 
-    def knows(self, checkpoint: Checkpoint) -> bool:
+    def can_read(self, checkpoint: Checkpoint) -> bool:
         """Whether a folder of sentence-transformers has the module StaticEmbedding."""
         return checkpoint.modules is not None and checkpoint.modules.static
 

@@ -139,7 +139,7 @@ _MODEL_TYPES = ["t5", "mt5"]
 _ACTIVATIONS: dict[str, Activation] = {"relu": "relu", "gated-gelu": "gated_gelu"}
 
 
-def knows(checkpoint: Checkpoint) -> bool:
+def can_read(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint holds a T5, T5 1.1, mT5 or Sentence-T5."""
     if checkpoint.folder is not None:
         return checkpoint.settings.get("model_type") in _MODEL_TYPES

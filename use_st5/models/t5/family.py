@@ -14,7 +14,7 @@ from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.export.stored_weights import stored_table
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.family import Family
-from use_st5.models.t5.checkpoint import knows, open_t5, read_sentence_t5
+from use_st5.models.t5.checkpoint import can_read, open_t5, read_sentence_t5
 from use_st5.models.t5.model import T5, T5_PRESETS, T5_ROWS
 from use_st5.models.t5.sentence_t5 import POOLINGS, SentenceT5
 from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
@@ -84,9 +84,9 @@ class T5Family(Family):
         if isinstance(model, SentenceT5) and model.projection is None:
             model.normalize = True
 
-    def knows(self, checkpoint: Checkpoint) -> bool:
+    def can_read(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint contains a T5, T5 1.1, mT5, or a dual encoder of these."""
-        return knows(checkpoint)
+        return can_read(checkpoint)
 
     def read(
         self,

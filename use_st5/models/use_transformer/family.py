@@ -46,7 +46,7 @@ class USETransformerFamily(Family):
         kernels = [] if precision == "float32" else [layer.kernel for layer in _dense(model)]
         return padded_graph(model, tokenizer, table=table, kernels=kernels, max_length=max_length)
 
-    def longest(self, model: USETransformer) -> int:
+    def max_tokens(self, model: USETransformer) -> int:
         """The limit in the model's configuration."""
         return model.config.max_length
 
