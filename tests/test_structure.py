@@ -46,7 +46,7 @@ LARGEST_PARTS = {
     "sklearn": 122,
     "tokenizers": 3_121,
     "trainable_encoder": 509,
-    "training": 8_996,
+    "training": 9_003,
 }
 # Stands in for rules_python without the network: to `bazel query` its rules are the native ones.
 STUB = "py_binary = native.py_binary\npy_library = native.py_library\npy_test = native.py_test\n"

@@ -78,7 +78,7 @@ def test_names_of_own_columns_may_have_capitals() -> None:
 
 def test_a_task_in_the_place_of_another_is_one_by_name_and_columns() -> None:
     labels = TASKS["labels"]
-    assert dataclasses.replace(labels, description="mine").is_a(labels)
-    assert not dataclasses.replace(labels, name="topics").is_a(labels)
+    assert dataclasses.replace(labels, description="mine").stands_in_for(labels)
+    assert not dataclasses.replace(labels, name="topics").stands_in_for(labels)
     renamed = {"title": ("text",), "topic": ("label",)}
-    assert not dataclasses.replace(labels, columns=renamed, label="topic").is_a(labels)
+    assert not dataclasses.replace(labels, columns=renamed, label="topic").stands_in_for(labels)

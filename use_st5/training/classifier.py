@@ -156,7 +156,9 @@ def write_classifiers(
     folder `encoder`), which does not change. Its accuracy is measured on the test rows, or on the
     validation rows if there are no test rows.
     """
-    labelled_stats = [file_stats for file_stats in stats if file_stats.source.kind.is_a(LABELS)]
+    labelled_stats = [
+        file_stats for file_stats in stats if file_stats.source.kind.stands_in_for(LABELS)
+    ]
     classifiers = []
     for number, file_stats in enumerate(labelled_stats, start=1):
         name = "classifier" if len(labelled_stats) == 1 else f"classifier_{number}"
@@ -188,7 +190,7 @@ def _write(
     fit_layers(head.layers, *read([*training_rows(found, held)]), from_logits=False)
     accuracy = {}
     for measured_set in measured:
-        if measured_set.labels_of == found.source.name and measured_set.kind.is_a(LABELS):
+        if measured_set.labels_of == found.source.name and measured_set.kind.stands_in_for(LABELS):
             vectors, labels = read(measured_set.rows)
             accuracy[measured_set.name] = float(
                 (np.asarray(head(vectors)).argmax(axis=1) == labels).mean()

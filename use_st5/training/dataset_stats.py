@@ -72,7 +72,7 @@ class DatasetStats:
         """Label → its number: in the usual order for inference, else in alphabetical order."""
         names = {name.casefold(): name for name in self.classes}
         labels = sorted(self.classes)
-        if self.source.kind.is_a(INFERENCE) and {*names} == {*_INFERENCE_LABELS}:
+        if self.source.kind.stands_in_for(INFERENCE) and {*names} == {*_INFERENCE_LABELS}:
             labels = [names[name] for name in _INFERENCE_LABELS]
         return {name: number for number, name in enumerate(labels)}
 

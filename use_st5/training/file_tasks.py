@@ -240,7 +240,7 @@ def _number_of(found: DatasetStats, key: str) -> Callable[[Any], Any]:
     """A function that makes a number of a key's value: a label, a score, or the id of a word."""
     if key == found.source.kind.label:
         return found.label_numbers.__getitem__
-    if found.source.kind.is_a(DEFINITIONS):
+    if found.source.kind.stands_in_for(DEFINITIONS):
         return int
     # A cross-encoder's scores are in 0 … 1.
     return found.scores.target if found.scores else float
@@ -256,9 +256,9 @@ def _usable(
 ) -> Iterator[Row]:
     """The training rows; if a loss predicts the defined words, those whose word is one token."""
     rows = training_rows(found, sets)
-    if names_words and found.source.kind.is_a(DEFINITIONS):
+    if names_words and found.source.kind.stands_in_for(DEFINITIONS):
         return _single_tokens(rows, encoder.tokenizer.single_ids)  # type: ignore[attr-defined]
-    if scorer is not None and found.source.kind.is_a(UNSCORED_PAIRS):
+    if scorer is not None and found.source.kind.stands_in_for(UNSCORED_PAIRS):
         return scored_by(scorer, rows)
     return rows
 

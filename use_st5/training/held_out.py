@@ -39,7 +39,9 @@ def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row
     share = _SHARE if found.rows >= _FEW else _SHARE_OF_FEW
     share = min(share, (1 + tested) * MOST_VALIDATION_ROWS / found.rows)
     kind, count = found.source.kind, max(2, round(share * found.rows))
-    if kind.is_a(NEIGHBOURS):  # In one piece: rows that are near each other share sentences.
+    if kind.stands_in_for(
+        NEIGHBOURS
+    ):  # In one piece: rows that are near each other share sentences.
         rows = found.source.table.slice(max(0, found.rows - count)).to_pylist()
         groups = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
     else:
@@ -161,7 +163,7 @@ def spread(table: pa.Table, count: int, most: int) -> list[Row]:
 
 def pair_key(row: Row, kind: TaskSpec) -> int:
     """A key of a row's texts in any order; label, score and negatives do not change it."""
-    if kind.is_a(NEIGHBOURS):
+    if kind.stands_in_for(NEIGHBOURS):
         return int(np.uint64(text_hash(row["text"])).astype(np.int64))
     texts = (row[key] for key in kind.texts if key not in kind.optional)
     return hash(tuple(sorted(map(text_hash, texts))))

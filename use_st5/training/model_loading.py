@@ -74,7 +74,7 @@ def _names_words(kind: TaskSpec) -> bool:
     """Whether a task's loss needs a head for words; a user's own task may have another loss."""
     loss = kind.loss if isinstance(kind.loss, type) else type(kind.loss)
     has_other_loss = issubclass(loss, TaskLoss) and not issubclass(loss, DefinitionLoss)
-    return kind.is_a(DEFINITIONS) and not has_other_loss
+    return kind.stands_in_for(DEFINITIONS) and not has_other_loss
 
 
 def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:
@@ -141,7 +141,8 @@ def _dropout(
         return settings.dropout
     config = getattr(encoder.model, "config", None)
     rate = getattr(config, "dropout", None)
-    return _DROPOUT_OF_TEXTS if rate == 0 and any(kind.is_a(TEXTS) for kind in kinds) else None
+    reads_texts = any(kind.stands_in_for(TEXTS) for kind in kinds)
+    return _DROPOUT_OF_TEXTS if rate == 0 and reads_texts else None
 
 
 def _with_dropout(encoder: TrainableEncoder, rate: float | None) -> TrainableEncoder:

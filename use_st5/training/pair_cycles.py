@@ -138,7 +138,7 @@ def check_cycles(plan: TrainingPlan) -> None:
             "FOLDER."
         )
     settings_of_cycles(plan.arguments)
-    if len(plan.sets) != 1 or not plan.sets[0].kind.is_a(SCORED_PAIRS):
+    if len(plan.sets) != 1 or not plan.sets[0].kind.stands_in_for(SCORED_PAIRS):
         raise ValueError(
             "validation: expected one file with the columns sentence1, sentence2 and score, "
             "because scored pairs choose the best cycle. Give --validation FILE."

@@ -255,7 +255,7 @@ def make_plan(
     stats = [without_held_out(found, [*sets, *tests]) for found in stats]
     start = (model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model)
     teacher = open_teacher(arguments.teacher) if arguments.teacher else None
-    has_unscored = any(source.kind.is_a(UNSCORED_PAIRS) for source in sources)
+    has_unscored = any(source.kind.stands_in_for(UNSCORED_PAIRS) for source in sources)
     if isinstance(teacher, CrossEncoder) and not has_unscored:
         raise ValueError(
             "teacher: expected a file with sentence1 and sentence2 but without a score, because "
@@ -307,7 +307,8 @@ def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
     is_mixed = arguments.keep or vectors is not None or any(s.source.mixing_weight for s in stats)
     tasks = []
     for file_stats, name in zip(stats, short_names([s.source for s in stats]), strict=True):
-        if vectors is not None and any(map(file_stats.source.kind.is_a, (TEXTS, NEIGHBOURS))):
+        is_task = file_stats.source.kind.stands_in_for
+        if vectors is not None and any(map(is_task, (TEXTS, NEIGHBOURS))):
             continue  # For these tasks the teacher's vectors say more than the losses.
         weight = file_stats.source.mixing_weight or len(stats) * file_stats.kept / total
         options: dict[str, Any] = {"weight": weight if is_mixed else None, "scorer": scorer}

@@ -109,7 +109,7 @@ class Source:
     @cached_property
     def pair_keys(self) -> np.ndarray:
         """`pair_key` of each row, int64 `[rows]`."""
-        if self.kind.is_a(NEIGHBOURS):
+        if self.kind.stands_in_for(NEIGHBOURS):
             return self.hashes["text"].view(np.int64)
         hashes = [self.hashes[key] for key in self.kind.texts if key not in self.kind.optional]
         rows = zip(*np.sort(np.stack(hashes), axis=0).tolist(), strict=True)
@@ -134,7 +134,7 @@ class Source:
         return content
 
     def _read(self) -> tuple[pa.Table, ReadReport, str]:
-        running = self.kind.is_a(NEIGHBOURS)
+        running = self.kind.stands_in_for(NEIGHBOURS)
         columns = ("previous", "text", "next") if running else (*self.columns,)
         if self.is_text:
             reader = TextReader(self.path)
@@ -157,7 +157,7 @@ class Source:
             return Table(self.path, self.columns, label=kind.label, score=kind.score)
         return DataSet(self.name, self.columns, label=kind.label, score=kind.score)
 
-    def runs_on(self) -> bool:
+    def is_running_text(self) -> bool:
         """Whether the first texts of a table hold several sentences each."""
         texts = [row["text"] for row in itertools.islice(self._file(), _SAMPLE)]
         return sum(len(split_sentences(text)) for text in texts) >= _RUNNING * len(texts)
@@ -230,9 +230,10 @@ def open_source(
         )
 
     source = source_of(kind)
-    if is_text or task is not None or not kind.is_a(NEIGHBOURS) or source.runs_on():
-        return source
-    return source_of(task_of([*names], name, TEXTS.name, tasks))
+    guessed = kind.stands_in_for(NEIGHBOURS) and task is None and not is_text
+    if guessed and not source.is_running_text():
+        return source_of(task_of([*names], name, TEXTS.name, tasks))
+    return source
 
 
 @dataclasses.dataclass(frozen=True)

@@ -100,7 +100,7 @@ class TaskSpec:
         """The key of the class or the score that the texts have, if any."""
         return self.label or self.score
 
-    def is_a(self, other: TaskSpec) -> bool:
+    def stands_in_for(self, other: TaskSpec) -> bool:
         """Whether it is the other task, or a user's task with its name, target and columns."""
         same = (self.name, self.target) == (other.name, other.target)
         return same and {*other.needed} <= {*self.columns}
@@ -353,7 +353,7 @@ def task_of(
 def known_columns(tasks: Mapping[str, TaskSpec] = TASKS) -> str:
     """The columns of all tasks, in a line."""
     column_texts = dict.fromkeys(
-        ", ".join(kind.needed) + (" [, negative …]" if kind.is_a(PAIRS) else "")
+        ", ".join(kind.needed) + (" [, negative …]" if kind.stands_in_for(PAIRS) else "")
         for kind in tasks.values()
     )
     return "; ".join(column_texts)
