@@ -19,7 +19,12 @@ import pytest
 from tests.toy_encoders import (  # noqa: F401 (fixtures)
     toy,
     toy_bert,
+    toy_kerashub,
+    toy_modernbert,
+    toy_mpnet,
+    toy_static_embedding,
     toy_t5,
+    toy_trigrams,
     toy_use_dan,
     toy_use_transformer,
 )
@@ -151,7 +156,7 @@ def repository() -> Path:
     return REPOSITORY
 
 
-@pytest.fixture(params=["mixed_float16", "mixed_bfloat16", "float16", "float64"])
+@pytest.fixture(params=["mixed_bfloat16", "float16"])
 def global_policy(request: pytest.FixtureRequest) -> Iterator[str]:
     """Sets each dtype policy of Keras in turn, and the default dtype of the last two."""
     import keras

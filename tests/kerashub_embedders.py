@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.models.family_contract import WORDS
+from tests.toy_encoders import WORDS
 from use_st5.tokenizers.byte_level_words import byte_letters
 
 

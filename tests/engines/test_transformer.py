@@ -16,7 +16,7 @@ import pytest
 
 import use_st5
 from tests.engines.fuzzed import fuzzed_texts
-from tests.toy_encoders import Toy, ToyT5
+from tests.toy_encoders import Toy
 from use_st5.encode.encoder import SentenceEncoder
 from use_st5.engines import transformer
 from use_st5.models import family
@@ -140,7 +140,7 @@ def test_other_poolings_are_refused(toy_bert: Toy, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pooling", ["mean", "first"])
 @pytest.mark.parametrize("activation", ["relu", "gated_gelu"])
-def test_t5s(toy_t5: ToyT5, tmp_path: Path, pooling: str, activation: str) -> None:
+def test_t5s(toy_t5: Toy, tmp_path: Path, pooling: str, activation: str) -> None:
     from use_st5.models.t5.sentence_t5 import SentenceT5
 
     config = dataclasses.replace(toy_t5.model.config, activation=activation, num_layers=2)
@@ -154,7 +154,7 @@ def test_t5s(toy_t5: ToyT5, tmp_path: Path, pooling: str, activation: str) -> No
         check(folder, [*TEXTS, "a b c " * 300])
 
 
-def test_decoders_are_refused(toy_t5: ToyT5, tmp_path: Path) -> None:
+def test_decoders_are_refused(toy_t5: Toy, tmp_path: Path) -> None:
     from use_st5.models.t5.sentence_t5 import SentenceT5
 
     model = SentenceT5(toy_t5.model.config, pooling="decoder")
@@ -193,7 +193,7 @@ def test_a_model_without_a_limit_reads_as_many_tokens_as_it_has_positions(
 
 @pytest.mark.process
 def test_a_fresh_process_imports_no_tensorflow(
-    fresh_python: Callable[..., str], toy_bert: Toy, toy_t5: ToyT5
+    fresh_python: Callable[..., str], toy_bert: Toy, toy_t5: Toy
 ) -> None:
     folders = ["use_transformer_en", str(toy_bert.folders["int8"]), str(toy_t5.folder)]
     code = f"""

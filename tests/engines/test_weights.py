@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.toy_encoders import Toy, ToyT5
+from tests.toy_encoders import Toy, Toy
 from use_st5.engines.bundle import Bundle
 from use_st5.engines.weights import Table, TableRows, Weights
 
@@ -34,7 +34,7 @@ def test_all_variables(toy: Toy) -> None:
         check_same(folder)
 
 
-def test_all_variables_of_a_t5(toy_t5: ToyT5) -> None:
+def test_all_variables_of_a_t5(toy_t5: Toy) -> None:
     check_same(toy_t5.folder)
 
 

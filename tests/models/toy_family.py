@@ -1,7 +1,7 @@
 """A family of encoders that use_st5 does not have, in one file: averaged character tri-grams.
 
-A user writes such a file for an own encoder. `tests/models/test_family.py` uses it in all parts of
-the library; nothing outside this file knows it.
+A user writes such a file for an own encoder. The tests of all families run with it, too; nothing
+outside this file knows it.
 """
 
 from __future__ import annotations

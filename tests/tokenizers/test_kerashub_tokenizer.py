@@ -18,7 +18,7 @@ TEXTS = ["the cat", "", "a dog ran on the mat " * 9, "😀 Ünheard [SEP]", b"\x
 def test_ids_are_larger_by_one() -> None:
     tokenizer = KerasHubTokenizer(bert().preprocessor)
     texts = tf.constant(["the cat", ""])
-    assert tokenizer.padded(texts).numpy().tolist() == [[3, 6, 7, 4], [3, 4, 0, 0]]
+    assert tokenizer.padded(texts).numpy().tolist() == [[3, 6, 8, 4], [3, 4, 0, 0]]
     assert tokenizer.token_ids(texts, 3).numpy().tolist() == [[3, 6, 4], [3, 4, 0]]
     assert tokenizer.token_counts(texts).numpy().tolist() == [4, 2]
 

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from tests.tiny_bert import write_tiny_bert
-from tests.toy_encoders import WORDS, Toy, ToyT5
+from tests.toy_encoders import WORDS, Toy
 
 SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]
 FEW: dict[str, Any] = {"batch_size": 8, "steps": 4, "evaluations": 2}
@@ -233,7 +233,7 @@ def test_a_teacher_is_come_nearer_to(start: str, toy_use_transformer: Toy, tmp_p
 
 
 def test_a_plain_t5_becomes_an_encoder_of_unit_vectors(
-    toy_t5: ToyT5, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toy_t5: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.trainable_encoder import TrainableEncoder

@@ -1,7 +1,8 @@
-"""A tiny BERT or RoBERTa as transformers saves it, without transformers."""
+"""A tiny BERT or RoBERTa as transformers saves it, and the outputs of a BERT's blocks."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -64,3 +65,18 @@ def assert_weights(model: SentenceBert, weights: dict[str, np.ndarray]) -> None:
     assert variables.keys() == weights.keys()
     for path, array in weights.items():
         np.testing.assert_array_equal(np.asarray(variables[path]), array, err_msg=path)
+
+
+def token_vectors(model: SentenceBert, ids: Any) -> Any:
+    """The last block's outputs; rows at padding hold numbers without meaning."""
+    return model._outputs(model.embedding(ids), ids, False)[0]
+
+
+def first_blocks(model: SentenceBert, number: int) -> SentenceBert:
+    """A model of the first blocks, with the same weights."""
+    part = SentenceBert(dataclasses.replace(model.config, num_layers=number), pooling=model.pooling)
+    part.build()
+    weights = bert_names.weight_variables(model)
+    for path, variable in bert_names.weight_variables(part).items():
+        variable.assign(weights[path])
+    return part

@@ -11,9 +11,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from tests.models.bert import huggingface_folder as hf
-from tests.models.bert.huggingface_folder import CONFIG, WORDS, assert_weights
+from tests.models.bert.huggingface_folder import CONFIG, WORDS, assert_weights, token_vectors
 from tests.models.tensorflow_checkpoint import write_checkpoint
-from tests.models.token_vectors import token_vectors
 from tests.tiny_bert import write_tiny_bert
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.convert.weights import WeightSource

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.models.token_vectors import token_vectors
+from tests.models.bert.huggingface_folder import token_vectors
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.models.bert.checkpoint import can_read, read_sentence_bert
 

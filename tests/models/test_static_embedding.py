@@ -1,12 +1,14 @@
-"""StaticEmbeddings of sentence-transformers, with random weights, from strings."""
+"""StaticEmbeddings: the mean by hand, long texts, and those of sentence-transformers."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -15,14 +17,55 @@ import use_st5
 from tests.fake_hub import contents, fake_hub
 from tests.tokenizers.test_added_tokens import modernbert
 from tests.tokenizers.test_framed_sentencepiece_tokenizer import whole
+from tests.toy_encoders import Toy
 from use_st5.models.static_embedding.model import StaticEmbedding
 from use_st5.tokenizers.long_texts import LONG_BYTES
 from use_st5.trainable_encoder import TrainableEncoder
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
-torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
-transformers = pytest.importorskip("transformers")
-peers = pytest.importorskip("sentence_transformers")
+needs_peers = pytest.mark.skipif(
+    importlib.util.find_spec("sentence_transformers") is None,
+    reason="the extra `peers` is not installed",
+)
+
+TABLE = np.array([[9, 9], [7, 7], [5, 5], [3, 0], [0, 4]], np.float32)
+START, END, A, B = 1, 2, 3, 4
+IDS = [[START, A, B, B, END], [START, A, END, 0, 0], [START, END, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_special_tokens_and_padding_are_left_out(normalize: bool) -> None:
+    model = StaticEmbedding(5, 2, normalize=normalize)
+    model.build()
+    model.embedding.embeddings.assign(TABLE)
+    means = np.array([[1, 8 / 3], [3, 0], [0, 0]])
+    lengths = np.array([[np.hypot(1, 8 / 3)], [3], [1]])
+    expected = means / lengths if normalize else means
+    np.testing.assert_allclose(model(keras.ops.array(IDS)), expected, atol=1e-6)
+    # An empty text alone in its batch has two special ids and no token.
+    np.testing.assert_array_equal(model(keras.ops.array([[START, END]])), [[0, 0]])
+
+
+def test_a_long_text_is_read_to_its_end(toy_static_embedding: Toy) -> None:
+    long = "the cat " * (LONG_BYTES // 8) + "dog " * (LONG_BYTES // 4)
+    encoder = use_st5.load(toy_static_embedding.folder)
+    words = encoder.encode(["the", "cat", "dog", "a", "mat"])
+    # "dog" is in it as often as "the" and "cat" together.
+    expected = [words[:3].T @ [0.25, 0.25, 0.5], words[3:].mean(axis=0), np.zeros(8)]
+    np.testing.assert_allclose(encoder.encode([long, "a mat", ""]), expected, atol=1e-5)
+
+
+def test_texts_are_cut_as_ids_are(toy_static_embedding: Toy, tmp_path: Path) -> None:
+    toy = toy_static_embedding
+    encoder = TrainableEncoder(toy.model, toy.tokenizer, max_length=5)
+    encoder.export(tmp_path / "model")
+    cut = use_st5.load(tmp_path / "model")
+    texts = ["the cat sat", "", "a dog on the mat", "the cat sat " + "dog " * LONG_BYTES]
+    found = cut.encode(texts, on_truncation="ignore")
+    np.testing.assert_allclose(found, encoder.encode(texts), atol=1e-6)
+    np.testing.assert_allclose(found[-1], found[0], atol=1e-6)
+    assert cut.truncated(texts).tolist() == [2, 3]
+
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "##s", "é", "今", "."]
 TEXTS = ["the cat sat.", "", "  ", "A CAT sats", "the " * 60, "dogs", "é 今日", "Cats. "]
@@ -32,12 +75,14 @@ def bert(folder: Path, words: list[str] = WORDS) -> Any:
     """The tokenizer of a BERT."""
     path = folder / "words.txt"
     path.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    transformers: Any = importlib.import_module("transformers")
     return transformers.BertTokenizerFast(str(path)).backend_tokenizer
 
 
 def saved(folder: Path, tokenizer: Any, *, normalize: bool = False) -> Any:
     """A model with random weights and prompts, written to a folder."""
-    torch.manual_seed(0)
+    importlib.import_module("torch").manual_seed(0)
+    peers: Any = importlib.import_module("sentence_transformers")
     modules = importlib.import_module("sentence_transformers.sentence_transformer.modules")
     chain = [modules.StaticEmbedding(tokenizer, embedding_dim=6)]
     chain += [modules.Normalize()] if normalize else []
@@ -60,6 +105,7 @@ def check(peer: Any, folder: Path, texts: list[str]) -> None:
         assert np.ptp(found, axis=0).max() > 0.1
 
 
+@needs_peers
 @pytest.mark.parametrize("normalize", [False, True])
 def test_vectors_from_strings(tmp_path: Path, normalize: bool) -> None:
     peer = saved(tmp_path, bert(tmp_path), normalize=normalize)
@@ -74,6 +120,7 @@ def test_vectors_from_strings(tmp_path: Path, normalize: bool) -> None:
     assert exported.max_length is None
 
 
+@needs_peers
 def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("huggingface_hub", reason="the extra `hub-models` is not installed")
     peer = saved(tmp_path / "model", bert(tmp_path), normalize=True)
@@ -83,6 +130,7 @@ def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(found, peer.encode(TEXTS), atol=1e-5)
 
 
+@needs_peers
 def test_texts_are_cut_where_the_tokenizer_does(tmp_path: Path) -> None:
     tokenizer = bert(tmp_path)
     tokenizer.enable_truncation(3)
@@ -91,15 +139,18 @@ def test_texts_are_cut_where_the_tokenizer_does(tmp_path: Path) -> None:
     assert use_st5.load(tmp_path / "float32").truncated(TEXTS).tolist() == [0, 3, 4]
 
 
+@needs_peers
 def test_padding_need_not_be_the_first_word(tmp_path: Path) -> None:
     words = [*WORDS[5:8], *WORDS[:5], *WORDS[8:]]
     check(saved(tmp_path, bert(tmp_path, words)), tmp_path, TEXTS)
 
 
+@needs_peers
 @pytest.mark.parametrize("content", [whole, modernbert])
 def test_other_tokenizers(tmp_path: Path, content: Any) -> None:
     """Those of an XLM-RoBERTa and a ModernBERT; a long text is read in blocks."""
     (tmp_path / "tokenizer.json").write_text(json.dumps(content()), encoding="utf-8")
+    transformers: Any = importlib.import_module("transformers")
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_file=str(tmp_path / "tokenizer.json")
     )
@@ -114,6 +165,7 @@ def test_other_tokenizers(tmp_path: Path, content: Any) -> None:
     np.testing.assert_allclose(found, peer.encode(texts), atol=1e-3)
 
 
+@needs_peers
 def test_names_of_model2vec_and_other_tensors(tmp_path: Path) -> None:
     peer = saved(tmp_path, bert(tmp_path))
     (path,) = tmp_path.rglob("model.safetensors")
