@@ -54,6 +54,12 @@ def test_an_encoder_of_other_precision_is_exported_in_float32(
     vectors = encoder.encode(["a b", "c"])
     for loaded in (use_st5.load(tmp_path / "model"), TrainableEncoder.load(tmp_path / "model")):
         np.testing.assert_allclose(loaded.encode(["a b", "c"]), vectors, atol=0.02)
+
+
+def test_adapters_of_a_mixed_precision_are_exported(
+    toy_use_transformer: Any, tmp_path: Path
+) -> None:
+    encoder = TrainableEncoder.load(toy_use_transformer.folder, dtype="mixed_bfloat16")
     for variable in apply_lora(encoder.model, rank=2, seed=0).tensors.values():
         variable.assign(variable + 0.1)
     encoder.export(tmp_path / "adapted")
