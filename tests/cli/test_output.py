@@ -51,13 +51,14 @@ def drawn_table(
     """The lines of a table in a terminal of 80 characters."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
-    print_table(columns, rows)
-    drawn = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
-    assert all(cell_len(line) <= 80 for line in drawn.splitlines())
-    return [line.rstrip() for line in drawn.splitlines()]
+    print_table(columns, rows, title="Title")
+    title, *drawn = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert title == "Title"
+    assert all(cell_len(line) <= 80 for line in drawn)
+    return [line.rstrip() for line in drawn]
 
 
-def test_numbers_are_never_folded_in_80_characters(
+def test_numbers_and_names_are_never_folded_in_80_characters(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = ["test", "targets", "attributes", "effect size d", "95 % interval", "p"]
@@ -66,23 +67,22 @@ def test_numbers_are_never_folded_in_80_characters(
     lines = drawn_table(columns, rows, capsys, monkeypatch)
     assert any(line.endswith("−1.25  −1.80 to −0.50  0.00001") for line in lines)
     matrix = ["", "text", *map(str, range(1, 11))]
-    texts = [(str(n), "A sentence. " * 5 + "日本語" * 9, *["0.12"] * 10) for n in range(1, 11)]
+    texts = [(str(n), "[b]A sentence. " * 5 + "日本語" * 9, *["0.12"] * 10) for n in range(1, 11)]
     lines = drawn_table(matrix, texts, capsys, monkeypatch)
     assert sum(line.endswith("  0.12" * 10) for line in lines) == 10
+    name = "probing_coordination_inversion_mlp"
+    rows = [(name, "a title of words " * 4, "senteval_sklearn", "unknown")]
+    lines = drawn_table(["task", "title", "group", "there"], rows, capsys, monkeypatch)
+    assert any(line.startswith(f"{name}  a title") for line in lines)
+    assert any(line.endswith("  senteval_sklearn  unknown") for line in lines)
 
 
-def test_a_table_that_is_too_wide_becomes_cards(
+def test_a_table_that_is_too_wide_becomes_cards_and_a_narrow_one_stays_narrow(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = ["text", *(f"number{n}" for n in range(12))]
     lines = drawn_table(columns, [("a", *["0.123"] * 12)], capsys, monkeypatch)
-    assert lines[0] == "a"
-    assert lines[1:] == [f"  {name:8}  0.123" for name in columns[1:]]
-
-
-def test_a_narrow_table_is_as_wide_as_its_cells(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    assert lines == ["a", *(f"  {name:8}  0.123" for name in columns[1:])]
     rows = [("use_dan_en", "1,234"), ("x", "7")]
     assert drawn_table(["model", "memory, MB"], rows, capsys, monkeypatch) == [
         "model       memory, MB",
@@ -90,16 +90,6 @@ def test_a_narrow_table_is_as_wide_as_its_cells(
         "use_dan_en       1,234",
         "x                    7",
     ]
-
-
-def test_names_stay_whole_and_titles_are_folded(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = "probing_coordination_inversion_mlp"
-    rows = [(name, "a title of words " * 4, "senteval_sklearn", "unknown")]
-    lines = drawn_table(["task", "title", "group", "there"], rows, capsys, monkeypatch)
-    assert lines[2].startswith(f"{name}  a title of")
-    assert lines[2].endswith("  senteval_sklearn  unknown")
 
 
 # Clears the screen, sets the title, the same by C1, rings, hides what stands before, turns around.

@@ -6,13 +6,18 @@ needs it.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import signal
 import sys
+import traceback
 import warnings
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 import use_st5
 from use_st5.cli import (
@@ -38,15 +43,109 @@ from use_st5.cli import (
     train,
 )
 from use_st5.cli.output import echo, manual, say
-from use_st5.cli.terminal import (
-    OneLineErrors,
-    debug_first,
-    end_interrupted,
-    note_interrupts,
-    open_standard_streams,
-)
 from use_st5.hub.bundled import bundled_names
 from use_st5.io.progress_lines import progress_lines
+
+INTERRUPTED = 130
+_REMEDIES = {
+    errno.ENOSPC: "; free some space, or write to another place",
+    errno.EACCES: "; ask for permission, or choose another path",
+}
+# The Ctrl-Cs of this process, because Keras and destructors may swallow the exception.
+_interrupts: list[int] = []
+
+
+class OneLineErrors(TyperGroup):
+    """A command group; exit codes: 0 done, 1 failure, 2 wrong usage, 130 interrupted by Ctrl-C."""
+
+    def main(  # type: ignore[override]  # the other options are passed on by keyword
+        self,
+        args: list[str] | None = None,
+        prog_name: str | None = None,
+        **extra: Any,
+    ) -> NoReturn:
+        """Runs the command line `args` (default: `sys.argv[1:]`) and exits with its code."""
+        words, debug = _debug_first(list(sys.argv[1:] if args is None else args))
+        code = None
+        try:
+            code = super().main(words, prog_name, **{**extra, "standalone_mode": False})
+            sys.stdout.flush()
+        except BrokenPipeError:  # The reader (`head`) has ended, so this command ends silently.
+            _drop_output()
+            code = INTERRUPTED if _interrupts else 1
+        except Exception as error:
+            if debug:
+                traceback.print_exc()
+            if not _interrupts:
+                _report(error)
+                # Usage errors have the code 2; their class differs between releases of typer.
+                code = getattr(error, "exit_code", 1)
+        if _interrupts and code is None:
+            end_interrupted()
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            end_interrupted()
+        except EOFError as error:  # typer would treat it as a Ctrl-D.
+            raise ValueError(f"expected more bytes in a file, found its end: {error}") from error
+
+
+def _debug_first(words: list[str]) -> tuple[list[str], bool]:
+    """Moves `--debug` to the front, where the group reads it; after `--`, it is only a text."""
+    end = words.index("--") if "--" in words else len(words)
+    if "--debug" not in words[:end]:
+        return words, False
+    return ["--debug", *(word for word in words[:end] if word != "--debug"), *words[end:]], True
+
+
+def _report(error: Exception) -> None:
+    if hasattr(error, "format_message"):  # Wrong usage.
+        message = error.format_message()
+        if not message:  # No command was given, and typer has printed the help.
+            return
+        if context := getattr(error, "ctx", None):
+            message += f" See `{context.command_path} --help`."
+    elif isinstance(error, OSError) and error.strerror:
+        is_full = error.errno == errno.ENOSPC  # `shutil` names the source first.
+        name = (is_full and error.filename2) or error.filename
+        if _drop_output() and name is None:
+            name = "standard output"
+        message = f"{os.fspath(name)}: " if name is not None else ""
+        message += error.strerror + _REMEDIES.get(error.errno or 0, "")
+    elif isinstance(error, (ValueError, OSError, ImportError)):
+        message = str(error) or type(error).__name__
+    else:
+        first_line = str(error).partition("\n")[0]
+        message = f"{type(error).__name__}: {first_line} (--debug shows the traceback)"
+    echo(f"error: {' '.join(message.split())}", err=True)
+
+
+def _drop_output() -> bool:
+    """Whether standard output is broken; if so, redirects it, so that Python can exit quietly."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    _interrupts.append(number)
+    raise KeyboardInterrupt
+
+
+def end_interrupted() -> NoReturn:
+    """Ends the process with the exit code 130."""
+    _drop_output()
+    sys.stderr.write("interrupted\n")
+    sys.exit(INTERRUPTED)
+
 
 _HELP = manual(
     f"""Universal sentence encoders: embed, compare, evaluate, train, export.
@@ -123,9 +222,12 @@ def _say_warning(message: Warning | str, *_place: Any, **_options: Any) -> None:
 
 def main() -> None:
     """Runs the command line; `use_st5.__main__` calls it."""
-    open_standard_streams()
-    note_interrupts()
-    if debug_first(sys.argv[1:])[1]:
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # Else a file that is opened later gets its number.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # Else it is ignored.
+        signal.signal(signal.SIGINT, _interrupt)
+    if _debug_first(sys.argv[1:])[1]:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "0")
     warnings.showwarning = _say_warning
     name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")

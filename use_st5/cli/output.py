@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import typer
 
@@ -38,7 +37,8 @@ def echo(text: str, *, err: bool = False) -> None:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
     """Prints a table: drawn in a terminal, tab-separated (with a header line) in a pipe.
 
-    If the terminal is too narrow for the columns, each row is a card, as in `print_cards`.
+    Only columns of texts are folded. If the terminal is too narrow, each row is a card, as in
+    `print_cards`.
 
     Args:
         columns: the headings.
@@ -50,31 +50,33 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
             echo("\t".join(" ".join(cell.split()) for cell in row))
         return
     from rich.box import SIMPLE_HEAD
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    console, title = Console(), without_controls(title)
     columns, *rows = [[without_controls(cell) for cell in row] for row in (columns, *rows)]
-    title = without_controls(title)
-    widths = _widths(columns, rows, console.width)
-    if not widths:
-        if title:
-            console.print(Text(title, style="italic"))
+    table = Table(box=SIMPLE_HEAD, show_edge=False, collapse_padding=True, pad_edge=False)
+    needed = 2 * (len(columns) - 1)
+    for place, column in enumerate(columns):
+        cells = [row[place] for row in rows]
+        longest = max(map(cell_len, cells), default=0)
+        is_fixed = longest <= _TEXT_WIDTH or not any(" " in cell for cell in cells)
+        heading = column.replace(" ", "\n") if len(column) > max(longest, _TEXT_WIDTH) else column
+        needed += max(longest if is_fixed else _TEXT_WIDTH, *map(cell_len, heading.split("\n")))
+        is_number = all(map(_NUMBER.fullmatch, cells))
+        table.add_column(
+            Text(heading),
+            justify="right" if is_number else "left",
+            overflow="fold",
+            no_wrap=is_fixed,
+        )
+    if title:
+        console.print(Text(title, style="italic"))
+    if needed > console.width:
         print_cards(columns, rows)
         return
-    table = Table(
-        title=Text(title) if title else None,
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        collapse_padding=True,
-        pad_edge=False,
-    )
-    for column, width, cells in zip(columns, widths, _cells(columns, rows), strict=True):
-        right = all(map(_NUMBER.fullmatch, cells))
-        justify: Literal["left", "right"] = "right" if right else "left"
-        table.add_column(Text(column), overflow="fold", justify=justify, width=width)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     console.print(table)
@@ -86,49 +88,8 @@ _NUMBER = re.compile(r"[-+−]?[\d.,]+( [kMG]?B)?|[-–]|")
 _TEXT_WIDTH = 14
 
 
-def _cells(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The cells of each column."""
-    return [[row[place] for row in rows] for place in range(len(columns))]
-
-
-def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> list[int]:
-    """The width of each column in characters: the full width if there is space for it.
-
-    Numbers are never folded, names only if there is not enough space for all names, and texts not
-    to less than `_TEXT_WIDTH`. Empty if `most` characters are too few for this.
-    """
-    from rich.cells import cell_len
-
-    widths, full_widths, names = [], [], {}
-    for place, (column, cells) in enumerate(zip(columns, _cells(columns, rows), strict=True)):
-        longest = max(map(cell_len, cells), default=0)
-        numbers = all(map(_NUMBER.fullmatch, cells))
-        word = max(map(cell_len, column.split()), default=0)
-        widths.append(max(word, longest if numbers else min(longest, _TEXT_WIDTH), 1))
-        full_widths.append(max(cell_len(column), longest, 1))
-        if not any(" " in cell for cell in cells):
-            names[place] = max(word, longest, 1) - widths[place]
-    spare = most - sum(widths) - 2 * (len(columns) - 1)
-    if spare < 0:
-        return []
-    if sum(names.values()) <= spare:
-        for place, extra in names.items():
-            widths[place] += extra
-        spare -= sum(names.values())
-    places = sorted(range(len(columns)), key=lambda place: full_widths[place] - widths[place])
-    for left, place in zip(range(len(columns), 0, -1), places, strict=True):
-        extra = min(full_widths[place] - widths[place], spare // left)
-        widths[place] += extra
-        spare -= extra
-    return widths
-
-
 def check_table_name(path: Path, *, option: str) -> None:
-    """Checks that the suffix of a file to write is that of a known kind of table.
-
-    Raises:
-        typer.BadParameter: The suffix is unknown; the message names the option.
-    """
+    """Refuses a file to write whose suffix is not that of a table."""
     if path.suffix.lower() not in _TABLES:
         raise typer.BadParameter(
             f"expected a file that ends in {', '.join(_TABLES)}, received {path}.",

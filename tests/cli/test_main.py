@@ -1,4 +1,4 @@
-"""How commands end: one line for an error, the exit code of Ctrl-C, TensorFlow's silence."""
+"""The command line as a whole: help, exit codes, one line for an error, TensorFlow's silence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,105 @@ import typer
 from typer.testing import CliRunner
 
 import use_st5.__main__
-from use_st5.cli.main import app
-from use_st5.cli.terminal import OneLineErrors
+from tests.tiny_bert import write_sentence_bert
+from use_st5.cli import main as cli
+from use_st5.cli.main import OneLineErrors, app
+from use_st5.cli.output import manual, print_table
+from use_st5.hub.bundled import bundled_names
+from use_st5.io import progress_lines
 
 FULL = "No space left on device; free some space, or write to another place\n"
+
+NAMES = tuple(
+    name for name, each in typer.main.get_command(app).commands.items() if not each.hidden
+)
+
+
+def plain(text: str) -> str:
+    """Help without colours, frames and line breaks."""
+    return " ".join(re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯─]", " ", text).split())
+
+
+def test_help_lists_every_command_and_the_exit_codes(use: Callable) -> None:
+    result = use("--help")
+    assert result.exit_code == 0
+    text = plain(result.stdout)
+    for command in NAMES:
+        assert command in text
+    assert "0 done, 1 failure, 2 wrong usage, 130 interrupted" in text
+    assert f"models: {', '.join(bundled_names())}." in text
+
+
+@pytest.mark.parametrize("command", NAMES)
+def test_help_of_a_command_is_a_manual(use: Callable, command: str) -> None:
+    for flag in ("--help", "-h"):
+        result = use(command, flag)
+        assert result.exit_code == 0
+        text = plain(result.stdout)
+        examples = text.split("Examples")[1]
+        assert f"use-st5 {command}" in examples
+        assert len(text) > 400
+
+
+def test_version(use: Callable) -> None:
+    assert use("--version").stdout == f"{use_st5.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [("embe",), ("--nonsense",), ("embed", "--nonsense")])
+def test_wrong_usage_is_one_line_and_2(use: Callable, arguments: tuple[str, ...]) -> None:
+    result = use(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: No such")
+    assert result.stderr.endswith("--help`.\n")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_no_command_shows_the_help_and_fails(use: Callable) -> None:
+    result = use()
+    assert result.exit_code == 2
+    assert "Usage: use-st5" in result.output
+    assert "error" not in result.stderr
+
+
+def test_examples_and_paragraphs_of_a_manual() -> None:
+    text = manual("First\n    line.\n\n    Second.", "run x[0]")
+    assert text == "First line.\n\nSecond.\n\n\b\n[bold]Examples[/bold]\n  run x\\[0]"
+
+
+def test_cells_cannot_break_the_lines_of_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["a", "b"], [("x\ty", "line\nbreak")], title="unseen")
+    assert capsys.readouterr().out == "a\tb\nx y\tline break\n"
+
+
+def test_tensorflow_that_does_not_load_is_one_line_with_the_next_step(
+    use: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+
+    def fail(name: str) -> None:
+        raise RuntimeError(f"no {name}\ntoday")
+
+    monkeypatch.setattr("use_st5.cli.models.importlib.import_module", fail)
+    result = use("similarity", "a", "b")
+    assert result.exit_code == 1
+    assert "RuntimeError: no tensorflow today" in result.stderr
+    assert "use-st5 doctor" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.process
+def test_help_in_a_fresh_process_imports_nothing_heavy(fresh_python: Callable) -> None:
+    assert "Usage: use-st5" in fresh_python("-m", "use_st5", "--help")
+    code = (
+        "import sys\n"
+        "from typer.testing import CliRunner\n"
+        "from use_st5.cli.main import app\n"
+        "assert CliRunner().invoke(app, ['embed', '--help']).exit_code == 0\n"
+        "heavy = {'tensorflow', 'keras', 'numpy', 'scipy', 'matplotlib', 'sklearn'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    assert fresh_python("-c", code) == "[]\n"
 
 
 @pytest.fixture
@@ -95,60 +191,29 @@ def test_ctrl_c_while_the_commands_are_imported_is_one_line(
     assert (end.value.code, capsys.readouterr().err) == (130, "interrupted\n")
 
 
-def test_it_is_said_while_the_line_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before a command begins, only typer notices Ctrl-C, and prints nothing."""
-
-    def make_context(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(OneLineErrors, "make_context", make_context)
-    result = CliRunner().invoke(app, ["similarity", "a", "b"])
-    assert (result.exit_code, result.stderr) == (130, "interrupted\n")
-
-
 @pytest.mark.process
-@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        ("--version >&-", 1, "error: standard output is closed\n"),
-        ("--version 2>&-", 0, ""),
+        # A file that is opened later must not get the number of standard error.
+        ("--version 2>&- >/dev/full", 1, ""),
+        ("--version <&- >/dev/full", 1, f"error: standard output: {FULL}"),
         ("absent 2>&-", 2, ""),
-        ("similarity --file - <&-", 1, "error: standard input is closed\n"),
-        ("--version >/dev/full", 1, f"error: standard output: {FULL}"),
     ],
 )
-def test_closed_and_full_descriptors_end_in_one_line(line: str, code: int, said: str) -> None:
-    if "/dev/full" in line and not Path("/dev/full").exists():
-        pytest.skip("this system has no /dev/full")
+def test_closed_and_full_descriptors_end_in_one_line(
+    line: str, code: int, said: str, repository: Path
+) -> None:
     done = subprocess.run(
         ["sh", "-c", f'"$0" -m use_st5 {line}', sys.executable],
         capture_output=True,
         text=True,
         timeout=60,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        env={**os.environ, "PYTHONPATH": str(repository)},
         check=False,
     )
     assert (done.returncode, done.stderr) == (code, said)
-
-
-@pytest.mark.process
-@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
-def test_no_file_gets_the_number_of_a_closed_descriptor(tmp_path: Path) -> None:
-    """Otherwise messages of libraries on standard error would end up in that file."""
-    code = (
-        "from use_st5.cli.terminal import open_standard_streams\n"
-        "open_standard_streams()\n"
-        "print(open('other', 'w').fileno(), file=open('number', 'w'))"
-    )
-    subprocess.run(
-        ["sh", "-c", '"$0" -c "$1" <&- >&- 2>&-', sys.executable, code],
-        timeout=60,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-        check=True,
-    )
-    assert int((tmp_path / "number").read_text()) > 2
 
 
 @pytest.mark.process
@@ -180,7 +245,7 @@ def test_a_closed_pipe_is_no_error(fresh_python: Callable) -> None:
 
 # The command line with a model that, while it encodes, calls the function in the first argument.
 WHILE_ENCODING = """
-import atexit, os, signal, sys, time, numpy, typer.main, use_st5
+import atexit, os, signal, sys, time, numpy, use_st5
 signal.signal(signal.SIGINT, signal.default_int_handler)
 def interrupt(*ignored):
     signal.raise_signal(signal.SIGINT)
@@ -206,8 +271,6 @@ class Fake:
 use_st5.load = lambda name, **options: Fake()
 sys.modules["tensorflow"] = None
 case = sys.argv.pop(1)
-if case == "before the command":
-    typer.main.get_command = interrupt
 if case == "at the end of the process":
     atexit.register(interrupt)
 from use_st5.cli.main import main
@@ -235,7 +298,6 @@ def while_encoding(repository: Path, case: str, *arguments: str) -> tuple[int, s
     [
         ("another_error", 130, "interrupted\n"),
         ("swallowed", 130, "interrupted\n"),
-        ("before the command", 130, "interrupted\n"),
         ("at the end of the process", -2, ""),
     ],
 )
@@ -246,15 +308,11 @@ def test_ctrl_c_ends_the_command_wherever_it_lands(
     assert while_encoding(repository, case, "a", "b") == (code, said)
 
 
-COMMANDS = (
+RUN_IN_TURN = (
     ("similarity", "a", "b"),
     ("embed", "texts.txt", "-o", "v.npy"),
     ("doctor",),
-    ("info",),
     ("export", "use_dan_en", "--to", "wide", "--precision", "float32"),
-    ("export", "wide", "--to", "narrow", "--precision", "int8"),
-    ("evaluate", "use_transformer_en", "--tasks", "weat7", "--no-cache", "--out", "e.json"),
-    ("benchmark", "use_dan_en", "--lengths", "5", "--seconds", "0.1"),
 )
 RUN = """
 import json, sys
@@ -266,33 +324,21 @@ for command in json.loads(sys.argv.pop()):
     except SystemExit as end:
         print(command, end.code)
 """
-OURS = (
-    "v.npy: 2 rows of 512 (",
-    "wide: ",
-    "narrow: ",
-    "1 of 1: weat7: effect_size ",
-    "written: e.json",
-)
+OURS = ("v.npy: 2 rows of 512 (", "wide: ")
 # On a slow machine a command prints every ten seconds that it is at work.
 SOMETIMES = re.compile(r", \d+ s$")
 
 
 @pytest.mark.end_to_end
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("gpus", "commands", "ours"), [("hidden", COMMANDS, OURS), ("seen", COMMANDS[:3], OURS[:1])]
-)
-def test_standard_error_holds_our_lines_alone(
-    gpus: str, commands: Sequence, ours: Sequence[str], repository: Path, tmp_path: Path
-) -> None:
+def test_standard_error_holds_our_lines_alone(repository: Path, tmp_path: Path) -> None:
     """This holds at TensorFlow's default log level, from its import to the end of the process."""
     environment = {**os.environ, "PYTHONPATH": str(repository)}
     del environment["TF_CPP_MIN_LOG_LEVEL"]
-    if gpus == "seen":
-        del environment["CUDA_VISIBLE_DEVICES"]
+    del environment["CUDA_VISIBLE_DEVICES"]
     (tmp_path / "texts.txt").write_text("a\nb\n", encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps(commands)],
+        [sys.executable, "-c", RUN, json.dumps(RUN_IN_TURN)],
         capture_output=True,
         text=True,
         timeout=600,
@@ -301,6 +347,36 @@ def test_standard_error_holds_our_lines_alone(
         env=environment,
     )
     ended = [line for line in done.stdout.splitlines() if line.startswith("[")]
-    assert ended == [f"{list(command)} 0" for command in commands], done.stdout + done.stderr
+    assert ended == [f"{list(command)} 0" for command in RUN_IN_TURN], done.stdout + done.stderr
     heard = [line for line in done.stderr.splitlines() if not SOMETIMES.search(line)]
-    assert [line[: len(start)] for line, start in zip(heard, ours, strict=True)] == list(ours)
+    assert [line[: len(start)] for line, start in zip(heard, OURS, strict=True)] == list(OURS)
+
+
+def test_a_command_that_says_nothing_is_known_to_be_at_work(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def silent(**options: str) -> None:
+        end = time.monotonic() + 10
+        while not said and time.monotonic() < end:
+            time.sleep(0.01)
+            said.extend(capsys.readouterr().err.splitlines())
+
+    monkeypatch.setattr(sys, "argv", ["use-st5", "--debug", "info"])
+    monkeypatch.setattr(progress_lines, "_LINE_EVERY", 0.01)
+    monkeypatch.setattr(cli, "app", silent)
+    cli.main()
+    assert said[0] == "use-st5 info is running, 0 s"
+
+
+def test_a_checkpoint_is_a_model(
+    use: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = str(write_sentence_bert(tmp_path / "bert"))
+    shown = use("info", folder)
+    assert (shown.exit_code, "bert" in shown.stdout) == (0, True)
+    compared = use("similarity", "a cat", "a cat", "--model", folder)
+    assert (compared.exit_code, "1.000" in compared.stdout) == (0, True)
