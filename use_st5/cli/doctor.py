@@ -7,9 +7,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated
 
 import typer
@@ -19,14 +17,17 @@ from packaging.version import Version
 
 from use_st5._imports import install_line
 from use_st5.cli.models import DEFAULT_MODEL, load_encoder
-from use_st5.cli.output import manual, print_table
+from use_st5.cli.output import echo, manual, print_table
 from use_st5.hub.bundled import bundled_folder, bundled_names
 from use_st5.hub.model_manifest import ModelManifest
 
 VersionOf = Callable[[str], str | None]
+# Status, what was checked, what was found, and the command or step that helps. The status is "ok",
+# "note", "-" (optional and not installed), or "wrong", which makes the command fail.
+Finding = tuple[str, str, str, str]
 
+# The packages that TensorFlow has; the packages of the same minor version.
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly")
-# They must have the major and minor version of the installed TensorFlow.
 _MINOR_OF_TENSORFLOW = ("tf-keras", "tensorflow-text", "tf-models-official")
 # The extras of use_st5 for its users; if several have the same package, the first one is named.
 USES = {
@@ -48,59 +49,59 @@ USES = {
 }
 # They import pkg_resources without declaring it; setuptools 82 removed it.
 _NEED_PKG_RESOURCES = ("tensorflow-hub", "tf-models-official")
-_WITH_PKG_RESOURCES = SpecifierSet("<82")
 # PyTorch's wheels for GPUs bring triton. With TensorFlow 2.20 and 2.21, triton 3.4 to 3.6 load in
 # any order; 3.7 and 3.9 end the process if TensorFlow was loaded before (a segmentation fault, an
 # LLVM option registered twice), and do not if it is loaded after.
 _TRITON_CLASHES = SpecifierSet(">=3.7")
+_TRITON_REMEDY = (
+    "if you use both: `import triton` first; or install PyTorch for CPUs, without triton: "
+    "pip install torch --index-url https://download.pytorch.org/whl/cpu"
+)
+_REINSTALL = "reinstall use_st5; in a checkout: git restore saved_models"
+_SENTENCES = ["How old are you?", "What is your age?", "The train to Basel is late."]
+
+HELP = manual(
+    """Check this installation: package versions, bundled models, one embedding.
+
+    Each line is ok, note (works, with a remark), - (optional and not installed) or wrong. The line
+    below it, in a pipe the last column, has the command that helps. The exit code is 1 if something
+    is wrong.
+
+    The command reads the versions without importing the packages. Then it starts TensorFlow and
+    embeds a sentence, unless --no-run is given.""",
+    "use-st5 doctor",
+    "use-st5 doctor --no-run",
+)
 
 
-class Status(StrEnum):
-    """The status of a finding; only `WRONG` makes the command fail."""
-
-    OK = "ok"
-    ABSENT = "-"
-    NOTE = "note"
-    WRONG = "wrong"
-
-
-_STYLES = {
-    Status.OK: "green",
-    Status.ABSENT: "dim",
-    Status.NOTE: "yellow",
-    Status.WRONG: "bold red",
-}
+def doctor(
+    run: Annotated[
+        bool, typer.Option("--run/--no-run", help="Start TensorFlow and embed a sentence.")
+    ] = True,
+) -> None:
+    """Checks this installation."""
+    findings = [*check_packages(), *_check_environment(), *_check_models()]
+    if run and not any(status == "wrong" for status, *_ in findings):
+        findings.append(_check_embedding())
+    _print(findings)
+    if bad := [subject for status, subject, *_ in findings if status == "wrong"]:
+        raise ValueError(f"{len(bad)} wrong: {', '.join(bad)}; see what helps above")
 
 
-@dataclass(frozen=True)
-class Finding:
-    """The result of one check, and what to do about it.
-
-    Attributes:
-        status: the status of the finding.
-        subject: what was checked, such as a package.
-        found: what was found, such as a version.
-        remedy: the command line or the step that helps; empty if nothing needs to be done.
-    """
-
-    status: Status
-    subject: str
-    found: str
-    remedy: str = ""
+def _print(findings: list[Finding]) -> None:
+    """Prints the findings; in a terminal, the remedy is on its own line below the finding."""
+    if not sys.stdout.isatty():
+        print_table(["", "what", "found", "what to do"], findings)
+        return
+    width = max(len(subject) for _, subject, *_ in findings)
+    for status, subject, state, remedy in findings:
+        echo(f"{status:5} {subject:{width}}  {state}" + (f"\n      {remedy}" if remedy else ""))
 
 
 def installed_version(name: str) -> str | None:
     """The version of an installed package, read from its metadata; None if it is not there."""
     try:
         return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def own_requirements() -> list[str] | None:
-    """The requirements of the installed use_st5, as in setup.py; None if it is not installed."""
-    try:
-        return importlib.metadata.requires("use_st5")
     except importlib.metadata.PackageNotFoundError:
         return None
 
@@ -115,22 +116,36 @@ def check_packages(
         required: the requirements, those of extras with their markers; None: those of the
             installed use_st5.
     """
-    yield Finding(Status.OK, "Python", platform.python_version())  # pip refuses all others
-    required = own_requirements() if required is None else required
-    if required is None:
+    yield "ok", "Python", platform.python_version(), ""  # pip refuses all others
+    if required is None and version_of("use_st5") is None:
         problem = "not installed as a package, so the required versions are unknown"
-        yield Finding(Status.NOTE, "use_st5", problem, "in the checkout: pip install --editable .")
-    name, version = _find_tensorflow(version_of)
-    for requirement, extra in _of_this_platform(required or ()):
+        yield "note", "use_st5", problem, "in the checkout: pip install --editable ."
+        required = ()
+    if required is None:
+        required = importlib.metadata.requires("use_st5") or ()
+    name = next(filter(version_of, _TENSORFLOW), "tensorflow")
+    tensorflow = version_of(name)
+    for requirement, extra in _on_this_platform(required):
         if requirement.name == "tensorflow":
-            yield _check(requirement, extra, version, tensorflow=None, subject=name)
+            yield _check(requirement, extra, tensorflow, subject=name)
         elif requirement.name != "setuptools":
-            yield _check(requirement, extra, version_of(requirement.name), tensorflow=version)
-    yield from _check_setuptools(version_of)
-    yield from _check_triton(version_of)
+            yield _check(requirement, extra, version_of(requirement.name), tensorflow)
+    if users := [name for name in _NEED_PKG_RESOURCES if version_of(name)]:
+        version = version_of("setuptools")
+        if version and Version(version) < Version("82"):
+            yield "ok", "setuptools", version, ""
+        else:
+            problem = (
+                f"{version or 'not installed'}, but {' and '.join(users)} import pkg_resources"
+            )
+            yield "wrong", "setuptools", problem, 'pip install "setuptools<82"'
+    triton = version_of("triton")
+    if triton and triton in _TRITON_CLASHES:
+        problem = f"{triton}, of PyTorch for GPUs: the process crashes if it is loaded after"
+        yield "note", "triton", f"{problem} TensorFlow", _TRITON_REMEDY
 
 
-def _of_this_platform(required: Iterable[str]) -> Iterator[tuple[Requirement, str]]:
+def _on_this_platform(required: Iterable[str]) -> Iterator[tuple[Requirement, str]]:
     """Yields each package once, with the extra that requires it, or "" if it is always needed."""
     requirements = [Requirement(text) for text in required]
     seen = set()
@@ -143,36 +158,28 @@ def _of_this_platform(required: Iterable[str]) -> Iterator[tuple[Requirement, st
                 yield requirement, extra
 
 
-def _find_tensorflow(version_of: VersionOf) -> tuple[str, str | None]:
-    """The name and version of the installed TensorFlow, which has several package names."""
-    for name in _TENSORFLOW:
-        version = version_of(name)
-        if version is not None:
-            return name, version
-    return "tensorflow", None
-
-
 def _check(
     requirement: Requirement,
     extra: str,
     version: str | None,
+    tensorflow: str | None = None,
     *,
-    tensorflow: str | None,
     subject: str = "",
 ) -> Finding:
-    subject = subject or requirement.name
+    subject, bounds = subject or requirement.name, requirement.specifier
     if version is None and extra:
-        state = f"not installed (optional: {USES[extra]})"
-        return Finding(Status.ABSENT, subject, state, install_line(extra))
-    if version is None or not requirement.specifier.contains(version, prereleases=True):
-        return Finding(Status.WRONG, subject, version or "not installed", _install(requirement))
+        return "-", subject, f"not installed (optional: {USES[extra]})", install_line(extra)
+    if version is None or not bounds.contains(version, prereleases=True):
+        lower_first = ",".join(sorted(map(str, bounds), reverse=True))
+        remedy = f'pip install "{requirement.name}{lower_first}"'
+        return "wrong", subject, version or "not installed", remedy
     if subject in _MINOR_OF_TENSORFLOW and tensorflow and _minor(tensorflow) != _minor(version):
         matching = f"{subject}=={_minor(tensorflow)}.*"
-        if not requirement.specifier.contains(_minor(tensorflow)):  # no version is as new
+        if not bounds.contains(_minor(tensorflow)):  # no version is as new
             matching = f"tensorflow=={_minor(version)}.*"
         state = f"{version}, but TensorFlow is {tensorflow}"
-        return Finding(Status.WRONG, subject, state, f'pip install "{matching}"')
-    return Finding(Status.OK, subject, version)
+        return "wrong", subject, state, f'pip install "{matching}"'
+    return "ok", subject, version, ""
 
 
 def _minor(version: str) -> str:
@@ -181,121 +188,20 @@ def _minor(version: str) -> str:
     return f"{parsed.major}.{parsed.minor}"
 
 
-def _install(requirement: Requirement) -> str:
-    bounds = ",".join(sorted(map(str, requirement.specifier), reverse=True))  # the lower one first
-    return f'pip install "{requirement.name}{bounds}"'
-
-
-def _check_setuptools(version_of: VersionOf) -> Iterator[Finding]:
-    users = [name for name in _NEED_PKG_RESOURCES if version_of(name) is not None]
-    if not users:
-        return
-    version = version_of("setuptools")
-    if version is not None and _WITH_PKG_RESOURCES.contains(version):
-        yield Finding(Status.OK, "setuptools", version)
-        return
-    problem = f"{version or 'not installed'}, but {' and '.join(users)} import pkg_resources"
-    remedy = f'pip install "setuptools{_WITH_PKG_RESOURCES}"'
-    yield Finding(Status.WRONG, "setuptools", problem, remedy)
-
-
-def _check_triton(version_of: VersionOf) -> Iterator[Finding]:
-    version = version_of("triton")
-    if version is None or not _TRITON_CLASHES.contains(version):
-        return
-    yield Finding(
-        Status.NOTE,
-        "triton",
-        f"{version}, of PyTorch for GPUs: the process crashes if it is loaded after TensorFlow",
-        "if you use both: `import triton` first; or install PyTorch for CPUs, without triton: "
-        "pip install torch --index-url https://download.pytorch.org/whl/cpu",
-    )
-
-
-_REINSTALL = "reinstall use_st5; in a checkout: git restore saved_models"
-_SENTENCES = ["How old are you?", "What is your age?", "The train to Basel is late."]
-
-HELP = manual(
-    """Check this installation: package versions, bundled models, one embedding.
-
-    Each line is ok, note (works, with a remark), - (optional and not installed) or wrong. The line
-    below it, in a pipe the last column, has the command that helps. The exit code is 1 if something
-    is wrong.
-
-    The command reads the versions without importing the packages. Then it starts TensorFlow and
-    embeds a sentence. --no-run leaves this out.""",
-    "use-st5 doctor",
-    "use-st5 doctor --no-run",
-)
-
-
-def doctor(
-    run: Annotated[
-        bool, typer.Option("--run/--no-run", help="Start TensorFlow and embed a sentence.")
-    ] = True,
-) -> None:
-    """Checks this installation."""
-    findings = [*check_packages(), *_check_environment(), *_check_models()]
-    wrong = any(finding.status is Status.WRONG for finding in findings)
-    if run and not wrong:
-        findings += _check_embedding()
-    _print(findings)
-    bad = [each.subject for each in findings if each.status is Status.WRONG]
-    if bad:
-        raise ValueError(f"{len(bad)} wrong: {', '.join(bad)}; see the line below each")
-
-
-def _print(findings: Sequence[Finding]) -> None:
-    """Prints the findings; in a terminal, the remedy is on its own line below the finding."""
-    if not sys.stdout.isatty():
-        print_table(
-            ["", "what", "found", "what to do"],
-            [
-                (finding.status.value, finding.subject, finding.found, finding.remedy)
-                for finding in findings
-            ],
-        )
-        return
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
-    for finding in findings:
-        line = Table.grid(padding=(0, 2, 0, 0))
-        line.add_column(width=4)
-        line.add_column(width=max(len(one.subject) for one in findings))
-        line.add_column(overflow="fold")
-        status = Text(finding.status.value, style=_STYLES[finding.status])
-        line.add_row(status, Text(finding.subject), Text(finding.found))
-        console.print(line)
-        if finding.remedy:
-            console.print(Padding(Text(finding.remedy, style="bold"), (0, 0, 0, 6)))
-
-
 def _check_environment() -> Iterator[Finding]:
     backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
     if backend != "tensorflow":
-        yield Finding(
-            Status.NOTE,
-            "KERAS_BACKEND",
-            f"{backend}: the export of a model needs tensorflow",
-            "unset KERAS_BACKEND",
-        )
-    if os.environ.get("PYTHONDONTWRITEBYTECODE"):
-        yield Finding(
-            Status.NOTE,
-            "PYTHONDONTWRITEBYTECODE",
-            "set: TensorFlow may take half a minute to start",
-            "unset PYTHONDONTWRITEBYTECODE",
-        )
+        state = f"{backend}: the export of a model needs tensorflow"
+        yield "note", "KERAS_BACKEND", state, "unset KERAS_BACKEND"
+    name = "PYTHONDONTWRITEBYTECODE"
+    if os.environ.get(name):
+        yield "note", name, "set: TensorFlow may take half a minute to start", f"unset {name}"
 
 
 def _check_models() -> Iterator[Finding]:
     names = bundled_names()
     if DEFAULT_MODEL not in names:
-        yield Finding(Status.WRONG, DEFAULT_MODEL, "the bundled model is missing", _REINSTALL)
+        yield "wrong", DEFAULT_MODEL, "the bundled model is missing", _REINSTALL
     for name in names:
         folder = bundled_folder(name)
         try:
@@ -304,12 +210,12 @@ def _check_models() -> Iterator[Finding]:
                 raise ValueError(f"{folder}: expected a use_st5.json, found none")
             manifest.check_contents(folder)
         except (OSError, ValueError) as error:
-            yield Finding(Status.WRONG, name, str(error), _REINSTALL)
+            yield "wrong", name, str(error), _REINSTALL
         else:
-            yield Finding(Status.OK, name, f"{manifest.size_bytes / 1e6:.1f} MB, every file intact")
+            yield "ok", name, f"{manifest.size_bytes / 1e6:.1f} MB, every file intact", ""
 
 
-def _check_embedding() -> Iterator[Finding]:
+def _check_embedding() -> Finding:
     """Loads the default model and embeds with it; an error is a finding."""
     started = time.perf_counter()
     try:
@@ -319,19 +225,13 @@ def _check_embedding() -> Iterator[Finding]:
         started = time.perf_counter()
         vectors = encoder.encode(_SENTENCES)
         duration = time.perf_counter() - started
-        like, unlike = float(vectors[0] @ vectors[1]), float(vectors[0] @ vectors[2])
     except Exception as error:
-        message = (str(error).splitlines() or [""])[0]
-        yield Finding(
-            Status.WRONG,
-            "embedding",
-            f"{type(error).__name__}: {message}",
-            "reinstall the package of the error, or report it with the output of --debug",
-        )
-        return
-    timings = f"ready in {startup:.1f} s; three sentences in {1000 * duration:.1f} ms"
+        state = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        remedy = "reinstall the package of the error, or report it with the output of --debug"
+        return "wrong", "embedding", state, remedy
+    like, unlike = float(vectors[0] @ vectors[1]), float(vectors[0] @ vectors[2])
     if like > unlike:
-        yield Finding(Status.OK, "embedding", timings)
-        return
+        timings = f"ready in {startup:.1f} s; three sentences in {1000 * duration:.1f} ms"
+        return "ok", "embedding", timings, ""
     surprise = f"expected a higher similarity for the first pair, found {like:.2f} and {unlike:.2f}"
-    yield Finding(Status.WRONG, "embedding", surprise, _REINSTALL)
+    return "wrong", "embedding", surprise, _REINSTALL
