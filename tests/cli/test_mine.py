@@ -1,25 +1,28 @@
-"""`use-st5 mine`: pairs in, triplets out."""
+"""`use-st5 mine` and `use-st5 bitext`: pairs in, triplets out; two texts in, pairs out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from use_st5.training.sources import open_source
 
-# Angles in radians: "old" is near to "age" and to "years", "shop" is far from both.
-DIRECTIONS = {"age?": 0.0, "years": 0.1, "old": 0.4, "shop?": 1.6, "store, nine": 1.7}
+# In degrees: "old" is near to "age?" and "years", "shop?" is far from both; "haus" and "house",
+# "hund" and "dog" are near to each other; "rain" has no partner.
+ANGLES = {"age?": 0, "years": 6, "old": 23, "shop?": 92, "store, nine": 97}
+ANGLES |= {"haus": 0, "house": 5, "hund": 90, "dog": 94, "rain": 200}
 
 
 class Directions:
-    max_length = default_prompt_name = None
-    prompts = {"query": ""}
+    name, identity, max_length = "directions", "0", None
+    prompts, default_prompt_name = {"query": ""}, None
 
     def encode(self, texts: list[str], **options: object) -> np.ndarray:
-        angles = np.array([DIRECTIONS[text] for text in texts])
+        angles = np.radians([ANGLES[text] for text in texts])
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
     def truncated(self, texts: list[str]) -> list[int]:
@@ -27,18 +30,22 @@ class Directions:
 
 
 @pytest.fixture(autouse=True)
-def model(monkeypatch: pytest.MonkeyPatch) -> None:
+def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("use_st5.cli.mine.load_encoder", lambda name: Directions())
+    (tmp_path / "de.txt").write_text("haus\n\nhund\nhaus\n")
+    (tmp_path / "en.txt").write_text("dog\nrain\nhouse\n")
+    (tmp_path / "blank.txt").write_text("\n\n")
+    (tmp_path / "sts.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\n")
+    (tmp_path / "one.tsv").write_text("anchor\tpositive\nage?\tyears\n")
 
 
-@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])
-def test_the_nearest_that_is_no_positive(suffix: str, use: Callable, tmp_path: Path) -> None:
+def test_the_nearest_that_is_no_positive(use: Callable, tmp_path: Path) -> None:
     (tmp_path / "faq.tsv").write_text(
         "title\tanswer\nage?\tyears\nshop?\tstore, nine\nshop?\told\n", encoding="utf-8"
     )
-    result = use("mine", "faq.tsv", "--to", f"t.{suffix}", "--column", "anchor=title")
+    result = use("mine", "faq.tsv", "--to", "t.jsonl", "--column", "anchor=title")
     assert result.exit_code == 0, result.stderr
-    source = open_source(tmp_path / f"t.{suffix}")
+    source = open_source(tmp_path / "t.jsonl")
     assert source.kind.name == "pairs"
     # "shop?" has two positives, so that only "years" can be its negative.
     rows = [tuple(row.values()) for row in source]
@@ -49,22 +56,47 @@ def test_the_nearest_that_is_no_positive(suffix: str, use: Callable, tmp_path: P
     assert "3 triplets; of 3 pairs 0 have no negative" in result.stderr
 
 
+def test_pairs_that_training_reads(use: Callable, tmp_path: Path) -> None:
+    result = use("bitext", "de.txt", "en.txt", "--to", "pairs.tsv", "--neighbours", "2")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == "pairs.tsv: 2 pairs of 2 and 3 different sentences\n"
+    source = open_source(tmp_path / "pairs.tsv")
+    assert source.kind.name == "pairs"
+    rows = [(row["anchor"], row["positive"]) for row in source]
+    assert sorted(rows) == [("haus", "house"), ("hund", "dog")]
+
+
+@pytest.mark.parametrize(
+    ("languages", "warned"), [(["en"], True), (["de", "en"], False), ([], False)]
+)
+def test_a_model_of_one_language_is_warned_of(
+    languages: list[str], warned: bool, use: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = SimpleNamespace(metadata={"languages": languages} if languages else {})
+    monkeypatch.setattr(Directions, "manifest", manifest, raising=False)
+    result = use("bitext", "de.txt", "en.txt", "--to", "pairs.tsv", "--neighbours", "2")
+    assert result.exit_code == 0, result.stderr
+    line = "warning: directions knows one language, en. Pairs with a text in another language"
+    assert result.stderr.startswith(line) == warned
+    assert result.stderr.count("\n") == 1 + warned
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("faq.tsv", "--to", "t.xml"), 2, "ends in .tsv, .csv, .jsonl"),
-        (("one.tsv", "--to", "./one.tsv"), 1, "one.tsv: expected another file than the input"),
-        (("sts.tsv", "--to", "t.tsv"), 1, "expected the columns anchor (or query"),
-        (("one.tsv", "--to", "t.tsv"), 1, "expected hard negatives, found none"),
+        (("mine", "faq.tsv", "--to", "t.xml"), 2, "ends in .tsv, .csv, .jsonl"),
+        (("mine", "one.tsv", "--to", "./one.tsv"), 1, "expected another file than the input"),
+        (("mine", "sts.tsv", "--to", "t.tsv"), 1, "expected the columns anchor (or query"),
+        (("mine", "one.tsv", "--to", "t.tsv"), 1, "expected hard negatives, found none"),
+        (("bitext", "de.txt", "none.txt", "--to", "t.tsv"), 1, "found none"),
+        (("bitext", "de.txt", "blank.txt", "--to", "t.tsv"), 1, "expected sentences, one a line"),
+        (("bitext", "de.txt", "en.txt", "--to", "t.tsv", "--threshold", "9"), 1, "the largest"),
     ],
 )
 def test_errors_are_one_line(
     arguments: tuple[str, ...], code: int, message: str, use: Callable, tmp_path: Path
 ) -> None:
-    (tmp_path / "sts.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\n")
-    (tmp_path / "one.tsv").write_text("anchor\tpositive\nage?\tyears\n")
-    result = use("mine", *arguments)
-    assert result.exit_code == code
+    result = use(*arguments)
+    assert (result.exit_code, result.stderr.count("\n")) == (code, 1)
     assert message in result.stderr
-    assert result.stderr.count("\n") == 1
     assert not list(tmp_path.glob("t.*"))

@@ -22,7 +22,6 @@ from typer.core import TyperGroup
 import use_st5
 from use_st5.cli import (
     benchmark,
-    bitext,
     cache,
     classify,
     convert,
@@ -183,7 +182,7 @@ app.command("data", help=data.HELP)(data.data)
 app.command("train", help=train.HELP)(train.train)
 app.command("classify", help=classify.HELP)(classify.classify)
 app.command("mine", help=mine.HELP)(mine.mine)
-app.command("bitext", help=bitext.HELP)(bitext.bitext)
+app.command("bitext", help=mine.BITEXT_HELP)(mine.bitext)
 app.command("export", help=export.HELP)(export.export)
 app.command("convert", help=convert.HELP)(convert.convert)
 app.command("serve", help=serve.HELP)(serve.serve)

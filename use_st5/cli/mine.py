@@ -1,4 +1,4 @@
-"""`use-st5 mine`: finds hard negatives for a file of pairs."""
+"""`use-st5 mine` and `use-st5 bitext`: find hard negatives, and translations in two texts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from use_st5.cli.files import sole_file
+from use_st5.cli.files import ColumnOption, open_texts, sole_file
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
@@ -22,15 +22,13 @@ from use_st5.cli.models import (
 )
 from use_st5.cli.output import check_table_name, manual, say, waiting, write_table
 
-_COLUMNS = ("anchor", "positive", "negative")
-
 HELP = manual(
     """Find hard negatives for a file of pairs, and write a file of triplets.
 
     FILE has the columns anchor and positive (or question and answer, query and positive …), as
-    for `use-st5 train`. A hard negative is a text that is near to the anchor, but not its answer.
-    For each pair, the negatives are the nearest positives of other rows. A text is not used if its
-    cosine is above 95 % of the positive's cosine, because it may also be an answer (NV-Retriever).
+    for `use-st5 train`. A hard negative is a text that is similar to the anchor, but not its
+    answer: one of the nearest positives of other rows. A text whose cosine is above 95 % of the
+    positive's is not used, because it may also be an answer (NV-Retriever).
 
     The output, .tsv, .csv or .jsonl, has a row for each pair and negative. Give it to
     `use-st5 train` instead of the pairs.""",
@@ -84,9 +82,84 @@ def mine(
                 f"{file}: expected hard negatives, found none within the ranks and the margin. "
                 "Raise --rank-to, or lower --margin."
             )
-        write_table(to, _COLUMNS, triplets)
+        write_table(to, ("anchor", "positive", "negative"), triplets)
     with_one = len({triplet[:2] for triplet in triplets})
     say(
         f"{to}: {len(triplets):,} triplets; of {len(set(pairs)):,} pairs "
         f"{len(set(pairs)) - with_one:,} have no negative"
     )
+
+
+BITEXT_HELP = manual(
+    """Find the lines of two texts that are translations or paraphrases of each other.
+
+    FIRST and SECOND are text files with one sentence per line, in one language or two that the
+    model knows. The margin of a pair is its cosine, divided by the mean cosine of both sentences
+    with their nearest neighbours (Artetxe and Schwenk). A margin above 1 means that the two are
+    nearer to each other than to their neighbours. A sentence is in at most one pair. Pairs with the
+    largest margins come first.
+
+    The output, .tsv, .csv or .jsonl, has the columns anchor, positive and margin. `use-st5 train`
+    reads it. A good --threshold depends on the model and the texts: check the pairs with margins
+    near it. The paper used 1.06.""",
+    "use-st5 bitext de.txt en.txt --to pairs.tsv --model path/to/multilingual",
+    "use-st5 bitext de.txt en.txt --to pairs.tsv --model path/to/multilingual --threshold 1.1",
+)
+
+
+def bitext(
+    first: Annotated[str, typer.Argument(metavar="FIRST", help="A text file.")],
+    second: Annotated[str, typer.Argument(metavar="SECOND", help="The other text file.")],
+    to: Annotated[Path, typer.Option("--to", help="The file to write.")],
+    model: ModelOption = DEFAULT_MODEL,
+    backend: BackendChoice = BackendOption.TENSORFLOW,
+    prompt: PromptOption = None,
+    prompt_name: PromptNameOption = None,
+    column: ColumnOption = None,
+    threshold: Annotated[float, typer.Option(help="The smallest margin.")] = 1.06,
+    neighbours: Annotated[int, typer.Option(min=1, help="Nearest neighbours of the margin.")] = 4,
+) -> None:
+    """Finds translations among the lines of two texts."""
+    chosen = ModelChoice(model, backend, prompt, prompt_name)
+    check_table_name(to, option="--to")
+    with sole_file(to, inputs=[first, second]):
+        sources, targets = _sentences(first, column), _sentences(second, column)
+        encoder = CountingEncoder(load_encoder(chosen), chosen)
+        manifest = getattr(encoder, "manifest", None)
+        languages = manifest.metadata.get("languages", []) if manifest else []
+        if isinstance(languages, list) and len(languages) == 1:
+            say(
+                f"warning: {encoder.name} knows one language, {languages[0]}. Pairs with a text in "
+                "another language are random. For translations, give a multilingual model with "
+                "--model."
+            )
+        from use_st5.search import mine_bitext
+
+        with waiting(f"mining {len(sources):,} and {len(targets):,} sentences"):
+            pairs, margins = mine_bitext(
+                encoder.encode(sources), encoder.encode(targets), k=neighbours
+            )
+        encoder.say_truncated()
+        rows = [
+            (sources[i], targets[j], f"{margin:.4f}")
+            for (i, j), margin in zip(pairs.tolist(), margins.tolist(), strict=True)
+            if margin >= threshold
+        ]
+        if not rows:
+            largest = f"the largest is {margins[0]:.4f}" if len(margins) else "there is none"
+            raise ValueError(
+                f"expected margins of at least {threshold}, found none: {largest}. Lower "
+                "--threshold."
+            )
+        write_table(to, ("anchor", "positive", "margin"), rows)
+    say(f"{to}: {len(rows):,} pairs of {len(sources):,} and {len(targets):,} different sentences")
+
+
+def _sentences(file: str, column: str | None) -> list[str]:
+    """The lines of a file in their order, without empty and repeated ones."""
+    with open_texts(file, column=column) as texts:
+        lines = dict.fromkeys(text.strip() for text in texts)
+    lines.pop("", None)
+    if not lines:
+        raise ValueError(f"{file}: expected sentences, one a line, received none")
+    return [*lines]

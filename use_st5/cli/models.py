@@ -64,17 +64,7 @@ PromptNameOption = Annotated[
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """The values of `--model`, `--backend`, `--prompt` and `--prompt-name`.
-
-    Attributes:
-        name: The name of a bundled model, or a folder.
-        backend: The engine that runs the model.
-        prompt: The text that is put before each text.
-        prompt_name: The name of one of the model's prompts, instead of `prompt`.
-
-    Raises:
-        typer.BadParameter: Both a prompt and its name are given.
-    """
+    """The values of `--model`, `--backend`, `--prompt` and `--prompt-name`."""
 
     name: str
     backend: BackendOption = BackendOption.TENSORFLOW
@@ -89,14 +79,7 @@ class ModelChoice:
             )
 
     def check_tensorflow(self, why: str) -> None:
-        """Refuses another backend than TensorFlow.
-
-        Args:
-            why: What needs TensorFlow, for the message.
-
-        Raises:
-            typer.BadParameter: Another backend is chosen.
-        """
+        """Refuses another backend than TensorFlow; `why` says in the message what needs it."""
         if self.backend is not BackendOption.TENSORFLOW:
             raise typer.BadParameter(
                 f"expected tensorflow {why}, received {self.backend.value}.",
@@ -110,9 +93,6 @@ class ModelChoice:
             encoder: The loaded model.
             usual: Names of prompts. If no prompt is given, the first of them that the model has is
                 used, or else its default prompt.
-
-        Raises:
-            typer.BadParameter: The model has no prompt of the given name.
         """
         from use_st5.encode.options import first_prompt_name
 
@@ -122,7 +102,7 @@ class ModelChoice:
         if name is None:
             name = first_prompt_name(usual, prompts) or encoder.default_prompt_name
         elif name not in prompts:
-            listed = ", ".join(f"{each} ({text!r})" for each, text in prompts.items() if text)
+            listed = ", ".join(f"{name} ({text!r})" for name, text in prompts.items() if text)
             raise typer.BadParameter(
                 f"expected one of the prompts of {encoder.name}, {listed or 'which has none'}; "
                 f"received {name}. Give one of them, or write the prompt itself with --prompt.",
@@ -132,11 +112,7 @@ class ModelChoice:
 
 
 def start_tensorflow() -> None:
-    """Imports TensorFlow, which takes seconds, without its log messages.
-
-    Raises:
-        ImportError: TensorFlow is missing or cannot be loaded.
-    """
+    """Imports TensorFlow, which takes seconds, without its log messages."""
     if "tensorflow" in sys.modules:
         return
     level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -172,34 +148,15 @@ def _native_errors_dropped() -> Iterator[None]:
             os.dup2(stderr_copy.fileno(), 2)
 
 
-def check_keras(command: str) -> None:
-    """Checks, before any import, that Keras has the TensorFlow backend, which a command needs.
-
-    Raises:
-        ValueError: the environment sets another backend of Keras.
-    """
+def start_keras(command: str) -> None:
+    """Imports TensorFlow for a command that makes or changes a Keras model."""
     if (os.environ.get("KERAS_BACKEND") or "tensorflow") != "tensorflow":
         raise ValueError(f"`use-st5 {command}` needs TensorFlow: unset KERAS_BACKEND.")
-
-
-def start_keras(command: str) -> None:
-    """Imports TensorFlow for a command that makes or changes a Keras model.
-
-    Raises:
-        ValueError: the environment sets another backend of Keras.
-        ImportError: as in `start_tensorflow`.
-    """
-    check_keras(command)
     start_tensorflow()
 
 
 def find_model(model: str | os.PathLike[str]) -> Path:
-    """The folder of a SavedModel with any kind of name; loading and converting show a message.
-
-    Raises:
-        FileNotFoundError: there is no such model.
-        OSError: it could not be downloaded.
-    """
+    """The folder of a SavedModel with any kind of name; loading and converting show a message."""
     is_local = model_name(model) is None and remote_path(model) is None
     if is_local and not is_checkpoint(Path(model)):
         return model_folder(model)
@@ -209,33 +166,18 @@ def find_model(model: str | os.PathLike[str]) -> Path:
 
 
 def load_encoder(model: str | ModelChoice) -> SentenceEncoder:
-    """Loads a model, and shows a message meanwhile.
-
-    Args:
-        model: Its name or folder, or the choice of a model. TensorFlow runs it unless another
-            backend is chosen.
-
-    Raises:
-        FileNotFoundError: there is no such model.
-        ValueError: the folder holds something else, or the backend does not run it.
-        typer.BadParameter: the model has no prompt of the given name.
-    """
+    """Loads a model by its name, folder or choice, and shows a message meanwhile."""
     chosen = ModelChoice(model) if isinstance(model, str) else model
     if chosen.backend is BackendOption.TENSORFLOW:
         start_tensorflow()
     with waiting(f"loading {chosen.name}"):
         encoder = use_st5.load(chosen.name, backend=chosen.backend.value)
-    chosen.prompt_of(encoder)
+    chosen.prompt_of(encoder)  # An unknown name is an error before any text is read.
     return encoder
 
 
 def load_cross_encoder(model: str) -> CrossEncoder:
-    """Loads a cross-encoder, and shows a message meanwhile.
-
-    Raises:
-        FileNotFoundError: there is no such model.
-        ValueError: the folder holds something else.
-    """
+    """Loads a cross-encoder, and shows a message meanwhile."""
     start_tensorflow()
     from use_st5.encode.cross_encoder import CrossEncoder
 
@@ -266,7 +208,7 @@ class CountingEncoder:
     """Encodes like the model, and counts the texts that it cuts instead of warning.
 
     Args:
-        encoder: The model.
+        encoder: The model; its attributes are those of this object, too.
         choice: The choice of the prompt of all texts. None: the model's own prompts are used.
     """
 
@@ -275,52 +217,31 @@ class CountingEncoder:
         self._choice = choice or ModelChoice(encoder.name)
         self._total = self._truncated = 0
 
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._encoder.name
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._encoder, name)
 
-    @property
-    def identity(self) -> str:
-        """The model's identity."""
-        return self._encoder.identity
+    def encode(self, texts: list[str], *, usual: Sequence[str] = (), **options: Any) -> np.ndarray:
+        """Vectors of texts `[texts, dimension]`; `options` are those of the model's `encode`.
 
-    @property
-    def similarity_fn_name(self) -> str:
-        """The similarity for which the model was trained."""
-        return self._encoder.similarity_fn_name
-
-    @property
-    def languages(self) -> list[str]:
-        """Codes of the languages in the model's metadata; empty if there are none."""
-        manifest = getattr(self._encoder, "manifest", None)
-        codes = manifest.metadata.get("languages", []) if manifest else []
-        return [str(each) for each in codes] if isinstance(codes, list) else [str(codes)]
-
-    def encode(self, texts: list[str], **options: Any) -> np.ndarray:
-        """Vectors of texts `[texts, dimension]`; `options` are those of the model's `encode`."""
-        return self._encode(texts, (), options)
-
-    def encode_query(self, texts: list[str], **options: Any) -> np.ndarray:
-        """Like `encode`, with the model's prompt for queries, unless another is chosen."""
-        from use_st5.encode.options import QUERY
-
-        return self._encode(texts, QUERY, options)
-
-    def encode_document(self, texts: list[str], **options: Any) -> np.ndarray:
-        """Like `encode`, with the model's prompt for documents, unless another is chosen."""
-        from use_st5.encode.options import DOCUMENT
-
-        return self._encode(texts, DOCUMENT, options)
-
-    def _encode(
-        self, texts: list[str], usual: Sequence[str], options: dict[str, Any]
-    ) -> np.ndarray:
+        Unless a prompt is chosen, the first of the prompts `usual` that the model has is used.
+        """
         options = {"prompt": self._choice.prompt_of(self._encoder, usual), **options}
         vectors, truncated = encode_counting(self._encoder, texts, **options)
         self._total += len(texts)
         self._truncated += truncated
         return vectors
+
+    def encode_query(self, texts: list[str], **options: Any) -> np.ndarray:
+        """Like `encode`, with the model's prompt for queries, unless another is chosen."""
+        from use_st5.encode.options import QUERY
+
+        return self.encode(texts, usual=QUERY, **options)
+
+    def encode_document(self, texts: list[str], **options: Any) -> np.ndarray:
+        """Like `encode`, with the model's prompt for documents, unless another is chosen."""
+        from use_st5.encode.options import DOCUMENT
+
+        return self.encode(texts, usual=DOCUMENT, **options)
 
     def say_truncated(self) -> None:
         """Prints how many texts were cut so far, if any."""
@@ -349,65 +270,59 @@ def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> Name
     """Loads the model or object that the argument MODEL names.
 
     Args:
-        chosen: Its name is that of a bundled model, the folder of a SavedModel, or an object of the
-            user, as `FILE.py:NAME` or `package.module:NAME`. If NAME is a class, or has no
-            `encode`, it is called without arguments and the result is used. The backend does not
-            matter for such an object; its `encode` gets the prompt or the name of the prompt.
+        chosen: Its name is that of a model, or an object of the user, as `FILE.py:NAME` or
+            `package.module:NAME`. If NAME is a class, or has no `encode`, it is called without
+            arguments and the result is used. The backend does not matter for such an object; its
+            `encode` gets the prompt or the name of the prompt.
         batch_size: Passed to `encode`; None: the encoder's default.
-
-    Raises:
-        FileNotFoundError: There is no such model or file.
-        ImportError: The file or module cannot be imported.
-        ValueError: The object is missing, cannot be called, or has no `encode`.
-        typer.BadParameter: There is no such prompt, or the object's `encode` lacks an argument.
     """
     from use_st5.encode.options import default_prompt
 
     model = chosen.name
     place, _, name = model.rpartition(":")
-    options: dict[str, Any] = {"batch_size": batch_size}
-    counting = None
-    if not place or not name.isidentifier() or Path(model).exists():
-        loaded = load_encoder(chosen)
-        encoder: Any = CountingEncoder(loaded, chosen)
-        counting, prompt = encoder, chosen.prompt_of(loaded)
-        # Folders with the same weights may have other default prompts.
-        has_prompt = bool(prompt or default_prompt(loaded))
-        named_prompt = repr(prompt)
+    options: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
+    is_own = place and name.isidentifier() and not Path(model).exists()
+    if is_own:
+        encoder = _own_encoder(place, name)
+        given = {"prompt": chosen.prompt, "prompt_name": chosen.prompt_name}
+        options |= {option: text for option, text in given.items() if text is not None}
+        parameters = inspect.signature(encoder.encode).parameters.values()
+        takes = {parameter.name for parameter in parameters}
+        for option in options.keys() - takes:
+            if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+                raise typer.BadParameter(
+                    f"expected an encode with the argument {option}, which {model} lacks. Leave it "
+                    "out.",
+                    param_hint=f"--{option.replace('_', '-')}",
+                )
+        usual = default_prompt(encoder)
+        prompt = usual if chosen.prompt is None else chosen.prompt
     else:
-        encoder = _called(_look_up(_import(place), place, name), model)
-        options |= {"prompt": chosen.prompt, "prompt_name": chosen.prompt_name}
-        prompt = default_prompt(encoder) if chosen.prompt is None else chosen.prompt
-        has_prompt = bool(prompt) or chosen.prompt is not None
-        named_prompt = repr(prompt)
-        if chosen.prompt_name is not None:  # The object alone knows the text of the name.
-            has_prompt, named_prompt = True, f"named {chosen.prompt_name!r}"
+        loaded = load_encoder(chosen)
+        encoder = CountingEncoder(loaded, chosen)
+        usual, prompt = default_prompt(loaded), chosen.prompt_of(loaded)
+    identity = getattr(encoder, "identity", None)
+    if identity is not None and not (isinstance(identity, str) and identity):
+        raise ValueError(
+            f"{model}: expected identity to be a text that changes with the weights, received "
+            f"{identity!r}."
+        )
+    # The same weights give other vectors, and folders with the same weights may have other default
+    # prompts. The object alone knows the text of a name.
+    if identity and is_own and chosen.prompt_name is not None:
+        identity = f"{identity} with the prompt named {chosen.prompt_name!r}"
+    elif identity and (prompt or usual):
+        identity = f"{identity} with the prompt {prompt!r}"
     encoder_name = getattr(encoder, "name", None)
     name = encoder_name if isinstance(encoder_name, str) and encoder_name else name
-    identity = _identity(encoder, model)
-    if identity and has_prompt:  # The same weights give other vectors.
-        identity = f"{identity} with the prompt {named_prompt}"
-    options = {option: value for option, value in options.items() if value is not None}
-    for option in options:
-        _check_takes(encoder.encode, option, model)
     encode = functools.partial(encoder.encode, **options)
-    if counting is None:
+    if is_own:
         return NamedEncoder(name, identity, encode)
-    return NamedEncoder(name, identity, encode, counting.say_truncated)
+    return NamedEncoder(name, identity, encode, encoder.say_truncated)
 
 
-def _identity(encoder: Any, model: str) -> str | None:
-    identity = getattr(encoder, "identity", None)
-    if identity is None or (isinstance(identity, str) and identity):
-        return identity
-    raise ValueError(
-        f"{model}: expected identity to be a text that changes with the weights, received "
-        f"{identity!r}."
-    )
-
-
-def _import(place: str) -> ModuleType:
-    """The module of a file that ends in .py, or of a dotted name, from the current folder."""
+def _own_encoder(place: str, name: str) -> Any:
+    """The encoder `name` of a file that ends in .py, or of a module from the current folder."""
     file = Path(place)
     is_file = file.suffix == ".py"
     if is_file and not file.is_file():
@@ -415,12 +330,32 @@ def _import(place: str) -> ModuleType:
     # As with `python FILE` and `python -m MODULE`, modules in the same folder can be imported.
     sys.path.insert(0, str(file.resolve().parent if is_file else Path.cwd()))
     try:
-        return _import_file(file) if is_file else importlib.import_module(place)
+        module = _import_file(file) if is_file else importlib.import_module(place)
     except Exception as error:
         expected = "" if is_file else "; write a file as FILE.py:NAME"
         raise ImportError(
             f"{place} could not be imported ({type(error).__name__}: {error}){expected}"
         ) from error
+    if not hasattr(module, name):
+        names = [name for name, value in vars(module).items() if name[0] != "_" and callable(value)]
+        raise ValueError(
+            f"{place}: expected {name}, found only: {', '.join(names) or 'no function or class'}"
+        )
+    encoder = getattr(module, name)
+    if callable(encoder) and (isinstance(encoder, type) or not hasattr(encoder, "encode")):
+        try:
+            encoder = encoder()
+        except Exception as error:
+            raise ValueError(
+                f"{place}:{name}: expected a function or class without arguments that returns an "
+                f"object with encode, received {type(error).__name__} from the call: {error}"
+            ) from error
+    if not callable(getattr(encoder, "encode", None)):
+        raise ValueError(
+            f"{place}:{name}: expected an object with encode(list of str) → array, received "
+            f"{type(encoder).__name__}"
+        )
+    return encoder
 
 
 def _import_file(file: Path) -> ModuleType:
@@ -431,40 +366,3 @@ def _import_file(file: Path) -> ModuleType:
     sys.modules.setdefault(file.stem, module)
     specification.loader.exec_module(module)
     return module
-
-
-def _look_up(module: ModuleType, place: str, name: str) -> Any:
-    if hasattr(module, name):
-        return getattr(module, name)
-    names = [each for each, value in vars(module).items() if each[0] != "_" and callable(value)]
-    raise ValueError(
-        f"{place}: expected {name}, found only: {', '.join(names) or 'no function or class'}"
-    )
-
-
-def _called(found: Any, model: str) -> Any:
-    """Returns `found` itself if it is an encoder, else the result of calling it."""
-    if callable(found) and (isinstance(found, type) or not hasattr(found, "encode")):
-        try:
-            found = found()
-        except Exception as error:
-            raise ValueError(
-                f"{model}: expected a function or class without arguments that returns an object "
-                f"with encode, received {type(error).__name__} from the call: {error}"
-            ) from error
-    if not callable(getattr(found, "encode", None)):
-        raise ValueError(
-            f"{model}: expected an object with encode(list of str) → array, received "
-            f"{type(found).__name__}"
-        )
-    return found
-
-
-def _check_takes(encode: Callable[..., Any], option: str, model: str) -> None:
-    parameters = inspect.signature(encode).parameters.values()
-    takes = any(each.name == option or each.kind is each.VAR_KEYWORD for each in parameters)
-    if not takes:
-        raise typer.BadParameter(
-            f"expected an encode with the argument {option}, which {model} lacks. Leave it out.",
-            param_hint=f"--{option.replace('_', '-')}",
-        )
