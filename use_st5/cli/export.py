@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from use_st5.cli.files import check_new, sole_file, sole_model, writes_remote
+from use_st5.cli.files import sole_file, sole_model
 from use_st5.cli.models import BackendOption, find_model, start_keras, start_tensorflow
 from use_st5.cli.output import manual, say, waiting
 from use_st5.export.archive import write_archive
 from use_st5.hub.bundled import SAVED_MODEL_FILE
 from use_st5.hub.model_manifest import ModelManifest, copy_model, older_files
-from use_st5.io.files import atomic_path, sole_writer
+from use_st5.io.files import atomic_path
 from use_st5.io.remote_files import as_written, exists, names_in, remote_path
 
 HELP = manual(
     """Write a model to a folder or an archive, for hub.load, Keras and TensorFlow Serving.
 
     MODEL is a bundled model's name, an exported model's folder, a name of a hub (hf://ORG/NAME), or
-    the output folder of a training run, in which the exported model is found. Its files are
-    compared with their sha256 first.
+    the output folder of a training run that contains one exported model. Its files are compared
+    with their sha256 first.
 
     --precision int8 stores the embedding table in a quarter of the space. For a BERT, it also
     stores the kernels as int8, which makes a single sentence slower. The vectors change a little.
@@ -33,21 +32,19 @@ HELP = manual(
 
     --archive writes one file. hub.load takes its URL if a web server offers it.
 
-    --web writes a page that compares and searches sentences in a browser, with the model of a
-    USE-DAN. It works from the disk and without network. So that it is small, the weights of rare
-    words are rounded more, and vectors change. --precision int8 writes a page of twice the size
-    with the vectors of the model.
+    --web writes a page that compares and searches sentences in a browser, with a USE-DAN. It works
+    from the disk and without network. To keep it small, the weights of rare words are rounded more,
+    and the vectors change. --precision int8 keeps the vectors of the model, at twice the size.
 
     --onnx and --litert write a folder for ONNX Runtime or LiteRT: network, tokenizer, and a reader
     in Python, for a USE-DAN or USE Transformer also in JavaScript (with --litert only for a fixed
     length). It needs neither TensorFlow nor use_st5. --length gives the network a fixed shape, as
-    some accelerators and LiteRT.js need it: texts are cut to so many tokens. --precision int8 also
-    computes matrix products in int8.
+    some accelerators and LiteRT.js need it; longer texts are cut. --precision int8 also computes
+    matrix products in int8.
 
-    MODEL, --to and --archive may be on gs:// or any other file system of TensorFlow.
-
-    What is written appears when it is complete. An existing model or page is replaced only with
-    --overwrite. A folder with other files is never replaced.""",
+    MODEL, --to and --archive may be on gs:// or any other file system of TensorFlow. The output
+    appears when it is complete. An existing model or page is replaced only with --overwrite, and a
+    folder with other files never.""",
     "use-st5 export use_dan_en --to my_model --precision float32",
     "use-st5 export runs/use_dan_en --to saved_models/use_dan_en --precision int8",
     "use-st5 export use_dan_en --archive use_dan_en.tar.gz",
@@ -98,29 +95,42 @@ def export(
     """Writes a model to a folder, an archive, a page or a folder for a runtime."""
     runtimes = {name: to for name, to in (("onnx", onnx), ("litert", litert)) if to is not None}
     _check_options(to, archive, web, runtimes, precision, length)
-    source, with_graph = _find(model), backend is not BackendOption.TENSORFLOW
-    _check_outside(source, (to, archive, web, *runtimes.values()))
+    source = _find(model)
+    for target in (to, archive, web, *runtimes.values()):
+        _check_outside(source, target)
     with ExitStack() as targets:
         if to is not None:
             targets.enter_context(sole_model(to, overwrite=overwrite))
         if archive is not None:
             targets.enter_context(sole_file(archive, overwrite=overwrite, remote=True))
         if web is not None:
-            targets.enter_context(_sole_page(source, web, overwrite=overwrite))
+            from use_st5.export.web import check_page, dan_manifest
+
+            dan_manifest(source)
+            targets.enter_context(
+                sole_model(web, overwrite=overwrite, remote=False, check=check_page)
+            )
         for folder in runtimes.values():
-            targets.enter_context(_sole_runtime(source, folder, length, overwrite=overwrite))
-        manifest = ModelManifest.read(source)
-        if manifest is not None:
-            manifest.check_contents(source)
+            from use_st5.export.text_model import check_text_model, text_model_manifest
+
+            text_model_manifest(source, length)
+            targets.enter_context(
+                sole_model(folder, overwrite=overwrite, remote=False, check=check_text_model)
+            )
+        own_precision = _checked_precision(source)
+        label = precision or own_precision
+        with_graph = backend is not BackendOption.TENSORFLOW
         if to is not None:
-            stored_precision, size = _write(source, to, manifest, precision, onnx=with_graph)
-            say(f"{as_written(to)}: {size / 1e6:.1f} MB, precision {stored_precision}")
+            written = _write(source, to, precision, onnx=with_graph)
+            say(f"{as_written(to)}: {written / 1e6:.1f} MB, precision {label}")
         if archive is not None:
-            _pack(source, archive, manifest, precision, onnx=with_graph)
+            _pack(source, archive, precision, onnx=with_graph)
         if web is not None:
             _write_page(source, web, precision or Precision.SMALL)
-        for name, folder in runtimes.items():
-            _write_runtime(source, name, folder, manifest, precision, length)
+        for runtime, folder in runtimes.items():
+            _write_runtime(source, runtime, folder, precision, length)
+            size = f"{_size(folder) / 1e6:.1f} MB, precision {label}"
+            say(f"{folder}: {size}; {folder / 'reader.py'} runs it")
 
 
 def _check_options(
@@ -131,12 +141,7 @@ def _check_options(
     precision: Precision | None,
     length: int | None,
 ) -> None:
-    """Refuses, before any work, options that cannot be combined.
-
-    Raises:
-        typer.BadParameter: There is nothing to write, the archive's name has another ending, or an
-            output does not support the precision or the length.
-    """
+    """Refuses, before any work, options that cannot be combined."""
     models = to is not None or archive is not None or bool(runtimes)
     if not models and web is None:
         raise typer.BadParameter(
@@ -159,35 +164,27 @@ def _check_options(
         raise typer.BadParameter("expected --onnx or --litert, too.", param_hint="--length")
 
 
-def _check_outside(source: Path, targets: Iterable[Path | None]) -> None:
-    """Refuses to write into the folder of the model itself, which would no longer be as exported.
-
-    Raises:
-        typer.BadParameter: A target is the folder of the model, or inside it.
-    """
-    for each in targets:
-        if each and not remote_path(each) and each.resolve().is_relative_to(source.resolve()):
-            raise typer.BadParameter(
-                f"expected another folder, outside of the model's own folder, received {each}."
-            )
+def _check_outside(source: Path, target: Path | None) -> None:
+    """Refuses to write into the model's own folder, which would no longer be as exported."""
+    if target and not remote_path(target) and target.resolve().is_relative_to(source.resolve()):
+        raise typer.BadParameter(
+            f"expected another folder, outside of the model's own folder, received {target}."
+        )
 
 
-def _write(
-    source: Path,
-    to: Path,
-    manifest: ModelManifest | None,
-    precision: Precision | None,
-    *,
-    onnx: bool,
-) -> tuple[str, int]:
-    """Writes the folder of a model; returns its precision and its size in bytes."""
-    stored_precision = manifest.precision if manifest else "unknown"
-    if onnx and precision not in (None, stored_precision):
-        with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
-            folder = Path(scratch, "model")
-            _write(source, folder, manifest, precision, onnx=False)
-            return _write(folder, to, ModelManifest.read(folder), None, onnx=True)
-    if precision is None or precision == stored_precision:
+def _checked_precision(source: Path) -> str:
+    """The precision of a model, after a check that its files are as they were exported."""
+    manifest = ModelManifest.read(source)
+    if manifest is None:
+        return "unknown"
+    manifest.check_contents(source)
+    return manifest.precision
+
+
+def _write(source: Path, to: Path, precision: Precision | None, *, onnx: bool) -> int:
+    """Writes the folder of a model; returns its size in bytes."""
+    manifest = ModelManifest.read(source)
+    if precision is None or (manifest is not None and precision == manifest.precision):
         with atomic_path(to, older=older_files(to)) as temporary:
             copy_model(source, temporary, manifest)
             if onnx:
@@ -196,35 +193,30 @@ def _write(
 
                 with waiting("writing the ONNX graph"):
                     add_onnx_model(temporary, ModelManifest.read(temporary), family_engine)
-            return stored_precision, _size(temporary)
+            return _size(temporary)
+    if onnx:
+        with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
+            _write(source, Path(scratch, "model"), precision, onnx=False)
+            return _write(Path(scratch, "model"), to, None, onnx=True)
     start_keras("export --precision")
     from use_st5.trainable_encoder import TrainableEncoder
 
     with waiting(f"storing in {precision}"):
-        written = TrainableEncoder.load(source).export(to, precision=precision.value)
-    return precision, written.size_bytes
+        return TrainableEncoder.load(source).export(to, precision=precision.value).size_bytes
 
 
 def _size(path: Path) -> int:
-    return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
-@contextmanager
-def _sole_page(source: Path, folder: Path, *, overwrite: bool) -> Iterator[None]:
-    """Lets only this process write a folder, the page of a model, while the block runs.
-
-    Raises:
-        FileExistsError: The folder exists and `overwrite` is False, or has other files than a page.
-        ValueError: The folder is remote, or a page cannot run the model.
-    """
-    from use_st5.export.web import check_page, dan_manifest
-
-    dan_manifest(source)
-    writes_remote(folder, allowed=False)
-    with sole_writer(folder):
-        check_page(folder)
-        check_new(folder, overwrite=overwrite)
-        yield
+def _pack(source: Path, archive: Path, precision: Precision | None, *, onnx: bool) -> None:
+    """Writes the file of `--archive`, from a copy of the model's files."""
+    with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
+        folder = Path(scratch, "model")
+        _write(source, folder, precision, onnx=onnx)
+        with waiting(f"packing {archive.name}"):
+            size = write_archive(folder, archive)
+    say(f"{as_written(archive)}: {size / 1e6:.1f} MB; hub.load takes the URL of this file")
 
 
 def _write_page(source: Path, folder: Path, precision: Precision) -> None:
@@ -237,42 +229,17 @@ def _write_page(source: Path, folder: Path, precision: Precision) -> None:
     say(f"{folder}: {size}; open {folder / 'index.html'} in a browser")
 
 
-@contextmanager
-def _sole_runtime(
-    source: Path, folder: Path, length: int | None, *, overwrite: bool
-) -> Iterator[None]:
-    """Lets only this process write a folder for a runtime while the block runs.
-
-    Raises:
-        FileExistsError: The folder exists and `overwrite` is False, or holds something else.
-        ValueError: The folder is remote, or the model has no reader or cannot have this length.
-    """
-    from use_st5.export.text_model import check_text_model, text_model_manifest
-
-    text_model_manifest(source, length)
-    writes_remote(folder, allowed=False)
-    with sole_writer(folder):
-        check_text_model(folder)
-        check_new(folder, overwrite=overwrite)
-        yield
-
-
 def _write_runtime(
-    source: Path,
-    runtime: str,
-    folder: Path,
-    manifest: ModelManifest | None,
-    precision: Precision | None,
-    length: int | None,
+    source: Path, runtime: str, folder: Path, precision: Precision | None, length: int | None
 ) -> None:
     """Writes the folder of `--onnx` or `--litert`."""
     start_tensorflow()
     from use_st5.export.text_model import to_text_model
 
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
-        if manifest is not None and precision not in (None, manifest.precision):
+        if precision is not None:
             stored = Path(scratch, "model")
-            _write(source, stored, manifest, precision, onnx=False)
+            _write(source, stored, precision, onnx=False)
             source = stored
         with waiting(f"writing {folder}"):
             to_text_model(
@@ -282,27 +249,6 @@ def _write_runtime(
                 length=length,
                 int8=precision is Precision.INT8,
             )
-    label = precision or (manifest.precision if manifest else "unknown")
-    say(
-        f"{folder}: {_size(folder) / 1e6:.1f} MB, precision {label}; {folder / 'reader.py'} runs it"
-    )
-
-
-def _pack(
-    source: Path,
-    archive: Path,
-    manifest: ModelManifest | None,
-    precision: Precision | None,
-    *,
-    onnx: bool,
-) -> None:
-    """Writes the file of `--archive`, from a copy of the model's files."""
-    with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
-        folder = Path(scratch, "model")
-        _write(source, folder, manifest, precision, onnx=onnx)
-        with waiting(f"packing {archive.name}"):
-            size = write_archive(folder, archive)
-    say(f"{as_written(archive)}: {size / 1e6:.1f} MB; hub.load takes the URL of this file")
 
 
 def _find(model: str) -> Path:

@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,11 +48,7 @@ def local_copy(path: str | os.PathLike[str]) -> Path:
 
 
 def writes_remote(path: Path, *, allowed: bool) -> bool:
-    """Whether the path that a command writes is remote.
-
-    Raises:
-        ValueError: It is remote, but the command writes only local files, or it is a whole bucket.
-    """
+    """Whether the path that a command writes is remote, which not all commands allow."""
     remote = remote_path(path)
     if remote is None:
         return False
@@ -221,10 +217,6 @@ def check_file(path: Path, *, remote: bool = False) -> None:
     Args:
         path: The file.
         remote: Whether it may be on gs:// and the like.
-
-    Raises:
-        OSError: The path is a folder or a device, or its folder cannot be made or written to.
-        ValueError: The path is remote, but must be local.
     """
     if writes_remote(path, allowed=remote):
         return
@@ -241,18 +233,18 @@ def sole_file(
 ) -> Iterator[None]:
     """Lets only this process write the file `path` while the block runs.
 
-    Raises:
-        FileExistsError: The file exists and `overwrite` is False, or it is one of `inputs`, the
-            files that the command reads.
-        OSError: As in `check_file`, or another process is writing the file.
-        ValueError: As in `check_file`.
+    Args:
+        path: The file, which is no folder, device or pipe.
+        overwrite: Whether an existing file is replaced.
+        remote: Whether it may be on gs:// and the like.
+        inputs: Files that the command reads, and that may not be the same file.
     """
     check_file(path, remote=remote)
-    for each in inputs:
-        if _is_same(path, each):
+    for name in inputs:
+        if path.exists() and Path(name).exists() and path.samefile(name):
             raise FileExistsError(
-                f"{as_written(path)}: expected another file than the input, which would be "
-                "replaced. Choose another name."
+                f"{path}: expected another file than the input, which would be replaced. Choose "
+                "another name."
             )
     with sole_writer(path):
         check_new(path, overwrite=overwrite)
@@ -261,12 +253,7 @@ def sole_file(
 
 @contextlib.contextmanager
 def sole_folder(path: Path) -> Iterator[None]:
-    """Makes the folder `path` and lets only this process write into it while the block runs.
-
-    Raises:
-        OSError: It is a file, cannot be made or written to, or another process is writing to it.
-        ValueError: As in `check_file`.
-    """
+    """Makes the local folder `path` and lets only this process write into it in the block."""
     writes_remote(path, allowed=False)
     _check_writable(path)
     with sole_writer(path, inside=True):
@@ -274,41 +261,38 @@ def sole_folder(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def sole_model(folder: Path, *, overwrite: bool) -> Iterator[None]:
+def sole_model(
+    folder: Path,
+    *,
+    overwrite: bool,
+    remote: bool = True,
+    check: Callable[[Path], None] = check_replaceable,
+) -> Iterator[None]:
     """Lets only this process write `folder`, which becomes a model, while the block runs.
 
-    Raises:
-        FileExistsError: `folder` exists and `overwrite` is False, or has other files than a model.
-        OSError: `folder` cannot be made or written to, or another process is writing it.
+    Args:
+        folder: The folder, which is replaced as a whole.
+        overwrite: Whether an existing model is replaced.
+        remote: Whether it may be on gs:// and the like.
+        check: Refuses a folder with other files than a model.
     """
-    if not writes_remote(folder, allowed=True):
+    if not writes_remote(folder, allowed=remote):
         _check_writable(folder.absolute().parent)
     with sole_writer(folder):
-        check_replaceable(folder)
+        check(folder)
         check_new(folder, overwrite=overwrite)
         yield
 
 
 def check_new(path: Path, *, overwrite: bool) -> None:
-    """Checks that a path does not exist, unless `overwrite` allows to replace it.
-
-    Raises:
-        FileExistsError: It exists and `overwrite` is False.
-    """
+    """Checks that a path does not exist, unless `overwrite` allows to replace it."""
     if exists(path) and not overwrite:
         raise FileExistsError(f"{as_written(path)} exists; give --overwrite or choose another name")
 
 
-def _is_same(path: Path, other: str) -> bool:
-    """Whether two names mean the same file, local or remote."""
-    if remote := remote_path(path):
-        return remote == remote_path(other)
-    return path.exists() and Path(other).exists() and path.samefile(other)
-
-
 def _check_writable(folder: Path) -> None:
     """Checks that files can be made in a folder, or in the nearest existing one above it."""
-    location = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    location = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not location.is_dir():
         raise NotADirectoryError(f"expected a folder to write to, found a file: {location}")
     if not os.access(location, os.W_OK | os.X_OK):
