@@ -18,7 +18,7 @@ from use_st5.hub.model_names import local_source
 from use_st5.io.remote_files import as_written
 
 HELP = manual(
-    """Turn a checkpoint of a BERT, MPNet, T5 or their like into a sentence encoder of strings.
+    """Turn a checkpoint of a BERT, MPNet, T5 or a similar model into a sentence encoder of strings.
 
     The format of SOURCE is detected. It may be: a folder of sentence-transformers (modules.json;
     such as all-mpnet-base-v2, sentence-t5-base or static-retrieval-mrl-en-v1); a folder of Hugging
@@ -29,17 +29,16 @@ HELP = manual(
     of the Model Garden, with vocab.txt next to it.
 
     SOURCE may also be a name: hf://ORG/NAME or hf://ORG/NAME@REVISION for Hugging Face's hub,
-    kaggle://… for Kaggle Models, or the URL of an archive. It is downloaded once. From a checkpoint
-    only safetensors, JSON and vocabularies are downloaded.
+    kaggle://… for Kaggle Models, or the URL of an archive. It is downloaded once: only safetensors,
+    JSON and vocabularies.
 
-    A plain BERT or its like has --pooling mean, cls or max. A BERT, MPNet, RoBERTa or XLM-RoBERTa
-    that classifies pairs and has one label becomes a cross-encoder, for use-st5 rank. A plain T5
-    becomes the raw encoder of the Sentence-T5 paper, with --pooling mean, first or decoder and
-    without projection. T5X and TensorFlow checkpoints have no vocabulary: give it with
+    For a plain BERT or a similar model, --pooling is mean, cls or max. A BERT, MPNet, RoBERTa or
+    XLM-RoBERTa that classifies pairs and has one label becomes a cross-encoder, for use-st5 rank. A
+    plain T5 becomes the raw encoder of the Sentence-T5 paper, without projection and with --pooling
+    mean, first or decoder. T5X and TensorFlow checkpoints have no vocabulary: give it with
     --vocabulary. A T5 with 32,128 rows uses T5's vocabulary by default.
 
-    No code from a checkpoint is run, and files that contain code (.bin, .pt) are refused. Every
-    name and shape is checked before a tensor is read, and one tensor is in memory at a time.
+    No code from a checkpoint is run, and files that contain code (.bin, .pt) are refused.
 
     SOURCE and --to may be on gs:// or any other file system of TensorFlow.""",
     "use-st5 convert hf://sentence-transformers/all-MiniLM-L6-v2 --to models/minilm",
@@ -101,44 +100,32 @@ def convert(
     ] = False,
 ) -> None:
     """Turns a checkpoint into a sentence encoder."""
-    with sole_model(to, overwrite=overwrite):
-        _convert(source, to, pooling, dtype, vocabulary, max_length, name)
-
-
-def _convert(
-    source: Path,
-    to: Path,
-    pooling: str | None,
-    dtype: DtypeOption,
-    vocabulary: Path | None,
-    max_length: int | None,
-    name: str | None,
-) -> None:
-    start_keras("convert")
-    from use_st5.convert.checkpoint import open_checkpoint
-    from use_st5.convert.sentence_transformers import MODULES
-    from use_st5.trainable_encoder import TrainableEncoder
-
-    with waiting(f"loading {as_written(source)}"):
-        checkpoint = open_checkpoint(local_source(source))
-    if pooling is not None and checkpoint.modules is not None:
-        raise typer.BadParameter(
-            f"{as_written(source / MODULES)} already sets the pooling. Leave it out.",
-            param_hint="--pooling",
-        )
-    with _counted() as on_tensor:
-        encoder = TrainableEncoder.of_checkpoint(
-            checkpoint,
-            pooling=pooling,
-            vocabulary=vocabulary,
-            dtype=dtype.value,
-            max_length=max_length,
-            on_tensor=on_tensor,
-        )
-    encoder.name = name or to.name
     place = as_written(to)
-    with waiting(f"writing {place}"):
-        manifest = encoder.export(to)
+    with sole_model(to, overwrite=overwrite):
+        start_keras("convert")
+        from use_st5.convert.checkpoint import open_checkpoint
+        from use_st5.convert.sentence_transformers import MODULES
+        from use_st5.trainable_encoder import TrainableEncoder
+
+        with waiting(f"loading {as_written(source)}"):
+            checkpoint = open_checkpoint(local_source(source))
+        if pooling is not None and checkpoint.modules is not None:
+            raise typer.BadParameter(
+                f"{as_written(source / MODULES)} already sets the pooling. Leave it out.",
+                param_hint="--pooling",
+            )
+        with _counted() as on_tensor:
+            encoder = TrainableEncoder.of_checkpoint(
+                checkpoint,
+                pooling=pooling,
+                vocabulary=vocabulary,
+                dtype=dtype.value,
+                max_length=max_length,
+                on_tensor=on_tensor,
+            )
+        encoder.name = name or to.name
+        with waiting(f"writing {place}"):
+            manifest = encoder.export(to)
     size = f"{manifest.parameters:,} parameters, {manifest.size_bytes / 1e6:,.1f} MB"
     say(f"{place}: from {checkpoint.format}, {size}")
 

@@ -18,16 +18,13 @@ if TYPE_CHECKING:
 HELP = manual(
     f"""List the evaluation sets that are available, and how to get the others.
 
-    The command searches --data, or else the folder of the environment variable {DATA_VARIABLE}, and
-    up to two folders deeper, for the published file names. It reads each set that it finds. If this
-    fails, the reason is next to the place. use_st5 contains none of the sets, because each has its
-    own licence.
-
-    For some sets `use-st5 data prepare NAME` makes the files from a download. The last column has
-    the NAME.""",
+    The command looks for the published file names in --data, or else in the folder of the
+    environment variable {DATA_VARIABLE}, and up to two folders deeper. It reads the sets that are
+    there; if one cannot be read, the reason is shown. use_st5 contains none of the sets, because
+    they have licences of their own. experiments/prepare_data.py of the repository makes the files
+    of some sets from a download.""",
     "use-st5 data --data data",
-    "use-st5 data prepare sts --from downloads --to data",
-    "use-st5 data prepare glue/cola glue/rte --to data",
+    "USE_ST5_DATA=data use-st5 data",
 )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -37,31 +36,30 @@ _CACHE = _FOLDER / "cache"
 HELP = manual(
     rf"""Evaluate a model by the protocols of the papers: STS, SentEval, retrieval, bias and more.
 
-    MODEL is the name of a bundled model, the folder of a SavedModel, or a Python object, as
+    MODEL is the name of a bundled model, the folder of a SavedModel, or your own encoder, as
     FILE.py:NAME or package.module:NAME. NAME is an object with encode(list of str) → array, or a
-    class or function without arguments that returns one. If the object has a name, the tables
-    show it.
+    class or function without arguments that returns one. Tables show its attribute name.
 
-    --tasks takes names of tasks and groups. --list shows them, with the data that each needs and
-    its source. If data is missing, a task of a group is skipped, and a task that you named yourself
-    is an error. The data is in --data or in the folder of the environment variable
-    {DATA_VARIABLE}, or up to two folders deeper. `use-st5 data` shows what it finds.
+    --tasks takes names of tasks and groups. --list shows them, with the data that they need and
+    where it comes from. If data is missing, a task of a group is skipped, and a task that you named
+    yourself is an error. The data is in --data or in the folder of the environment variable
+    {DATA_VARIABLE}, or up to two folders deeper. `use-st5 data` shows which data sets are there.
 
     --weat FILE tests associations of your own words (docs/bias.md shows the file). For association
     tests a second table shows the groups, the effect size with its 95 % interval, and p.
 
     The output is a table and a file with the scores, versions, seed, protocols and the SHA-256 of
     the data files. An existing file keeps its results of other tasks if they are of the same model
-    and seed. `use-st5 report` makes a page from such files.
+    and seed. `use-st5 report` compares such files.
 
-    Some models have prompts (see use-st5 info). --prompt-name puts one of them, and --prompt one of
-    yours, before each text of all tasks. Without them, the model's default prompt is used, if it
-    has one. A Python object gets them as arguments of encode.
+    Some models have prompts (see use-st5 info). --prompt-name puts one of them, and --prompt your
+    own, before each text of all tasks. Without them, the model's default prompt is used, if it has
+    one. A Python object gets them as arguments of encode.
 
     Each sentence is encoded once for all tasks. Vectors and results are cached, so an interrupted
     run continues. A result is computed again if the model, the prompt, the data, an option or
-    the seed has changed. Results of a Python object are cached only if its attribute identity, a
-    text, changes with its weights.""",
+    the seed has changed. Results of a Python object are cached only if it has an attribute
+    identity, a text that changes with its weights.""",
     "use-st5 evaluate use_dan_en --tasks sts,senteval --data data",
     "use-st5 evaluate path/to/my_model --tasks weat",
     "use-st5 evaluate path/to/my_model --weat my_words.json",
@@ -129,19 +127,26 @@ def evaluate(
             claims.enter_context(sole_file(output))
         older = _older_record(output, encoder, chosen, seed=seed)
         folder = _cache_folder(encoder, cache, no_cache)
-        record = _with_skipped(_run(encoder, chosen, data, seed=seed, cache=folder), skipped, data)
+        record = _run(encoder, chosen, data, seed=seed, cache=folder)
+        # A record is read on other machines, which do not have this folder.
+        for task, reason in skipped.items():
+            reason = reason.replace(f" in {data} or", " in DATA or")
+            record.skipped[task] = reason.replace(f" in {data},", " in DATA,")
         (record if older is None else older.merged(record)).write(output)
-    _tell(record, encoder, skipped, output, as_json=as_json)
+    _print_scores(record, as_json=as_json)
+    encoder.say_truncated()
+    for reason in dict.fromkeys(skipped.values()):
+        say(f"skipped {', '.join(task for task in skipped if skipped[task] == reason)}: {reason}")
+    say(f"written: {output}")
+    if record.failed:
+        reasons = "; ".join(f"{task}: {error}" for task, error in record.failed.items())
+        raise ValueError(f"{len(record.failed)} tasks failed: {reasons}")
 
 
 def _older_record(
     output: Path, encoder: NamedEncoder, tasks: list[EvaluationTask], *, seed: int
 ) -> EvaluationRecord | None:
-    """The record to which this run adds its results; None: there is none, or it is replaced.
-
-    Raises:
-        FileExistsError: The file has results of further tasks that do not belong to this run.
-    """
+    """The record to which this run adds its results; None: there is none, or it is replaced."""
     from use_st5.evaluation.record import EvaluationRecord
 
     if not output.exists():
@@ -238,67 +243,14 @@ def _print_scores(record: EvaluationRecord, *, as_json: bool) -> None:
 def _association(name: str, result: Mapping[str, Any]) -> tuple[str, ...]:
     """The table row of an association test: its groups, effect size, interval and p."""
     x, y, a, b = result["details"].get("categories") or ("X", "Y", "A", "B")
-    scores = result["scores"]
-    ends = [scores[f"effect_size_{end}"] for end in ("low", "high")]
-    return (
-        name,
-        f"{x} / {y}",
-        f"{a} / {b}",
-        _digits(scores["effect_size"], 2),
-        " to ".join(_digits(end, 2) for end in ends),
-        _p_value(scores["p_value"]),
+    names = ("effect_size", "effect_size_low", "effect_size_high", "p_value")
+    values = [result["scores"][name] for name in names]
+    effect, low, high, p = (
+        "undefined" if value is None else f"{value:.{digits}f}"
+        for value, digits in zip(values, (2, 2, 2, 4), strict=True)
     )
-
-
-def _p_value(value: float | None) -> str:
-    """Four digits of a p, which is never 0."""
-    return "< 0.0001" if value is not None and value < 0.0001 else _digits(value, 4)
-
-
-def _digits(value: float | None, digits: int) -> str:
-    return "undefined" if value is None else f"{value:.{digits}f}"
-
-
-def _with_skipped(
-    record: EvaluationRecord, skipped: Mapping[str, str], data: Path | None
-) -> EvaluationRecord:
-    """The record with the skipped tasks, without local folders, as other machines read it."""
-    # Only where `DataFolder` and tasks write it: a folder's name may be "." or a common word.
-    folder = re.compile(rf"(?<= in ){re.escape(str(data))}(?= or up to two|, found none)")
-    reasons = {task: folder.sub("DATA", reason) for task, reason in skipped.items()}
-    return dataclasses.replace(record, skipped=reasons)
-
-
-def _tell(
-    record: EvaluationRecord,
-    encoder: NamedEncoder,
-    skipped: Mapping[str, str],
-    output: Path,
-    *,
-    as_json: bool,
-) -> None:
-    """Prints the scores, and tells about cut texts, skipped and failed tasks, and the file."""
-    _print_scores(record, as_json=as_json)
-    encoder.say_truncated()
-    _say_skipped(skipped)
-    say(f"written: {output}")
-    _fail_if_any(record.failed)
-
-
-def _say_skipped(skipped: Mapping[str, str]) -> None:
-    """Prints a line for each reason why tasks were skipped, with the names of these tasks."""
-    tasks: dict[str, list[str]] = {}
-    for task, reason in skipped.items():
-        tasks.setdefault(reason, []).append(task)
-    for reason, names in tasks.items():
-        say(f"skipped {', '.join(names)}: {reason}")
-
-
-def _fail_if_any(failed: Mapping[str, str]) -> None:
-    """Raises a ValueError with the name and the error of each failed task, if there are any."""
-    if failed:
-        reasons = "; ".join(f"{task}: {error}" for task, error in failed.items())
-        raise ValueError(f"{len(failed)} tasks failed: {reasons}")
+    p = "< 0.0001" if p == "0.0000" else p
+    return name, f"{x} / {y}", f"{a} / {b}", effect, f"{low} to {high}", p
 
 
 def _file_name(name: str) -> str:

@@ -38,15 +38,15 @@ def chosen_tasks(
         own: Files of association tests.
 
     Returns:
-        The tasks whose data is there; and for the others, name of the task → what is missing.
-
-    Raises:
-        typer.BadParameter: A name is unknown.
-        MissingDataError: Data is missing for a task that was named itself, or for all tasks.
-        FileNotFoundError: A file of `own` is missing.
-        ValueError: A file of `own` has another format, or two tasks have the same name.
+        The tasks whose data is there; and for the others, name of the task → what is missing. A
+        task that was named itself may not lack data, nor all tasks.
     """
-    tests = _own_tests(own)
+    tests: list[EvaluationTask] = [own_test(file) for file in own]
+    names = [test.name for test in tests]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(
+            f"--weat: expected files with different names, received two {repeated[0]}. Rename one."
+        )
     if own and wanted is None:
         return tests, {}
     wanted = wanted or _ALL
@@ -58,17 +58,6 @@ def chosen_tasks(
         if task.name in missing and (task.name in named or len(missing) == len(tasks)):
             raise MissingDataError(f"{task.name}: {missing[task.name]}")
     return [*(task for task in tasks if task.name not in missing), *tests], missing
-
-
-def _own_tests(files: Sequence[Path]) -> list[EvaluationTask]:
-    """The association tests of files."""
-    tests: list[EvaluationTask] = [own_test(file) for file in files]
-    names = [test.name for test in tests]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(
-            f"--weat: expected files with different names, received two {repeated[0]}. Rename one."
-        )
-    return tests
 
 
 def print_tasks(wanted: str | None, data: Path | None, *, as_json: bool) -> None:
