@@ -14,9 +14,9 @@ import numpy as np
 
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.encode.options import (
+    EncodeOptions,
     SentenceTransformersKeywords,
     SentenceTransformersNames,
-    Wishes,
 )
 from use_st5.encode.sentences import (
     OnEmpty,
@@ -354,25 +354,27 @@ class TrainableEncoder:
         check_batch_size(batch_size)
         check_choice("on_empty", on_empty, get_args(OnEmpty))
         check_choice("on_truncation", on_truncation, get_args(OnTruncation))
-        wishes = Wishes.of(keywords, {**SentenceTransformersNames.prompts, **self.prompts})
+        options = EncodeOptions.from_keywords(
+            keywords, {**SentenceTransformersNames.prompts, **self.prompts}
+        )
         refuse_in_graph()
         texts, to_ids, single = self._read(sentences)
         rows = texts[0] if len(texts) == 1 else list(map("".join, zip(*texts, strict=True)))
         empty = [] if on_empty == "encode" else empty_texts(rows, refuse=on_empty == "raise")
         if len(texts) == 1:
-            rows = wishes.before(rows)
+            rows = options.add_prompt(rows)
             texts = (rows,)
             limit = TokenLimit(self.max_length, self.tokenizer.token_counts)
             limit.report(rows, on_truncation)
-        vectors = np.empty((len(rows), wishes.width(self.dimension)), np.float32)
+        vectors = np.empty((len(rows), options.width(self.dimension)), np.float32)
         embed = self._compiled()
         batches = list(length_sorted_batches(rows, sentences=batch_size))
-        show = bool(wishes.show_progress if show_progress is None else show_progress)
+        show = bool(options.show_progress if show_progress is None else show_progress)
         for indices in with_progress(batches, len(rows), show):
             ids = to_ids(*([each[i] for i in indices] for each in texts), self.max_length)
-            vectors[indices] = wishes.scaled(keras.ops.convert_to_numpy(embed(ids)))
+            vectors[indices] = options.finish(keras.ops.convert_to_numpy(embed(ids)))
         vectors[empty] = 0.0
-        vectors = wishes.quantized(vectors)
+        vectors = options.quantize(vectors)
         return vectors[0] if single else vectors
 
     def similarity(

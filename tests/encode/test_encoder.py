@@ -99,13 +99,12 @@ def test_tensors_of_strings(encoder: SentenceEncoder) -> None:
         encoder.encode(tf.constant([["the cat"]]))
 
 
-@pytest.mark.parametrize("batch_size", [2.5, True, "32", None, np.float32(2)])
-def test_a_batch_size_of_a_wrong_type(encoder: SentenceEncoder, batch_size: Any) -> None:
-    with pytest.raises(TypeError, match="Expected batch_size as a whole number, received"):
-        encoder.encode(TEXTS, batch_size=batch_size)
-
-
-def test_batch_sizes_of_numpy(encoder: SentenceEncoder) -> None:
+def test_batch_sizes_and_workers(encoder: SentenceEncoder) -> None:
+    for wrong in (2.5, "32", None):
+        with pytest.raises(TypeError, match="interpreted as an integer"):
+            encoder.encode(TEXTS, batch_size=wrong)
+    with pytest.raises(ValueError, match="workers must be at least 1"):
+        encoder.encode(TEXTS, workers=0)
     vectors = encoder.encode(TEXTS, batch_size=np.int64(2))
     np.testing.assert_allclose(vectors, encoder.encode(TEXTS), atol=1e-6)
 

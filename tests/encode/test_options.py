@@ -16,7 +16,7 @@ from tests.tiny_bert import VOCABULARY, write_sentence_bert
 from tests.toy_encoders import Toy
 from use_st5 import TrainableEncoder
 from use_st5.convert.checkpoint import open_checkpoint
-from use_st5.encode.options import SentenceTransformersNames, Wishes
+from use_st5.encode.options import EncodeOptions, SentenceTransformersNames
 from use_st5.search import VectorIndex
 from use_st5.training.model_loading import copied
 
@@ -30,74 +30,50 @@ class Lengths(SentenceTransformersNames):
         return np.array([[len(text)] * 2 for text in sentences], np.float32)
 
 
-def test_nothing_is_asked_for() -> None:
-    assert Wishes.of({}) == Wishes(prompt="", normalize=False, show_progress=None)
+def test_what_changes_nothing_is_accepted() -> None:
+    nothing = EncodeOptions.from_keywords({})
+    assert nothing == EncodeOptions()
     vectors = np.array([[3.0, 4.0]], np.float32)
-    assert Wishes.of({}).scaled(vectors) is vectors
+    assert nothing.finish(vectors) is vectors
+    for keyword, values in {
+        "show_progress_bar": [None],
+        "convert_to_numpy": [True],
+        "convert_to_tensor": [False],
+        "normalize_embeddings": [False],
+        "device": [None, "cpu"],
+        "prompt": [None, ""],
+        "prompt_name": [None],
+        "output_value": ["sentence_embedding"],
+        "precision": ["float32"],
+        "truncate_dim": [None],
+        "pool": [None],
+        "chunk_size": [None],
+    }.items():
+        for value in values:
+            assert EncodeOptions.from_keywords({keyword: value}) == nothing
 
 
 @pytest.mark.parametrize(
-    ("keyword", "value"),
+    ("keyword", "value", "error", "message"),
     [
-        ("show_progress_bar", None),
-        ("convert_to_numpy", True),
-        ("convert_to_tensor", False),
-        ("normalize_embeddings", False),
-        ("device", None),
-        ("device", "cpu"),
-        ("prompt", None),
-        ("prompt", ""),
-        ("prompt_name", None),
-        ("output_value", "sentence_embedding"),
-        ("precision", "float32"),
-        ("truncate_dim", None),
-        ("pool", None),
-        ("chunk_size", None),
-    ],
-)
-def test_what_changes_nothing_is_accepted(keyword: str, value: Any) -> None:
-    assert Wishes.of({keyword: value}) == Wishes.of({})
-
-
-@pytest.mark.parametrize(
-    ("keyword", "value", "remedy"),
-    [
-        ("convert_to_numpy", False, "torch.from_numpy"),
-        ("convert_to_tensor", True, "torch.from_numpy"),
-        ("device", "cuda", "CUDA_VISIBLE_DEVICES"),
-        ("device", ["cpu", "cpu"], "CUDA_VISIBLE_DEVICES"),
-        ("output_value", "token_embeddings", "returns only sentence vectors"),
-        ("output_value", None, "returns only sentence vectors"),
-        ("pool", {}, "spawn"),
-        ("chunk_size", 10, "batch_size"),
-    ],
-)
-def test_what_is_not_done_is_refused_with_what_to_write(
-    keyword: str, value: Any, remedy: str
-) -> None:
-    with pytest.raises(ValueError, match=f"Expected {keyword}=.*{remedy}"):
-        Wishes.of({keyword: value})
-
-
-@pytest.mark.parametrize(
-    ("keyword", "value", "kind", "message"),
-    [
-        ("prompt", 3, TypeError, "Expected prompt as a string, received int"),
-        ("normalize_embeddings", "yes", TypeError, "Expected normalize_embeddings=True or False"),
-        ("show_progress_bar", 1, TypeError, "Expected show_progress_bar=True or False"),
-        ("prompt_name", 3, TypeError, "Expected prompt_name as a string, received int"),
-        ("truncate_dim", 2.0, TypeError, "Expected truncate_dim as an int"),
+        ("convert_to_numpy", False, ValueError, "torch.from_numpy"),
+        ("convert_to_tensor", True, ValueError, "torch.from_numpy"),
+        ("device", "cuda", ValueError, "CUDA_VISIBLE_DEVICES"),
+        ("output_value", "token_embeddings", ValueError, "returns only sentence vectors"),
+        ("pool", {}, ValueError, "spawn"),
+        ("chunk_size", 10, ValueError, "batch_size"),
+        ("prompt", 3, TypeError, "Expected strings, received int"),
         ("batchsize", 3, TypeError, "unexpected keyword argument 'batchsize'"),
         ("truncate_dim", 0, ValueError, "truncate_dim of at least 1"),
-        ("precision", "int4", ValueError, "Expected precision as one of .*'ubinary'"),
+        ("precision", "int4", ValueError, "Unknown precision: 'int4'.*\"ubinary\""),
         ("prompt_name", "query", ValueError, r"one of the model's prompts, \[\], received 'query'"),
     ],
 )
-def test_values_and_keywords_that_are_refused(
-    keyword: str, value: Any, kind: type[Exception], message: str
+def test_what_is_not_done_is_refused_with_what_to_write(
+    keyword: str, value: Any, error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(kind, match=message):
-        Wishes.of({keyword: value})
+    with pytest.raises(error, match=message):
+        EncodeOptions.from_keywords({keyword: value})
 
 
 def test_which_prompt_is_taken() -> None:
@@ -109,21 +85,17 @@ def test_which_prompt_is_taken() -> None:
         ({"prompt": ""}, "passage", ""),
         ({"prompt": "x: ", "prompt_name": "query"}, None, "x: "),
     ):
-        assert Wishes.of(keywords, prompts, default).prompt == expected
-
-
-def test_vectors_are_cut_before_they_are_scaled() -> None:
-    wishes = Wishes.of({"truncate_dim": 2, "normalize_embeddings": True})
-    np.testing.assert_allclose(wishes.scaled(np.array([[3.0, 4.0, 12.0]])), [[0.6, 0.8]])
-    assert (wishes.width(3), wishes.width(1)) == (2, 1)
+        assert EncodeOptions.from_keywords(keywords, prompts, default).prompt == expected
 
 
 def test_what_has_an_effect() -> None:
-    wishes = Wishes.of({"prompt": "q: ", "normalize_embeddings": True, "show_progress_bar": False})
-    assert wishes.before(["a", ""]) == ["q: a", "q: "]
-    scaled = wishes.scaled(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32))
-    np.testing.assert_allclose(scaled, [[0.6, 0.8], [0.0, 0.0]], atol=1e-7)
-    assert wishes.show_progress is False
+    options = EncodeOptions("q: ", normalize=True)
+    assert options.add_prompt(["a", ""]) == ["q: a", "q: "]
+    unit = options.finish(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32))
+    np.testing.assert_allclose(unit, [[0.6, 0.8], [0.0, 0.0]], atol=1e-7)
+    cut_first = EncodeOptions(truncate_dim=2, normalize=True)
+    np.testing.assert_allclose(cut_first.finish(np.array([[3.0, 4.0, 12.0]])), [[0.6, 0.8]])
+    assert (cut_first.width(3), cut_first.width(1)) == (2, 1)
 
 
 @pytest.fixture(scope="module")

@@ -71,19 +71,15 @@ def test_everything_else_is_an_error_that_names_the_place(given: object, message
 def test_of_a_data_frame_a_column_is_asked_for() -> None:
     pandas = pytest.importorskip("pandas", reason="no dependency of use_st5")
     table = pandas.DataFrame({"id": [1, 2], "text": ["a", "b"], "source": ["x", "y"]})
-    with pytest.raises(TypeError, match=r"DataFrame \[2, 3\] .*'id', 'text'.* df\['text'\]"):
+    with pytest.raises(TypeError, match=r"DataFrame \[2, 3\] .*'id', 'text'.* df\[.text.\]"):
         check_sentences(table)
-    with pytest.raises(TypeError, match=r"df\['text'\]"):
-        check_sentences(table[["text"]])
-    with pytest.raises(TypeError, match=r"df\['id'\]"):
-        check_sentences(table[:0])
     assert check_sentences(table["text"]) == ["a", "b"]
 
 
 @pytest.mark.parametrize("make", [pa.table, pa.RecordBatch.from_pydict])
 def test_of_an_arrow_table_a_column_is_asked_for(make: Any) -> None:
     table = make({"id": [1, 2], "text": ["a", "b"]})
-    with pytest.raises(TypeError, match=r"\[2, 2\] .*'id', 'text'.* df\['text'\]"):
+    with pytest.raises(TypeError, match=r"\[2, 2\] .*'id', 'text'.* df\[.text.\]"):
         check_sentences(table)
     assert check_sentences(table["text"]) == ["a", "b"]
 

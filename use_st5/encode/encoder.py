@@ -15,9 +15,9 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 
 from use_st5.encode.options import (
+    EncodeOptions,
     SentenceTransformersKeywords,
     SentenceTransformersNames,
-    Wishes,
 )
 from use_st5.encode.sentences import (
     MANY_TEXTS,
@@ -32,7 +32,7 @@ from use_st5.encode.sentences import (
 )
 from use_st5.encode.similarity import compared
 from use_st5.encode.token_limit import OnTruncation, TokenLimit
-from use_st5.encode.workers import check_workers, encode_in_workers
+from use_st5.encode.workers import encode_in_workers
 from use_st5.engines import BACKENDS, Backend, open_engine
 from use_st5.export.other_processes import refuse_after_fork, refuse_unsaved_weights
 from use_st5.hub.bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names
@@ -221,20 +221,20 @@ class SentenceEncoder(SentenceTransformersNames):
                 are in another language.
         """
         check_batch_size(batch_size)
-        check_workers(workers)
+        check_batch_size(workers, "workers")
         check_choice("on_empty", on_empty, get_args(OnEmpty))
         check_choice("on_truncation", on_truncation, get_args(OnTruncation))
         self._check_process()
-        wishes = Wishes.of(keywords, self.prompts, self.default_prompt_name)
+        options = EncodeOptions.from_keywords(keywords, self.prompts, self.default_prompt_name)
         texts, single = one_or_many(sentences)
         empty = [] if on_empty == "encode" else empty_texts(texts, refuse=on_empty == "raise")
-        texts = wishes.before(texts)
+        texts = options.add_prompt(texts)
         self._limit.report(texts, on_truncation)
         self._warn_of_language(texts)
-        vectors = self._encoded(texts, wishes, batch_size, workers, show_progress)
+        vectors = self._encoded(texts, options, batch_size, workers, show_progress)
         if empty:
             vectors[empty] = 0.0
-        vectors = wishes.quantized(vectors)
+        vectors = options.quantize(vectors)
         return vectors[0] if single else vectors
 
     def truncated(self, sentences: str | bytes | Iterable[str | bytes]) -> np.ndarray:
@@ -309,23 +309,28 @@ class SentenceEncoder(SentenceTransformersNames):
         return _loaded_again, (source, bundled, self.identity, self.backend)
 
     def _encoded(
-        self, texts: list[str], wishes: Wishes, batch_size: int, workers: int, show: bool | None
+        self,
+        texts: list[str],
+        options: EncodeOptions,
+        batch_size: int,
+        workers: int,
+        show: bool | None,
     ) -> np.ndarray:
         """Computes the vectors of many texts, batch by batch, in this process or in others."""
-        show = wishes.show_progress if show is None else show
+        show = options.show_progress if show is None else show
         batches = [np.zeros(1, np.int64)]
         if len(texts) != 1:
             batches = list(length_sorted_batches(texts, sentences=batch_size))
         if len(batches) == 1 and not show:
-            return np.ascontiguousarray(wishes.scaled(self._run(texts)), np.float32)
-        vectors = np.empty((len(texts), wishes.width(self.dimension)), np.float32)
+            return np.ascontiguousarray(options.finish(self._run(texts)), np.float32)
+        vectors = np.empty((len(texts), options.width(self.dimension)), np.float32)
         jobs = ([texts[index] for index in batch] for batch in batches)
         results = (self._run(job) for job in jobs)
         if workers > 1 and len(batches) > 1:
             results = encode_in_workers(self, jobs, workers)
         with contextlib.closing(results):
             for batch in with_progress(batches, len(texts), show):
-                vectors[batch] = wishes.scaled(next(results))
+                vectors[batch] = options.finish(next(results))
         return vectors
 
     def _warn_of_language(self, texts: list[str]) -> None:

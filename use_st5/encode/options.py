@@ -1,7 +1,7 @@
-"""The arguments of sentence-transformers' `encode`, for programs that use them.
+"""The options of `encode`: those of sentence-transformers, for programs that use them.
 
-`SentenceEncoder.encode` takes the keywords of `SentenceTransformer.encode`. Some have the same
-effect as there; the others are accepted if they ask for what happens anyway, and refused otherwise.
+Some have the same effect as there; the others are accepted if they ask for what happens anyway, and
+refused otherwise.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypedDict, get_args
 
 import numpy as np
 
-from use_st5.encode.sentences import check_sentences
+from use_st5.encode.sentences import check_choice, check_sentences
 from use_st5.encode.similarity import Precision, quantized, unit_rows
 from use_st5.hub.model_manifest import SimilarityName
 
@@ -76,8 +76,8 @@ _WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...], str]] = {
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """The settings that the keywords of sentence-transformers stand for.
+class EncodeOptions:
+    """What `encode` does beside encoding.
 
     Attributes:
         prompt: The text that is put before each text.
@@ -87,49 +87,49 @@ class Wishes:
         precision: The type in which the numbers are returned.
     """
 
-    prompt: str
-    normalize: bool
-    show_progress: bool | None
+    prompt: str = ""
+    normalize: bool = False
+    show_progress: bool | None = None
     truncate_dim: int | None = None
     precision: Precision = "float32"
 
     @classmethod
-    def of(
+    def from_keywords(
         cls,
         keywords: SentenceTransformersKeywords,
         prompts: Mapping[str, str] = MappingProxyType({}),
         default: str | None = None,
-    ) -> Wishes:
-        """Translates the keywords, and refuses what the encoder does not do.
+    ) -> EncodeOptions:
+        """Translates the keywords of sentence-transformers; refuses what the encoder does not do.
 
         Args:
             keywords: The keywords.
             prompts: The model's prompts by name.
             default: The name of its default prompt.
-
-        Raises:
-            TypeError: A keyword is unknown, or its value is of a wrong type.
-            ValueError: A value asks for what the encoder does not do; the message says what to
-                write instead.
         """
         if not keywords and default is None:  # The usual call, which may take 0.1 ms in all.
-            return cls("", normalize=False, show_progress=None)
+            return cls()
         for keyword, value in keywords.items():
             if keyword not in SentenceTransformersKeywords.__annotations__:
                 raise TypeError(f"encode() got an unexpected keyword argument {keyword!r}")
-            if keyword in _WITHOUT_EFFECT:
-                _check_without_effect(keyword, value)
+            accepted, remedy = _WITHOUT_EFFECT.get(keyword, ((value,), ""))
+            if value not in accepted and not (keyword == "device" and str(value) == "cpu"):
+                expected = " or ".join(map(repr, accepted))
+                raise ValueError(f"Expected {keyword}={expected}, received {value!r}. {remedy}")
+        truncate_dim = keywords.get("truncate_dim")
+        if truncate_dim is not None and truncate_dim < 1:
+            raise ValueError(f"Expected truncate_dim of at least 1, received {truncate_dim}.")
+        precision: Any = keywords.get("precision") or "float32"
+        check_choice("precision", precision, get_args(Precision))
         return cls(
-            prompt=chosen_prompt(
-                keywords.get("prompt"), keywords.get("prompt_name"), prompts, default
-            ),
-            normalize=_checked_switch("normalize_embeddings", keywords) or False,
-            show_progress=_checked_switch("show_progress_bar", keywords),
-            truncate_dim=_checked_width(keywords.get("truncate_dim")),
-            precision=_checked_precision(keywords.get("precision")),
+            chosen_prompt(keywords.get("prompt"), keywords.get("prompt_name"), prompts, default),
+            normalize=keywords.get("normalize_embeddings", False),
+            show_progress=keywords.get("show_progress_bar"),
+            truncate_dim=truncate_dim,
+            precision=precision,
         )
 
-    def before(self, texts: list[str]) -> list[str]:
+    def add_prompt(self, texts: list[str]) -> list[str]:
         """The texts with the prompt before each."""
         return [self.prompt + text for text in texts] if self.prompt else texts
 
@@ -137,7 +137,7 @@ class Wishes:
         """How many numbers of a vector are returned."""
         return dimension if self.truncate_dim is None else min(self.truncate_dim, dimension)
 
-    def scaled(self, vectors: np.ndarray) -> np.ndarray:
+    def finish(self, vectors: np.ndarray) -> np.ndarray:
         """Cuts vectors to `[n, width]`, and then scales them to length 1 if `normalize` is set.
 
         Zeros stay zeros.
@@ -146,7 +146,7 @@ class Wishes:
             vectors = vectors[:, : self.truncate_dim]
         return unit_rows(vectors) if self.normalize else vectors
 
-    def quantized(self, vectors: np.ndarray) -> np.ndarray:
+    def quantize(self, vectors: np.ndarray) -> np.ndarray:
         """Returns all vectors of a call `[n, width]` in the chosen precision."""
         return vectors if self.precision == "float32" else quantized(vectors, self.precision)
 
@@ -240,7 +240,7 @@ def default_prompt(encoder: Any) -> str:
 
 
 def chosen_prompt(
-    prompt: Any, name: Any, prompts: Mapping[str, str], default: str | None = None
+    prompt: str | None, name: str | None, prompts: Mapping[str, str], default: str | None = None
 ) -> str:
     """Returns the text to put before each text: the prompt, the named one, or the default.
 
@@ -249,14 +249,7 @@ def chosen_prompt(
         name: The name of one of the model's prompts; None: the default prompt.
         prompts: The model's prompts by name.
         default: The name of its default prompt.
-
-    Raises:
-        TypeError: The prompt or the name is no string.
-        ValueError: The model has no prompt of this name.
     """
-    for keyword, value in (("prompt", prompt), ("prompt_name", name)):
-        if not isinstance(value, str | None):
-            raise TypeError(f"Expected {keyword} as a string, received {type(value).__name__}.")
     if prompt is None and name is not None and name not in prompts:
         raise ValueError(
             f"Expected prompt_name to be one of the model's prompts, {[*prompts]}, received "
@@ -264,33 +257,3 @@ def chosen_prompt(
         )
     text = prompts.get(name or default or "", "") if prompt is None else prompt
     return check_sentences([text])[0]
-
-
-def _checked_width(value: Any) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
-        raise TypeError(f"Expected truncate_dim as an int, received {value!r}.")
-    if value is not None and value < 1:
-        raise ValueError(f"Expected truncate_dim of at least 1, received {value}.")
-    return value if value is None else int(value)
-
-
-def _checked_precision(value: Any) -> Precision:
-    value = "float32" if value is None else value
-    if value not in get_args(Precision):
-        raise ValueError(f"Expected precision as one of {get_args(Precision)}, received {value!r}.")
-    return value
-
-
-def _check_without_effect(keyword: str, value: Any) -> None:
-    accepted, remedy = _WITHOUT_EFFECT[keyword]
-    device = str(value) if keyword == "device" and value is not None else value
-    if not any(device is each or device == each for each in accepted):
-        expected = " or ".join(map(repr, accepted))
-        raise ValueError(f"Expected {keyword}={expected}, received {value!r}. {remedy}")
-
-
-def _checked_switch(keyword: str, keywords: SentenceTransformersKeywords) -> bool | None:
-    value = keywords.get(keyword)
-    if not isinstance(value, bool | np.bool_ | None):
-        raise TypeError(f"Expected {keyword}=True or False, received {value!r}.")
-    return value if value is None else bool(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -42,10 +43,10 @@ def check_sentences(sentences: Iterable[Any]) -> list[str]:
 
     Raises:
         TypeError: It is none of these, or an item is neither a string nor bytes; the message names
-            the item's index, or for a table the column to give instead.
+            the item's index.
     """
     if len(getattr(sentences, "shape", ())) > 1:
-        raise TypeError(_of_a_table(sentences))
+        raise TypeError(_table_message(sentences))
     if hasattr(sentences, "numpy"):  # a TensorFlow tensor; iterating over it is slow
         sentences = sentences.numpy()
     elif hasattr(sentences, "to_pylist"):  # Arrow
@@ -53,18 +54,15 @@ def check_sentences(sentences: Iterable[Any]) -> list[str]:
     elif hasattr(sentences, "as_numpy_iterator"):  # a tf.data.Dataset
         sentences = sentences.as_numpy_iterator()
     if not isinstance(sentences, Iterable) or isinstance(sentences, Mapping):
-        raise TypeError(
-            "Expected a string or a sequence of strings, received "
-            f"{type(sentences).__name__}: {_short(sentences)}"
-        )
+        raise TypeError(f"Expected a string or a sequence of strings, {_received(sentences)}")
     texts = list(sentences)
     for index, text in enumerate(texts):
         if isinstance(text, bytes):
             texts[index] = text.decode("utf-8", "replace")
         elif not isinstance(text, str):
             raise TypeError(
-                f"Expected strings, received {type(text).__name__} at index {index}: "
-                f"{_short(text)}. {_remedy(text)}"
+                f"Expected strings, {_received(text, f' at index {index}')}. Convert or remove it, "
+                "or give the texts one by one; a tf.data.Dataset of batches does with .unbatch()."
             )
         elif not text.isascii():
             texts[index] = _without_lone_surrogates(text)
@@ -77,9 +75,6 @@ def one_or_many(sentences: Any) -> tuple[list[str], bool]:
     Args:
         sentences: One string, as `str`, `bytes`, a scalar tensor or an array without axes, or
             anything that `check_sentences` takes.
-
-    Raises:
-        TypeError: It is none of these, or an item is neither a string nor bytes.
     """
     if getattr(sentences, "shape", None) == ():
         sentences = np.asarray(sentences).item()
@@ -92,31 +87,18 @@ def check_pairs(pairs: Iterable[Any]) -> tuple[list[str], list[str]]:
 
     Args:
         pairs: Any number of pairs of strings or bytes: tuples, lists, rows of an array `[n, 2]`.
-
-    Raises:
-        TypeError: An item is no pair, or a member of a pair is neither a string nor bytes.
     """
     if isinstance(pairs, (str, bytes, Mapping)) or not isinstance(pairs, Iterable):
-        raise TypeError(
-            f"Expected a sequence of pairs of strings, received {type(pairs).__name__}: "
-            f"{_short(pairs)}"
-        )
+        raise TypeError(f"Expected a sequence of pairs of strings, {_received(pairs)}")
     rows = list(pairs)
     for index, pair in enumerate(rows):
         if isinstance(pair, (str, bytes)) or not hasattr(pair, "__len__") or len(pair) != 2:
-            raise TypeError(
-                f"Expected pairs of strings, received {type(pair).__name__} at index {index}: "
-                f"{_short(pair)}"
-            )
-    return check_sentences([first for first, _ in rows]), check_sentences([row[1] for row in rows])
+            raise TypeError(f"Expected pairs of strings, {_received(pair, f' at index {index}')}")
+    return check_sentences([row[0] for row in rows]), check_sentences([row[1] for row in rows])
 
 
 def empty_texts(texts: Sequence[str], *, refuse: bool) -> list[int]:
-    """Returns the indices of the texts that are empty or only white space.
-
-    Raises:
-        ValueError: There are some, and `refuse` is set.
-    """
+    """Returns the indices of the texts that are empty or only white space, or refuses them."""
     empty = [index for index, text in enumerate(texts) if not text.strip()]
     if empty and refuse:
         raise ValueError(
@@ -126,32 +108,14 @@ def empty_texts(texts: Sequence[str], *, refuse: bool) -> list[int]:
     return empty
 
 
-def check_batch_size(batch_size: Any) -> None:
-    """Accepts whole numbers of any library; True is not one of them.
-
-    Raises:
-        TypeError: It is no whole number.
-        ValueError: It is below 1.
-    """
-    try:
-        number = operator.index(batch_size)
-    except TypeError:
-        number = None
-    if number is None or isinstance(batch_size, bool | np.bool_):
-        raise TypeError(
-            f"Expected batch_size as a whole number, received {type(batch_size).__name__}: "
-            f"{batch_size!r}."
-        )
-    if number < 1:
-        raise ValueError(f"batch_size must be at least 1. Received: {batch_size}")
+def check_batch_size(batch_size: Any, name: str = "batch_size") -> None:
+    """Refuses anything but a whole number above 0 of any library."""
+    if operator.index(batch_size) < 1:
+        raise ValueError(f"{name} must be at least 1. Received: {batch_size}")
 
 
 def mostly_not_english(texts: Sequence[str]) -> bool:
-    """Whether many texts are in another language than English; few texts are not judged.
-
-    Args:
-        texts: The texts; some of them are read.
-    """
+    """Whether many texts are in another language than English; few texts are not judged."""
     if len(texts) < MANY_TEXTS:
         return False
     sample = texts[:: -(-len(texts) // _READ)]
@@ -175,11 +139,7 @@ def not_english_message(model: str) -> str:
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Checks the value of an argument that takes one of a few strings.
-
-    Raises:
-        ValueError: It is another one.
-    """
+    """Checks the value of an argument that takes one of a few strings."""
     if value not in choices:
         expected = ", ".join(f'"{choice}"' for choice in choices)
         raise ValueError(f"Unknown {name}: {value!r}. Expected one of {expected}.")
@@ -223,36 +183,21 @@ def _without_lone_surrogates(text: str) -> str:
     return text
 
 
-def _of_a_table(table: Any) -> str:
+def _table_message(table: Any) -> str:
     """Says what to give instead of an array with two axes or a table of any library."""
-    kind, shape = type(table).__name__, list(table.shape)
+    received = f"received {type(table).__name__} {list(table.shape)}"
     names = getattr(table, "column_names", None)  # Arrow and Hugging Face
     names = getattr(table, "columns", None) if names is None else names
-    if names is None:
-        remedy = "flatten it, or give one column of it, such as sentences[:, 0]"
-        if hasattr(table, "flat_values"):  # Rows of different lengths have no column of all texts.
-            remedy = "give its flat_values"
-        return f"Expected one axis of strings, received {kind} {shape}: {remedy}."
-    names = list(names)
-    texts = [name for name in names if _is_text(next(iter(table[name]), None))]
-    column = (texts or names or ["text"])[0]
-    return (
-        f"Expected one column of strings, received {kind} {shape} with the columns "
-        f"{_short(names)}: give the one to encode, such as df[{column!r}]."
-    )
+    if names is not None:
+        return (
+            f"Expected one column of strings, {received} with the columns {reprlib.repr([*names])}:"
+            ' give the one to encode, such as df["text"].'
+        )
+    remedy = "flatten it, or give one column of it, such as sentences[:, 0]"
+    if hasattr(table, "flat_values"):  # Rows of different lengths have no column of all texts.
+        remedy = "give its flat_values"
+    return f"Expected one axis of strings, {received}: {remedy}."
 
 
-def _remedy(item: Any) -> str:
-    """Says what to do about an item that is no string."""
-    if np.ndim(item) if hasattr(item, "shape") else isinstance(item, list | tuple):
-        return "Give the texts one by one; a tf.data.Dataset of batches does with .unbatch()."
-    return "Convert or remove it first."
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value.as_py() if hasattr(value, "as_py") else value, str)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _received(value: Any, place: str = "") -> str:
+    return f"received {type(value).__name__}{place}: {reprlib.repr(value)}"

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import multiprocessing
 import os
 import pickle
 import signal
-import traceback
 from collections.abc import Generator, Iterable, Iterator
-from multiprocessing.connection import Connection, wait
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import numpy as np
 
-# The number of finished batches per process that may wait for an earlier batch.
+# The number of batches per process that are sent before their turn.
 _AHEAD = 8
-_SECONDS_TO_END = 5.0
 _THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
-
-
-def check_workers(workers: int) -> None:
-    """Checks the number of processes.
-
-    Raises:
-        TypeError: It is no int.
-        ValueError: It is below 1.
-    """
-    if isinstance(workers, bool) or not isinstance(workers, int):
-        raise TypeError(f"Expected workers as an int, received {workers!r}.")
-    if workers < 1:
-        raise ValueError(f"Expected workers of at least 1, received {workers}.")
+# The encoder of a process that `encode_in_workers` started.
+_encoder: Any = None
 
 
 def encode_in_workers(
@@ -39,31 +28,43 @@ def encode_in_workers(
     """Yields the vectors of each batch, in the order of the batches.
 
     Each process loads the model from its folder and uses its share of the processor's cores. The
-    processes end with the iterator, also when it is closed early or by Ctrl-C.
+    processes end with the iterator, also when it is closed early or by Ctrl-C. An error in one of
+    them is raised here, with its traceback as the cause.
 
     Args:
         encoder: A `SentenceEncoder`; it is pickled.
         batches: The texts of each batch.
         workers: The number of processes.
-
-    Raises:
-        RuntimeError: A process failed or ended; the message gives its error or exit code.
-        ValueError: The encoder's weights in memory differ from those of its folder.
     """
-    pickled = pickle.dumps(encoder)
-    context = multiprocessing.get_context("spawn")
-    pipes: dict[Connection, Any] = {}
+    pool = ProcessPoolExecutor(
+        workers,
+        multiprocessing.get_context("spawn"),
+        initializer=_start,
+        initargs=(pickle.dumps(encoder),),
+    )
+    results: collections.deque[Future[np.ndarray]] = collections.deque()
     try:
         with _share_of_cores(workers):
-            for _ in range(workers):
-                parent_end, child_end = context.Pipe()
-                process = context.Process(target=_work, args=(child_end, pickled), daemon=True)
-                process.start()
-                child_end.close()
-                pipes[parent_end] = process
-        yield from _in_order(pipes, enumerate(batches))
+            for _ in range(workers):  # This starts the processes.
+                pool.submit(os.getpid)
+        for batch in batches:
+            results.append(pool.submit(_encode, batch))
+            if len(results) == _AHEAD * workers:
+                yield results.popleft().result()
+        while results:
+            yield results.popleft().result()
+    except BrokenProcessPool as error:
+        raise RuntimeError(
+            "A process of encode(workers=…) ended. If it was killed because memory ran out, use "
+            "fewer workers: each one loads the model. A script must call encode below "
+            '`if __name__ == "__main__":`, because each process imports the script.'
+        ) from error
+    except BaseException:  # Ctrl-C and `close` do not wait for the batches that are being encoded.
+        for process in [*pool._processes.values()]:
+            process.kill()
+        raise
     finally:
-        _end(pipes)
+        pool.shutdown(cancel_futures=True)
 
 
 @contextlib.contextmanager
@@ -84,83 +85,11 @@ def _share_of_cores(workers: int) -> Iterator[None]:
             del os.environ[name]
 
 
-def _in_order(
-    pipes: dict[Connection, Any], jobs: Iterator[tuple[int, list[str]]]
-) -> Iterator[np.ndarray]:
-    """Yields the vectors of all batches in order; each process has one batch at a time.
-
-    A second batch could fill the pipe while the process writes its vectors: both sides would wait.
-    """
-    idle, busy = [*pipes], set[Connection]()
-    results: dict[int, np.ndarray] = {}
-    next_number = 0
-    while True:
-        # A slow batch must not let the others run ahead: their vectors wait in memory.
-        while idle and len(results) < _AHEAD * len(pipes) and (job := next(jobs, None)):
-            pipe = idle.pop()
-            _send(pipe, pipes[pipe], job)
-            busy.add(pipe)
-        if not busy:
-            return
-        ready = {*wait([*busy])}
-        for pipe in [each for each in busy if each in ready]:
-            number, vectors = _received(pipe, pipes[pipe])
-            results[number] = vectors
-            busy.remove(pipe)
-            idle.append(pipe)
-        while next_number in results:
-            yield results.pop(next_number)
-            next_number += 1
-
-
-def _send(pipe: Connection, process: Any, job: tuple[int, list[str]]) -> None:
-    try:
-        pipe.send(job)
-    except OSError as error:
-        raise _ended(process) from error
-
-
-def _received(pipe: Any, process: Any) -> tuple[int, np.ndarray]:
-    """The number and the vectors of a batch; a process that failed or ended is an error."""
-    try:
-        number, vectors = pipe.recv()
-    except (EOFError, OSError) as error:
-        raise _ended(process) from error
-    if isinstance(vectors, str):
-        raise RuntimeError(f"A process of encode(workers=…) failed:\n{vectors}")
-    return number, vectors
-
-
-def _ended(process: Any) -> RuntimeError:
-    process.join(_SECONDS_TO_END)
-    return RuntimeError(
-        f"A process of encode(workers=…) ended with exit code {process.exitcode}. If it was killed "
-        "(-9), use fewer workers: each one loads the model. A script must call encode below "
-        '`if __name__ == "__main__":`, because each process imports the script.'
-    )
-
-
-def _end(pipes: dict[Connection, Any]) -> None:
-    for pipe, process in pipes.items():
-        pipe.close()
-        process.terminate()
-    for process in pipes.values():
-        process.join(_SECONDS_TO_END)
-        if process.is_alive():
-            process.kill()
-
-
-def _work(pipe: Connection, pickled: bytes) -> None:
-    """Runs in a process: loads the encoder, and encodes until the pipe is closed."""
+def _start(pickled: bytes) -> None:
+    global _encoder
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this.
-    number = -1
-    try:
-        encoder = pickle.loads(pickled)
-        while True:
-            number, texts = pipe.recv()
-            pipe.send((number, encoder._run(texts)))
-    except EOFError:
-        return
-    except Exception:
-        with contextlib.suppress(OSError):
-            pipe.send((number, traceback.format_exc()))
+    _encoder = pickle.loads(pickled)
+
+
+def _encode(texts: list[str]) -> np.ndarray:
+    return _encoder._run(texts)
