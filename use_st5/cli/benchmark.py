@@ -25,15 +25,11 @@ HELP = manual(
     """Measure sentences per second and memory of models on this machine.
 
     MODELS are names of bundled models or folders of SavedModels; by default all bundled ones that
-    this installation can load: a Sentence-T5 needs tensorflow-text. The sentences are random
-    words; a model that reads 128 tokens cuts longer ones. The device is TensorFlow's first GPU, or
-    the CPU.
+    this installation can load. The sentences are random words; a model that reads 128 tokens cuts
+    longer ones. The device is TensorFlow's first GPU, or the CPU.
 
     Each model runs in its own process. The memory is the largest that this process had, including
-    TensorFlow; with a GPU, also the largest that TensorFlow had of its memory.
-
-    Figure 2 of the USE paper (time and memory by length) is python -m experiments.use.figure_2 in a
-    checkout of the repository.""",
+    TensorFlow; with a GPU, also the largest that TensorFlow had of its memory.""",
     "use-st5 benchmark",
     "use-st5 benchmark use_dan_en path/to/my_model --lengths 10,100,500",
     "use-st5 benchmark --batch-size 1 --threads 1 --json",
@@ -59,7 +55,15 @@ def benchmark(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measures sentences per second and memory of models on this machine."""
-    words = _numbers(lengths)
+    try:
+        words = [int(part) for part in lengths.split(",")]
+    except ValueError:
+        words = [0]
+    if min(words) < 1:
+        raise typer.BadParameter(
+            f"expected numbers above 0, such as 10,100,500, received {lengths!r}.",
+            param_hint="--lengths",
+        )
     folders = [(model, str(model_folder(model))) for model in models or _loadable()]
     results = [
         {"model": model, **_in_a_process(folder, words, batch_size, threads, seconds)}
@@ -109,14 +113,7 @@ def _in_a_process(folder: str, *arguments: Any) -> dict[str, Any]:
 def measure(
     folder: str, lengths: list[int], batch_size: int, threads: int | None, seconds: float
 ) -> dict[str, Any]:
-    """Measures one model in this process.
-
-    Args:
-        folder: The folder of a SavedModel.
-        lengths: Words of a sentence.
-        batch_size: Sentences in one call of the model.
-        threads: Threads of TensorFlow; None: as many as cores.
-        seconds: How long the model runs at each length, after a warm-up.
+    """Measures one model in this process; the arguments are those of `benchmark`.
 
     Returns:
         "sentences_per_second" by length, "memory_mb", and "gpu_memory_mb", which is None without a
@@ -125,6 +122,8 @@ def measure(
     if threads:
         os.environ["OMP_NUM_THREADS"] = str(threads)
     start_tensorflow()
+    import resource
+
     import tensorflow as tf
 
     if threads:
@@ -152,22 +151,7 @@ def measure(
         speeds[length] = calls * batch_size / passed
     gpu = tf.config.list_logical_devices("GPU")
     used = tf.config.experimental.get_memory_info("GPU:0")["peak"] / 1e6 if gpu else None
-    return {"sentences_per_second": speeds, "memory_mb": _peak_memory(), "gpu_memory_mb": used}
-
-
-def _peak_memory() -> float:
-    """The largest resident memory that this process had, in MB."""
-    import resource
-
+    # The largest resident memory that this process had.
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
-
-
-def _numbers(text: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise typer.BadParameter(
-            f"expected numbers above 0, such as 10,100,500, received {text!r}.",
-            param_hint="--lengths",
-        )
-    return [int(part) for part in parts]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+    return {"sentences_per_second": speeds, "memory_mb": memory, "gpu_memory_mb": used}

@@ -68,8 +68,9 @@ def classify(
     options = {"batch_size": batch_size, "show_progress": False, "on_truncation": "ignore"}
     cells: list[tuple[str, str, str]] = []
     total = cut = 0
-    given = _texts(files or [STDIN], column)
-    chunks = in_chunks(given, rows=_ROWS, characters=_CHARACTERS, length=len)
+    chunks = in_chunks(
+        _texts(files or [STDIN], column), rows=_ROWS, characters=_CHARACTERS, length=len
+    )
     with progress_lines(lambda: f"texts: {total:,}"):
         for texts in chunks:
             probabilities = loaded.probabilities(texts, **options)
@@ -116,8 +117,8 @@ def _texts(files: Sequence[str], column: str | None) -> Iterator[str]:
             yield from texts
 
 
-def _print_objects(texts: Sequence[str], found: np.ndarray, labels: Sequence[str]) -> None:
-    for text, row in zip(texts, found, strict=True):
+def _print_objects(texts: Sequence[str], rows: np.ndarray, labels: Sequence[str]) -> None:
+    for text, row in zip(texts, rows, strict=True):
         by_label = {name: round(float(part), 6) for name, part in zip(labels, row, strict=True)}
         answer = {"label": labels[row.argmax()], "probabilities": by_label, "text": text}
         echo(json.dumps(answer, ensure_ascii=False))

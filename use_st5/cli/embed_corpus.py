@@ -53,7 +53,7 @@ InputFormatOption = Annotated[
 
 @dataclass(frozen=True)
 class Corpus:
-    """The options for files that a runner reads."""
+    """The arguments of `embed` that belong to a runner of Beam."""
 
     pattern: str
     text_field: str | None
@@ -62,7 +62,7 @@ class Corpus:
     runner_options: tuple[str, ...]
 
     def refuse_without_runner(self) -> None:
-        """Raises typer.BadParameter if an option was given that only a runner takes."""
+        """Refuses the options that only a runner takes."""
         runner_only = {
             "--text": self.text_field,
             "--id": self.id_field,
@@ -86,12 +86,7 @@ class Corpus:
         batch_size: int | None,
         overwrite: bool,
     ) -> None:
-        """Embeds the files into a folder and prints the counts.
-
-        Raises:
-            typer.BadParameter: There is no output, or an option cannot be used with a runner.
-            ValueError: No row had a text.
-        """
+        """Embeds the files into a folder and prints the counts."""
         if output is None or STDIN in (output, self.pattern):
             raise typer.BadParameter(
                 "expected a pattern of files and -o FOLDER; --runner reads no standard input.",

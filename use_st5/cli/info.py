@@ -39,28 +39,28 @@ def info(
     """Describes a model."""
     folder = find_model(model)
     if card:
-        _print_card(folder)
+        path = folder / CARD_NAME
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: expected a model card, found none")
+        echo(path.read_text(encoding="utf-8").rstrip("\n"))
         return
     facts = _facts(folder)
     if as_json:
         echo(json.dumps(facts, ensure_ascii=False))
         return
+    if "max_length" in facts:
+        limit = facts["max_length"]
+        cut = (
+            "none: texts are not cut"
+            if limit is None
+            else f"{limit:,} tokens: longer texts are cut"
+        )
+        facts["max_length"] = cut
     rows = []
     for name, value in facts.items():
-        if isinstance(value, dict):
-            rows += [(f"{name}: {key}", _readable(inner)) for key, inner in value.items()]
-        elif name == "max_length":
-            rows.append((name, _limit(value)))
-        else:
-            rows.append((name, _readable(value)))
+        inner = value if isinstance(value, dict) else {"": value}
+        rows += [(f"{name}: {key}" if key else name, _readable(inner[key])) for key in inner]
     print_table(["what", "value"], rows)
-
-
-def _print_card(folder: Path) -> None:
-    path = folder / CARD_NAME
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: expected a model card, found none")
-    echo(path.read_text(encoding="utf-8").rstrip("\n"))
 
 
 def _facts(folder: Path) -> dict[str, Any]:
@@ -111,37 +111,28 @@ def _signatures(folder: Path) -> dict[str, str]:
 
     from use_st5.export.loading import saved_model_graph
 
-    content = saved_model_graph(folder)
+    def shape(tensor: Any) -> str:
+        if tensor.unknown_rank:
+            return "[...]"
+        return f"[{', '.join('any' if dim.size < 0 else str(dim.size) for dim in tensor.dim)}]"
 
     def tensors(entries: Any) -> str:
         return ", ".join(
-            f"{name} {as_dtype(entry.dtype).name} {_shape(entry.tensor_shape)}"
+            f"{name} {as_dtype(entry.dtype).name} {shape(entry.tensor_shape)}"
             for name, entry in sorted(entries.items())
         )
 
     return {
         name: f"{tensors(signature.inputs)} → {tensors(signature.outputs)}"
-        for graph in content.meta_graphs
+        for graph in saved_model_graph(folder).meta_graphs
         for name, signature in sorted(graph.signature_def.items())
         if not name.startswith("__")
     }
 
 
-def _shape(shape: Any) -> str:
-    if shape.unknown_rank:
-        return "[...]"
-    return f"[{', '.join('any' if dim.size < 0 else str(dim.size) for dim in shape.dim)}]"
-
-
-def _limit(max_length: int | None) -> str:
-    if max_length is None:
-        return "none: texts are not cut"
-    return f"{max_length:,} tokens: longer texts are cut"
-
-
 def _readable(value: Any) -> str:
     if value is None:
         return "none"
-    if isinstance(value, bool) or not isinstance(value, int):
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"{value:,}"
+    if type(value) is int:
+        return f"{value:,}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -25,13 +25,12 @@ from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
     BackendOption,
+    CountingEncoder,
     ModelChoice,
     ModelOption,
     PromptNameOption,
     PromptOption,
-    encode_counting,
     load_encoder,
-    say_truncated,
 )
 from use_st5.cli.output import echo, manual, print_table, say
 from use_st5.io.progress_lines import progress_lines
@@ -52,8 +51,8 @@ HELP = manual(
 
     cosine is the cosine of the angle between two vectors, from -1 to 1. angular is
     1 - angle / pi, from 0 to 1 (equation 1 of the Universal Sentence Encoder); it separates very
-    similar texts better. dot is the dot product. The default is the cosine, or the dot product for
-    a model that was trained for it.
+    similar texts better. dot is the dot product. The default is the one for which the model was
+    trained.
 
     In a terminal the result is a table: the matrix, or for more than ten texts the most similar
     other text of each. In a pipe it is lines with tabs. --json prints every number.""",
@@ -142,17 +141,14 @@ def _read_pairs(file: str) -> list[tuple[str, str]]:
 def _pair_by_pair(
     pairs: Sequence[tuple[str, str]], metric: Metric | None, model: ModelChoice, as_json: bool
 ) -> None:
-    encoder = load_encoder(model)
+    encoder = CountingEncoder(load_encoder(model), model)
     metric = metric or Metric(encoder.similarity_fn_name)
     import numpy as np
 
     from use_st5.encode.similarity import similarity_by_name
 
-    texts = [text for pair in pairs for text in pair]
-    with progress_lines(lambda: f"encoding {len(texts):,} texts"):
-        vectors, cut = encode_counting(encoder, texts, prompt=model.prompt_of(encoder))
+    vectors = _encoded([text for pair in pairs for text in pair], encoder)
     scores = np.asarray(similarity_by_name(metric.value)(vectors[::2], vectors[1::2])).tolist()
-    say_truncated(encoder, cut, len(texts))
     if as_json:
         rows = [
             {"texts": list(texts), "similarity": score}
@@ -175,27 +171,25 @@ def _all_against_all(
 ) -> None:
     if heatmap is not None:  # Errors appear before the model is loaded.
         _check_heatmap(heatmap, len(texts))
-    encoder = load_encoder(model)
+    encoder = CountingEncoder(load_encoder(model), model)
     metric = metric or Metric(encoder.similarity_fn_name)
-    with progress_lines(lambda: f"encoding {len(texts):,} texts"):
-        vectors, cut = encode_counting(encoder, texts, prompt=model.prompt_of(encoder))
-    matrix = encoder.similarity(vectors, metric=metric.value)
-    say_truncated(encoder, cut, len(texts))
+    matrix = encoder.similarity(_encoded(texts, encoder), metric=metric.value)
     if as_json:
-        _print_json(
-            {
-                "model": encoder.name,
-                "metric": metric.value,
-                "texts": texts,
-                "similarity": matrix.tolist(),
-            }
-        )
+        answer = {"model": encoder.name, "metric": metric.value}
+        _print_json({**answer, "texts": texts, "similarity": matrix.tolist()})
     elif len(texts) <= _TABLE_LIMIT:
         _print_matrix(texts, matrix, metric)
     else:
         _print_closest(texts, matrix, metric)
     if heatmap is not None:
         _draw(texts, matrix, heatmap, metric)
+
+
+def _encoded(texts: list[str], encoder: CountingEncoder) -> np.ndarray:
+    with progress_lines(lambda: f"encoding {len(texts):,} texts"):
+        vectors = encoder.encode(texts)
+    encoder.say_truncated()
+    return vectors
 
 
 def _check_heatmap(path: Path, texts: int) -> None:
@@ -236,12 +230,11 @@ def _print_closest(texts: list[str], matrix: np.ndarray, metric: Metric) -> None
     """Prints for each text the most similar other text."""
     import numpy as np
 
-    masked_matrix = matrix.copy()
-    np.fill_diagonal(masked_matrix, -np.inf)
-    closest = masked_matrix.argmax(axis=1)
+    others = matrix.copy()
+    np.fill_diagonal(others, -np.inf)
     rows = [
-        (f"{masked_matrix[row, column]:.3f}", texts[row], texts[column])
-        for row, column in enumerate(closest)
+        (f"{others[row, column]:.3f}", texts[row], texts[column])
+        for row, column in enumerate(others.argmax(axis=1))
     ]
     print_table([metric.value, "text", "closest other text"], rows)
 

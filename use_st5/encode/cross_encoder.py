@@ -79,11 +79,6 @@ class CrossEncoder:
             folder: A SavedModel that `TrainableEncoder.export` wrote, or a checkpoint of Hugging
                 Face or sentence-transformers that classifies pairs and has one label; or the name
                 of one on a hub, such as "hf://ORG/NAME".
-
-        Raises:
-            FileNotFoundError: The folder does not exist.
-            ValueError: The model does not compare pairs, or is damaged.
-            ImportError: The model needs a package that is not installed.
         """
         path = local_source(folder)
         if path.joinpath(SAVED_MODEL_FILE).is_file():
@@ -98,9 +93,6 @@ class CrossEncoder:
         Args:
             encoder: An encoder of a family that reads two texts together.
             name: Its name; None: the encoder's name.
-
-        Raises:
-            ValueError: The encoder reads single texts.
         """
         from use_st5.encode.token_limit import TokenLimit
 
@@ -136,10 +128,6 @@ class CrossEncoder:
 
         Returns:
             float32 `[n]`, in 0 … 1 unless `logits`.
-
-        Raises:
-            TypeError: An element is not a pair of strings.
-            ValueError: The batch size is below 1.
         """
         check_batch_size(batch_size)
         first, second = check_pairs(pairs)
@@ -178,10 +166,6 @@ class CrossEncoder:
             texts: Any number of strings.
             top_k: Number of texts to return; None: all.
             batch_size: Maximum number of pairs in a batch.
-
-        Raises:
-            TypeError: An element is not a string.
-            ValueError: `top_k` or the batch size is below 1.
         """
         if top_k is not None and top_k < 1:
             raise ValueError(f"top_k: expected 1 or more, received {top_k}.")

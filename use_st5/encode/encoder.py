@@ -78,13 +78,6 @@ class SentenceEncoder(SentenceTransformersNames):
         manifest: The description in `use_st5.json`; None for other SavedModels.
         model: The loaded SavedModel. Call it with strings; it has `variables` and `signatures`.
             None with another backend than TensorFlow.
-
-    Raises:
-        FileNotFoundError: The folder contains no SavedModel.
-        ValueError: The SavedModel is damaged, contains NaN or infinity, or does not turn strings
-            into vectors.
-        ImportError: The SavedModel needs ops that no installed package has.
-        RuntimeError: This process was forked after a model was loaded.
     """
 
     # How many calls had enough texts to judge their language.
@@ -268,11 +261,6 @@ class SentenceEncoder(SentenceTransformersNames):
 
         Returns:
             float32 `[n, m]`.
-
-        Raises:
-            TypeError: An input is neither sentences nor real numbers.
-            ValueError: The metric is unknown, or the vectors have another shape than `[n,
-                dimension]`, or contain NaN or infinity.
         """
         metric = metric or self.similarity_fn_name
         return compared(self.encode, a, b, dimension=self.dimension, metric=metric)
@@ -285,11 +273,6 @@ class SentenceEncoder(SentenceTransformersNames):
 
         Args:
             path: The folder to write. An existing model of use_st5 there is replaced in one step.
-
-        Raises:
-            FileExistsError: `path` exists and is not a model of use_st5.
-            BlockingIOError: Another process is writing `path`.
-            ValueError: The encoder was loaded with another backend than TensorFlow.
         """
         if self.model is None:
             raise ValueError(

@@ -55,9 +55,6 @@ def pairwise(u: np.ndarray, v: np.ndarray, *, metric: str = "cosine") -> np.ndar
 
     Returns:
         float32 `[n, m]`; zero rows give the same values as in `cosine`, `angular` and `dot`.
-
-    Raises:
-        ValueError: The metric is unknown.
     """
     similarity_by_name(metric)
     if metric == "dot":
@@ -79,10 +76,6 @@ def compared(
         b: The same; None compares `a` with itself.
         dimension: Dimension of the vectors.
         metric: As for `pairwise`.
-
-    Raises:
-        TypeError: An input is neither sentences nor real numbers.
-        ValueError: The metric is unknown, or the vectors do not fit or are not finite.
     """
 
     def vectors(given: Any, argument: str) -> np.ndarray:
@@ -101,11 +94,7 @@ def compared(
 
 
 def similarity_by_name(metric: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Returns the function of the metric with this name.
-
-    Raises:
-        ValueError: The metric is unknown.
-    """
+    """Returns the function of the metric with this name."""
     try:
         return _SIMILARITIES[metric]
     except KeyError:
@@ -124,9 +113,6 @@ def quantized(vectors: np.ndarray, precision: Precision) -> np.ndarray:
 
     Returns:
         `[n, dim]`, or `[n, ⌈dim / 8⌉]` of bits.
-
-    Raises:
-        ValueError: A single vector has no range.
     """
     if precision == "float32":
         return vectors
@@ -157,10 +143,6 @@ def checked_vectors(given: np.ndarray, dimension: int, argument: str) -> np.ndar
 
     Returns:
         `given` as `[n, dimension]`.
-
-    Raises:
-        TypeError: They are no real numbers.
-        ValueError: They have another shape, or hold NaN, infinities or numbers beyond float32.
     """
     if given.dtype.kind not in "fiu":
         raise TypeError(

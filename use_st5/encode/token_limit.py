@@ -82,11 +82,7 @@ class TokenLimit:
         return indices[counts > self.max_length]
 
     def report(self, texts: Sequence[str], on_truncation: OnTruncation) -> None:
-        """Reports before any work which texts will be cut; for `SentenceEncoder.encode`.
-
-        Raises:
-            ValueError: With "error": a text is longer than the limit, or the model cannot count.
-        """
+        """Reports before any work which texts will be cut; for `SentenceEncoder.encode`."""
         if on_truncation == "ignore":
             return
         if on_truncation == "error" and not self._known:

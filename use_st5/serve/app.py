@@ -214,9 +214,6 @@ def create_app(
         models: The name of each model in requests, and the model. The first sentence encoder
             answers requests that name no model, and the first cross-encoder ranks.
         limits: Limits on requests; None: the defaults.
-
-    Raises:
-        ValueError: There is no model.
     """
     if not models:
         raise ValueError("models: expected at least one name → model, received none.")

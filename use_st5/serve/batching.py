@@ -80,10 +80,6 @@ class Batcher:
 
         Returns:
             A future of an array `[items, …]`. Cancel it if nobody waits for the result.
-
-        Raises:
-            QueueFullError: The queue has no space for the items.
-            ClosedError: `close` was called.
         """
         request = _Request(self._divided(items), [], Future())
         with self._changed:
