@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from use_st5.hub.bundled import bundled_folder
-from use_st5.io.cache import MODELS, kept_content
+from use_st5.hub.cache import MODELS, kept_content
 
 Encode = Callable[[list[str]], Any]
 _LIMITS: dict[str, Any] = {"truncation": True, "max_length": 256}

@@ -16,8 +16,7 @@ import numpy as np
 from experiments.held_out import without_held_out
 from experiments.run import Run
 from use_st5.data import PreparedColumn, open_prepared, prepare
-from use_st5.io.progress import watched
-from use_st5.io.progress_lines import progress_lines
+from use_st5.io.progress import progress_lines, watched
 from use_st5.io.remote_files import as_written, exists
 from use_st5.losses import TaskLoss
 from use_st5.training import ArrayData, Trainer, TrainingArguments

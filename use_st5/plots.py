@@ -13,7 +13,7 @@ import numpy as np
 
 from use_st5._imports import require
 from use_st5.io.files import atomic_path
-from use_st5.io.progress_lines import without_controls
+from use_st5.io.progress import without_controls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

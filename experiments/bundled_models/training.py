@@ -27,7 +27,7 @@ from experiments.run import Options, Run, Scores
 from experiments.stsb_dev import stsb_development
 from use_st5.data import PreparedColumn
 from use_st5.io.files import write_json
-from use_st5.io.progress_lines import progress_lines
+from use_st5.io.progress import progress_lines
 from use_st5.losses import ScoredPairLoss, TeacherLoss
 
 if TYPE_CHECKING:  # It needs TensorFlow, and the part "train" does not.

@@ -55,7 +55,7 @@ from use_st5 import SentenceEncoder, TrainableEncoder
 from use_st5.data import DataFolder
 from use_st5.evaluation import evaluate, select_tasks
 from use_st5.evaluation.registry import with_data
-from use_st5.io.progress_lines import progress_lines
+from use_st5.io.progress import progress_lines
 from use_st5.models import USEDAN
 from use_st5.tokenizers import NGramTokenizer, NGramVocabulary, build_vocabulary
 from use_st5.training import TrainingArguments

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from typer.testing import Result
 
+from use_st5.hub.cache import ARCHIVES, MODELS, entries, new_content
 from use_st5.hub.model_names import Fetched, _record, recorded
-from use_st5.io.cache import ARCHIVES, MODELS, entries, new_content
 
 NAME, URL = "hf://org/model", "https://example.com/a.zip"
 

@@ -23,7 +23,7 @@ from use_st5.cli import main as cli
 from use_st5.cli.main import OneLineErrors, app
 from use_st5.cli.output import manual, print_table
 from use_st5.hub.bundled import bundled_names
-from use_st5.io import progress_lines
+from use_st5.io import progress
 
 FULL = "No space left on device; free some space, or write to another place\n"
 
@@ -364,7 +364,7 @@ def test_a_command_that_says_nothing_is_known_to_be_at_work(
             said.extend(capsys.readouterr().err.splitlines())
 
     monkeypatch.setattr(sys, "argv", ["use-st5", "--debug", "info"])
-    monkeypatch.setattr(progress_lines, "_LINE_EVERY", 0.01)
+    monkeypatch.setattr(progress, "_LINE_EVERY", 0.01)
     monkeypatch.setattr(cli, "app", silent)
     cli.main()
     assert said[0] == "use-st5 info is running, 0 s"

@@ -27,7 +27,7 @@ import uvicorn
 from use_st5.cli import serve
 from use_st5.cli.serve import _listen
 from use_st5.encode.cross_encoder import CrossEncoder
-from use_st5.io import progress_lines
+from use_st5.io import progress
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -61,11 +61,11 @@ def test_a_server_that_runs_writes_nothing(use: Callable, monkeypatch: pytest.Mo
             time.sleep(0.5)
 
     monkeypatch.setattr(serve, "_load", lambda *_: {"letters": CrossEncoder(print, name="letters")})
-    monkeypatch.setattr(progress_lines, "_LINE_EVERY", 0.1)
+    monkeypatch.setattr(progress, "_LINE_EVERY", 0.1)
     monkeypatch.setattr(uvicorn.Server, "run", run)
     # It closes the handlers of all loggers, and absl's closes the stream that pytest captures.
     monkeypatch.setattr(uvicorn.Config, "configure_logging", lambda _: None)
-    with progress_lines.progress_lines(lambda: "use-st5 serve is running"):
+    with progress.progress_lines(lambda: "use-st5 serve is running"):
         assert use("serve", "letters", "--port", "0").exit_code == 0
     assert written.getvalue() == ""
 

@@ -75,7 +75,7 @@ def test_texts_that_were_cut_are_counted(use: Callable, fake: Any) -> None:
 
 
 def test_heat_map_is_written(use: Callable, fake: Any, tmp_path: Path) -> None:
-    (tmp_path / ".map.0123456789ab.png").write_bytes(b"of a run that was killed")
+    (tmp_path / ".map.use_st5-0123456789ab.png").write_bytes(b"of a run that was killed")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = use("similarity", *TEXTS, "日本語", "--heatmap", "map.png")

@@ -200,7 +200,7 @@ def test_vectors_and_deeper_arrays(tmp_path: Path) -> None:
         ({"dtype": [["a", "<f4"]]}, r"\$.dtype: expected str, received array"),
         ({"dtype": "<f1"}, r"\$.dtype: expected a dtype of numbers.* received '<f1'"),
         ({"chunks": [8, 5]}, r"\$.chunks: expected at most .*\[7, 5\], received \[8, 5\]"),
-        ({"shape": [7, float("inf")]}, r"\$: expected JSON, received another text"),
+        ({"shape": [7, float("inf")]}, r"\$: expected JSON"),
         ({"shape": [7, 1e300]}, r"\$.shape\[1\]: expected int"),
         ({"shape": [-7, -5]}, r"\$.shape\[0\]: expected int >= 1"),
         ({"shape": []}, r"\$.shape: expected array of length >= 1"),

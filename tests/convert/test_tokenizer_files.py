@@ -143,7 +143,7 @@ REFUSED = [
     (wordpiece, "added_tokens", [{"id": 12, "content": "covid", "single_word": True}],
      r"'covid': single_word, lstrip, rstrip: expected \(False, .*found \(True"),
     (wordpiece, "added_tokens", [{"id": 2**40, "content": "covid"}],
-     r"\$.added_tokens\[0\].id: expected int <= 2147483647, received 1099511627776"),
+     r"\$.added_tokens\[0\].id: expected int <= 2147483647"),
     (wordpiece, "added_tokens", [{"id": 12, "content": "c" * 10**5, "lstrip": True}],
      r"added_tokens: 'c{183}: expected \(False"),
     (wordpiece, "model.unk_token", "u" * 10**5, r"expected .*'\[UNK\]'.*found \('u{198}\. "),

@@ -175,7 +175,12 @@ def test_other_special_tokens_are_known_and_added_ones_are_refused() -> None:
 @pytest.mark.parametrize(
     ("kind", "file", "content", "message"),
     [
-        ("wordpiece", "wordpiece.json", b'{"lower_case": true}', r"expected the field strip_acc"),
+        (
+            "wordpiece",
+            "wordpiece.json",
+            b'{"lower_case": true}',
+            r"missing required field strip_acc",
+        ),
         ("wordpiece", "wordpiece.json", b"{", r"expected JSON"),
         ("wordpiece", "vocab.txt", b"[PAD]\n[UNK]\n[SEP]\n", r"a vocabulary with \[CLS\], found"),
         ("wordpiece", "vocab.txt", b"\xff", "UnicodeDecodeError"),

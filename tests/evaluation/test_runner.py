@@ -180,7 +180,9 @@ def test_files_that_trade_places_miss_the_cache(tmp_path: Path) -> None:
     kept = {**texts, **objects, "main": "a", "scores": {"a": 1}, "seconds": 1}
     store.write(task, {"data/train.tsv": "1", "data/test.tsv": "2"}, 0, kept)
     (written,) = tmp_path.rglob("*.json")
-    written.with_name(f".{written.stem}.0123456789ab.json").write_text("of a run that was killed")
+    written.with_name(f".{written.stem}.use_st5-0123456789ab.json").write_text(
+        "of a run that was killed"
+    )
     assert store.read(task, {"moved/test.tsv": "2", "moved/train.tsv": "1"}, 0) == kept
     assert store.read(task, {"data/train.tsv": "2", "data/test.tsv": "1"}, 0) is None
 

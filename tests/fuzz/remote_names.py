@@ -11,9 +11,9 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from tests.fuzz.strings import FEW
-from use_st5.io.remote_files import download, finish_swap, names_in, remove
+from use_st5.io.remote_files import download, names_in, remove, unfinished_upload
 
-_PARTS = ["..", ".", "", "a", "b.json", "saved_model.pb", ".use_st5.new", "swap.json", "~", "..a"]
+_PARTS = ["..", ".", "", "a", "b.json", "saved_model.pb", ".use_st5.uploading.json", "~", "..a"]
 _PARTS += ["..\\x", "\\x", "C:", "C:x", "D:\\x", "a:b", "CON", "\n", "é", "\u202e", "x" * 200]
 
 
@@ -31,12 +31,12 @@ class Store:
         (root / "precious").write_text("years")
         self._number = 0
 
-    def check(self, names: list[str], swapped: tuple[list[str], list[str]] | None) -> None:
+    def check(self, names: list[str], uploading: list[str] | None) -> None:
         """Writes files of these names, reads them all, and looks for files in other places.
 
         Args:
             names: The names of the files. "/" at the start stands for the root of the disk.
-            swapped: The new and the older files in a record of a replacement, if there is one.
+            uploading: The files of an upload that was killed, if there was one.
         """
         self._number += 1
         bucket = re.sub(r"\W", "_", f"names{self.root}{self._number}")
@@ -44,12 +44,11 @@ class Store:
         _write(precious, "years")
         for name in names:
             _write(f"{base}/{self._named(name)}", "x")
-        if swapped is not None:
-            files, older = ([*map(self._named, each)] for each in swapped)
-            record = {"format": 1, "files": files, "older": older}
-            _write(f"{base}/.use_st5.new/swap.json", json.dumps(record))
+        if uploading is not None:
+            record = json.dumps([*map(self._named, uploading)])
+            _write(f"{base}/.use_st5.uploading.json", record)
         for read in (lambda: download(base, self.target), lambda: names_in(base),
-                     lambda: finish_swap(base), lambda: remove(base)):  # fmt: skip
+                     lambda: unfinished_upload(base), lambda: remove(base)):  # fmt: skip
             try:
                 read()
             except (ValueError, OSError) as error:
@@ -87,11 +86,9 @@ def remote_names(root: Path, *, seed: int | None = None) -> int:
     hostile = st.just("../precious")
 
     @few
-    @hypothesis.given(
-        names=names, swapped=st.none() | st.tuples(names, st.lists(hostile | st.just("a")))
-    )
-    def check(names: list[str], swapped: tuple[list[str], list[str]] | None) -> None:
-        store.check(names, swapped)
+    @hypothesis.given(names=names, uploading=st.none() | st.lists(hostile | st.just("a")))
+    def check(names: list[str], uploading: list[str] | None) -> None:
+        store.check(names, uploading)
 
     (check if seed is None else hypothesis.seed(seed)(check))()
     return store._number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import io
 import stat
@@ -223,27 +222,6 @@ def test_no_download_is_larger_than_the_cache(
     FILES[f"/{name}"] = bytes(30_000_000), None
     with pytest.raises(OSError, match=r"at most 2,000,000 bytes, .*set USE_ST5_CACHE_GB to a lar"):
         unpacked(f"{url}/{name}")
-
-
-class FullDisk(io.BytesIO):
-    def write(self, content: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-
-@pytest.mark.parametrize("downloads", [True, False])
-def test_a_full_disk_is_named(
-    url: str, downloads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    FILES["/a.tgz"] = tar({"a": b"1"}), None
-    if downloads:
-        monkeypatch.setattr("tempfile.TemporaryFile", FullDisk)
-    else:
-        monkeypatch.setattr(Path, "open", lambda *_: FullDisk())
-    with pytest.raises(OSError, match="No space left on device") as caught:
-        unpacked(f"{url}/a.tgz")
-    place = tmp_path if downloads else tmp_path / "cache/use_st5/archives"
-    assert caught.value.filename == str(place)
 
 
 def test_a_damaged_copy_is_replaced(url: str) -> None:

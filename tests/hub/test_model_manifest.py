@@ -73,7 +73,7 @@ def test_unreadable_descriptions(folder: Path) -> None:
         ModelManifest.read(folder)
     for damaged in ("{", "[]", json.dumps({"format": 1, "name": "x"})):
         path.write_text(damaged)
-        with pytest.raises(ValueError, match=r"use_st5.json: .* expected .*export the model again"):
+        with pytest.raises(ValueError, match=r"use_st5.json: .*export the model again"):
             ModelManifest.read(folder)
     path.unlink()
     assert ModelManifest.read(folder) is None
@@ -88,16 +88,13 @@ FILE = {"bytes": 3, "sha256": "0" * 64}
         ({"name": 3}, r"\$.name: expected str, received int"),
         ({"dimension": "16"}, r"\$.dimension: expected int, received str"),
         ({"max_length": "16"}, r"\$.max_length: expected int \| null, received str"),
-        ({"max_length": 0}, r"\$.max_length: expected int >= 1, received 0"),
-        (
-            {"precision": "int3"},
-            r"\$.precision: expected 'bfloat16' or .* or 'unknown', received 'int3'",
-        ),
+        ({"max_length": 0}, r"\$.max_length: expected int >= 1"),
+        ({"precision": "int3"}, r"\$.precision: expected 'bfloat16' or .*, received 'int3'"),
         ({"parameters": 10**30}, r"\$.parameters: expected int <="),
         ({"versions": {"use_st5": 1}}, r"\$.versions\[...\]: expected str, received int"),
         ({"files": ["saved_model.pb"]}, r"\$.files: expected object, received array"),
         ({"files": {"a": 3}}, r"\$.files\[...\]: expected object, received int"),
-        ({"files": {"a": {"bytes": 3}}}, r"\$.files\[...\]: expected the field sha256"),
+        ({"files": {"a": {"bytes": 3}}}, r"\$.files\[...\]: object missing required field sha256"),
         ({"files": {"a": {**FILE, "bytes": -3}}}, r"\$.files\[...\].bytes: expected int >= 0"),
         ({"files": {"a": {**FILE, "sha256": "x"}}}, r"\$.files\[...\].sha256: expected str match"),
         ({"files": {"../a": FILE}}, r"\$.files: expected a path inside .* received '../a'"),

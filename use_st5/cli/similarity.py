@@ -33,7 +33,7 @@ from use_st5.cli.models import (
     load_encoder,
 )
 from use_st5.cli.output import echo, manual, print_table, say
-from use_st5.io.progress_lines import progress_lines
+from use_st5.io.progress import progress_lines
 
 if TYPE_CHECKING:
     import numpy as np

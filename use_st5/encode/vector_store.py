@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from use_st5.io.files import atomic_path, remove_stale_lock, sole_writer
+from use_st5.io.files import atomic_path, sole_writer
 from use_st5.io.progress import watched
 
 # Texts → `[texts, dim]`, rows in the same order; anything that `numpy.asarray` takes.
@@ -20,16 +20,13 @@ Encode = Callable[[list[str]], Any]
 # The number of texts that one call of the encoder gets, and that an interruption can lose.
 _CHUNK = 2048
 _KEY_BYTES = 16
-# The longest header of a .npy file in bytes; the array takes all other bytes.
-_LONGEST_HEADER = 2**16
 
 
 class VectorStore:
     """The vectors that one model gives to texts.
 
     A folder holds them in blocks: `vectors-NAME.npy` and `keys-NAME.npy`, where a key is a hash of
-    a text. Several processes may add to it at the same time. A block is read once as a whole, and
-    compared with the hashes of its vectors and its keys.
+    a text. Several processes may add to it at the same time.
 
     Args:
         folder: The folder that keeps the vectors between processes; created when the first block
@@ -127,49 +124,34 @@ class VectorStore:
             lock = sole_writer(self.folder, inside=True)
         with lock:
             self._read_new()
-            missing = {key: text for key, text in new.items() if key not in self._places}
-            self._encode(encode, missing, show_progress)
-            return len(missing)
-
-    def _encode(self, encode: Encode, missing: dict[bytes, str], show_progress: bool) -> None:
-        keys, texts, chunk = [*missing], [*missing.values()], self._chunk
-        starts: Iterable[int] = range(0, len(keys), chunk)
-        if show_progress:
-            starts = watched(starts, "Encoding")
-        for start in starts:
-            batch = texts[start : start + chunk]
-            vectors = _checked(encode(batch), batch, self._dtype)
-            if self.dimension not in (None, vectors.shape[1]):
-                raise ValueError(
-                    f"encode: expected vectors of {self.dimension} numbers as before, received "
-                    f"{vectors.shape[1]}."
-                )
-            self._add(keys[start : start + chunk], vectors)
+            keys = [key for key in new if key not in self._places]
+            starts: Iterable[int] = range(0, len(keys), self._chunk)
+            for start in watched(starts, "Encoding") if show_progress else starts:
+                batch_keys = keys[start : start + self._chunk]
+                batch = [new[key] for key in batch_keys]
+                vectors = _checked(encode(batch), batch, self._dtype)
+                if self.dimension not in (None, vectors.shape[1]):
+                    raise ValueError(
+                        f"encode: expected vectors of {self.dimension} numbers as before, received "
+                        f"{vectors.shape[1]}."
+                    )
+                self._add(batch_keys, vectors)
+            return len(keys)
 
     def _add(self, keys: list[bytes], vectors: np.ndarray) -> None:
         if self.folder is not None:
-            # Another process that writes the same block keeps it for both.
-            with contextlib.suppress(BlockingIOError):
-                self._write(self.folder, b"".join(keys), vectors)
+            # If another process is writing just now, the block is kept in memory only.
+            with contextlib.suppress(BlockingIOError), sole_writer(self.folder, inside=True):
+                # The keys come last: a block counts once they are there. The files are named after
+                # the keys, so that no process combines its vectors with the keys of another.
+                name = _digest(b"".join(keys)).hex()
+                of_keys = self.folder / f"keys-{name}.npy"
+                with atomic_path(self.folder / f"vectors-{name}.npy") as path:
+                    np.save(path, vectors)
+                with atomic_path(of_keys) as path:
+                    np.save(path, np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY_BYTES))
+                self._known.add(of_keys)
         self._remember(keys, vectors)
-
-    def _write(self, folder: Path, packed: bytes, vectors: np.ndarray) -> None:
-        # The files are named after the keys: if two processes write at the same time, neither can
-        # combine its vectors with the other's keys.
-        name = _digest(packed).hex()
-        of_vectors, of_keys = folder / f"vectors-{name}.npy", folder / f"keys-{name}.npy"
-        # The locks also remove the leftovers of killed processes.
-        with sole_writer(of_vectors), sole_writer(of_keys):
-            if of_keys.exists():  # Another process was faster, and the hash is that of its vectors.
-                return
-            # The keys come last: a block counts once they are there.
-            with atomic_path(of_vectors) as path:
-                np.save(path, vectors)
-                hashed = _file_hash(path)
-            with atomic_path(of_keys) as path, path.open("wb") as file:
-                np.save(file, np.frombuffer(packed, np.uint8).reshape(-1, _KEY_BYTES))
-                file.write(hashed)  # After the array, where NumPy does not read.
-        self._known.add(of_keys)
 
     def _remember(self, keys: list[bytes], vectors: np.ndarray) -> None:
         block = len(self._blocks)
@@ -179,18 +161,16 @@ class VectorStore:
 
     def _read_new(self) -> None:
         """Reads the blocks that were added to the folder since the last call."""
-        if self.folder is None:
-            return
-        for of_keys, of_vectors in _blocks(self.folder):
-            if of_keys in self._known:
-                continue
+        files = () if self.folder is None else self.folder.glob("keys-*.npy")
+        for of_keys in sorted({*files} - self._known):
+            of_vectors = of_keys.with_name(of_keys.name.replace("keys-", "vectors-", 1))
             try:
-                keys, hashed = _read_keys(of_keys)
-                vectors = np.load(of_vectors, mmap_mode="r")
+                keys, vectors = np.load(of_keys), np.load(of_vectors, mmap_mode="r")
                 expected = (len(keys), self.dimension or vectors.shape[-1])
+                if keys.dtype != np.uint8 or keys.shape[1:] != (_KEY_BYTES,):
+                    raise ValueError(f"found keys of {keys.dtype} {keys.shape}")
                 if vectors.dtype.kind != "f" or vectors.shape != expected or 0 in expected:
                     raise ValueError(f"found {vectors.dtype} {vectors.shape}, expected {expected}")
-                _check_content(of_vectors, vectors, hashed)
             except Exception as error:  # NumPy's parser of headers raises many kinds of errors
                 raise ValueError(
                     f"{of_keys}: expected keys, and one vector for each in {of_vectors.name}, all "
@@ -198,9 +178,7 @@ class VectorStore:
                     "again. Each model needs its own folder."
                 ) from error
             self._known.add(of_keys)
-            self._remember(keys, vectors)
-            remove_stale_lock(of_keys)
-            remove_stale_lock(of_vectors)
+            self._remember([bytes(key) for key in keys], vectors)
 
 
 class VectorCache:
@@ -241,42 +219,6 @@ def as_cache(encode: Encode) -> VectorCache:
     return encode if isinstance(encode, VectorCache) else VectorCache(encode)
 
 
-def _blocks(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """Yields the file of keys and the file of vectors of each block."""
-    for keys in sorted(folder.glob("keys-*.npy")):
-        yield keys, keys.with_name(keys.name.replace("keys-", "vectors-", 1))
-
-
-def _read_keys(path: Path) -> tuple[list[bytes], bytes]:
-    """Returns the keys of a block and the hash of its vectors."""
-    with path.open("rb") as file:
-        keys = np.load(file)
-        hashed = file.read(_KEY_BYTES + 1)
-    if keys.dtype != np.uint8 or keys.shape[1:] != (_KEY_BYTES,):
-        raise ValueError(f"found keys of {keys.dtype} {keys.shape}")
-    if path.stem != f"keys-{_digest(keys.tobytes()).hex()}":
-        raise ValueError("found keys that are not those of the file's name")
-    return [bytes(key) for key in keys], hashed
-
-
-def _check_content(path: Path, vectors: np.ndarray, hashed: bytes) -> None:
-    """Compares a block's vectors with their hash."""
-    size = path.stat().st_size - vectors.nbytes
-    if not 0 <= size < _LONGEST_HEADER:
-        raise ValueError("found further bytes")
-    if hashed != _file_hash(path):
-        raise ValueError("found vectors that are not those that were written")
-
-
-def _file_hash(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, _hasher).digest()
-
-
-def _hasher() -> Any:
-    return hashlib.blake2b(digest_size=_KEY_BYTES)
-
-
 def _key(text: str) -> bytes:
     return _digest(text.encode("utf-8", "surrogatepass"))
 
@@ -293,18 +235,14 @@ def _checked(vectors: Any, texts: list[str], dtype: str | None) -> np.ndarray:
         target = dtype or ("float64" if vectors.dtype == np.float64 else "float32")
         with np.errstate(over="ignore"):
             vectors = np.ascontiguousarray(vectors, dtype=target)
-        finite = np.isfinite(vectors)
     except (TypeError, ValueError) as error:  # rows of different lengths, texts, objects
-        raise ValueError(
-            f"encode: expected numbers in an array of shape [{len(texts)}, dim], received "
-            f"something else ({error})."
-        ) from error
+        raise ValueError(f"encode: expected [{len(texts)}, dim] numbers ({error}).") from error
     if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
         raise ValueError(
             f"encode: expected an array of shape [{len(texts)}, dim], received "
             f"{list(vectors.shape)}."
         )
-    finite = finite.all(axis=1)
+    finite = np.isfinite(vectors).all(axis=1)
     if not finite.all():
         raise ValueError(
             f"encode: expected numbers that are finite in {target}, received NaN or infinity for "

@@ -15,7 +15,7 @@ from use_st5._imports import require
 from use_st5.evaluation.differences import Difference, difference, mean_difference
 from use_st5.evaluation.record import EvaluationRecord
 from use_st5.io.files import atomic_path
-from use_st5.io.progress_lines import markdown_text
+from use_st5.io.progress import markdown_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
+from use_st5.hub.cache import ARCHIVES, LIMIT, kept_content, limit
 from use_st5.hub.client import Downloaded
-from use_st5.io.cache import ARCHIVES, LIMIT, cache_folder, kept_content, limit
-from use_st5.io.files import space_for
-from use_st5.io.inner_path import check_inner_names
+from use_st5.io.remote_files import check_inner_names
 
 _SUFFIXES = (".tar.gz", ".tgz", ".zip")
 # The addresses of TensorFlow Hub itself end in this query.
@@ -58,12 +57,10 @@ def unpacked(url: str) -> Downloaded:
     """
     _check(url)
     with tempfile.TemporaryFile() as file:
-        with space_for(tempfile.gettempdir()):
-            identity = _download(url, file)
-        with space_for(cache_folder(ARCHIVES)):
-            folder = kept_content(
-                ARCHIVES, identity[:16], url, lambda target: _unpack(file, target, url)
-            )
+        identity = _download(url, file)
+        folder = kept_content(
+            ARCHIVES, identity[:16], url, lambda target: _unpack(file, target, url)
+        )
     inside = list(folder.iterdir())
     return Downloaded(inside[0] if len(inside) == 1 and inside[0].is_dir() else folder, identity)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from use_st5._imports import require
 from use_st5.hub.bundled import SAVED_MODEL_FILE
-from use_st5.io.inner_path import check_inner_names, is_inner
+from use_st5.io.remote_files import check_inner_names, is_inner
 
 EXTRA = "hub-models"
 _HF = re.compile(r"hf://((?:[\w.-]+/)?[\w.-]+)(?:@([\w./-]+))?")

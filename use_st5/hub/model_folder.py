@@ -13,8 +13,8 @@ from pathlib import Path
 
 import use_st5
 from use_st5.hub.bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names, download_advice
+from use_st5.hub.cache import MODELS, kept_content
 from use_st5.hub.model_names import Fetched, fetch, model_name, short_name
-from use_st5.io.cache import MODELS, kept_content
 from use_st5.io.remote_files import cached_path
 
 _LISTED = 12

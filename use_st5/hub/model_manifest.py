@@ -17,7 +17,7 @@ import msgspec
 from use_st5.hub.bundled import SAVED_MODEL_FILE
 from use_st5.io.files import file_sha256
 from use_st5.io.records import Count, InnerPath, Positive, read_record
-from use_st5.io.remote_files import finish_swap, names_in, remote_path
+from use_st5.io.remote_files import names_in, remote_path, unfinished_upload
 
 FILE_NAME = "use_st5.json"
 CARD_NAME = "README.md"
@@ -33,8 +33,6 @@ _LISTED = 5
 # fingerprint.pb holds a random number; the others are about the model, or made from it.
 _NOT_THE_MODEL = {FILE_NAME, CARD_NAME, ENGINE_NAME, "fingerprint.pb"}
 
-# Fields by the names that version 0.2 gave them.
-_OLD_NAMES = {"storage": "precision", "vectorizer": "tokenizer"}
 # The largest size of the manifest in bytes: enough for thousands of files.
 _LIMIT = 2**22
 
@@ -196,15 +194,17 @@ def older_files(path: str | os.PathLike[str]) -> list[str] | None:
 
 
 def _files_at(remote: str) -> list[str]:
-    finish_swap(remote)
     names = names_in(remote)
-    content = f"{names[:3]} without {FILE_NAME}"
-    if FILE_NAME in names:
-        try:
-            return [FILE_NAME, *_read(f"{remote}/{FILE_NAME}").files]
-        except ValueError as error:
-            content = str(error)
-    if names:
+    content = f"{names[:3]} without {FILE_NAME}" if names else ""
+    try:
+        older = unfinished_upload(remote)
+        if FILE_NAME in names:
+            older += [FILE_NAME, *_read(f"{remote}/{FILE_NAME}").files]
+        if older:
+            return older
+    except ValueError as error:
+        content = str(error)
+    if content:
         raise FileExistsError(
             f"Expected {remote} to be empty or to contain a model of use_st5, because it would be "
             f"replaced. Found {content}. Choose another folder."
@@ -214,9 +214,7 @@ def _files_at(remote: str) -> list[str]:
 
 def _read(path: str | Path) -> ModelManifest:
     remedy = "Copy or export the model again."
-    return read_record(
-        path, ModelManifest, remedy=remedy, version=FORMAT, limit=_LIMIT, renamed=_OLD_NAMES
-    )
+    return read_record(path, ModelManifest, remedy=remedy, version=FORMAT, limit=_LIMIT)
 
 
 def _other_content(folder: Path) -> str:

@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from use_st5.hub.archives import unpacked
+from use_st5.hub.cache import NAMES, cache_folder, remove_content
 from use_st5.hub.client import Downloaded, from_hugging_face, from_kaggle
-from use_st5.io.cache import NAMES, cache_folder, remove_content
 from use_st5.io.files import atomic_path
 from use_st5.io.records import Count, read_record
 from use_st5.io.remote_files import cached_path

@@ -6,14 +6,12 @@ import contextlib
 import json
 import os
 import re
-import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from use_st5.io.inner_path import is_inner
-from use_st5.io.remote_files import as_written, open_local
+from use_st5.io.remote_files import as_written, is_inner, open_local
 
 Kind = TypeVar("Kind")
 
@@ -27,21 +25,7 @@ Epsilon = Annotated[float, msgspec.Meta(gt=0, le=0.01)]
 RotaryBase = Annotated[float, msgspec.Meta(ge=1, le=1e9)]
 
 LIMIT = 2**20
-_SHOWN = 200  # characters of a value
-_STEP = re.compile(r"\.(\w+)|\[([^]]+)\]")  # of the path to a field
-
-_LISTED = "expected one of the listed values"
-# A message of msgspec → the same message in the form "expected …, received …".
-_SPOKEN = (
-    (r"Expected (.*), got (.*)", r"expected \1, received \2"),
-    (r"Object missing required field (.*)", r"expected the field \1, received none of this name"),
-    (r"Object contains unknown field (.*)", r"expected no other fields, received \1"),
-    (r"Invalid enum value (.*)", rf"{_LISTED}, received \1"),
-    (r"(Number|Integer value) out of range", "expected a number, received one out of range"),
-    (r"JSON is malformed: (.*)", r"expected JSON, received another text: \1"),
-    (r"Input data was truncated", "expected JSON, received a text that ends too early"),
-    (r"(.*)", r"expected JSON, received another text: \1"),
-)
+_SHOWN = 300  # characters of an error's message
 
 
 class InnerPath(str):
@@ -69,7 +53,6 @@ def read_record(
     version: int | None = None,
     limit: int = LIMIT,
     not_finite: bool = False,
-    renamed: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Kind:
     """Reads a JSON file into a type.
 
@@ -81,7 +64,6 @@ def read_record(
         version: The required value of the record's field `format`; None: it has no such field.
         limit: Files with more bytes are refused before they are read.
         not_finite: Whether NaN and infinities, as Python writes them, are numbers too.
-        renamed: Fields of the outermost object that may have an older name: old name → new name.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -99,9 +81,6 @@ def read_record(
             )
         if value != version:
             raise ValueError(f"{where}: $.format: expected {version}, received {value}. {remedy}")
-    if renamed:
-        fields = parse_record(content, dict[str, msgspec.Raw], where=where, remedy=remedy)
-        content = msgspec.json.encode({renamed.get(name, name): fields[name] for name in fields})
     return parse_record(content, kind, where=where, remedy=remedy, not_finite=not_finite)
 
 
@@ -109,7 +88,7 @@ def parse_record(
     content: bytes | str, kind: type[Kind], *, where: str, remedy: str, not_finite: bool = False
 ) -> Kind:
     """Does the same for JSON in memory; `where` says where it comes from."""
-    with _spoken_errors(where, remedy, kind, lambda: json.loads(content)):
+    with _one_line_errors(where, remedy, kind):
         if not_finite:
             return msgspec.convert(json.loads(content), kind, dec_hook=_custom)
         return msgspec.json.decode(content, type=kind, dec_hook=_custom)
@@ -117,7 +96,7 @@ def parse_record(
 
 def check_record(value: Any, kind: type[Kind], *, where: str, remedy: str) -> Kind:
     """Does the same for a part of a record whose type is known only after the rest was read."""
-    with _spoken_errors(where, remedy, kind, lambda: value):
+    with _one_line_errors(where, remedy, kind):
         return msgspec.convert(value, kind, dec_hook=_custom)
 
 
@@ -150,18 +129,23 @@ def named_errors(where: str | os.PathLike[str], remedy: str = "") -> Iterator[No
 
 
 @contextlib.contextmanager
-def _spoken_errors(where: str, remedy: str, kind: Any, record: Callable[[], Any]) -> Iterator[None]:
-    """Turns errors of the block, which reads `record`, into one line that begins with `where`."""
+def _one_line_errors(where: str, remedy: str, kind: Any) -> Iterator[None]:
+    """Turns the errors of msgspec into one line: the file, the field, what is wrong, the remedy."""
     try:
         yield
     except RecursionError as error:
-        raise ValueError(
-            f"{where}: $: expected a record, received JSON that is nested too deeply. {remedy}"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{where}: $: expected UTF-8, received other bytes. {remedy}") from error
+        raise ValueError(f"{where}: $: expected less deeply nested JSON. {remedy}") from error
     except ValueError as error:
-        raise ValueError(f"{where}: {_spoken(str(error), kind, record)}. {remedy}") from error
+        message, _, field = str(error).replace("`", "").partition(" - at ")
+        message = " ".join(message.split())[:_SHOWN].replace(", got ", ", received ")
+        if message.startswith(("JSON is", "Input data")):
+            message = f"expected JSON: {message}"
+        field = field.removeprefix("key in ")[:_SHOWN] or "$"
+        if message.startswith("Invalid enum value"):
+            choices = _choices(kind, field)
+            message = message.replace("Invalid enum value", f"expected {choices}, received")
+        message = message[:1].lower() + message[1:]
+        raise ValueError(f"{where}: {field}: {message}. {remedy}") from error
 
 
 class _Versioned(msgspec.Struct):
@@ -174,48 +158,18 @@ def _custom(kind: type, value: Any) -> Any:
     raise TypeError(f"msgspec knows no {kind}")
 
 
-def _spoken(message: str, kind: Any, record: Callable[[], Any]) -> str:
-    """A message of msgspec as `FIELD: expected …, received …`."""
-    message, _, field = message.replace("`", "").partition(" - at ")
-    of_a_key = field.startswith("key in ")
-    if message.startswith("Expected ") and ", got " not in message:
-        message += f", got {'another' if of_a_key else _value(record, field)}"
-    field = field.removeprefix("key in ")
-    for pattern, template in _SPOKEN:
-        if found := re.fullmatch(pattern, message, re.DOTALL):
-            message = found.expand(template)
-            break
-    expected, received, value = message.partition(", received ")
-    if expected == _LISTED:
-        expected = f"expected {_choices(kind, field)}"
-    return f"{_cut(field) or '$'}: {expected}{received}{_cut(value)}"
-
-
-def _value(record: Callable[[], Any], field: str) -> str:
-    """Returns the value of a field; msgspec does not name a value that is out of range."""
-    with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
-        value = record()
-        for name, index in _STEP.findall(field):
-            value = value[name or int(index)]
-        return json.dumps(value)
-    return "another"  # msgspec calls every value of a dictionary `[...]`.
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
 def _choices(kind: Any, field: str) -> str:
     """The values that a field may have, as its type lists them."""
-    found: Any = msgspec.inspect.type_info(kind)
-    for name, _ in _STEP.findall(field):
-        options = getattr(found, "types", (found,))
-        fields = (each for option in options for each in getattr(option, "fields", ()))
-        items = (
-            getattr(each, role, None) for each in options for role in ("item_type", "value_type")
-        )
-        same_name = (each.type for each in fields if each.encode_name == name)
-        found = next(same_name if name else filter(None, items), None)
-    literals = getattr(found, "types", (found,))
+    options: tuple[Any, ...] = (msgspec.inspect.type_info(kind),)
+    for name, _ in re.findall(r"\.(\w+)|\[([^]]+)\]", field):
+        options = tuple(getattr(options[0], "types", options))
+        if name:
+            fields = (each for option in options for each in getattr(option, "fields", ()))
+            options = tuple(each.type for each in fields if each.encode_name == name)
+        else:
+            roles = ("item_type", "value_type")
+            items = (getattr(each, role, None) for each in options for role in roles)
+            options = tuple(filter(None, items))
+    literals = getattr(options[0], "types", options)
     values = [value for each in literals for value in getattr(each, "values", (None,))]
     return " or ".join(map(repr, values))

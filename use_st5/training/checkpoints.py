@@ -40,7 +40,7 @@ _WITHOUT = "the run continues from an earlier one in the folder, or starts again
 _NAME = re.compile(r"checkpoint-(\d{9})")
 # Hidden names of what a killed run leaves behind: `atomic_path` writes next to its target under
 # such a name, and a removal first renames to one.
-_LEFTOVER = re.compile(r"\.checkpoint-\d{9}\.[0-9a-f]+")
+_LEFTOVER = re.compile(r"\.checkpoint-\d{9}\.use_st5-[0-9a-f]+")
 
 
 class Checkpoints:
@@ -171,7 +171,7 @@ class Checkpoints:
             return
         for path in old_paths:
             # A removal that is killed in the middle must not look like a checkpoint.
-            path.rename(path.with_name(f".{path.name}.{secrets.token_hex(6)}"))
+            path.rename(path.with_name(f".{path.name}.use_st5-{secrets.token_hex(6)}"))
         for path in self.folder.iterdir():
             if _LEFTOVER.fullmatch(path.name):
                 shutil.rmtree(path)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import rich.console
 import rich.progress
 
-from use_st5.io.progress_bars import ProgressBars
+from use_st5.io.progress import progress_bars
 
 
 class Reporter:
@@ -27,30 +27,29 @@ class Reporter:
 
     def __init__(self, writer: TensorBoardWriter | None, *, progress: bool) -> None:
         self.console = rich.console.Console(stderr=True, quiet=not progress)
-        self.bar = ProgressBars(
-            rich.progress.TextColumn("{task.description}"),
-            rich.progress.BarColumn(),
-            rich.progress.MofNCompleteColumn(),
-            rich.progress.TextColumn("{task.fields[losses]}"),
-            rich.progress.TextColumn("{task.fields[speed]}"),
-            rich.progress.TimeRemainingColumn(),
-            console=self.console,
-            disable=not self.console.is_terminal,
-            lines=progress,
-        )
+        self._progress = progress
         self.writer = writer
         self.losses: dict[str, float] = {}
 
     @contextlib.contextmanager
     def showing(self, step: int, steps: int) -> Iterator[None]:
         """Shows a run that is at `step` of `steps`; at its end, writes the buffered numbers."""
-        self.bar.start()
-        self.row = self.bar.add_task("training", total=steps, completed=step, losses="", speed="")
+        columns = (
+            "{task.description}",
+            rich.progress.BarColumn(),
+            rich.progress.MofNCompleteColumn(),
+            "{task.fields[losses]}",
+            "{task.fields[speed]}",
+            rich.progress.TimeRemainingColumn(),
+        )
         self._began, self._first, self._steps = time.monotonic(), step, steps
+        console, lines = self.console, self._progress
+        hidden = not console.is_terminal
         try:
-            yield
+            with progress_bars(*columns, console=console, disable=hidden, lines=lines) as self.bar:
+                self.row = self.bar.add_task("training", True, steps, step, losses="", speed="")
+                yield
         finally:
-            self.bar.stop()
             if self.writer is not None:
                 self.writer.flush()
 

@@ -26,7 +26,7 @@ from use_st5.data.text_hashes import text_hashes
 from use_st5.data.text_reader import TextReader
 from use_st5.io.files import file_sha256
 from use_st5.io.lines import read_lines
-from use_st5.io.progress_lines import waiting
+from use_st5.io.progress import waiting
 from use_st5.io.remote_files import as_written, cached_path, remote_path
 from use_st5.training.column_prompts import Prompts, prompts_by_key
 from use_st5.training.tasks import NEIGHBOURS, TASKS, TEXTS, TaskSpec, known_columns, task_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import tempfile
 import time
@@ -19,7 +20,7 @@ from experiments.use.transfer.rows import Features, Ingredients, PreparedSplit, 
 from experiments.use.transfer.splits import TASKS, split
 from use_st5._imports import require
 from use_st5.data import DataFolder
-from use_st5.io.progress_bars import ProgressBars
+from use_st5.io.progress import progress_bars
 
 _BATCH = 64
 _PATIENCE = 2
@@ -112,9 +113,11 @@ class TransferCell:
         return self._prepared
 
 
-def _progress(console: rich.console.Console) -> ProgressBars:
+def _progress(
+    console: rich.console.Console,
+) -> contextlib.AbstractContextManager[rich.progress.Progress]:
     columns = ("{task.description}", rich.progress.BarColumn(), rich.progress.MofNCompleteColumn())
-    return ProgressBars(*columns, console=console, transient=True, disable=not console.is_terminal)
+    return progress_bars(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def train(

@@ -11,15 +11,17 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from use_st5.io.remote_files import REMOTE, UPLOAD
+from use_st5.io.remote_files import cache_folder as cache_folder
+
 MODELS, ARCHIVES, ENGINES = "models", "archives", "engines"
-REMOTE, NAMES = "remote", "names"
+NAMES = "names"
 # The environment variable with the limit of models, archives and engines together, in GB of 10⁹
 # bytes.
 LIMIT = "USE_ST5_CACHE_GB"
@@ -28,9 +30,8 @@ _DEFAULT_LIMIT = 20.0
 # of its last change is when the entry was last used.
 _ORIGIN = "origin.txt"
 _CONTENT = "content"
-# How the names of some folders begin: those that a process makes or removes, and those in `remote`
-# with files that are not uploaded yet.
-_TEMPORARY, UPLOAD = "tmp", "to-"
+# How the names of folders begin that a process makes or removes.
+_TEMPORARY = "tmp"
 _OLD = 24 * 3600.0  # seconds after which a temporary folder belongs to no process
 
 
@@ -50,27 +51,6 @@ class Entry(NamedTuple):
     folder: Path
     size: int
     used: float
-
-
-def cache_folder(part: str) -> Path:
-    """Returns the folder of a part of the cache; it is created, for this user alone.
-
-    Raises:
-        PermissionError: It belongs to another user.
-    """
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(base, "use_st5", part)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if os.name == "nt":
-        return folder
-    if folder.stat().st_uid != os.getuid():
-        raise PermissionError(
-            f"{folder}: expected a cache folder of this user, found one of another. Set "
-            "XDG_CACHE_HOME to a folder of your own."
-        )
-    if stat.S_IMODE(folder.stat().st_mode) != 0o700:  # A read-only file system would refuse it.
-        folder.chmod(0o700)
-    return folder
 
 
 def entries() -> list[Entry]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.io import cache
-from use_st5.io.cache import (
+from use_st5.hub import cache
+from use_st5.hub.cache import (
     MODELS,
     REMOTE,
     cache_folder,
