@@ -37,7 +37,7 @@ def test_nothing_is_uploaded_unasked(
 ) -> None:
     done = use("push", str(folder), NAME, "--license", "MIT", "--language", "de")
     assert done.exit_code == 0, done.output
-    assert 'language:\n- "de"\nlicense: "mit"\n' in done.stdout
+    assert "language:\n- de\nlibrary_name: use_st5\nlicense: mit\n" in done.stdout
     assert "saved_model.pb\t" in done.stdout
     assert "nothing was uploaded; --yes" in done.stderr
     assert not hub.asked
@@ -54,14 +54,15 @@ def test_what_is_uploaded_is_loaded_by_its_name(
     assert "notes.txt" not in hub.uploaded
     expected = {name for name in contents(folder) if name != "notes.txt"} | {"README.md"}
     assert {*hub.uploaded} == expected
-    assert hub.uploaded["README.md"].startswith(
-        b'---\nlanguage:\n- "en"\nlicense: "mit"\nlibrary_name: "use_st5"\n'
-    )
+    card = pytest.importorskip("huggingface_hub").ModelCard(hub.uploaded["README.md"].decode())
+    assert (card.data.license, card.data.metrics) == ("mit", ["spearmanr"])
     hub.add("me/mine", dict(hub.uploaded))
     again = use_st5.load(NAME)
     again.manifest.check_contents(again.folder)
     assert again.identity == use_st5.load(folder).identity
     assert (again.encode(["a b"]) == use_st5.load(folder).encode(["a b"])).all()
+    done = use("push", str(again.folder), NAME, "--license", "other", "--language", "no")
+    assert "language:\n- 'no'\n" in done.stdout
 
 
 def test_what_is_refused(

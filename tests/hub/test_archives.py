@@ -188,7 +188,7 @@ def test_large_headers_are_refused_unread(url: str, kind: str) -> None:
     FILES["/a.tgz"] = content, None
     tracemalloc.start()
     try:
-        with pytest.raises(ValueError, match="a header of more than 65,536 bytes"):
+        with pytest.raises(ValueError, match="more than 65,536 bytes of headers"):
             unpacked(f"{url}/a.tgz")
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
@@ -203,7 +203,7 @@ def test_many_files_are_refused(
     FILES["/a.zip"] = pack({"a": b"", "b": b""}), None
     FILES["/b.zip"] = pack({"a": b"", "b": b"", "c": b""}), None
     assert contents(unpacked(f"{url}/a.zip").folder) == {"a": b"", "b": b""}
-    with pytest.raises(ValueError, match="expected at most 2 files, found more"):
+    with pytest.raises(ValueError, match="expected at most 2 files"):
         unpacked(f"{url}/b.zip")
 
 

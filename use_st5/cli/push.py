@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
+from use_st5._imports import require
 from use_st5.cli.models import find_model
 from use_st5.cli.output import echo, manual, say, waiting
-from use_st5.export.hub_card import hub_card
-from use_st5.hub.client import to_hugging_face, to_kaggle
+from use_st5.hub.client import EXTRA, to_hugging_face, to_kaggle
 from use_st5.hub.model_manifest import (
     CARD_NAME,
     FILE_NAME,
@@ -22,6 +22,9 @@ from use_st5.hub.model_manifest import (
     read_card,
 )
 from use_st5.hub.model_names import model_name
+
+# The tags by which the hub lists a model.
+_TAGS = ("sentence-similarity", "feature-extraction", "tensorflow", "keras")
 
 HELP = manual(
     """Upload an exported model to Hugging Face's hub or to Kaggle Models.
@@ -68,21 +71,44 @@ def push(
             param_hint="NAME",
         )
     source = find_model(model)
-    manifest = _described(source)
-    card = hub_card(
-        read_card(source),
-        name=to.partition("://")[2],
-        metadata=manifest.metadata,
-        family=manifest.family,
-        languages=language or (),
-        license=license_name,
-        metrics=metric or (),
+    manifest = ModelManifest.read(source)
+    if manifest is None:
+        raise ValueError(
+            f"{source}: expected a model that use_st5 exported, found a SavedModel of another "
+            "origin. Its author's terms may not allow an upload."
+        )
+    manifest.check_contents(source)
+    license_name = license_name or str(manifest.metadata.get("license", ""))
+    if not license_name:
+        raise ValueError(f'{model}: expected a licence. Give --license, such as mit, or "other".')
+    origin = str(manifest.metadata.get("source", ""))
+    header = (
+        require("huggingface_hub", EXTRA)
+        .ModelCardData(
+            language=[*(language or manifest.metadata.get("languages", ()))] or None,
+            license=license_name.lower(),
+            library_name="use_st5",
+            pipeline_tag="sentence-similarity",
+            tags=["use_st5", *filter(None, [manifest.family]), *_TAGS],
+            metrics=metric,
+            base_model=origin.removeprefix("hf://").partition("@")[0]
+            if "hf://" in origin
+            else None,
+        )
+        .to_yaml()
     )
+    body = read_card(source)
+    if body.startswith("---\n"):  # the header of an earlier upload
+        body = body.partition("\n---\n")[2]
+    body = body.strip() or f'# {to}\n\nRead it with `use_st5.load("{to}")`.'
     with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
         folder = Path(scratch, "model")
-        manifest = _copy(source, folder, manifest, card)
-        header = card.split("---\n")[1]
-        echo(header.rstrip("\n"))
+        copy_model(source, folder, manifest)
+        (folder / CARD_NAME).write_text(f"---\n{header}\n---\n\n{body}\n", encoding="utf-8")
+        files, model_hash = describe_files(folder)
+        manifest = dataclasses.replace(manifest, files=files, model_hash=model_hash)
+        manifest.write(folder)
+        echo(header)
         for name in sorted([FILE_NAME, *manifest.files]):
             echo(f"{name}\t{(folder / name).stat().st_size}")
         if not yes:
@@ -92,28 +118,5 @@ def push(
             if scheme == "hf":
                 place = to_hugging_face(folder, to, private=private, message=message)
             else:
-                license_name = license_name or str(manifest.metadata.get("license", ""))
                 place = to_kaggle(folder, to, license=license_name, message=message)
     say(f"{place}: uploaded, {manifest.size_bytes / 1e6:,.1f} MB")
-
-
-def _described(source: Path) -> ModelManifest:
-    """The manifest of a model, after a check that its files are as they were exported."""
-    manifest = ModelManifest.read(source)
-    if manifest is None:
-        raise ValueError(
-            f"{source}: expected a model that use_st5 exported, found a SavedModel of another "
-            "origin. Its author's terms may not allow an upload."
-        )
-    manifest.check_contents(source)
-    return manifest
-
-
-def _copy(source: Path, folder: Path, manifest: ModelManifest, card: str) -> ModelManifest:
-    """Copies a model's files with another card, and writes a new manifest for them."""
-    copy_model(source, folder, manifest)
-    (folder / CARD_NAME).write_text(card, encoding="utf-8")
-    files, model_hash = describe_files(folder)
-    manifest = dataclasses.replace(manifest, files=files, model_hash=model_hash)
-    manifest.write(folder)
-    return manifest

@@ -14,7 +14,6 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
@@ -43,9 +42,8 @@ _DAMAGED = (
 def unpacked(url: str) -> Downloaded:
     """Downloads and unpacks an archive.
 
-    Only files and folders are unpacked: an archive with a link or a name that leads out of it is
-    refused as a whole. If the archive contains one folder and nothing else, this folder is the
-    model.
+    An archive with a link or a name that leads out of it is refused as a whole. If the archive
+    contains one folder and nothing else, this folder is the model.
 
     Args:
         url: `https://….tar.gz`, `.tgz` or `.zip`; http is accepted only from this machine.
@@ -95,12 +93,7 @@ def _check_safe(url: str) -> None:
 
 
 def _download(url: str, file: IO[bytes]) -> str:
-    """Downloads the archive at the URL into a file; returns its sha256.
-
-    Raises:
-        FileNotFoundError: The server has no such file.
-        OSError: The download failed, is incomplete, or larger than the cache may be.
-    """
+    """Downloads the archive at the URL into a file; returns its sha256."""
     digest, size, most = hashlib.sha256(), 0, max(limit(), _SMALL)
     try:
         with urllib.request.build_opener(_Redirects).open(url, timeout=_TIMEOUT) as answer:
@@ -121,39 +114,33 @@ def _download(url: str, file: IO[bytes]) -> str:
         )
     if length is not None and size != int(length):
         raise OSError(f"{url}: expected {int(length):,} bytes, received {size:,}. Run again.")
-    file.seek(0)
     return digest.hexdigest()
 
 
 def _unpack(file: IO[bytes], target: Path, url: str) -> None:
-    """Unpacks the files and folders of a tar or zip file into a new folder, and nothing else.
-
-    Raises:
-        ValueError: It is damaged, holds a link, a device or a name that leads out of it, or unpacks
-            to far more bytes than its own size.
-    """
+    """Unpacks the files and folders of a tar or zip file into a new folder, and nothing else."""
     target.mkdir()
     size = file.seek(0, 2)
-    file.seek(0)
-    room = max(_RATIO * size, _SMALL)
+    members = _Members(url, max(_RATIO * size, _SMALL))
     try:
-        for number, (name, content) in enumerate(_members(file, url)):
-            if number == _MEMBERS:
-                raise ValueError(f"{url}: expected at most {_MEMBERS:,} files, found more.")
-            path = target / name
-            if content is None:
-                path.mkdir(parents=True, exist_ok=True)
-                continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as output:
-                while piece := content.read(_PIECE):
-                    room -= len(piece)
-                    if room < 0:
-                        raise ValueError(
-                            f"{url}: expected at most {max(_RATIO * size, _SMALL):,} bytes in an "
-                            f"archive of {size:,}, found more. Nothing was kept."
-                        )
-                    output.write(piece)
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as archive:
+                for info in archive.infolist():
+                    is_link = stat.S_ISLNK(info.external_attr >> 16)
+                    members.check(info.filename, info.file_size, is_link=is_link)
+                archive.extractall(target)
+            return
+        file.seek(0)
+        with _Unpacked(fileobj=file) as packed, tarfile.open(fileobj=packed, mode="r:") as tar:
+            for member in tar:
+                is_link = not (member.isfile() or member.isdir())
+                members.check(member.name, member.size, is_link=is_link)
+                packed.room = sys.maxsize
+                tar.extract(member, target, filter="data")
+                packed.room = _HEADERS
+            packed.room = _SMALL
+            while packed.read(_PIECE):  # The check sum of the bytes is behind the last member.
+                pass
     except _DAMAGED as error:
         raise ValueError(
             f"{url}: expected a tar or zip archive, received {size:,} bytes of another format "
@@ -161,32 +148,25 @@ def _unpack(file: IO[bytes], target: Path, url: str) -> None:
         ) from error
 
 
-def _members(file: IO[bytes], url: str) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """Yields the name and the content of each member; the content of a folder is None.
+class _Members:
+    """Refuses links, names that lead out of an archive, and archives of too many files or bytes."""
 
-    Raises:
-        ValueError: A member is something else, or its name leads out of the archive.
-    """
-    if zipfile.is_zipfile(file):
-        with zipfile.ZipFile(file) as archive:
-            for info in archive.infolist():
-                name = _checked(info.filename, url, link=stat.S_ISLNK(info.external_attr >> 16))
-                with archive.open(info) as content:
-                    yield name, None if info.is_dir() else content
-        return
-    file.seek(0)
-    with _Unpacked(fileobj=file) as packed, tarfile.open(fileobj=packed, mode="r:") as archive:
-        for member in archive:
-            packed.room = sys.maxsize
-            name = _checked(member.name, url, link=not (member.isfile() or member.isdir()))
-            yield name, archive.extractfile(member) if member.isfile() else None
-            packed.room = _HEADERS
-        packed.room = sys.maxsize
-        # The check sum of the compressed bytes is behind the last member.
-        for _ in range(_SMALL // _PIECE + 2):
-            if not packed.read(_PIECE):
-                return
-        raise ValueError(f"{url}: expected an archive, found a gigabyte behind its last file.")
+    def __init__(self, url: str, most: int) -> None:
+        self._url, self._most, self._bytes, self._count = url, most, 0, 0
+
+    def check(self, name: str, size: int, *, is_link: bool) -> None:
+        """Checks the next member before it is unpacked."""
+        if is_link:
+            raise ValueError(
+                f"{self._url}: expected files and folders, found {name!r}, a link or a device."
+            )
+        check_inner_names([name.removeprefix("./").rstrip("/")], where=self._url)
+        self._count, self._bytes = self._count + 1, self._bytes + size
+        if self._count > _MEMBERS or self._bytes > self._most:
+            raise ValueError(
+                f"{self._url}: expected at most {_MEMBERS:,} files and {self._most:,} bytes, found "
+                "more. Nothing was kept."
+            )
 
 
 class _Unpacked(gzip.GzipFile):
@@ -201,11 +181,5 @@ class _Unpacked(gzip.GzipFile):
     def read(self, size: int | None = -1) -> bytes:
         self.room -= sys.maxsize if size is None or size < 0 else size
         if self.room < 0:
-            raise tarfile.HeaderError(f"a header of more than {_HEADERS:,} bytes")
+            raise tarfile.HeaderError(f"more than {_HEADERS:,} bytes of headers")
         return super().read(size)
-
-
-def _checked(name: str, url: str, *, link: bool) -> str:
-    if link:
-        raise ValueError(f"{url}: expected files and folders, found {name!r}, a link or a device.")
-    return check_inner_names([name.removeprefix("./").rstrip("/")], where=url)[0]
