@@ -20,8 +20,7 @@ from experiments.corpora import (
     stack_exchange_posts,
     trivia_questions,
 )
-from use_st5.data import split_sentences
-from use_st5.data._records import records
+from use_st5.data import records, split_sentences
 
 # Topics of the self-dialogue corpus that count as films.
 FILM_TOPICS = frozenset(

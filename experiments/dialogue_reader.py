@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from use_st5.data._reader import MalformedRowError, Reader, SkippedRowError
-from use_st5.data._records import records
+from use_st5.data import MalformedRowError, Reader, SkippedRowError, records
 
 
 class DialogueReader(Reader):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from use_st5.data.data_folder import DataFolder
+from use_st5.data import DataFolder
 from use_st5.data.text_hashes import normalized
 from use_st5.evaluation.classification import CR, MPQA, MR, MRPC, SST2, SUBJ, TREC
 from use_st5.evaluation.labelled_texts import LabelledDataset

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from use_st5.data._reader import MalformedRowError, SkippedRowError
-from use_st5.data.table_reader import TableReader
+from use_st5.data import MalformedRowError, SkippedRowError, TableReader
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 

@@ -237,11 +237,7 @@ NOT_PUBLIC = {
     for name in [
         "_imports",
         "convert.sentencepiece_model",
-        "data._reader",
-        "data._records",
         "data.column_kinds",
-        "data.data_folder",
-        "data.table_reader",
         "data.text_hashes",
         "encode.sentences",
         "encode.similarity",

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.bundled_models.related_sentences import GROUP_SIZE, Length, related_rows
-from use_st5.data import PreparedColumn
+from use_st5.data import DataFolder, PreparedColumn
 from use_st5.data.column_kinds import KindName
-from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation.sts import STSB_TRAIN, read_sts
 from use_st5.training import ArrayData
 

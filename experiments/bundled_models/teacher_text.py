@@ -30,7 +30,7 @@ from experiments.bundled_models.teacher_tasks import scored_pairs
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.corpus_sentences import nouns, sentences_by_source
 from experiments.held_out import held_out_sentences
-from use_st5.data.data_folder import DataFolder
+from use_st5.data import DataFolder
 from use_st5.data.text_hashes import normalized
 from use_st5.evaluation.sts import STSB_TRAIN
 from use_st5.io.files import write_json

@@ -34,7 +34,7 @@ from experiments.bundled_models.teacher import (
 )
 from experiments.run import Scores
 from experiments.stsb_dev import stsb_development
-from use_st5.data.data_folder import DataFolder
+from use_st5.data import DataFolder
 from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.classification import MR, MRPC, SST2, TREC, classifier_features
 from use_st5.evaluation.labelled_texts import LabelledTexts, read_files

@@ -8,8 +8,7 @@ from typing import Any
 
 from experiments.multilingual_st5.language_triplets import ParallelTriplets, parallel_triplets
 from experiments.nli_reader import NLI_COLUMNS, nli_label
-from use_st5.data._records import format_of, records
-from use_st5.data.table_reader import Column, TableReader
+from use_st5.data import TableReader, records
 
 _HEADS = {name for names in NLI_COLUMNS.values() for name in names}
 
@@ -44,7 +43,7 @@ class _PairReader(TableReader):
 
 
 def _pairs(file: Path) -> list[dict[str, Any]]:
-    columns: dict[str, Column] = dict(
+    columns: dict[str, Any] = dict(
         NLI_COLUMNS if _has_header(file) else {"premise": 0, "hypothesis": 1, "label": 2}
     )
     return [*_PairReader(file, columns, optional=("premise", "hypothesis"), strict=True)]
@@ -52,8 +51,7 @@ def _pairs(file: Path) -> list[dict[str, Any]]:
 
 def _has_header(file: Path) -> bool:
     """Whether the first row names the columns; always true for jsonl."""
-    file_format = format_of(file)
-    _, row = next(records(file, file_format=file_format), (0, []))
-    return file_format == "jsonl" or (
+    _, row = next(records(file), (0, []))
+    return isinstance(row, dict) or (
         isinstance(row, list) and len({name.strip().casefold() for name in row} & _HEADS) > 1
     )

@@ -46,8 +46,7 @@ from experiments.sbert_defsent.comparison_results import (
 from experiments.sbert_defsent.sts_tasks import BY_SHARED_WORDS, BY_SOURCE
 from experiments.sbert_defsent.train import METHODS, Method, Training, published
 from use_st5 import SentenceEncoder
-from use_st5.data import DataFolder
-from use_st5.data.data_folder import MissingDataError
+from use_st5.data import DataFolder, MissingDataError
 from use_st5.evaluation import EvaluationRecord, EvaluationTask, evaluate, select_tasks
 from use_st5.evaluation.classification import DATASETS, transfer_task
 from use_st5.evaluation.registry import groups, with_data

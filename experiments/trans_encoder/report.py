@@ -12,8 +12,7 @@ import numpy as np
 from experiments.trans_encoder.mined_pairs import Pair
 from experiments.trans_encoder.pairs import Overlap, overlap
 from use_st5 import TrainableEncoder
-from use_st5.data import DataFolder
-from use_st5.data.data_folder import MissingDataError
+from use_st5.data import DataFolder, MissingDataError
 from use_st5.encode.similarity import cosine
 from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation import select_tasks

@@ -18,7 +18,7 @@ from tests.toy_encoders import Toy
 from tests.training import toy as toy_training
 from use_st5.data.prepared import open_prepared, prepare
 from use_st5.data.prepared_column import PreparedColumn
-from use_st5.data.table_reader import TableReader
+from use_st5.data.tables import TableReader
 from use_st5.hub.model_manifest import check_replaceable
 from use_st5.io.files import atomic_path, sole_writer
 from use_st5.io.remote_files import (

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, Literal, NamedTuple, get_args
 
 from pyarrow import parquet
 
-from use_st5.data._reader import MalformedRowError
-from use_st5.data._records import json_object
+from use_st5.data.formats import json_object
+from use_st5.data.reader import MalformedRowError
 from use_st5.io.lines import LongLine, is_gzip, lines_of
 
 # The report in the folder of an embedded corpus.

@@ -102,7 +102,7 @@ class _Column:
     """The texts of a column of a table, one for each row; they may be empty."""
 
     def __init__(self, source: str, column: str | None) -> None:
-        from use_st5.data.table_reader import TableReader, column_names
+        from use_st5.data.tables import TableReader, column_names
 
         if source == STDIN:
             raise ValueError("--column: expected a file, received standard input. Save it first.")

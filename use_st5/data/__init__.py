@@ -9,12 +9,17 @@ from use_st5._public import public_names
 if TYPE_CHECKING:
     from use_st5.data.data_folder import DataFolder as DataFolder
     from use_st5.data.data_folder import DataSource as DataSource
+    from use_st5.data.data_folder import MissingDataError as MissingDataError
+    from use_st5.data.formats import records as records
     from use_st5.data.prepared import open_prepared as open_prepared
     from use_st5.data.prepared import prepare as prepare
     from use_st5.data.prepared_column import PreparedColumn as PreparedColumn
-    from use_st5.data.read_report import ReadReport as ReadReport
+    from use_st5.data.reader import MalformedRowError as MalformedRowError
+    from use_st5.data.reader import Reader as Reader
+    from use_st5.data.reader import ReadReport as ReadReport
+    from use_st5.data.reader import SkippedRowError as SkippedRowError
     from use_st5.data.sentence_splitter import split_sentences as split_sentences
-    from use_st5.data.table_reader import TableReader as TableReader
+    from use_st5.data.tables import TableReader as TableReader
     from use_st5.data.text_reader import TextReader as TextReader
     from use_st5.data.tfds_reader import TFDSReader as TFDSReader
 

@@ -1,20 +1,17 @@
-"""Tables of .tsv, .csv, .jsonl and .parquet files, read once into Arrow.
+"""Named columns of jsonl, tsv, csv and parquet files, row by row or as one Arrow table.
 
-Arrow parses whole blocks of a file. A row that may be bad, such as one with too few fields, an
-empty text or a byte that is not UTF-8, is parsed again separately by `_records`, which says what is
-wrong with it. So the rows and the report are those of `TableReader`, in a fraction of its time.
+`TableReader` goes through the rows one by one and says what is wrong with each bad one. `Table`
+lets Arrow parse the file in blocks; if Arrow refuses a block, or a row in it might be bad, it reads
+the file again as `TableReader` does. So there is one reader that knows bad rows.
 """
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import hashlib
-import io
-import itertools
+import csv
+import functools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,39 +21,177 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.json as arrow_json
 
-from use_st5.data import _records
-from use_st5.data._blocks import Block, Lines, block_of
-from use_st5.data._reader import MalformedRowError
-from use_st5.data._records import (
-    Row,
-    csv_records,
+from use_st5.data.formats import (
+    LONGEST_ROW,
     format_of,
     json_object,
-    line_record,
     parquet_batches,
-    tab_separated,
+    records,
 )
-from use_st5.data.read_report import ReadReport
-from use_st5.data.table_reader import TableReader, checked_length
-from use_st5.data.tfds_reader import TFDSReader
+from use_st5.data.reader import MalformedRowError, Reader, ReadReport
 from use_st5.io.files import file_sha256
-from use_st5.io.lines import GZIP_DAMAGE, damaged_gzip, unpacked
+from use_st5.io.lines import GZIP_DAMAGE, unpacked
 from use_st5.io.streams import batched
 
-# If the share of bad rows is larger, the file does not have the expected content.
-_MAX_MALFORMED = 0.1
+# A position from 0, a name, or several names, of which the first existing one is used.
+Column = int | str | tuple[str, ...]
+TEXT = pa.large_string()
+# If the share of bad rows of a user's file is larger, it does not have the expected content.
+MAX_MALFORMED = 0.1
+# Rows that are read to find the names of the columns.
+_SAMPLE = 200
 # The number of examples that become a table at once.
 _AT_ONCE = 10_000
-# A part of jsonl with a bad line is halved to find the line, but not below this number of lines.
-_FEW_LINES = 2048
+# The bytes that Arrow parses at once.
+_BLOCK = 2**23
 # All characters that `str.strip` removes.
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
-# The texts that Arrow reads as the same number as `float`.
-_NUMBER = r"^-?[0-9]{1,17}(\.[0-9]{1,17})?([eE][-+]?[0-9]{1,2})?$"
-TEXT = pa.large_string()
-_DELIMITERS = {"tsv": "\t", "csv": ","}
-# Good rows, and their places in a block, int `[rows]`.
-_Part = tuple[pa.Table, np.ndarray]
+
+
+class TableReader(Reader):
+    r"""Reads chosen columns of jsonl, tsv, csv or parquet rows as dicts of text.
+
+    `TableReader("qa.csv", {"question": "qtext", "answer": "atext"})` gives
+    `{"question": …, "answer": …}` per row, white space at both ends removed. Names are compared
+    without regard to case. If a name is given, a tsv or csv begins with a header line. A tsv has no
+    quoting: quotes are characters and never join lines.
+
+    A row is malformed if it is not valid text, JSON or csv, lacks a column, has more fields than
+    the header (a stray tab shifts the columns), has a JSON key twice, has no text in a column that
+    must have one, or has a text of more than ten million characters.
+
+    Args:
+        path: A file (gzip or plain) or a list of files of the same layout.
+        columns: Key of the example → name, alternative names, or position from 0. Positions are
+            for tsv and csv.
+        optional: Keys of `columns` that may be empty or missing in a row; such an example has "".
+        file_format: "jsonl", "tsv", "csv" or "parquet"; by default as the file's suffix says.
+        strict: Whether the first malformed row is an error.
+        max_malformed: The share of malformed rows that is an error, in `[0, 1]`.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: `columns` is empty or does not fit the format; during the pass: as in `Reader`,
+            a needed column is missing or exists twice, or a quote of a csv is not closed within a
+            few lines.
+    """
+
+    expects = "rows with the named columns"
+
+    def __init__(
+        self,
+        path: str | Path | list[str] | list[Path],
+        columns: Mapping[str, Column],
+        *,
+        optional: tuple[str, ...] = (),
+        file_format: str | None = None,
+        strict: bool = False,
+        max_malformed: float = 0.01,
+    ) -> None:
+        super().__init__(path, strict=strict, max_malformed=max_malformed)
+        if not columns:
+            raise ValueError("columns: expected at least one key → column, received none.")
+        if unknown := set(optional) - set(columns):
+            raise ValueError(f"optional: {sorted(unknown)} are not among {list(columns)}.")
+        self.columns = dict(columns)
+        self.optional = frozenset(optional)
+        self.file_format = file_format
+        self.header = any(not isinstance(column, int) for column in columns.values())
+
+    def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
+        file_format = self.file_format or format_of(path)
+        if file_format in ("jsonl", "parquet") and not all(
+            isinstance(column, str | tuple) for column in self.columns.values()
+        ):
+            raise ValueError(
+                f"{path}: positions are for tsv and csv. Expected the names of JSON keys, "
+                f"received {[*self.columns.values()]}."
+            )
+        if file_format == "parquet":
+            rows = (row for batch in self._parquet(path) for row in batch.to_pylist())
+            return enumerate(rows, start=1)
+        rows_of_fields = records(path, file_format=file_format)
+        if file_format == "jsonl":
+            return ((line, self._from_object(row)) for line, row in rows_of_fields)
+        return self._table_rows(path, rows_of_fields)
+
+    def _parquet(self, path: Path) -> Iterator[pa.Table]:
+        """Yields tables of the columns, named by their keys."""
+        names: dict[str, str] = {}
+
+        def choose(found: list[str]) -> Iterable[str]:
+            names.update({key: found[at] for key, at in self._places(path, found).items()})
+            return dict.fromkeys(names.values())
+
+        for batch in parquet_batches(path, choose):
+            yield pa.table([batch.column(name) for name in names.values()], [*names])
+
+    def _table_rows(self, path: Path, rows: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+        names: list[str] = []
+        places: dict[str, int] | None = None
+        for line, row in rows:
+            if isinstance(row, list) and (extra := sum(field.count("\n") for field in row)):
+                self.report.add_joined(line, extra)
+            if places is None and isinstance(row, list):
+                names = row if self.header else []
+                places = self._places(path, names)
+                if self.header:
+                    continue
+            yield line, self._from_fields(row, places, len(names))
+
+    def _places(self, path: Path, names: list[str]) -> dict[str, int]:
+        """Key → position in a row."""
+        positions = {name.strip().casefold(): place for place, name in enumerate(names)}
+        places: dict[str, int] = {}
+        for key, column in self.columns.items():
+            if isinstance(column, int):
+                places[key] = column
+                continue
+            alternatives = _alternatives(column)
+            if matches := [name for name in alternatives if name in positions]:
+                if (spellings := _alike(matches[0], names))[1:]:
+                    raise ValueError(
+                        f"{path}: expected one column {spellings[0]!r}, found {len(spellings)} of "
+                        f"that name: {', '.join(map(repr, spellings))}. Rename or leave out the "
+                        "others."
+                    )
+                places[key] = positions[matches[0]]
+            elif key not in self.optional:
+                raise ValueError(
+                    f"{path}: the header has no column for {key!r}. Expected "
+                    f"{' or '.join(map(repr, alternatives))}, received {names}"
+                )
+        return places
+
+    def _from_fields(self, row: Any, places: dict[str, int] | None, width: int) -> Any:
+        if not isinstance(row, list) or places is None:
+            return row
+        min_width = 1 + max((p for key, p in places.items() if key not in self.optional), default=0)
+        if len(row) < min_width or width and len(row) > width:
+            return MalformedRowError(f"{len(row)} fields, expected {width or min_width}")
+        return {key: row[place] if place < len(row) else "" for key, place in places.items()}
+
+    def _from_object(self, row: Any) -> Any:
+        if not isinstance(row, dict):
+            return row
+        fields = {name.strip().casefold(): value for name, value in row.items()}
+        values: dict[str, Any] = {}
+        for key, column in self.columns.items():
+            name = next((name for name in _alternatives(column) if name in fields), None)
+            if name is None:
+                continue
+            if len(fields) < len(row) and (spellings := _alike(name, row))[1:]:
+                named = " and ".join(map(repr, spellings))
+                return MalformedRowError(f"{named} name the same column")
+            values[key] = fields[name]
+        return values
+
+    def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{key: self._text(row, key) for key in self.columns}]
+
+    def _text(self, row: dict[str, Any], key: str) -> str:
+        """Returns the text of one column; raises MalformedRowError if there is none."""
+        return clean_text(row.get(key), key, optional=key in self.optional)
 
 
 class Table(TableReader):
@@ -82,136 +217,68 @@ class Table(TableReader):
         label: str | None = None,
         score: str | None = None,
     ) -> None:
+        super().__init__(path, dict(columns), max_malformed=MAX_MALFORMED)
         self.expects = f"rows with {', '.join(columns)}"
-        super().__init__(path, dict(columns), max_malformed=_MAX_MALFORMED)
         self.label, self.score = label, score
         self.sha256 = ""
-        self._path = self.paths[0]
-        self._column_names = [*columns.values()]
-        self._format = format_of(self._path)
-        # Found in the first row: for delimited text the places of the columns, for jsonl the types.
-        self._header: list[str] = []
-        self._positions: dict[str, int] = {}
-        self._types: dict[str, pa.DataType] = {}
 
     def read(self) -> pa.Table:
-        """Reads the file once: scores become float64, all other columns large_string."""
-        self.report = ReadReport()
-        if self._format == "parquet":
-            parts = [*self._of_parquet()]
-            self.sha256 = file_sha256(self._path)
+        """Reads the file: scores become float64, all other columns large_string."""
+        (path,) = self.paths
+        try:
+            is_parquet = format_of(path) == "parquet"
+            parts = self._parquet(path) if is_parquet else self._parsed_blocks(path)
+            table = pa.concat_tables(map(self._cleaned, parts))
+            if not table.num_rows:
+                raise ValueError("no rows")
+        except (ValueError, OSError, csv.Error, pa.ArrowException, *GZIP_DAMAGE):
+            # This says what is wrong, row by row.
+            table = table_of(self, self.columns, self.score)
         else:
-            with _HashedFile(self._path) as raw, io.BufferedReader(raw) as file:
-                lines = Lines(unpacked(file, where=str(self._path)), str(self._path))
-                try:
-                    parts = [*(self._of_csv if self._format == "csv" else self._of_lines)(lines)]
-                except GZIP_DAMAGE as error:
-                    raise damaged_gzip(str(self._path), lines.number - 1, error) from error
-                while file.read(2**20):  # Bytes after the last member of a gzip file.
-                    pass
-                self.sha256 = raw.sha256.hexdigest()
-        self._check_seen(self._path)
-        self._check_report()
-        return pa.concat_tables(parts)
+            self.report = ReadReport(rows=table.num_rows, examples=table.num_rows)
+        self.sha256 = file_sha256(path)
+        return table
 
-    def _of_lines(self, lines: Lines) -> Iterator[pa.Table]:
-        while len(block := lines.block()):
-            yield self._good_rows(block)
+    def _examples(self, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+        return [clean_row(row, self.columns, self.label, self.score)]
 
-    def _of_csv(self, lines: Lines) -> Iterator[pa.Table]:
-        rest = block_of(b"", 1)
-        while not lines.ended:
-            block = lines.block().joined_to(rest)
-            records, regular = block.regular()
-            if len(records):
-                yield self._good_rows(records)
-            rest = block.behind(records)
-            if len(rest) and (lines.ended or not regular or rest.is_long):
-                # Arrow would read these quotes differently: parse these lines row by row.
-                following = itertools.chain(rest.all_lines(), lines)
-                rows = self._csv_rows(following, rest.first, enough=len(rest))
-                yield self._table(example for row in rows for example in self._alone(*row))
-                rest = block_of(b"", lines.number)
+    def _parsed_blocks(self, path: Path) -> Iterator[pa.Table]:
+        """Yields the rows as Arrow reads them; a ValueError if a row does not have a line."""
+        with path.open("rb") as file:
+            content = unpacked(file, where=str(path))
+            parse = None
+            while data := content.read(_BLOCK):
+                tail = content.readline(LONGEST_ROW + 1)
+                if len(tail) > LONGEST_ROW:
+                    raise ValueError("a long line")
+                data += tail
+                data = data if data.endswith(b"\n") else data + b"\n"
+                data.decode()
+                if data.count(b"\r") != data.count(b"\r\n"):
+                    raise ValueError("carriage returns")
+                if parse is None:
+                    data = data.removeprefix(b"\xef\xbb\xbf")
+                    parse, data = self._parser(path, data)
+                table = parse(data)
+                if table.num_rows != data.count(b"\n"):
+                    raise ValueError("rows over several lines, or blank ones")
+                yield table
 
-    def _of_parquet(self) -> Iterator[pa.Table]:
-        def choose(names: list[str]) -> list[str]:
-            places = self._places(self._path, names)
-            source_names.update({key: names[place] for key, place in places.items()})
-            return [*source_names.values()]
-
-        source_names: dict[str, str] = {}
-        first = 1
-        for batch in parquet_batches(self._path, choose):
-            rows = pa.table([batch.column(name) for name in source_names.values()], [*source_names])
-            yield self._good_rows(_ParquetRows(rows, first))
-            first += rows.num_rows
-
-    def _good_rows(self, block: Block | _ParquetRows) -> pa.Table:
-        """Returns the good rows of a block, in their order."""
-        total, start = len(block), 0
-        single_rows: list[dict[str, Any]] = []
-        single_places: list[int] = []
-
-        def take(place: int) -> None:
-            for number, row in self._rows_of(block, place):
-                examples = self._alone(number, row)
-                single_rows.extend(examples)
-                single_places.extend([place] * len(examples))
-
-        while start < total and not self._is_begun:
-            take(start)
-            start += 1
-        parts = [self._cleaned(*part) for part in self._parsed(block, start)]
-        parsed = np.concatenate([places for _, places in parts] or [np.empty(0, np.int64)])
-        if self._format == "csv" and isinstance(block, Block):
-            for place in parsed[block.extra_lines[parsed] > 0].tolist():
-                self.report.add_joined(int(block.numbers[place]), int(block.extra_lines[place]))
-        self.report.rows += len(parsed)
-        self.report.examples += len(parsed)
-        for place in np.setdiff1d(np.arange(start, total), parsed, assume_unique=True).tolist():
-            take(place)
-        merged = pa.concat_tables([*(table for table, _ in parts), self._table(single_rows)])
-        if not single_rows:
-            return merged
-        order = np.argsort(np.concatenate([parsed, single_places]), kind="stable")
-        return merged.take(order)
-
-    # Rows that are parsed one by one.
-
-    @property
-    def _is_begun(self) -> bool:
-        """Whether the columns are known."""
-        return bool(self._positions or self._types) or self._format == "parquet"
-
-    def _rows_of(self, block: Block | _ParquetRows, place: int) -> Iterable[tuple[int, Row]]:
-        """Returns the row of a record of a block; for a broken csv record, one row per line."""
-        if isinstance(block, _ParquetRows):
-            return [(block.first + place, block.rows.slice(place, 1).to_pylist()[0])]
-        lines, number = block.lines(place), int(block.numbers[place])
-        if self._format == "csv":
-            return self._csv_rows(lines, number)
-        parse = tab_separated if self._format == "tsv" else json_object
-        return [(number, line_record(lines[0], parse))]
-
-    def _csv_rows(
-        self, lines: Iterable[bytes], first: int, enough: int | None = None
-    ) -> Iterator[tuple[int, Row]]:
-        width = len(self._header)
-        return csv_records(lines, where=str(self._path), first=first, width=width, enough=enough)
-
-    def _alone(self, number: int, row: Row) -> list[dict[str, Any]]:
-        """Returns the example of a row; an empty list for a bad row and for the header."""
-        if self._format in _DELIMITERS:
-            self._note_joined(number, row)
-            if not self._positions and isinstance(row, list):
-                self._positions, self._header = self._places(self._path, row), row
-                return []
-            row = self._from_fields(row, self._positions, len(self._header))
-        elif self._format == "jsonl":
-            row = self._from_object(row)
-            if not self._types and isinstance(row, dict):
-                self._types = {key: self._type_of(key, row.get(key)) for key in self.columns}
-        return self._taken(self._path, number, row)
+    def _parser(self, path: Path, data: bytes) -> tuple[Callable[[bytes], pa.Table], bytes]:
+        """Returns the parser for a file that begins with `data`, and `data` without the header."""
+        file_format = format_of(path)
+        first, _, rest = data.partition(b"\n")
+        text = first.decode().removesuffix("\r")
+        if file_format == "jsonl":
+            row = self._from_object(json_object(text))
+            if not isinstance(row, dict):
+                raise row
+            types = [self._type_of(key, row.get(key)) for key in self.columns]
+            schema = pa.schema([*zip(self.columns.values(), types, strict=True)])
+            return functools.partial(_parsed_objects, schema, [*self.columns]), data
+        names = next(csv.reader([text], strict=True)) if file_format == "csv" else text.split("\t")
+        places = self._places(path, names)
+        return functools.partial(_parsed_fields, places, len(names), file_format), rest
 
     def _type_of(self, key: str, value: Any) -> pa.DataType:
         """Guesses the type of a key's values in all rows from its value in the first row."""
@@ -219,189 +286,122 @@ class Table(TableReader):
             return pa.int64()
         return pa.float64() if key == self.score and not isinstance(value, str) else TEXT
 
-    def _examples(self, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-        return [clean_row(row, self.columns, self.label, self.score)]
-
-    def _table(self, examples: Iterable[Mapping[str, Any]]) -> pa.Table:
-        return table_of(examples, self.columns, self.score)
-
-    # Rows that are parsed together.
-
-    def _parsed(self, block: Block | _ParquetRows, begun: int) -> Iterator[_Part]:
-        """Yields the rows of a block from a place on that have the usual form."""
-        if isinstance(block, _ParquetRows):
-            yield block.rows, np.arange(len(block))
-            return
-        if self._format == "jsonl":
-            odd, parse = block.odd_objects(), self._objects
-        else:
-            delimiter, quoted = _DELIMITERS[self._format], self._format == "csv"
-            odd = block.odd_fields(ord(delimiter), len(self._header), quoted=quoted)
-            parse = self._delimited
-        places = np.flatnonzero(~odd)
-        places = places[np.searchsorted(places, begun) :]
-        if len(places):
-            yield from parse(block, places)
-
-    def _delimited(self, block: Block, places: np.ndarray) -> Iterator[_Part]:
-        quoted = self._format == "csv"
-        names = [str(place) for place in range(len(self._header))]
-        selected_names = [names[place] for place in self._positions.values()]
-        data = b"\n" + block.joined(places)  # Arrow skips a blank line, but also an initial mark.
-        table = arrow_csv.read_csv(
-            pa.BufferReader(data),
-            read_options=arrow_csv.ReadOptions(column_names=names, block_size=_block_size(block)),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=_DELIMITERS[self._format],
-                quote_char='"' if quoted else False,
-                double_quote=quoted,
-                newlines_in_values=quoted,
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                include_columns=selected_names,
-                column_types=dict.fromkeys(selected_names, TEXT),
-                check_utf8=False,
-            ),
-        ).rename_columns([*self._positions])
-        if quoted and b"\r" in data:  # As from `csv`, which gets lines without it.
-            columns = [pc.replace_substring(each, "\r\n", "\n") for each in table.columns]
-            table = pa.table(columns, table.column_names)
-        if table.num_rows == len(places):
-            yield table, places
-
-    def _objects(self, block: Block, places: np.ndarray) -> Iterator[_Part]:
-        data = block.joined(places)
-        schema = pa.schema([*zip(self._column_names, self._types.values(), strict=True)])
-        table = None
-        with contextlib.suppress(pa.ArrowException, ValueError):
-            table = arrow_json.read_json(
-                pa.BufferReader(data),
-                read_options=arrow_json.ReadOptions(block_size=_block_size(block)),
-                parse_options=arrow_json.ParseOptions(
-                    explicit_schema=schema, unexpected_field_behavior="ignore"
-                ),
-            )
-        if table is not None and table.num_rows == len(places) and not self._spelled(data):
-            columns = [table[name] for name in schema.names]
-            yield pa.table(columns, [*self._types]), places
-        elif len(places) > _FEW_LINES:
-            half = len(places) // 2
-            yield from self._objects(block, places[:half])
-            yield from self._objects(block, places[half:])
-
-    def _spelled(self, data: bytes) -> bool:
-        """Whether there is a key that differs from a column's name only in case or spaces."""
-        names = [re.escape(name.encode()) for name in self._column_names]
-        folded_names = [re.escape(name.strip().casefold().encode()) for name in self._column_names]
-        exact = re.compile(b'"(?:%s)"\\s*:' % b"|".join(names))
-        alike = re.compile(b'"\\s*(?:%s)\\s*"\\s*:' % b"|".join(folded_names), re.IGNORECASE)
-        return len(exact.findall(data)) != len(alike.findall(data))
-
-    def _cleaned(self, table: pa.Table, places: np.ndarray) -> _Part:
-        """Returns the rows that are certainly good; their texts lose white space around them."""
-        good = np.ones(table.num_rows, bool)
+    def _cleaned(self, table: pa.Table) -> pa.Table:
+        """The rows of a table without white space around texts; a ValueError if one may be bad."""
         columns = []
         for key in self.columns:
-            values = table[key].combine_chunks()
-            clean = _numbers if key == self.score else _texts
-            if clean is _texts and key == self.label and pa.types.is_integer(values.type):
+            values = table[key]
+            kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+            is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+            if is_text:
+                sizes = pc.binary_length(values.cast(TEXT))
+                values = pc.utf8_trim(values.cast(TEXT), characters=_SPACES)
+            if key == self.score:
+                values = values.cast(pa.float64(), safe=False)
+                good = pc.is_finite(values)
+            elif is_text:
+                good = pc.and_(pc.greater(pc.binary_length(values), 0), pc.less(sizes, LONGEST_ROW))
+            elif key == self.label and pa.types.is_integer(kind):
                 values = values.cast(TEXT)
-            cleaned, valid = clean(values)
-            columns.append(cleaned)
-            good &= valid
-        cleaned = pa.table(columns, [*self.columns])
-        return (cleaned, places) if good.all() else (cleaned.filter(good), places[good])
+                good = pc.is_valid(values)
+            else:
+                raise ValueError("no texts")
+            if not pc.all(good, skip_nulls=False, min_count=0).as_py():
+                raise ValueError("a row that may be bad")
+            columns.append(values)
+        return pa.table(columns, [*self.columns])
 
 
-@dataclasses.dataclass(frozen=True)
-class _ParquetRows:
-    rows: pa.Table
-    first: int
+def _parsed_fields(
+    places: Mapping[str, int], width: int, file_format: str, data: bytes
+) -> pa.Table:
+    """Rows of tsv or csv as Arrow reads them; a ValueError if Python may read them differently."""
+    data = b"\n" + data  # Arrow skips a blank line, but also a byte order mark.
+    quoted = file_format == "csv" and b'"' in data
+    if quoted and not _has_plain_quotes(np.frombuffer(data, np.uint8)):
+        raise ValueError("quotes")
+    names = [str(place) for place in range(width)]
+    selected = [names[place] for place in places.values()]
+    table = arrow_csv.read_csv(
+        pa.BufferReader(data),
+        read_options=arrow_csv.ReadOptions(column_names=names),
+        parse_options=arrow_csv.ParseOptions(
+            delimiter="," if file_format == "csv" else "\t",
+            quote_char='"' if quoted else False,
+            newlines_in_values=quoted,
+        ),
+        convert_options=arrow_csv.ConvertOptions(
+            include_columns=selected,
+            column_types=dict.fromkeys(selected, TEXT),
+            check_utf8=False,
+        ),
+    )
+    if file_format == "csv":
+        longest = max(pc.max(pc.binary_length(each)).as_py() or 0 for each in table.columns)
+        if longest > csv.field_size_limit():
+            raise ValueError("a field that is too long for csv")
+    return table.rename_columns([*places])
 
-    def __len__(self) -> int:
-        return self.rows.num_rows
+
+def _has_plain_quotes(data: np.ndarray) -> bool:
+    """Whether every quote opens or closes a field, or is one of two inside a field."""
+    quotes = np.flatnonzero(data == ord('"'))
+    before, behind = data[quotes[0::2] - 1], data[quotes[1::2] + 1]
+    return bool(
+        len(quotes) % 2 == 0
+        and np.isin(before, np.frombuffer(b',\n"', np.uint8)).all()
+        and np.isin(behind, np.frombuffer(b',\n\r"', np.uint8)).all()
+    )
 
 
-class _HashedFile(io.FileIO):
-    """A file whose sha256 is computed while it is read."""
+def _parsed_objects(schema: pa.Schema, keys: list[str], data: bytes) -> pa.Table:
+    """Rows of jsonl as Arrow reads them; a ValueError if an object may have a key twice."""
+    table = arrow_json.read_json(
+        pa.BufferReader(data),
+        parse_options=arrow_json.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior="ignore"
+        ),
+    )
+    for name in schema.names:
+        key = re.compile(rb'"\s*%s\s*"\s*:' % re.escape(name.strip().encode()), re.IGNORECASE)
+        if len(key.findall(data)) != table.num_rows:
+            raise ValueError("keys that differ in case, or occur twice")
+    return pa.table([table[name] for name in schema.names], keys)
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.sha256 = hashlib.sha256()
 
-    def readinto(self, buffer: Any) -> int | None:
-        count = super().readinto(buffer)
-        self.sha256.update(memoryview(buffer)[:count])
-        return count
+def column_names(path: Path, *, where: str) -> list[str]:
+    """The names of the columns of a table; errors call it `where`.
 
-
-class DataSet:
-    """The rows of a TensorFlow data set, in the same form as `Table` gives those of a file.
-
-    Args:
-        name: `NAME[SPLIT]`; the split is "train" if none is named.
-        columns: As for `Table`.
-        label: The key of the class, which becomes the name of the class; -1 means a hidden class.
-        score: As for `Table`.
-
-    Attributes:
-        report: The report of the latest pass.
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file has no rows with named columns.
     """
-
-    def __init__(
-        self,
-        name: str,
-        columns: Mapping[str, str],
-        *,
-        label: str | None = None,
-        score: str | None = None,
-    ) -> None:
-        self._name, self._columns = name, columns
-        self._label, self._score = label, score
-        self._reader = self.open(name)
-        self.report = ReadReport()
-
-    @staticmethod
-    def open(name: str) -> TFDSReader:
-        """Returns the reader of a data set."""
-        data_set, _, split = name.removesuffix("]").partition("[")
-        return TFDSReader(data_set, split=split or "train")
-
-    def read(self) -> pa.Table:
-        """Reads it once, as `Table.read`."""
-        return table_of(self, self._columns, self._score)
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        report = self.report = ReadReport()
-        label = self._label or ""
-        names = self._reader.class_names(self._columns[label]) if label else None
-        for number, row in self._reader.numbered():
-            try:
-                if isinstance(row, MalformedRowError):
-                    raise row
-                values = {key: row[column] for key, column in self._columns.items()}
-                if values.get(label) == -1:
-                    report.skipped["no label"] += 1
-                    continue
-                if names:
-                    values[label] = names[values[label]]
-                cleaned = clean_row(values, self._columns, self._label, self._score)
-            except MalformedRowError as reason:
-                report.add_malformed(Path(self._name), number, str(reason))
-                continue
-            report.rows += 1
-            report.examples += 1
-            yield cleaned
-        expects = f"rows with {', '.join(self._columns)}"
-        report.check(self._name, max_malformed=_MAX_MALFORMED, expects=expects)
+    bad: list[str] = []
+    sample: list[Any] = []
+    for number, row in records(path):
+        if isinstance(row, MalformedRowError):
+            bad.append(f"{path}:{number}: {row}")
+        elif isinstance(row, list):
+            return row
+        elif isinstance(row, dict):
+            sample.append(row)
+        if len(sample) == _SAMPLE:
+            break
+    if sample:
+        return [*dict.fromkeys(key for row in sample for key in row)]
+    if bad:
+        raise ValueError(
+            f"{where}: expected rows with named columns, found {len(bad):,} malformed ones only. "
+            f"The first: {bad[0]}. Does the file have the format of its suffix?"
+        )
+    raise ValueError(f"{where}: expected rows with named columns, found an empty file.")
 
 
 def table_of(
     examples: Iterable[Mapping[str, Any]], columns: Iterable[str], score: str | None = None
 ) -> pa.Table:
     """Examples as a table of these columns."""
-    kinds = [(key, pa.float64() if key == score else TEXT) for key in columns]
-    schema = pa.schema(kinds)
+    schema = pa.schema([(key, pa.float64() if key == score else TEXT) for key in columns])
     parts = [pa.Table.from_pylist(part, schema) for part in batched(examples, _AT_ONCE)]
     return pa.concat_tables(parts or [schema.empty_table()])
 
@@ -418,12 +418,23 @@ def clean_row(
             continue
         if key == label and isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
-        if value is not None and not isinstance(value, str):
-            raise MalformedRowError(f"{key!r} is of type {type(value).__name__}, expected text")
-        values[key] = checked_length(value or "", key).strip()
-        if not values[key]:
-            raise MalformedRowError(f"no text in {key!r}")
+        values[key] = clean_text(value, key)
     return values
+
+
+def clean_text(value: Any, key: str, *, optional: bool = False) -> str:
+    """A text without white space around it; MalformedRowError if it is none, or too long."""
+    value = "" if value is None else value
+    if not isinstance(value, str):
+        raise MalformedRowError(f"{key!r} is of type {type(value).__name__}, expected text")
+    if len(value) > LONGEST_ROW:
+        raise MalformedRowError(
+            f"{key!r} has {len(value):,} characters, expected at most {LONGEST_ROW:,}"
+        )
+    value = value.strip()
+    if not value and not optional:
+        raise MalformedRowError(f"no text in {key!r}")
+    return value
 
 
 def _number(value: Any, key: str) -> float:
@@ -440,32 +451,10 @@ def _number(value: Any, key: str) -> float:
     return number
 
 
-def _texts(values: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """Returns values as texts, and which of them are certainly good."""
-    kind = values.type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return pa.nulls(len(values), TEXT), np.zeros(len(values), bool)
-    texts = pc.utf8_trim(values.cast(TEXT), characters=_SPACES)
-    sizes = pc.fill_null(pc.binary_length(values.cast(TEXT)), 0)
-    filled = pc.fill_null(pc.greater(pc.binary_length(texts), 0), False)
-    return texts, filled.to_numpy(False) & (sizes.to_numpy(False) <= _records.LONGEST_ROW)
+def _alternatives(column: Column) -> tuple[str, ...]:
+    names = column if isinstance(column, tuple) else (str(column),)
+    return tuple(name.strip().casefold() for name in names)
 
 
-def _numbers(values: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """Returns values as float64, and which of them are certainly finite numbers."""
-    kind = values.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        texts = pc.utf8_trim(values.cast(TEXT), characters=_SPACES)
-        plain = pc.match_substring_regex(texts, _NUMBER)
-        values = pc.if_else(plain, texts, pa.scalar(None, TEXT))
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        values = pa.nulls(len(values), pa.float64())
-    numbers = values.cast(pa.float64(), safe=False)
-    return numbers, pc.fill_null(pc.is_finite(numbers), False).to_numpy(False)
-
-
-def _block_size(block: Block) -> int:
-    """Returns the number of bytes that Arrow parses at once: all bytes if a record is long."""
-    return len(block.data) + 1 if block.longest > 2**19 else 2**20
+def _alike(folded: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.strip().casefold() == folded]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from use_st5.data._records import LONGEST_ROW
-from use_st5.data.read_report import ReadReport
+from use_st5.data.formats import LONGEST_ROW
+from use_st5.data.reader import ReadReport
 from use_st5.data.sentence_splitter import split_sentences
 from use_st5.io.lines import LongLine, as_paths, read_lines
 

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from use_st5._imports import require
-from use_st5.data._reader import MalformedRowError
-from use_st5.data.read_report import ReadReport
+from use_st5.data.reader import MalformedRowError, Reader, ReadReport, SkippedRowError
+from use_st5.data.tables import MAX_MALFORMED, clean_row, table_of
 
 # A larger share of malformed examples is an error, as in the other readers.
 _MAX_MALFORMED = 0.01
 
 
-class TFDSReader:
+class TFDSReader(Reader):
     """An iterable over the examples of a TensorFlow data set, as a stream.
 
     `TFDSReader("snli", split="train", columns={"premise": "premise", "hypothesis": "hypothesis",
@@ -42,6 +43,8 @@ class TFDSReader:
             malformed examples.
     """
 
+    expects = "texts in UTF-8"
+
     def __init__(
         self,
         name: str,
@@ -54,7 +57,8 @@ class TFDSReader:
         self._tfds = require("tensorflow_datasets", "data")
         self.name = name
         self.split = split
-        self.report = ReadReport()
+        self.strict, self.max_malformed = False, _MAX_MALFORMED
+        self.paths, self.report = [Path(f"{name}[{split}]")], ReadReport()
         self._builder = self._find(data_dir)
         if download:
             # TFDS 4.9.10 needs it for any download and does not declare it (etils 1.15 neither).
@@ -65,27 +69,16 @@ class TFDSReader:
         self.columns = dict(columns) if columns is not None else {key: key for key in available}
         self._check_columns()
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Starts a pass over the split, in the order it is stored in."""
-        report = self.report = ReadReport()
-        source = f"{self.name}[{self.split}]"
-        for number, example in self.numbered():
-            if isinstance(example, MalformedRowError):
-                report.add_malformed(Path(source), number, str(example))
-                continue
-            report.rows += 1
-            report.examples += 1
-            yield example
-        report.check(source, max_malformed=_MAX_MALFORMED, expects="texts in UTF-8")
-
-    def numbered(self) -> Iterator[tuple[int, dict[str, Any] | MalformedRowError]]:
-        """Yields all examples with their numbers from 1; an error instead of a malformed one."""
+    def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
         dataset = self._builder.as_dataset(split=self.split, shuffle_files=False)
         for number, raw in enumerate(self._tfds.as_numpy(dataset), start=1):
             try:
                 yield number, {key: _value(_at(raw, path)) for key, path in self.columns.items()}
             except MalformedRowError as error:
                 yield number, error
+
+    def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        return [row]
 
     def class_names(self, column: str) -> list[str] | None:
         """Returns the names of the classes of an outermost column; None if it has no classes."""
@@ -124,6 +117,45 @@ class TFDSReader:
                         f"{self.name} has no column {path!r}. Its columns: {[*features]}."
                     )
                 feature = feature[key]
+
+
+class DataSet(TFDSReader):
+    """The rows of a TensorFlow data set, in the same form as `Table` gives those of a file.
+
+    Args:
+        name: `NAME[SPLIT]`; the split is "train" if none is named.
+        columns: As for `Table`.
+        label: The key of the class, which becomes the name of the class; -1 means a hidden class.
+        score: As for `Table`.
+    """
+
+    warns = False
+
+    def __init__(
+        self,
+        name: str,
+        columns: Mapping[str, str] | None = None,
+        *,
+        label: str | None = None,
+        score: str | None = None,
+    ) -> None:
+        data_set, _, split = name.removesuffix("]").partition("[")
+        super().__init__(data_set, split=split or "train", columns=columns)
+        self.paths, self.max_malformed = [Path(name)], MAX_MALFORMED
+        self.expects = f"rows with {', '.join(self.columns)}"
+        self.label, self.score = label, score
+        self._classes = self.class_names(self.columns[label]) if label else None
+
+    def read(self) -> pa.Table:
+        """Reads it once, as `Table.read`."""
+        return table_of(self, self.columns, self.score)
+
+    def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        if self.label and row[self.label] == -1:
+            raise SkippedRowError("no label")
+        if self.label and self._classes:
+            row = row | {self.label: self._classes[row[self.label]]}
+        return [clean_row(row, self.columns, self.label, self.score)]
 
 
 def _at(raw: Any, path: str) -> Any:

@@ -6,7 +6,6 @@ FileNotFoundError, or a ValueError that names file and line.
 
 from __future__ import annotations
 
-import csv
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -15,13 +14,12 @@ from typing import Any
 import msgspec
 
 from use_st5.data.data_folder import DataFolder, DataSource
-from use_st5.data.quoted_rows import quoted_rows
+from use_st5.data.formats import records
 from use_st5.evaluation._text_files import (
     check_new_id,
     numbered_lines,
     parse_score,
     read_columns,
-    read_lines,
     read_side_by_side,
 )
 from use_st5.evaluation.sts import STSPair, checked_pair, evaluate_sts
@@ -98,13 +96,9 @@ def read_cnsd(path: str | Path) -> list[STSPair]:
 
 def read_stsb_multi_mt(path: str | Path) -> list[STSPair]:
     """Reads stsb-multi-mt: two sentences and a score, comma-separated, quoted, no header."""
-    # read_lines splits at line feeds only; a quoted field may contain one.
-    lines = (line + "\n" for line in read_lines(path))
     rows = []
-    for number, fields in quoted_rows(lines, where=str(path)):
-        if isinstance(fields, csv.Error):
-            raise ValueError(f"{path}:{number}: expected quoted fields ({fields}).") from fields
-        if len(fields) != 3:
+    for number, fields in records(Path(path), file_format="csv"):
+        if not isinstance(fields, list) or len(fields) != 3:
             raise ValueError(
                 f"{path}:{number}: expected 3 comma-separated fields, received {fields}."
             )

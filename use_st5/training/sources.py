@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from use_st5.data._records import LONGEST_ROW, format_of
-from use_st5.data.read_report import ReadReport
+from use_st5.data.formats import LONGEST_ROW, format_of
+from use_st5.data.reader import ReadReport
 from use_st5.data.sentence_splitter import split_sentences
-from use_st5.data.table_reader import column_names
-from use_st5.data.tables import DataSet, Table, table_of
+from use_st5.data.tables import Table, column_names, table_of
 from use_st5.data.text_hashes import text_hashes
 from use_st5.data.text_reader import TextReader
+from use_st5.data.tfds_reader import DataSet
 from use_st5.io.files import file_sha256
 from use_st5.io.lines import read_lines
 from use_st5.io.progress import waiting
@@ -384,7 +384,7 @@ def _column_names(name: str, path: Path) -> list[str]:
                 f"{name}: expected a file (.tsv, .csv, .jsonl, .parquet, .txt) or the name of a "
                 "TensorFlow data set, found neither."
             )
-        return [*DataSet.open(name).columns]
+        return [*DataSet(name).columns]
     if format_of(path) == "jsonl" and _first_line(path).lstrip().startswith(b"["):
         raise ValueError(
             f"{name}: expected a JSON object in each line, found a JSON array. In Python, give its "

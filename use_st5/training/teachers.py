@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from use_st5.data._reader import SkippedRowError
-from use_st5.data._records import format_of, records
+from use_st5.data.formats import records
+from use_st5.data.reader import SkippedRowError
 from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.io.remote_files import cached_path
 from use_st5.io.streams import batched
@@ -35,7 +35,7 @@ class VectorFile:
         self._path = path
         self._rows: dict[str, int] = {}
         vectors: list[np.ndarray] = []
-        for number, record in records(path, file_format=format_of(path)):
+        for number, record in records(path):
             if isinstance(record, SkippedRowError):  # A blank line.
                 continue
             text, vector = self._read(number, record)
