@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from use_st5.cli import embed as embed_module
-from use_st5.cli.files import open_seekable, open_texts, read_lines
+from use_st5.cli.files import open_input, open_texts
 
 TEXTS = ["Ein Satz.", "", "tab\there", "emoji 🙂 and 日本語", 'a "quote" and \\', "  spaces  "]
 
@@ -132,16 +132,9 @@ def test_a_line_that_is_not_utf8_is_named_before_any_work(
     (tmp_path / "latin.txt").write_bytes(b"good\ncaf\xe9\n")
     result = use("embed", "latin.txt", "-o", "v.npy")
     assert result.exit_code == 1
-    assert "latin.txt, line 2" in result.stderr
+    assert "latin.txt:2" in result.stderr
     assert "0xe9" in result.stderr
     assert fake.encoded == []
-
-
-def test_lines_end_at_line_feeds_alone_and_a_mark_is_no_text() -> None:
-    import io
-
-    stream = io.BytesIO("\ufeffone\u2028still one\x0bstill\r\n\r\nthree".encode())
-    assert list(read_lines(stream, source="x")) == ["one\u2028still one\x0bstill", "", "three"]
 
 
 @pytest.mark.parametrize("output", [("-o", "v.jsonl"), ()])
@@ -230,9 +223,7 @@ def test_a_pipe_is_copied_to_a_file_that_has_no_name(
     os.close(writer)
     with os.fdopen(reader) as pipe:
         monkeypatch.setattr("sys.stdin", pipe)
-        with open_seekable("-", beside=tmp_path / "v.npy") as stream:
-            assert [*read_lines(stream, source="-")] == ["one", "two"]
-            stream.seek(0)
+        with open_input("-", beside=tmp_path / "v.npy") as stream:
             assert stream.read() == b"one\ntwo\n"
             assert names(tmp_path) == []
 
@@ -245,9 +236,7 @@ def test_a_file_is_read_from_where_the_shell_stopped(
     with (tmp_path / "texts.txt").open("rb") as file:
         file.readline()
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file, isatty=file.isatty))
-        with open_seekable("-", beside=tmp_path / "v.npy") as stream:
-            assert [*read_lines(stream, source="-")] == ["one", "two"]
-            stream.seek(0)
+        with open_input("-", beside=tmp_path / "v.npy") as stream:
             assert stream.read() == b"one\ntwo\n"
 
 

@@ -8,7 +8,6 @@ from use_st5.evaluation._text_files import (
     numbered_lines,
     parse_score,
     read_columns,
-    read_lines,
     read_side_by_side,
     split_fields,
 )
@@ -17,52 +16,6 @@ from use_st5.evaluation._text_files import (
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "file.tsv"
-
-
-@pytest.mark.parametrize(
-    ("content", "lines"),
-    [
-        (b"a\nb\n", ["a", "b"]),
-        (b"a\r\nb", ["a", "b"]),
-        (b"a\n\n\n", ["a", "", ""]),
-        (b"\xef\xbb\xbfa\n", ["a"]),
-        # str.splitlines splits at these characters; here they are parts of a sentence.
-        ("a\u2028b\x85c\x0bd\x1ce\n".encode(), ["a\u2028b\x85c\x0bd\x1ce"]),
-        (b" a\t \n", [" a\t "]),
-    ],
-)
-def test_lines_end_at_line_feeds_alone(file: Path, content: bytes, lines: list[str]) -> None:
-    file.write_bytes(content)
-    assert read_lines(file) == lines
-
-
-def test_other_encodings(file: Path) -> None:
-    file.write_bytes("café\n".encode("latin-1"))
-    assert read_lines(file, encoding="latin-1") == ["café"]
-    with pytest.raises(ValueError, match=r"file\.tsv:1: expected UTF-8 text.* 0xe9 at pos.* 3"):
-        read_lines(file)
-
-
-def test_a_binary_file_is_no_text(file: Path) -> None:
-    file.write_bytes(b"a\nb\0c\n")
-    for encoding in ("utf-8", "latin-1"):
-        with pytest.raises(ValueError, match=r"file\.tsv:2: expected a line .* a NUL byte"):
-            read_lines(file, encoding=encoding)
-
-
-def test_a_line_without_end_is_refused_before_it_is_read(file: Path) -> None:
-    with file.open("wb") as stream:
-        stream.write(b"a\n" + 1_000_001 * b"b")
-        stream.truncate(10_000_000_000)  # ten gigabytes, all of it a hole
-    with pytest.raises(ValueError, match=r"file\.tsv:2: .* a line of more than 1,000,000 bytes"):
-        read_lines(file)
-
-
-def test_no_file(file: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"file\.tsv: expected a file, found none"):
-        read_lines(file)
-    with pytest.raises(ValueError, match="expected a file, received a folder"):
-        read_lines(file.parent)
 
 
 def test_numbers_count_blank_lines(file: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import itertools
 import json
@@ -25,7 +26,7 @@ from use_st5.cli.embed_corpus import (
     RunnerOptions,
     TextFieldOption,
 )
-from use_st5.cli.files import STDIN, ColumnOption, count_lines, open_texts, sole_file
+from use_st5.cli.files import STDIN, ColumnOption, open_texts, sole_file
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
@@ -211,14 +212,17 @@ def embedded(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
-    line_count = count_lines(texts)
+    digest, total = hashlib.sha256(), 0
+    for text in texts:
+        digest.update(text.encode() + b"\n")
+        total += 1
     encoder = load_encoder(model)
     options = {**options, "prompt": model.prompt_of(encoder, usual)}
     job = EmbeddingJob(
         output,
         JobDescription(
-            line_count.sha256,
-            line_count.lines,
+            digest.hexdigest(),
+            total,
             encoder.identity,
             encoder.dimension,
             layout,
@@ -228,14 +232,14 @@ def embedded(
     if not job.open():
         say(f"{job.folder} is for other texts, another model, prompt or format: starting again")
     if job.rows_done:
-        say(f"continuing {shown} after {job.rows_done:,} of {line_count.lines:,} rows")
+        say(f"continuing {shown} after {job.rows_done:,} of {total:,} rows")
     started, rows_before = time.monotonic(), job.rows_done
     terminal = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     hidden = not terminal.is_terminal
     try:
         with progress_bars(*columns, console=terminal, disable=hidden) as progress:
-            task = progress.add_task("rows", total=line_count.lines, completed=job.rows_done)
+            task = progress.add_task("rows", total=total, completed=job.rows_done)
             lines = itertools.islice(texts, job.rows_done, None)
             for chunk in _chunks(lines, rows=_CHUNK_ROWS):
                 vectors, cut = encode_counting(encoder, chunk, show_progress=False, **options)
@@ -244,14 +248,14 @@ def embedded(
         job.whole_file()
     except KeyboardInterrupt as interrupt:
         say(
-            f"interrupted: {job.rows_done:,} of {line_count.lines:,} rows are in {job.folder}; "
+            f"interrupted: {job.rows_done:,} of {total:,} rows are in {job.folder}; "
             "the same command continues"
         )
         raise typer.Exit(130) from interrupt
     seconds = time.monotonic() - started
-    speed = (line_count.lines - rows_before) / max(seconds, 1e-9)
-    say(f"{shown}: {line_count.lines:,} rows of {encoder.dimension} ({speed:,.0f} texts/s)")
-    say_truncated(encoder, job.truncated, line_count.lines)
+    speed = (total - rows_before) / max(seconds, 1e-9)
+    say(f"{shown}: {total:,} rows of {encoder.dimension} ({speed:,.0f} texts/s)")
+    say_truncated(encoder, job.truncated, total)
     return job
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import shutil
@@ -11,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -21,7 +19,7 @@ from use_st5.cli.models import start_tensorflow
 from use_st5.cli.output import say, waiting
 from use_st5.hub.model_manifest import check_replaceable
 from use_st5.io.files import sole_writer
-from use_st5.io.lines import GZIP_DAMAGE, damaged_gzip, decode_line, numbered, unpacked
+from use_st5.io.lines import decoded_lines
 from use_st5.io.remote_files import as_written, cached_path, check_inner, exists, remote_path
 
 STDIN = "-"
@@ -62,29 +60,6 @@ def writes_remote(path: Path, *, allowed: bool) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class LineCount:
-    """The result of one pass over texts: their `sha256`, a line each, and the number of `lines`."""
-
-    sha256: str
-    lines: int
-
-
-def read_lines(stream: Iterable[bytes], *, source: str) -> Iterator[str]:
-    """Yields the lines of a UTF-8 `stream`, including empty ones, without line ends.
-
-    Raises:
-        ValueError: if a line is not UTF-8; the message names `source` and the line. Or the stream
-            unpacks a gzip file that is damaged.
-    """
-    number = 0
-    try:
-        for number, line in numbered(stream, where=source):
-            yield decode_line(line, where=f"{source}, line {number}")
-    except GZIP_DAMAGE as error:
-        raise damaged_gzip(source, number, error) from error
-
-
 class _Lines:
     """The lines of a stream; of one that can be rewound, any number of times."""
 
@@ -95,7 +70,7 @@ class _Lines:
         if self._is_read:
             self._stream.seek(0)
         self._is_read = True
-        return read_lines(self._stream, source=self._source)
+        return (line for _, line in decoded_lines(self._stream, where=self._source))
 
 
 class _Column:
@@ -135,7 +110,7 @@ def open_texts(
     Args:
         source: A file, or `-`.
         column: The name of the column.
-        beside: As for `open_seekable`. The texts can then be read more than once.
+        beside: As for `open_input`. The texts can then be read more than once.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -145,70 +120,44 @@ def open_texts(
     if column is not None or _TABLE.search(source):
         yield _Column(source, column)
         return
-    opened = open_input(source) if beside is None else open_seekable(source, beside=beside)
-    with opened as stream:
+    with open_input(source, beside=beside) as stream:
         yield _Lines(stream, source)
 
 
 @contextmanager
-def open_input(name: str) -> Iterator[IO[bytes]]:
-    """Opens a text file, or standard input for `-`, for reading bytes; gzip is unpacked.
+def open_input(name: str, *, beside: Path | None = None) -> Iterator[IO[bytes]]:
+    """Opens a text file, or standard input for `-`, for reading bytes.
 
     A pipe may be given by its path, too: `/dev/stdin`, `/dev/fd/N`, a shell's `<(…)`. A remote
     file (gs:// and the like) is downloaded first.
 
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: It is UTF-16, or a damaged gzip file.
-    """
-    with _open_packed(name) as stream:
-        yield unpacked(stream, where=name)
-
-
-@contextmanager
-def _open_packed(name: str) -> Iterator[IO[bytes]]:
-    if name == STDIN:
-        if sys.stdin.isatty():
-            say("reading texts from the keyboard, one a line; end with Ctrl-D")
-        yield sys.stdin.buffer
-        return
-    path = local_copy(name)
-    if not path.exists() or path.is_dir():
-        raise FileNotFoundError(
-            f"{name}: expected a text file (or - for standard input), found none"
-        )
-    with path.open("rb") as stream:
-        yield stream
-
-
-@contextmanager
-def open_seekable(name: str, *, beside: Path) -> Iterator[IO[bytes]]:
-    """Like `open_input`, but a pipe's content is first copied to a file without a name.
-
-    So is the rest of a file of which the shell has read the beginning.
-
     Args:
-        name: a file, or `-`.
-        beside: the copy is in this file's folder, which will hold data of its size anyway.
+        name: A file, or `-`.
+        beside: If given, the stream can be rewound to where it begins: the content of a pipe, or
+            the rest of a file of which the shell has read the beginning, is copied to a file
+            without a name in this file's folder, which will hold data of its size anyway.
+
+    Raises:
+        FileNotFoundError: There is no such file.
     """
-    with _open_packed(name) as stream:
-        if stream.seekable() and stream.tell() == 0:
-            yield unpacked(stream, where=name)
-            return
-        with tempfile.TemporaryFile(dir=beside.parent) as copy:
+    with contextlib.ExitStack() as stack:
+        if name == STDIN:
+            if sys.stdin.isatty():
+                say("reading texts from the keyboard, one a line; end with Ctrl-D")
+            stream: IO[bytes] = sys.stdin.buffer
+        else:
+            path = local_copy(name)
+            if not path.exists() or path.is_dir():
+                raise FileNotFoundError(
+                    f"{name}: expected a text file (or - for standard input), found none"
+                )
+            stream = stack.enter_context(path.open("rb"))
+        if beside is not None and not (stream.seekable() and stream.tell() == 0):
+            copy = stack.enter_context(tempfile.TemporaryFile(dir=beside.parent))
             shutil.copyfileobj(stream, copy)
             copy.seek(0)
-            yield unpacked(copy, where=name)
-
-
-def count_lines(texts: Iterable[str]) -> LineCount:
-    """Reads texts once, to their end."""
-    digest = hashlib.sha256()
-    lines = 0
-    for text in texts:
-        digest.update(text.encode() + b"\n")
-        lines += 1
-    return LineCount(digest.hexdigest(), lines)
+            stream = copy
+        yield stream
 
 
 def check_file(path: Path, *, remote: bool = False) -> None:

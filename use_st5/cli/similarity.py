@@ -18,7 +18,6 @@ from use_st5.cli.files import (
     check_file,
     open_input,
     open_texts,
-    read_lines,
     sole_file,
 )
 from use_st5.cli.models import (
@@ -33,6 +32,7 @@ from use_st5.cli.models import (
     load_encoder,
 )
 from use_st5.cli.output import echo, manual, print_table, say
+from use_st5.io.lines import decoded_lines
 from use_st5.io.progress import progress_lines
 
 if TYPE_CHECKING:
@@ -127,11 +127,11 @@ def _read_texts(texts: list[str], file: str | None, column: str | None) -> list[
 def _read_pairs(file: str) -> list[tuple[str, str]]:
     pairs = []
     with open_input(file) as stream:
-        for number, line in enumerate(read_lines(stream, source=file), start=1):
+        for number, line in decoded_lines(stream, where=file):
             cells = line.split("\t")
             if len(cells) != 2:
                 raise ValueError(
-                    f"{file}, line {number}: expected two texts with one tab between them, "
+                    f"{file}:{number}: expected two texts with one tab between them, "
                     f"received {len(cells) - 1} tabs"
                 )
             pairs.append((cells[0], cells[1]))

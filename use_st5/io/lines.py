@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from use_st5.io.remote_files import cached_path
 
@@ -21,8 +21,7 @@ _START, _FEWEST_NULS = 4096, 0.005
 _LONGEST_DOCUMENT = 2**26
 _LONGEST_SENTENCE = 1_000_000
 # For a line that is too long: the bytes that are read at once to reach its end, and the bytes kept.
-_SKIPPED, LONG_LINE = 2**20, 2**16
-
+_SKIPPED, _KEPT = 2**20, 2**16
 
 # The errors that `gzip` raises for a damaged file.
 GZIP_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
@@ -45,7 +44,7 @@ def unpacked(file: Any, *, where: str) -> Any:
         try:
             start = _start_of(file)
         except GZIP_DAMAGE as error:
-            raise damaged_gzip(where, 0, error) from error
+            raise _damaged_gzip(where, 0, error) from error
     if encoding := "UTF-16" if start[:2] in _UTF16_MARKS else _utf16_without_mark(start):
         raise ValueError(
             f"{where}: expected UTF-8 text, received UTF-16. "
@@ -86,57 +85,19 @@ def check_file(path: Path) -> None:
         raise FileNotFoundError(f"{path}: expected a file, found none.")
 
 
-def numbered(lines: Iterable[bytes], *, where: str) -> Iterator[tuple[int, bytes]]:
-    r"""Line numbers from 1 and lines without byte order mark, line feed and carriage return.
-
-    Lines end at `\n` alone: `str.splitlines` would also break at U+0085 and U+2028, which occur
-    inside sentences of real files.
-
-    Raises:
-        ValueError: The lines end at carriage returns.
-    """
-    for number, line in enumerate(lines, start=1):
-        if isinstance(line, LongLine):
-            yield number, line
-            continue
-        if number == 1:
-            line = line.removeprefix(_UTF8_MARK)
-            check_line_feed(line, where=where)
-        yield number, line.rstrip(b"\r\n")
-
-
-def check_line_feed(line: bytes, *, where: str) -> None:
-    """Refuses a first line that is the whole file and has carriage returns between its texts.
-
-    Raises:
-        ValueError: It is such a line.
-    """
-    if not line.endswith(b"\n") and b"\r" in line.rstrip(b"\r"):
-        raise ValueError(
-            f"{where}: expected lines that end in a line feed, received one line with carriage "
-            f"returns. Convert it first, for example: tr '\\r' '\\n' < '{where}'"
-        )
-
-
-def decode_line(line: bytes, encoding: str = "utf-8", *, where: str) -> str:
-    """A line as text.
-
-    Args:
-        line: Its bytes.
-        encoding: Name of a codec.
-        where: What errors call the line.
-
-    Raises:
-        ValueError: It is not in the encoding.
-    """
-    try:
-        return line.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{where}: expected {encoding.upper()} text, received the byte "
-            f"0x{line[error.start]:02x} at position {error.start} of the line. Convert the file "
-            "first, for example with iconv."
-        ) from error
+def decoded_lines(
+    file: Any, encoding: str = "utf-8", *, where: str, longest: int = _LONGEST_DOCUMENT
+) -> Iterator[tuple[int, str]]:
+    """Line numbers and lines as `lines_of` gives them, as text; a ValueError if one is none."""
+    for number, line in lines_of(file, where=where, longest=longest):
+        try:
+            yield number, line.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{where}:{number}: expected {encoding.upper()} text, received the byte "
+                f"0x{line[error.start]:02x} at position {error.start} of the line. Convert the "
+                "file first, for example with iconv."
+            ) from error
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
@@ -147,29 +108,26 @@ def read_text(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
         ValueError: As in `read_lines`, or a line is not in the encoding, holds a NUL byte, or is
             longer than any sentence.
     """
-    for number, line in read_lines(path, longest=_LONGEST_SENTENCE):
-        if b"\0" in line:
-            raise ValueError(
-                f"{path}:{number}: expected a line of text, received a NUL byte. "
-                "Download the file again."
-            )
-        yield number, decode_line(line, encoding, where=f"{path}:{number}")
+    check_file(path)
+    with path.open("rb") as file:
+        lines = decoded_lines(file, encoding, where=str(path), longest=_LONGEST_SENTENCE)
+        for number, line in lines:
+            if "\0" in line:
+                raise ValueError(
+                    f"{path}:{number}: expected a line of text, received a NUL byte. "
+                    "Download the file again."
+                )
+            yield number, line
 
 
 def read_lines(
     path: Path, *, longest: int = _LONGEST_DOCUMENT, skip_long: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """Line numbers and lines as `numbered` gives them, of a plain or gzip-compressed file.
-
-    Args:
-        path: The file.
-        longest: Lines with more bytes are refused.
-        skip_long: Whether a longer line is given as a `LongLine` instead, and the lines after it
-            are read.
+    """Line numbers and lines as `lines_of` gives them, of a file on the disk.
 
     Raises:
         FileNotFoundError: There is no file at `path`.
-        ValueError: It is a folder, UTF-16, or a damaged gzip file; or a line is too long.
+        ValueError: It is a folder, or as in `lines_of`.
     """
     check_file(path)
     with path.open("rb") as file:
@@ -177,46 +135,56 @@ def read_lines(
 
 
 def lines_of(
-    file: BinaryIO, *, where: str, longest: int = _LONGEST_DOCUMENT, skip_long: bool = False
+    file: Any, *, where: str, longest: int = _LONGEST_DOCUMENT, skip_long: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """Does the same for an open file that can be rewound; errors call it `where`."""
-    content = unpacked(file, where=where)
-    number = 0
+    r"""Line numbers from 1 and lines without byte order mark, line feed and carriage return.
+
+    Lines end at `\n` alone: `str.splitlines` would also break at U+0085 and U+2028, which occur
+    inside sentences of real files.
+
+    Args:
+        file: An open file, plain or compressed by gzip, with `peek` or one that can be rewound.
+        where: What errors call it.
+        longest: Lines with more bytes are refused.
+        skip_long: Whether a longer line is given as a `LongLine` instead, and the lines after it
+            are read.
+
+    Raises:
+        ValueError: It is UTF-16, a damaged gzip file, or text whose lines end at carriage returns;
+            or a line is too long.
+    """
+    content, number = unpacked(file, where=where), 0
     try:
-        lines = bounded_lines(content, where, longest, skip_long)
-        for number, line in numbered(lines, where=where):
-            yield number, line
-    except GZIP_DAMAGE as error:
-        raise damaged_gzip(where, number, error) from error
-
-
-def damaged_gzip(where: str, number: int, error: Exception) -> ValueError:
-    """Returns the error for a damaged file after the first `number` lines were read."""
-    return ValueError(
-        f"{where}: expected a complete gzip file, found damage after line {number} ({error}). "
-        "Download it again."
-    )
-
-
-def bounded_lines(file: BinaryIO, where: str, longest: int, skip_long: bool) -> Iterator[bytes]:
-    """Yields the lines of an open file with line feeds; treats long lines as `read_lines` does."""
-    for number, line in enumerate(iter(lambda: file.readline(longest + 1), b""), start=1):
-        if len(line) > longest:
-            if not skip_long:
+        for number, line in enumerate(iter(lambda: content.readline(longest + 1), b""), start=1):
+            if number == 1:
+                line = line.removeprefix(_UTF8_MARK)
+                if not line.endswith(b"\n") and b"\r" in line.rstrip(b"\r"):
+                    raise ValueError(
+                        f"{where}: expected lines that end in a line feed, received one line with "
+                        "carriage returns. Convert it first, for example: tr '\\r' '\\n' < "
+                        f"'{where}'"
+                    )
+            if len(line) <= longest:
+                yield number, line.rstrip(b"\r\n")
+            elif skip_long:
+                rest = line
+                while rest and not rest.endswith(b"\n"):
+                    rest = content.readline(_SKIPPED)
+                yield number, LongLine(line[:_KEPT])
+            else:
                 raise ValueError(
                     f"{where}:{number}: expected a line of text, received a line of more than "
                     f"{longest:,} bytes. Download the file again."
                 )
-            line = skipped(file, line)
-        yield line
+    except GZIP_DAMAGE as error:
+        raise _damaged_gzip(where, number, error) from error
 
 
-def skipped(file: BinaryIO, start: bytes) -> LongLine:
-    """Reads to the end of a line that is too long, and returns its start."""
-    rest = start
-    while rest and not rest.endswith(b"\n"):
-        rest = file.readline(_SKIPPED)
-    return LongLine(start[:LONG_LINE])
+def _damaged_gzip(where: str, number: int, error: Exception) -> ValueError:
+    return ValueError(
+        f"{where}: expected a complete gzip file, found damage after line {number} ({error}). "
+        "Download it again."
+    )
 
 
 def as_paths(path: str | Path | list[str] | list[Path]) -> list[Path]:
