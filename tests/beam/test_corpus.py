@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,9 @@ import pyarrow.parquet as pq
 import use_st5
 from tests.beam.test_rows import tfrecord_bytes
 from tests.beam.toy_file_system import ToyFileSystem
-from use_st5.beam import CorpusReport, embed_corpus, embed_texts, pipeline
+from use_st5.beam import CorpusReport, embed_corpus, embed_texts, pipeline, read_vectors
+from use_st5.beam import corpus as corpus_module
+from use_st5.beam.corpus import REPORT
 
 ROOT = Path(__file__).resolve().parents[2]
 _WORKER = "apache_beam.runners.worker.sdk_worker_main"
@@ -78,10 +81,11 @@ def test_all_formats_become_one(corpus: Path, tmp_path: Path) -> None:
     assert [(row["id"], row["reason"]) for row in bad(tmp_path / "vectors")] == expected
     characters = sum(map(len, texts.values()))
     assert report == CorpusReport(encoder.name, encoder.identity, 4, 8, 3, 0, characters)
-    written = json.loads((tmp_path / "vectors" / pipeline.REPORT).read_text())
+    written = json.loads((tmp_path / "vectors" / REPORT).read_text())
+    assert written.pop("run") in next((tmp_path / "vectors").glob("*.parquet")).name
     assert CorpusReport(**written) == report
     names = {path.name.partition("-")[0] for path in (tmp_path / "vectors").iterdir()}
-    assert names == {"vectors", "bad", pipeline.REPORT}
+    assert names == {"vectors", "bad", REPORT}
 
 
 @pytest.fixture(scope="module")
@@ -152,12 +156,12 @@ def test_older_vectors_stay_unless_they_may_go(fake: Any, tmp_path: Path) -> Non
     with pytest.raises(FileExistsError, match="Expected a folder without vectors"):
         embed_corpus(str(tmp_path / "a.txt"), folder)
     assert len(read(folder)) == 2
-    (folder / "beam-temp-vectors-0").mkdir()
+    (folder / "beam-temp-vectors-0123456789ab-0").mkdir()
     (folder / "mine.txt").touch()
     embed_corpus(str(tmp_path / "a.txt"), folder, overwrite=True)
     assert [row["text"] for row in read(folder).values()] == ["three"]
     assert (folder / "mine.txt").exists()
-    assert not (folder / "beam-temp-vectors-0").exists()
+    assert not (folder / "beam-temp-vectors-0123456789ab-0").exists()
 
 
 def everything(folder: Path) -> dict[str, bytes]:
@@ -176,7 +180,7 @@ def test_older_vectors_stay_where_a_run_fails(
     before = everything(folder)
     (tmp_path / "a.txt").write_text("three\n")
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.CorpusFolder, "_rows", lambda _: 3)
+        patch.setattr(corpus_module.parquet, "read_metadata", lambda _: SimpleNamespace(num_rows=3))
         with pytest.raises(RuntimeError, match="Expected 1 rows"):
             embed_corpus(str(tmp_path / "a.txt"), folder, overwrite=True)
     assert before.items() <= everything(folder).items()
@@ -186,57 +190,64 @@ def test_older_vectors_stay_where_a_run_fails(
     assert before.items() <= everything(folder).items()
     fake.failing_calls = set()
     embed_corpus(str(tmp_path / "a.txt"), folder, overwrite=True)
-    assert [row["text"] for row in read_ours(folder)] == ["three"]
-    assert {path.name for path in folder.iterdir()} == {*before}
-
-
-def read_ours(folder: Path) -> list[dict[str, Any]]:
-    return pq.read_table(sorted(folder.glob("vectors-0*.parquet"))).to_pylist()
+    assert read_vectors(folder)[1] == ["three"]
+    assert before.keys() & everything(folder).keys() == {
+        "vectors-of-mine.parquet", "bad-days-of-2020.jsonl", REPORT,
+    }  # fmt: skip
+    assert len(everything(folder)) == 4
 
 
 @pytest.mark.parametrize("place", ["here", "toy"])
-def test_the_next_run_finishes_a_replacement_that_was_killed(
-    fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+@pytest.mark.parametrize("killed_in", ["_checked_counts", "_remove_others"])
+def test_a_run_that_is_killed_leaves_the_old_vectors_or_the_new_ones(
+    fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, killed_in: str
 ) -> None:
     monkeypatch.setattr(ToyFileSystem, "root", tmp_path)
     local = tmp_path / "vectors"
     folder = "toy://vectors" if place == "toy" else str(local)
     (tmp_path / "a.txt").write_text("one\n")
-    (tmp_path / "b.txt").write_text("two\n")
     embed_corpus(str(tmp_path / "*.txt"), folder)
     (tmp_path / "a.txt").write_text("three\n")
-    (tmp_path / "b.txt").unlink()
-    systems = pipeline._files
-    rename = systems.rename
 
-    def killed(sources: list[str], targets: list[str]) -> None:
-        if pipeline.REPORT in targets[-1] and ".use_st5" in sources[-1]:
-            raise KeyboardInterrupt
-        rename(sources, targets)
+    def killed(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(systems, "rename", staticmethod(killed))
+        # The files of the new run are there, but not its report; or those of the old one still are.
+        patch.setattr(corpus_module, killed_in, killed)
         with pytest.raises(KeyboardInterrupt):
             embed_corpus(str(tmp_path / "*.txt"), folder, overwrite=True)
-    assert not (local / pipeline.REPORT).exists()
+    assert read_vectors(local)[1] == (["one"] if killed_in == "_checked_counts" else ["three"])
     with pytest.raises(FileExistsError, match="Expected a folder without vectors"):
         embed_corpus(str(tmp_path / "*.txt"), folder)
-    assert [row["text"] for row in read(local).values()] == ["three"]
-    assert json.loads((local / pipeline.REPORT).read_text())["rows"] == 1
-    assert not [*local.glob(".use_st5.new.json")]
+    embed_corpus(str(tmp_path / "*.txt"), folder, overwrite=True)
+    assert read_vectors(local)[1] == ["three"]
+    if place == "here":
+        assert len(everything(local)) == 2
 
 
-def test_a_record_that_names_other_places_is_refused(fake: Any, tmp_path: Path) -> None:
+def test_vectors_of_version_0_3_are_read_and_replaced(fake: Any, tmp_path: Path) -> None:
+    """Their files have no run in their names."""
     folder = tmp_path / "vectors"
     (tmp_path / "a.txt").write_text("one\n")
     embed_corpus(str(tmp_path / "a.txt"), folder)
-    before = everything(tmp_path)
-    for run, files in ((".use_st5.new-..", []), ("..", []), (".use_st5.new-0a", ["../a.txt"])):
-        record = {"run": run, "files": files, "format": 1}
-        (folder / ".use_st5.new.json").write_text(json.dumps(record))
-        with pytest.raises(ValueError, match=r"use_st5\.new\.json: .* expected str matching"):
-            embed_corpus(str(tmp_path / "a.txt"), folder, overwrite=True)
-        assert before.items() <= everything(tmp_path).items()
+    report = json.loads((folder / REPORT).read_text())
+    (path,) = folder.glob("*.parquet")
+    path.rename(folder / path.name.replace(f"{report.pop('run')}-", ""))
+    (folder / REPORT).write_text(json.dumps(report))
+    assert read_vectors(folder)[1] == ["one"]
+    (tmp_path / "a.txt").write_text("two\n")
+    embed_corpus(str(tmp_path / "a.txt"), folder, overwrite=True)
+    assert [row["text"] for row in read(folder).values()] == ["two"]
+
+
+def test_a_report_that_names_other_places_is_refused(fake: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "vectors"
+    (tmp_path / "a.txt").write_text("one\n")
+    embed_corpus(str(tmp_path / "a.txt"), folder)
+    (folder / REPORT).write_text(json.dumps({"run": "../x"}))
+    with pytest.raises(ValueError, match=r"expected the name of a run, found '../x'"):
+        read_vectors(folder)
 
 
 def test_a_bundle_that_is_retried_writes_each_row_once(
@@ -263,35 +274,33 @@ def test_other_file_systems_serve_corpus_and_vectors(
     (tmp_path / "corpus" / "b.tfrecord").write_bytes(tfrecord_bytes(tmp_path, [{"text": "three"}]))
     report = embed_corpus("toy://corpus/*", "toy://vectors/of/them")
     assert set(read(tmp_path / "vectors" / "of" / "them")) == {"a.txt:1", "a.txt:2", "b.tfrecord:1"}
-    written = (tmp_path / "vectors" / "of" / "them" / pipeline.REPORT).read_text()
+    written = (tmp_path / "vectors" / "of" / "them" / REPORT).read_text()
     assert json.loads(written)["rows"] == report.rows == 3
     with pytest.raises(FileExistsError):
         embed_corpus("toy://corpus/*", "toy://vectors/of/them")
 
 
 @pytest.mark.process
-def test_a_worker_that_is_killed_costs_no_row_and_adds_none(tmp_path: Path) -> None:
+def test_a_command_whose_worker_is_killed_can_be_started_again(tmp_path: Path) -> None:
     texts = {
-        f"{name}.txt:{row}": f"{name}, sentence {row}"
-        for name in "abcd"
-        for row in range(1, 20_001)
+        f"{name}.txt:{row}": f"{name}, sentence {row}" for name in "ab" for row in range(1, 20_001)
     }
-    for name in "abcd":
+    for name in "ab":
         own = [text for place, text in texts.items() if place.startswith(name)]
         (tmp_path / f"{name}.txt").write_text("".join(f"{text}\n" for text in own))
     folder = tmp_path / "vectors"
     command = [sys.executable, "-m", "use_st5", "embed", str(tmp_path / "*.txt"), "-o", str(folder)]
-    command += ["--runner", "DirectRunner", "--", "--direct_num_workers=2"]
-    command += ["--direct_running_mode=multi_processing"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
-    victim = _worker_at_work(process.pid, folder)
-    os.kill(victim, signal.SIGKILL)
-    _, errors = process.communicate(timeout=600)
-    assert process.returncode == 0, errors
-    assert "A worker process was lost" in errors
+    command += ["--runner", "DirectRunner"]
+    options = ["--", "--direct_num_workers=2", "--direct_running_mode=multi_processing"]
+    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    os.kill(_worker_at_work(process.pid, folder), signal.SIGKILL)
+    process.communicate(timeout=600)
+    assert process.returncode != 0
+    assert not (folder / REPORT).exists()
+    subprocess.run(command, check=True, cwd=ROOT, timeout=600)
     assert {name: row["text"] for name, row in read(folder).items()} == texts
     names = {path.name.partition("-")[0] for path in folder.iterdir()}
-    assert names == {"vectors", pipeline.REPORT}
+    assert names == {"vectors", REPORT}
 
 
 def _worker_at_work(parent: int, folder: Path, *, patience: float = 300.0) -> int:

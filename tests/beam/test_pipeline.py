@@ -14,12 +14,13 @@ pytest.importorskip("apache_beam", reason="the extra `beam` is not installed")
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
+from apache_beam.io.parquetio import WriteToParquetBatched
 
 import use_st5
-from use_st5.beam import embed_texts
+from use_st5.beam import embed_corpus, embed_texts
 from use_st5.beam import pipeline as steps
 from use_st5.beam.model import ModelSource
-from use_st5.beam.rows import BadRow, RowReader
+from use_st5.beam.rows import BadRow
 
 # A runner in this process that retries a failed bundle up to four times.
 RETRYING = "BundleBasedDirectRunner"
@@ -29,8 +30,8 @@ def written(pairs: list[Any], folder: Path, *, runner: str = "DirectRunner") -> 
     """Rows and bad rows of a pipeline that writes both."""
     with beam.Pipeline(runner=runner) as pipeline:
         embedded = pipeline | beam.Create(pairs, reshuffle=False) | embed_texts("use_dan_en")
-        sink = steps.VectorSink(str(folder / "v"), steps.vector_schema(_source()))
-        _ = embedded.vectors | beam.io.Write(sink)
+        schema = steps.vector_schema(_source())
+        _ = embedded.vectors | WriteToParquetBatched(str(folder / "v"), schema)
         _ = embedded.bad | beam.Map(BadRow.as_json) | beam.io.WriteToText(str(folder / "bad"))
     lines = [line for path in folder.glob("bad*") for line in path.read_text().splitlines()]
     return pa.concat_tables([pq.read_table(path) for path in sorted(folder.glob("v*"))]), lines
@@ -114,10 +115,7 @@ def test_threads_of_a_process_share_one_model(
 def test_the_model_gets_blocks(fake: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(steps, "_BLOCK_ROWS", 7)
     (tmp_path / "a.txt").write_text("".join(f"{number}\n" for number in range(30)))
-    with beam.Pipeline() as pipeline:
-        reading = steps.ReadBlocks(str(tmp_path / "*.txt"), RowReader())
-        read = pipeline | reading
-        _ = read.made | steps.EmbedBlocks(_source(), None)
+    embed_corpus(str(tmp_path / "*.txt"), tmp_path / "vectors")
     assert sorted(map(len, fake.calls)) == [2, 7, 7, 7, 7]
     assert sorted(text for call in fake.calls for text in call) == sorted(map(str, range(30)))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from use_st5.beam.rows import BadRow, FileFormat, Row, RowReader, TextRow, fault, format_of
+from use_st5.beam.rows import BadRow, FileFormat, Row, TextRow, format_of, read_rows
 
 TEXTS = ["Ein Satz.", "", "tab\there", "emoji 🙂 and 日本語", 'a "quote" and \\', "a b"]
 
@@ -61,7 +61,7 @@ def content(tmp_path: Path) -> Callable[[FileFormat, list[dict[str, Any]]], byte
 
 def read(data: bytes, name: str, **options: Any) -> list[Row]:
     """The rows of a file in memory."""
-    return list(RowReader(**options).rows(io.BytesIO(data), name))
+    return list(read_rows(io.BytesIO(data), name, **options))
 
 
 SUFFIXES = {"text": ".txt", "jsonl": ".jsonl", "parquet": ".parquet", "tfrecord": ".tfrecord"}
@@ -84,7 +84,7 @@ def test_every_format_gives_the_same_rows(
     path = tmp_path / "on_disk"
     path.write_bytes(data)
     with path.open("rb") as file:
-        assert list(RowReader(file_format=file_format).rows(file, name)) == expected
+        assert list(read_rows(file, name, file_format=file_format)) == expected
 
 
 @pytest.mark.parametrize("file_format", ["jsonl", "parquet", "tfrecord"])
@@ -92,7 +92,7 @@ def test_every_format_gives_the_same_rows(
 def test_fields_are_named(file_format: FileFormat, ids: list[Any], content: Callable) -> None:
     rows = [{"key": ids[0], "body": "one"}, {"key": ids[1], "body": "two"}]
     data = content(file_format, rows)
-    found = read(data, "f", text="body", id="key", file_format=file_format)
+    found = read(data, "f", text_field="body", id_field="key", file_format=file_format)
     assert found == [TextRow(str(ids[0]), "one"), TextRow(str(ids[1]), "two")]
 
 
@@ -132,7 +132,7 @@ def test_bad_lines_of_jsonl_say_why(line: bytes, reason: str) -> None:
 @pytest.mark.parametrize(("value", "reason"), [(None, "no 'key'"), (True, "of type bool")])
 def test_an_id_is_a_text_or_a_whole_number(value: Any, reason: str) -> None:
     line = json.dumps({"text": "t", "key": value}).encode()
-    (bad,) = read(line, "t.jsonl", id="key")
+    (bad,) = read(line, "t.jsonl", id_field="key")
     assert isinstance(bad, BadRow)
     assert bad.id == "t.jsonl:1"
     assert reason in bad.reason
@@ -142,11 +142,11 @@ def test_bad_rows_of_parquet_say_why() -> None:
     found = read(parquet_bytes({"text": ["a", None, "c"]}), "t.parquet")
     assert found == [
         TextRow("t.parquet:1", "a"),
-        BadRow("t.parquet:2", "no 'text'", "(None, None)"),
+        BadRow("t.parquet:2", "no 'text'", "{'text': None}"),
         TextRow("t.parquet:3", "c"),
     ]
     (bad,) = read(parquet_bytes({"text": [b"\xff"]}), "t.parquet")
-    assert bad == BadRow("t.parquet:1", "invalid utf-8 in 'text'", "(None, b'\\xff')")
+    assert bad == BadRow("t.parquet:1", "invalid utf-8 in 'text'", "{'text': b'\\xff'}")
     (bad,) = read(parquet_bytes({"other": ["a"]}), "t.parquet")
     assert isinstance(bad, BadRow)
     assert bad.id == "t.parquet"
@@ -197,7 +197,7 @@ def test_an_error_of_the_system_is_raised() -> None:
             raise OSError(5, "Input/output error")
 
     with pytest.raises(OSError, match="Input/output"):
-        list(RowReader().rows(Broken(b"abc"), "t.txt"))
+        list(read_rows(Broken(b"abc"), "t.txt"))
 
 
 def test_long_content_is_cut() -> None:
@@ -211,7 +211,8 @@ def test_long_content_is_cut() -> None:
 def test_rows_behind_one_that_is_too_long_are_read(
     name: str, zipped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("use_st5.beam.rows._LONGEST", 1000)
+    monkeypatch.setattr("use_st5.beam.rows.LONGEST_ROW", 1000)
+    monkeypatch.setattr("use_st5.data.formats.LONGEST_ROW", 1000)
     lines = ["before", "x" * 3000, "after"]
     if name == "t.jsonl":
         lines = [json.dumps({"text": line}) for line in lines]
@@ -229,10 +230,3 @@ def test_the_name_tells_the_format() -> None:
     assert [format_of(name) for name in names] == expected
     with pytest.raises(ValueError, match=r"notes.md: expected a name that ends in one of .txt"):
         format_of("notes.md")
-
-
-def test_what_is_no_row_has_a_fault() -> None:
-    assert fault("a", "text") is None
-    assert fault("a", None) == "no 'text'"
-    assert fault(3, "text") == "'id' is of type int, expected text"
-    assert fault("a", "\ud800") == "half of a surrogate pair, which is no character"

@@ -81,6 +81,6 @@ def test_vectors_of_two_models_are_refused(folder: Path, tmp_path: Path) -> None
     for number, name in enumerate(("a", "b")):
         other = table.replace_schema_metadata({"model": "m", "model_hash": name})
         pq.write_table(other, tmp_path / f"vectors-{number}-of-2.parquet")
-    (tmp_path / "embeddings.json").touch()
+    (tmp_path / "embeddings.json").write_text("{}")
     with pytest.raises(ValueError, match="expected vectors of one model, found those of 2"):
         read_vectors(tmp_path)

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import io
+import functools
 import json
-import logging
 import os
-from collections.abc import Callable, Sequence
+import re
+import secrets
+import shutil
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from pyarrow import parquet
 
 from use_st5._imports import require
 from use_st5.beam.model import ModelSource
-from use_st5.beam.rows import REPORT, FileFormat, RowReader
+from use_st5.beam.rows import FileFormat, read_rows
+from use_st5.io.files import atomic_path, sole_writer
 
 if TYPE_CHECKING:
-    from use_st5.beam.pipeline import CorpusFolder, EmbedTexts
+    from use_st5.beam.pipeline import EmbedTexts
 
-_log = logging.getLogger(__name__)
-# The message of this machine's runner when a process that it started is gone.
-_LOST = "Channel closed prematurely"
-_ATTEMPTS = 3
+# The report in the folder of an embedded corpus.
+REPORT = "embeddings.json"
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,9 @@ def embed_corpus(
 ) -> CorpusReport:
     """Embeds the texts of many files with Apache Beam, each once, and waits for the end.
 
-    Writes `vectors-*.parquet` with the columns `id`, `text` and `embedding`, `bad-*.jsonl` with the
-    rows that have no vector, and last `embeddings.json`: a folder with this file is complete. Each
-    row is written exactly once, even if a worker is killed.
+    Writes `vectors-RUN-*.parquet` with the columns `id`, `text` and `embedding`,
+    `bad-RUN-*.jsonl` with the rows that have no vector, and last `embeddings.json`, which names the
+    run: a folder with this file is complete. Each row is written exactly once.
 
     Args:
         pattern: Files by name, with `*`, `**` and `?`, on any file system that Beam has: lines of
@@ -141,57 +142,86 @@ def embed_corpus(
         ValueError: An option is unknown, or the model has no such prompt.
         RuntimeError: The runner gave up, or rows are missing.
     """
-    parsed = parsed_options(runner, options)
-    check_runner(runner)
+    pipeline = require("apache_beam", "beam").Pipeline(options=parsed_options(runner, options))
     from use_st5.beam import pipeline as steps
 
     source = ModelSource.of(os.fspath(model), prompt=prompt, prompt_name=prompt_name)
-    pattern, target = _anywhere(pattern), steps.CorpusFolder(_anywhere(os.fspath(folder)))
+    handler = steps.EncoderHandler(source, batch_size)
+    pattern, folder = _anywhere(pattern), _anywhere(os.fspath(folder)).rstrip("/") or "/"
     steps.matched(pattern)  # Rather an error here than on a worker in some minutes.
-
-    def build(pipeline: Any) -> None:
-        read = pipeline | steps.ReadBlocks(pattern, RowReader(text_field, id_field, file_format))
-        target.write(read, read.made | steps.EmbedBlocks(source, batch_size), source)
-
-    with target.sole_writer():
-        target.make_room(overwrite=overwrite)
-        _run(parsed, build, target)
-        return _finished(target, source)
-
-
-def _finished(target: CorpusFolder, source: ModelSource) -> CorpusReport:
-    """Puts the new files in their places, with the report."""
-    counts = target.counted()
-    report = CorpusReport(source.name, source.model_hash, **counts, prompt=source.prompt)
-    target.finish(json.dumps(asdict(report), indent=2) + "\n")
+    run = secrets.token_hex(6)
+    report_path = steps.files.join(folder, REPORT)
+    is_local = "://" not in folder
+    with sole_writer(Path(folder), inside=True) if is_local else contextlib.nullcontext():
+        if not overwrite and steps.files.exists(report_path):
+            raise FileExistsError(
+                f"Expected a folder without vectors, found {report_path}. Choose another folder, "
+                "or give overwrite=True (--overwrite)."
+            )
+        read = functools.partial(
+            read_rows, text_field=text_field, id_field=id_field, file_format=file_format
+        )
+        prefix = steps.files.join(folder, f"{{}}-{run}")
+        steps.embed_files(pipeline, pattern, read, handler, prefix)
+        state = pipeline.run().wait_until_finish()
+        if state != "DONE":
+            raise RuntimeError(f"Expected the runner to end with DONE, received {state}.")
+        counts = _checked_counts(folder, run)
+        report = CorpusReport(source.name, source.model_hash, **counts, prompt=source.prompt)
+        text = json.dumps({**asdict(report), "run": run}, indent=2) + "\n"
+        if is_local:
+            with atomic_path(report_path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+        else:
+            with steps.files.create(report_path, mime_type="application/json") as file:
+                file.write(text.encode())
+        _remove_others(folder, run, overwrite=overwrite)
     return report
+
+
+def _remove_others(folder: str, run: str, *, overwrite: bool) -> None:
+    """Removes the files of all other runs; those without a run in their names if `overwrite`."""
+    from use_st5.beam.pipeline import files
+
+    older = "?" if overwrite else ""
+    name = rf"(vectors|bad)-(?!{run})([0-9a-f]{{12}}-){older}\d+-of-\d+\.(parquet|jsonl)"
+    files.delete(_matching(folder, rf"{name}|tally-[0-9a-f]{{12}}"))
+    if "://" not in folder:
+        for path in Path(folder).glob("beam-temp-*"):
+            if re.fullmatch(r"beam-temp-(vectors|bad|tally)-[0-9a-f]{12}-.*", path.name):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _checked_counts(folder: str, run: str) -> dict[str, int]:
+    """The counts of a run by name; a RuntimeError if rows are missing."""
+    from use_st5.beam.pipeline import files
+
+    with files.open(files.join(folder, f"tally-{run}")) as file:
+        counts = json.loads(file.read())
+    rows = 0
+    for path in _matching(folder, rf"vectors-{run}-.*\.parquet"):
+        with files.open(path) as file:
+            rows += parquet.read_metadata(file).num_rows
+    read, bad = counts.pop("read", 0), counts.get("bad_rows", 0)
+    if rows + bad != read:
+        raise RuntimeError(
+            f"Expected {read - bad:,} rows in {folder}, as many as were read, found {rows:,}. "
+            "Another process changed it; embed the corpus again."
+        )
+    return counts
+
+
+def _matching(folder: str, name: str) -> list[str]:
+    """The paths of the files in a folder whose names match a regular expression."""
+    from use_st5.beam.pipeline import files
+
+    paths = [each.path for each in files.match([files.join(folder, "*")])[0].metadata_list]
+    return [path for path in paths if re.fullmatch(name, re.split(r"[/\\]", path)[-1])]
 
 
 def _anywhere(path: str) -> str:
     """Returns a path that means the same in a worker's folder."""
     return path if "://" in path else str(Path(path).absolute())
-
-
-def _run(options: Any, build: Callable[[Any], None], target: CorpusFolder) -> None:
-    """Runs the pipeline of `build`, and again if this machine's runner lost a process.
-
-    Runners of many machines give the work of a lost worker to another one. This machine's runner
-    ends with an error.
-    """
-    for attempts_left in reversed(range(_ATTEMPTS)):
-        pipeline: Any = require("apache_beam", "beam").Pipeline(options=options)
-        build(pipeline)
-        try:
-            state = pipeline.run().wait_until_finish()
-        except RuntimeError as error:
-            if not attempts_left or _LOST not in str(error):
-                raise
-            _log.warning("A worker process was lost (%s): starting again.", error)
-            target.remove_leftovers()
-            continue
-        if state != "DONE":
-            raise RuntimeError(f"Expected the runner to end with DONE, received {state}.")
-        return
 
 
 def parsed_options(runner: str, flags: Sequence[str]) -> Any:
@@ -209,41 +239,21 @@ def parsed_options(runner: str, flags: Sequence[str]) -> Any:
         ValueError: A word is no option, or no value of one.
     """
     options: Any = require("apache_beam.options.pipeline_options", "beam")
-    pipeline_options = options.PipelineOptions(["--runner", runner, *flags])
-    parser = options._BeamArgumentParser(allow_abbrev=False)
-    for kind in {str(kind): kind for kind in options.PipelineOptions.__subclasses__()}.values():
-        kind._add_argparse_args(parser)
-    complaint = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(complaint):
-            _, unknown = parser.parse_known_args([*flags])
-    except SystemExit:
-        raise ValueError(
-            f"Expected options of Beam: {complaint.getvalue().strip().splitlines()[-1]}"
-        ) from None
+
+    class Parser(options._BeamArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            raise ValueError(f"Expected options of Beam: {message}")
+
+    parser = Parser(allow_abbrev=False)
+    for group in {str(group): group for group in options.PipelineOptions.__subclasses__()}.values():
+        group._add_argparse_args(parser)
+    _, unknown = parser.parse_known_args([*flags])
     if unknown:
         raise ValueError(
             f"Expected options that Beam knows, received {' '.join(unknown)}. Beam's page of "
             "pipeline options lists them: https://beam.apache.org/documentation/"
         )
-    return pipeline_options
-
-
-def check_runner(runner: str) -> None:
-    """Checks that Beam has a runner.
-
-    Raises:
-        ImportError: Beam, or a package that the runner needs, is not installed.
-        ValueError: There is no runner of this name.
-    """
-    runners: Any = require("apache_beam.runners.runner", "beam")
-    try:
-        runners.create_runner(runner)
-    except (ImportError, AttributeError) as error:
-        raise ImportError(
-            f"Expected the name of a Beam runner, could not load {runner} ({error}). Check the "
-            'name. DataflowRunner needs: pip install "apache-beam[gcp]"'
-        ) from error
+    return options.PipelineOptions(["--runner", runner, *flags])
 
 
 def read_vectors(folder: str | os.PathLike[str]) -> tuple[list[str], list[str], np.ndarray]:
@@ -270,7 +280,11 @@ def read_vectors(folder: str | os.PathLike[str]) -> tuple[list[str], list[str], 
             f"Expected {REPORT} in {place}, found none: the vectors are not complete. Embed the "
             "corpus again."
         )
-    files = [parquet.ParquetFile(path) for path in sorted(place.glob("vectors-*-of-*.parquet"))]
+    run = json.loads((place / REPORT).read_bytes()).get("run", "")
+    if not re.fullmatch(r"([0-9a-f]{12})?", run):
+        raise ValueError(f"{place / REPORT}: expected the name of a run, found {run!r:.80}.")
+    pattern = f"vectors-{run}-*.parquet" if run else "vectors-*-of-*.parquet"
+    files = [parquet.ParquetFile(path) for path in sorted(place.glob(pattern))]
     models = {file.schema_arrow.metadata[b"model_hash"] for file in files}
     if len(models) > 1:
         raise ValueError(f"{place}: expected vectors of one model, found those of {len(models)}.")

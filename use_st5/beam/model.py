@@ -1,4 +1,4 @@
-"""The model of a corpus: described when a pipeline is built, loaded once in each worker process."""
+"""The model of a corpus: described when a pipeline is built, loaded in each worker process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import atexit
 import functools
 import shutil
 import tempfile
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +19,6 @@ from use_st5.io.remote_files import check_inner_names, joined
 
 if TYPE_CHECKING:
     from use_st5.encode.encoder import SentenceEncoder
-
-_one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -44,17 +41,7 @@ class ModelSource:
     def of(
         cls, place: str, *, prompt: str | None = None, prompt_name: str | None = None
     ) -> ModelSource:
-        """Reads a model's files, without TensorFlow.
-
-        Args:
-            place: As the attribute.
-            prompt: The text that is put before each text; None: the one of `prompt_name`.
-            prompt_name: The name of one of the model's prompts; None: its default prompt, if any.
-
-        Raises:
-            FileNotFoundError: There is no such model.
-            ValueError: Its manifest is damaged, or it has no such prompt.
-        """
+        """Reads a model's files, without TensorFlow; the arguments are those of `embed_texts`."""
         folder = _local_folder(place)
         manifest = ModelManifest.read(folder)
         prompts = {**SentenceTransformersNames.prompts, **(manifest.prompts if manifest else {})}
@@ -65,15 +52,8 @@ class ModelSource:
         return cls(place, folder.name, describe_files(folder)[1], prompt_text)
 
     def load(self) -> SentenceEncoder:
-        """Loads the model; all threads of a process get the same object.
-
-        Raises:
-            FileNotFoundError: This machine does not have the model.
-            ValueError: This machine has another model in that place.
-        """
-        with _one_at_a_time:
-            folder = _local_folder(self.place)
-            encoder = use_st5.load(folder)
+        """Loads the model; a ValueError if this machine has another model in that place."""
+        encoder = use_st5.load(_local_folder(self.place))
         if encoder.identity != self.model_hash:
             raise ValueError(
                 f"Expected the model {self.name} with the hash {self.model_hash[:12]} in "
@@ -90,12 +70,7 @@ def _local_folder(place: str) -> Path:
 
 @functools.cache
 def _fetched(url: str) -> Path:
-    """Copies a remote folder, once, into a temporary folder that stays while the process runs.
-
-    Raises:
-        FileNotFoundError: There are no files.
-        ValueError: A name points outside of the folder; then nothing is copied.
-    """
+    """Copies a remote folder, once, into a temporary folder that stays while the process runs."""
     systems: Any = require("apache_beam.io.filesystems", "beam").FileSystems
     plain: Any = require("apache_beam.io.filesystem", "beam").CompressionTypes.UNCOMPRESSED
     files = systems.match([f"{url}/**"])[0].metadata_list

@@ -11,14 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Literal, NamedTuple, get_args
 
-from pyarrow import parquet
-
-from use_st5.data.formats import json_object
+from use_st5.data.formats import LONGEST_ROW, decoded, json_object, parquet_batches
 from use_st5.data.reader import MalformedRowError
-from use_st5.io.lines import LongLine, is_gzip, lines_of
+from use_st5.io.lines import is_gzip, lines_of
 
-# The report in the folder of an embedded corpus.
-REPORT = "embeddings.json"
 FileFormat = Literal["text", "jsonl", "parquet", "tfrecord"]
 
 _FORMATS: dict[str, FileFormat] = {
@@ -31,8 +27,6 @@ _FORMATS: dict[str, FileFormat] = {
 }
 # The characters of a bad row that are kept.
 _KEPT = 10_000
-# Bytes of a line; a longer one is a bad row.
-_LONGEST = 2**26
 
 
 class TextRow(NamedTuple):
@@ -75,113 +69,101 @@ class BadRow:
 Row = TextRow | BadRow
 
 
-@dataclass(frozen=True)
-class RowReader:
-    """Reads rows from open files, good and bad ones in their order.
+def read_rows(
+    file: BinaryIO,
+    name: str,
+    *,
+    text_field: str = "text",
+    id_field: str | None = None,
+    file_format: FileFormat | None = None,
+) -> Iterator[Row]:
+    """Yields the rows of an open file that can be rewound, good and bad ones in their order.
 
-    Attributes:
-        text: The field, column or feature with the text; lines of text have no fields.
-        id: The field with the id, a text or a whole number; None: `FILE:NUMBER`.
+    If a file is damaged or not of its format, the last row is a bad row that says so. An error of
+    the system is raised, so that the runner tries again.
+
+    Args:
+        file: A plain file; lines of text, jsonl and tfrecord may be compressed by gzip.
+        name: The name that the ids of its rows begin with.
+        text_field: The field, column or feature with the text; lines of text have no fields.
+        id_field: The field with the id, a text or a whole number; None: `FILE:NUMBER`.
         file_format: The format; None: the file's name says it, without a `.gz` at the end.
     """
-
-    text: str = "text"
-    id: str | None = None
-    file_format: FileFormat | None = None
-
-    def rows(self, file: BinaryIO, name: str) -> Iterator[Row]:
-        """Yields the rows of a file that can be rewound.
-
-        If a file is damaged or not of its format, the last row is a bad row that says so. An error
-        of the system is raised, so that the runner tries again.
-
-        Args:
-            file: A plain file; lines of text, jsonl and tfrecord may be compressed by gzip.
-            name: The name that the ids of its rows begin with.
-        """
-        read = getattr(self, f"_{self.file_format or format_of(name)}")
-        number = 0
-        try:
-            for number, row in read(file, name):  # noqa: B007
-                yield row
-        except (ValueError, OSError, NotImplementedError) as error:  # Arrow has all of them.
-            if getattr(error, "errno", None) is not None:  # Arrow's OSError of damage has none.
-                raise
-            yield BadRow(name, f"not read after row {number}: {' '.join(str(error).split())}")
-
-    def _text(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
-        for number, line in _lines(file, name):
+    file_format = file_format or format_of(name)
+    columns = [text_field] if id_field is None else [text_field, id_field]
+    number = 0
+    try:
+        if file_format in ("text", "jsonl"):
+            records = _line_records(file, name, columns, objects=file_format == "jsonl")
+        else:
+            records = (_parquet if file_format == "parquet" else _tfrecord)(file, columns)
+        for number, record, content in records:
+            place = f"{name}:{number}"
             try:
-                yield number, TextRow(f"{name}:{number}", _decoded(line))
+                if isinstance(record, MalformedRowError):
+                    raise record
+                row_id = place if id_field is None else _as_id(record.get(id_field), id_field)
+                yield TextRow(row_id, as_text(record.get(text_field), text_field))
             except MalformedRowError as reason:
-                yield number, BadRow.of(f"{name}:{number}", str(reason), line)
+                yield BadRow.of(place, str(reason), content)
+    except (ValueError, OSError, NotImplementedError) as error:  # Arrow has all of them.
+        if getattr(error, "errno", None) is not None:  # Arrow's OSError of damage has none.
+            raise
+        yield BadRow(name, f"not read after row {number}: {' '.join(str(error).split())}")
 
-    def _jsonl(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
-        for number, line in _lines(file, name):
-            try:
-                record: Any = json_object(_decoded(line))
-            except MalformedRowError as reason:
-                record = reason
-            if not line.strip():
-                continue
-            if isinstance(record, MalformedRowError):
-                yield number, BadRow.of(f"{name}:{number}", str(record), line)
-            else:
-                text, row_id = record.get(self.text), record.get(self.id)
-                yield number, self._row(f"{name}:{number}", text, row_id, line)
 
-    def _parquet(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
-        columns = [self.text] if self.id is None else [self.text, self.id]
-        number = 0
-        with parquet.ParquetFile(file) as reader:
-            if missing := {*columns} - {*reader.schema_arrow.names}:
-                raise ValueError(
-                    f"expected the columns {columns}, found {reader.schema_arrow.names} without "
-                    f"{sorted(missing)}"
-                )
-            for batch in reader.iter_batches(columns=columns):
-                texts = batch.column(self.text).to_pylist()
-                ids = batch.column(self.id).to_pylist() if self.id else [None] * len(texts)
-                for text, row_id in zip(texts, ids, strict=True):
-                    number += 1
-                    yield number, self._row(f"{name}:{number}", text, row_id, (row_id, text))
+# The number of a row, its fields or the reason why there are none, and its content.
+_Records = Iterator[tuple[int, dict[str, Any] | MalformedRowError, Any]]
 
-    def _tfrecord(self, file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
-        import tensorflow as tf
 
-        reader = tf.compat.v1.io.tf_record_iterator
-        with _local_copy(file) as path:
-            options = "GZIP" if is_gzip(file) else ""
-            records = reader(str(path), tf.io.TFRecordOptions(compression_type=options))
-            try:
-                for number, record in enumerate(records, start=1):
-                    yield number, self._of_example(tf.train.Example, record, f"{name}:{number}")
-            except tf.errors.DataLossError as error:
-                raise ValueError(f"expected records of TensorFlow ({error.message})") from error
-
-    def _of_example(self, kind: Any, record: bytes, place: str) -> Row:
+def _line_records(file: BinaryIO, name: str, columns: list[str], *, objects: bool) -> _Records:
+    for number, line in lines_of(file, where=name, longest=LONGEST_ROW, skip_long=True):
+        if objects and not line.strip():
+            continue
         try:
-            features = kind.FromString(record).features.feature
-        except Exception:  # protobuf's DecodeError, whose place depends on its implementation
-            return BadRow.of(place, "expected a tf.train.Example", record)
-        text, row_id = _only_value(features, self.text), _only_value(features, self.id)
-        return self._row(place, text, row_id, record)
-
-    def _row(self, place: str, text: Any, own: Any, content: Any) -> Row:
-        """Makes a row of a text and an id of any type; a bad row if they do not fit."""
-        try:
-            name = place if self.id is None else _as_id(own, self.id)
-            return TextRow(name, as_text(text, self.text))
+            text = decoded(line)
+            # A line of text has no id of its own.
+            place = f"{name}:{number}"
+            record = json_object(text) if objects else {columns[-1]: place, columns[0]: text}
+            yield number, record, line
         except MalformedRowError as reason:
-            return BadRow.of(place, str(reason), content)
+            yield number, reason, line
+
+
+def _parquet(file: BinaryIO, columns: list[str]) -> _Records:
+    def choose(names: list[str]) -> list[str]:
+        if missing := {*columns} - {*names}:
+            raise ValueError(
+                f"expected the columns {columns}, found {names} without {sorted(missing)}"
+            )
+        return columns
+
+    batches = parquet_batches(Path("the file"), choose, file=file)
+    rows = (row for batch in batches for row in batch.to_pylist())
+    for number, row in enumerate(rows, start=1):
+        yield number, row, row
+
+
+def _tfrecord(file: BinaryIO, columns: list[str]) -> _Records:
+    import tensorflow as tf
+
+    with _local_copy(file) as path:
+        options = tf.io.TFRecordOptions(compression_type="GZIP" if is_gzip(file) else "")
+        records = tf.compat.v1.io.tf_record_iterator(str(path), options)
+        try:
+            for number, record in enumerate(records, start=1):
+                try:
+                    features = tf.train.Example.FromString(record).features.feature
+                except Exception:  # protobuf's DecodeError, whose place depends on its version
+                    yield number, MalformedRowError("expected a tf.train.Example"), record
+                else:
+                    yield number, {key: _only_value(features, key) for key in columns}, record
+        except tf.errors.DataLossError as error:
+            raise ValueError(f"expected records of TensorFlow ({error.message})") from error
 
 
 def format_of(name: str) -> FileFormat:
-    """Returns the format of a file, by its name.
-
-    Raises:
-        ValueError: The name does not say a format.
-    """
+    """Returns the format of a file, by its name; a ValueError if it says none."""
     suffix = PurePosixPath(name.lower().removesuffix(".gz")).suffix
     if suffix not in _FORMATS:
         raise ValueError(
@@ -189,32 +171,6 @@ def format_of(name: str) -> FileFormat:
             f"Name the format: {', '.join(get_args(FileFormat))}."
         )
     return _FORMATS[suffix]
-
-
-def fault(name: object, text: object) -> str | None:
-    """Says why an id and a text of any type cannot be a row; None if they can."""
-    try:
-        for value, what in ((name, "id"), (text, "text")):
-            as_text(value, what).encode()
-    except MalformedRowError as reason:
-        return str(reason)
-    except UnicodeEncodeError:
-        return "half of a surrogate pair, which is no character"
-    return None
-
-
-def _lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
-    return lines_of(file, where=name, longest=_LONGEST, skip_long=True)
-
-
-def _decoded(line: bytes) -> str:
-    """Returns a line as text; raises MalformedRowError if it is no UTF-8, or too long."""
-    if isinstance(line, LongLine):
-        raise MalformedRowError(f"a line of more than {_LONGEST:,} bytes")
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        raise MalformedRowError("invalid utf-8") from None
 
 
 @contextlib.contextmanager
@@ -231,9 +187,9 @@ def _local_copy(file: BinaryIO) -> Iterator[Path]:
         yield Path(copy.name)
 
 
-def _only_value(features: Any, key: str | None) -> Any:
+def _only_value(features: Any, key: str) -> Any:
     """Returns the value of a feature; None if it has none, a list if it has several."""
-    if key is None or key not in features:
+    if key not in features:
         return None
     feature = features[key]
     values = [*feature.bytes_list.value, *feature.int64_list.value, *feature.float_list.value]
@@ -241,11 +197,7 @@ def _only_value(features: Any, key: str | None) -> Any:
 
 
 def as_text(value: Any, field: str) -> str:
-    """A text as a string.
-
-    Raises:
-        MalformedRowError: The value is neither a string nor UTF-8.
-    """
+    """A text as a string; MalformedRowError if the value is neither a string nor UTF-8."""
     if isinstance(value, bytes):
         try:
             return value.decode()
