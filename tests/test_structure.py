@@ -273,7 +273,7 @@ NOT_PUBLIC = {
         "training.checkpoints",
         "training.optimizers",
         "training.pair_scores",
-        "training.run_checks",
+        "training.run_folder",
         "training.trans_encoder",
     ]
 }

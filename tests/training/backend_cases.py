@@ -16,9 +16,9 @@ from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.t5.model import T5, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.training.array_data import ArrayData
+from use_st5.training.loop import TrainingLoop
 from use_st5.training.schedules import LinearDecay
 from use_st5.training.task import Task
-from use_st5.training.training_loop import TrainingLoop
 
 STEPS = 4
 CONFIG = T5Config(toy.VOCABULARY, 1, 8, 16, 2, 4)

@@ -43,13 +43,13 @@ def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
     for step in (1, 2, 3, 4):
         checkpoints.save(step, {"step": step}, also_keep=1)
     assert checkpoints.steps() == [1, 4]
-    assert checkpoints.state(4, dict[str, int]) == {"step": 4}
+    assert checkpoints.state(4) == {"step": 4}
     (tmp_path / "run" / "checkpoint-000000004" / "state.json").write_text("{")
     with pytest.raises(
         ValueError,
         match=r"state.json: .*Remove .*: the run continues from an earlier one",
     ):
-        checkpoints.state(4, dict[str, int])
+        checkpoints.state(4)
 
 
 def test_values_come_back_whole_or_by_group(tmp_path: Path) -> None:
@@ -86,7 +86,6 @@ def test_a_removal_that_is_killed_leaves_no_half_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(path: Path) -> None:
-        (path / "state.json").unlink()
         raise KeyboardInterrupt
 
     checkpoints = checkpoints_of(tmp_path)
@@ -99,17 +98,10 @@ def test_a_removal_that_is_killed_leaves_no_half_checkpoint(
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-000000003"]
 
 
-def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
-    checkpoints = checkpoints_of(tmp_path)
-    checkpoints.save(3, {})
-    with pytest.raises(FileNotFoundError, match=r"step 4 in .* of steps: \[3\]"):
-        checkpoints.restore(4)
-
-
 def test_a_missing_array_is_named(tmp_path: Path) -> None:
     checkpoints_of(tmp_path, 1.0).save(3, {})
     more = variables_of(0.0) | {"c": [keras.Variable(0.0)]}
-    with pytest.raises(ValueError, match=r"expected the variables of this run.*no c/0"):
+    with pytest.raises(ValueError, match=r"expected the variables of this run.* c/0"):
         Checkpoints(tmp_path, more).restore(3)
 
 
@@ -120,17 +112,6 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path, content: bytes | None) ->
     path = tmp_path / "checkpoint-000000003" / "values.safetensors"
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(ValueError, match="checkpoint-000000003: expected the variables of this"):
-        checkpoints.restore(3)
-
-
-@pytest.mark.parametrize(("group", "value"), [("a", np.nan), ("b", -np.inf)])
-def test_a_checkpoint_with_nan_is_refused(tmp_path: Path, group: str, value: float) -> None:
-    checkpoints = checkpoints_of(tmp_path)
-    (variable,) = checkpoints._variables[group]
-    variable.assign(np.full(variable.shape, value))
-    checkpoints.save(3, {})
-    named = rf"values\.safetensors: expected finite numbers, {group}/0 \({variable.path}\) holds "
-    with pytest.raises(ValueError, match=rf"{named}NaN or infinity\. Remove .*000000003: the run"):
         checkpoints.restore(3)
 
 
@@ -210,5 +191,5 @@ def test_a_run_of_adapters_is_kept_without_its_base_and_resumed_exactly(tmp_path
     base = sum(4 * np.prod(v.shape) for v in frozen_weights(whole.encoder))
     (checkpoint,) = tmp_path.iterdir()
     assert sum(path.stat().st_size for path in checkpoint.iterdir()) < 0.1 * base
-    with pytest.raises(ValueError, match=r"\n  frozen: the checkpoint has .*, this run "):
+    with pytest.raises(ValueError, match=r"\n  frozen: begun with .*, now "):
         adapted(tmp_path, base=7).run(8)

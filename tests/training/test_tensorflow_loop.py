@@ -18,7 +18,6 @@ import tensorflow as tf
 from tests.training import toy
 from use_st5.training.array_data import ArrayData
 from use_st5.training.optimizers import Adam
-from use_st5.training.run_checks import check_same
 from use_st5.training.task import Task
 from use_st5.training.tensorflow_loop import TensorFlowLoop
 
@@ -227,21 +226,19 @@ def test_other_settings_do_not_continue_a_run(tmp_path: Path) -> None:
     trainer_of("nli", folder=tmp_path).run(2)
     tasks = toy.tasks(8, only=("nli",))
     other = trainer_of(tasks=tasks, folder=tmp_path, seed=1, optimizer=keras.optimizers.SGD(0.5))
-    with pytest.raises(ValueError, match="continue from it") as raised:
+    with pytest.raises(ValueError, match="to continue it") as raised:
         other.run(4)
     text = str(raised.value)
-    assert "\n  tasks.nli.batch_size: the checkpoint has 16, this run 8" in text
-    assert "\n  seed: the checkpoint has 0, this run 1" in text
-    assert '\n  optimizer.class_name: the checkpoint has "Adam", this run "SGD"' in text
+    assert "\n  tasks.nli.batch_size: begun with 16, now 8" in text
+    assert "\n  seed: begun with 0, now 1" in text
+    assert '\n  optimizer.class_name: begun with "Adam", now "SGD"' in text
     assert "encoder" not in text
 
 
 def test_tasks_in_another_order_do_not_continue_a_run(tmp_path: Path) -> None:
     trainer_of("talk", "nli", folder=tmp_path).run(2)
     tasks = toy.tasks(only=("talk", "nli"))[::-1]
-    with pytest.raises(
-        ValueError, match=r"order of the tasks: the checkpoint has \['talk', 'nli'\]"
-    ):
+    with pytest.raises(ValueError, match="the order of the tasks"):
         trainer_of(tasks=tasks, folder=tmp_path).run(4)
 
 
@@ -306,17 +303,12 @@ def test_weights_that_are_not_finite_are_not_kept(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_goes_on_from_no_checkpoint_with_nan_be_it_of_the_optimizer(tmp_path: Path) -> None:
+def test_variables_of_the_optimizer_that_are_not_finite_are_not_kept(tmp_path: Path) -> None:
     trainer = trainer_of("nli", folder=tmp_path, steps_per_execution=1)
     slot = trainer.optimizer.variables[-1]
     slot.assign(np.full(slot.shape, np.nan))
     with pytest.raises(FloatingPointError, match="finite weights after step 0"):
         trainer._save()
-    trainer._checkpoints.save(
-        0, {**trainer.history.to_state(), "configuration": trainer.configuration}
-    )
-    with pytest.raises(ValueError, match=r"values\.safetensors: .* optimizer/\d+ \(.*\) holds NaN"):
-        trainer.run(2)
 
 
 class Recorder(keras.callbacks.Callback):
@@ -415,20 +407,18 @@ def test_tensorboard_gets_losses_rates_and_development_metrics(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tasks": [*toy.tasks(), *toy.tasks()]}, "each of another name. Received the names"),
         (
             {"batch_size": 6, "gradient_accumulation_steps": 4},
             "1 replicas x 4 micro_batches x 1 pieces. Received: 6",
         ),
-        ({"mode": "best"}, "Received: 'best'"),
         (
             {"optimizer": keras.optimizers.Adam(gradient_accumulation_steps=2)},
-            "Use gradient_accumulation_steps of TrainingArguments",
+            "neither scales the loss nor accumulates gradients",
         ),
-        ({"optimizer": keras.optimizers.SGD(loss_scale_factor=8.0)}, "does not scale its losses"),
+        ({"optimizer": keras.optimizers.SGD(loss_scale_factor=8.0)}, "neither scales the loss"),
         (
             {"optimizer": keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD())},
-            "does not scale its losses",
+            "neither scales the loss",
         ),
     ],
 )
@@ -461,15 +451,3 @@ def test_two_processes_do_not_train_into_one_folder(
     with pytest.raises(BlockingIOError, match="is being written by process"):
         trainer.run(2)
     assert trainer.history.step == 0
-
-
-def test_settings_of_version_0_2_count_by_their_names_of_today(tmp_path: Path) -> None:
-    saved = {"steps_per_call": "2", "accumulation": "4", "tasks.nli.rate": "1.0"}
-    current = {
-        "steps_per_execution": "2",
-        "gradient_accumulation_steps": "4",
-        "tasks.nli.mixing_weight": "1.0",
-    }
-    check_same(saved, current, tmp_path)
-    with pytest.raises(ValueError, match="accumulation_steps: the checkpoint has 4, this run 1"):
-        check_same(saved, current | {"gradient_accumulation_steps": "1"}, tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.training import toy
+from use_st5.training.loop import Metrics, TrainingLoop
 from use_st5.training.task import steps_of_tasks
-from use_st5.training.training_loop import Metrics, TrainingLoop
 
 
 class NotedSteps(TrainingLoop):
@@ -75,28 +74,6 @@ def test_any_number_of_steps_is_made_and_continued_exactly(tmp_path: Path) -> No
     ) == {name: len([b for b in rest.batches if b[0] == name]) for name in whole.tasks}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"task_steps": {}},
-        {"task_steps": {"nli": 30}},
-        {"task_steps": {"nli": 15, "teacher": 16}},
-        {"step": 10**12},
-    ],
-)
-def test_a_state_with_other_steps_than_its_checkpoint_is_refused(
-    changes: dict[str, Any], tmp_path: Path
-) -> None:
-    loop(folder=tmp_path).run(30)
-    path = tmp_path / "checkpoint-000000030" / "state.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-    with pytest.raises(
-        ValueError,
-        match=rf"{path}: expected step 30, the sum of .* nli, teacher, received step .* Remove",
-    ):
-        loop(folder=tmp_path).run(40)
-
-
 def test_tasks_take_turns_in_a_cycle_that_a_resumed_run_keeps(tmp_path: Path) -> None:
     """19 steps of one, then one of the other, whenever the run was cut off."""
     cycle = {"rates": (19.0, 1.0), "order": "cycle", "steps_per_execution": 1}
@@ -112,7 +89,7 @@ def test_tasks_take_turns_in_a_cycle_that_a_resumed_run_keeps(tmp_path: Path) ->
     names = [name for name, _ in whole.asked]
     assert names == (["nli"] * 19 + ["teacher"]) * 3
     assert [batch for name, batch in whole.asked if name == "teacher"] == [0, 1, 2]
-    with pytest.raises(ValueError, match='order: the checkpoint has "cycle", this run nothing'):
+    with pytest.raises(ValueError, match='order: begun with "cycle", now nothing'):
         loop(rates=(19.0, 1.0), folder=tmp_path, steps_per_execution=1).run(80)
 
 
@@ -121,7 +98,7 @@ def test_tasks_take_turns_in_a_cycle_that_a_resumed_run_keeps(tmp_path: Path) ->
     [
         (
             {"order": "cycle", "steps_per_execution": 10},
-            "multiples of steps_per_execution.*'nli': 3.0",
+            "multiples of steps_per_execution.*3.0 for 'nli'",
         ),
         ({"order": "cycle", "steps_per_execution": 1, "rates": (1.5, 1.0)}, "numbers of steps"),
     ],

@@ -42,9 +42,6 @@ class History:
             metrics: The metrics of the evaluation at the current step.
             monitor: The metric that is the score; None: the first. NaN is never the best.
             mode: `"max"` or `"min"`.
-
-        Raises:
-            ValueError: No metric has the name.
         """
         if monitor is None and metrics:
             monitor = next(iter(metrics))
@@ -56,7 +53,7 @@ class History:
         score = metrics[monitor]
         if math.isnan(score):
             return False
-        sign = 1.0 if mode == "max" else -1.0
+        sign = {"max": 1.0, "min": -1.0}[mode]
         if self.best_score is not None and sign * score <= sign * self.best_score:
             return False
         self.best_step, self.best_score = self.step, score
@@ -86,20 +83,3 @@ class History:
         state = dataclasses.asdict(self)
         del state["records"]
         return state
-
-
-@dataclasses.dataclass(kw_only=True)
-class SavedRun(History):
-    """The history of a run in a checkpoint.
-
-    Attributes:
-        configuration: The configuration of the run, as `run_configuration` returns it.
-    """
-
-    configuration: dict[str, str]
-
-    def history(self) -> History:
-        """The history without the configuration."""
-        state = self.to_state()
-        del state["configuration"]
-        return History(**state)

@@ -14,9 +14,9 @@ from use_st5._imports import require
 from use_st5.losses.task_loss import LOCAL, encode_together
 from use_st5.training.array_data import check_shared
 from use_st5.training.checkpoints import changing_variables, frozen_weights
+from use_st5.training.loop import Metrics, TrainingLoop
 from use_st5.training.sharding import parts_of_batch, placed
 from use_st5.training.task import Task, micro_batches, shuffling_seed
-from use_st5.training.training_loop import Metrics, TrainingLoop
 
 if TYPE_CHECKING:
     import jax

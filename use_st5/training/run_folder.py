@@ -1,4 +1,4 @@
-"""The folder of a training: its writer, its request and its result."""
+"""A run: its folder, what it was begun with, and its result."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import keras
 import msgspec
 
 from use_st5.hub.bundled import bundled_folder, bundled_names
@@ -27,57 +28,42 @@ from use_st5.io.remote_files import (
     remove,
 )
 from use_st5.losses.task_loss import TaskLoss
-from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments
-from use_st5.training.sources import Source
+from use_st5.training.checkpoints import fingerprint, frozen_weights
+from use_st5.training.task import Order, Task
+
+if TYPE_CHECKING:
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.sources import Source
 
 # A model TO has its run in the folder TO.run.
 RUN = ".run"
-_REQUEST = "request.json"
+_REQUEST, RESULT = "request.json", "result.json"
 _FORMAT = 1
-# Names that a run writes into its folder, except the request; `overwrite` removes these files.
+# What a run writes into its folder, except the request, and into `checkpoints`. `overwrite` removes
+# all of it; the end of a run removes what it would have continued from.
 _WRITTEN = re.compile(
-    r"checkpoints|prepared|cross_encoder|encoder\.keras|run\.(html|png)"
-    r"|(training|history|scores|result)\.json|classifier(_\d+)?\.(keras|json)"
+    r"prepared|cross_encoder|run\.png|(history|result)\.json|classifier(_\d+)?\.(keras|json)"
 )
-# Names of settings in version 0.2 → their names now.
-_RENAMED = {
-    "batch": "batch_size",
-    "micro_batch": "micro_batch_size",
-    "rate": "learning_rate",
-    "lora": "lora_rank",
-    "head": "head_init",
-    "matryoshka": "matryoshka_dimensions",
-    "max_tokens": "max_length",
-    "patience": "early_stopping_patience",
-    "storage": "precision",
-}
-# Hashes in the request, and what they identify; older versions wrote none.
+_CHECKPOINTS = re.compile(r"\.?checkpoint-\d{9}(\..*)?|cycle_\d+|batches|settings\.json")
+# The hashes in a request, in words.
 _HASHES = {
     "model_hash": "the content of the model",
     "teacher_hash": "the content of the teacher",
 }
-_HEADS = {"fitted": "linear-probe", "drawn": "random"}
-# The file with the result of a run.
-RESULT = "result.json"
-# Files that a run continues from, and that are not read after its end: in its folder, and in
-# `checkpoints`.
-_UNREAD = ("prepared", "encoder.keras")
-_CHECKPOINTS = re.compile(r"\.?checkpoint-\d{9}(\..*)?|cycle_\d+|batches")
 _ClassifierName = Annotated[str, msgspec.Meta(pattern=r"^classifier(_\d+)?\.keras$")]
 
 
 class _Request(msgspec.Struct):
-    """The request, which marks a run's folder; version 0.2 had no format and no test rows."""
+    """What a run was begun with; it marks the run's folder."""
 
     model: str
     train: list[dict[str, Any]]
     dev: list[dict[str, Any]]
+    test: list[dict[str, Any]]
     settings: dict[str, Any]
-    test: list[dict[str, Any]] = []
     model_hash: str | None = None
     teacher_hash: str | None = None
-    format: int = 0
 
 
 def request_of(
@@ -88,17 +74,16 @@ def request_of(
     settings: FileArguments,
 ) -> dict[str, Any]:
     """The settings that must be the same to continue a run."""
-    if isinstance(model, TrainableEncoder):
-        name, content = model.name or "", None
-    else:
+    if isinstance(model, str | os.PathLike):
         name, content = as_written(model), _content_hash(as_written(model))
+    else:
+        name, content = model.name or "", None
+    files = {"train": sources, "dev": validation, "test": test}
     request = {
         "model": name,
         "model_hash": content,
         "teacher_hash": _content_hash(settings.teacher) if settings.teacher else None,
-        "train": [_described(source) for source in sources],
-        "dev": [_described(source) for source in validation],
-        "test": [_described(source) for source in test],
+        **{use: [_described(source) for source in files[use]] for use in files},
         "settings": _plain(settings),
     }
     return json.loads(json.dumps(request, default=list))
@@ -123,10 +108,14 @@ def _plain(settings: FileArguments) -> dict[str, Any]:
 
 def _as_json(value: Any) -> Any:
     if isinstance(value, TaskLoss):
-        config = value.get_config()
-        config.pop("name", None)  # numbered by process; Keras's own configurations have none
-        return {"class": type(value).__name__, **config}
+        return _loss(value)
     return getattr(value, "__qualname__", None) or [*value]
+
+
+def _loss(loss: TaskLoss) -> dict[str, Any]:
+    config = loss.get_config()
+    config.pop("name", None)  # numbered by process; Keras's own configurations have none
+    return {"class": type(loss).__name__, **config}
 
 
 def _described(source: Source) -> dict[str, Any]:
@@ -155,26 +144,31 @@ def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> 
 
     Raises:
         FileExistsError: A folder holds no model, no run, or the run of another request.
-        ValueError: An input lies in the run's folder, or the target in another run's folder.
+        ValueError: An input lies in the run's folder.
     """
     target = absolute(target)
     work = target.with_name(target.name + RUN)
-    _check_inputs(work, request)
-    _check_outside_runs(target)
+    files = [file["name"] for use in ("train", "dev", "test") for file in request[use]]
+    for name in (request["model"], *files, request["settings"].get("teacher") or ""):
+        if _within(name, work):
+            raise ValueError(
+                f"{as_written(name)}: expected an input outside {as_written(work)}, because the "
+                "run replaces files there. Copy the input to another place, or choose another --to."
+            )
     try:
         with sole_writer(target), sole_writer(work, inside=True, remote=True):
             check_replaceable(target)
-            saved_request = _begun(work)
-            if saved_request is not None and not overwrite:
-                _check_same(work, saved_request, request)
-            elif saved_request is None and any(name != LOCK_FILE for name in names_in(work)):
+            begun = _begun(work)
+            if begun is None and any(name != LOCK_FILE for name in names_in(work)):
                 raise FileExistsError(
                     f"{as_written(work)}: expected an empty folder or an earlier run."
                 )
-            if names_in(target) and saved_request is None and not overwrite:
+            if begun is None and names_in(target) and not overwrite:
                 raise FileExistsError(
                     f"{as_written(target)} exists; give --overwrite or choose another folder"
                 )
+            if begun is not None and not overwrite:
+                _check_same_request(work, begun, request)
             yield work
     finally:
         # A run that was refused before it began leaves no empty folder behind.
@@ -188,6 +182,8 @@ def begin(work: Path, request: Mapping[str, Any], *, overwrite: bool) -> None:
     Files that no run writes stay.
     """
     if overwrite:
+        _remove_unread(work)
+        _remove(work / "checkpoints" / "logs")
         for name in filter(_WRITTEN.fullmatch, names_in(work)):
             _remove(work / name)
     # Replaced, not removed: without it, the folder would not be recognized as a run.
@@ -195,72 +191,21 @@ def begin(work: Path, request: Mapping[str, Any], *, overwrite: bool) -> None:
 
 
 def _begun(work: Path) -> dict[str, Any] | None:
-    """The request that the run was started with; None if there is no earlier run.
-
-    Raises:
-        FileExistsError: The file with the name of a request is not the request of a run.
-        ValueError: A later version wrote it.
-    """
+    """The request that the run was started with; None if there is no earlier run."""
     path = work / _REQUEST
     if not exists(path):
         return None
     try:
-        record = read_record(path, _Request, remedy="Move it away, or choose another folder.")
+        remedy = "Move it away, or choose another folder."
+        record = read_record(path, _Request, version=_FORMAT, remedy=remedy)
     except ValueError as error:
         raise FileExistsError(
             f"{as_written(work)}: expected an empty folder or an earlier run. {error}"
         ) from error
-    if record.format > _FORMAT:
-        raise ValueError(
-            f"{as_written(path)}: $.format: expected up to {_FORMAT}, received {record.format}: a "
-            "newer version of use_st5 wrote it. Update use_st5."
-        )
     # A setting that an earlier version did not know had its default value.
-    defaults = _plain(FileArguments())
+    record.settings = _plain(FileArguments()) | record.settings
     fields: dict[str, Any] = msgspec.to_builtins(record)
-    fields["settings"] = defaults | _with_new_names(fields["settings"])
-    for source in (*fields["train"], *fields["dev"], *fields["test"]):
-        if "rate" in source:  # Its name in version 0.2.
-            source["mixing_weight"] = source.pop("rate")
-    return {name: value for name, value in fields.items() if name != "format"}
-
-
-def _with_new_names(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run, perhaps of version 0.2, by their current names."""
-    new_settings = {_RENAMED.get(name, name): value for name, value in settings.items()}
-    if new_settings.get("head_init") in _HEADS:
-        new_settings["head_init"] = _HEADS[new_settings["head_init"]]
-    if "encoder" in (new_settings.get("freeze") or ()):
-        other_parts = [part for part in new_settings["freeze"] if part != "encoder"]
-        new_settings |= {"freeze": other_parts or None, "train_only": "embedding"}
-    return new_settings
-
-
-def _check_inputs(work: Path, request: Mapping[str, Any]) -> None:
-    """Refuses inputs that lie in the folder of the run, because the run writes there."""
-    files = [each["name"] for part in ("train", "dev", "test") for each in request[part]]
-    for name in (request["model"], *files, request["settings"].get("teacher") or ""):
-        if _within(name, work):
-            raise ValueError(
-                f"{as_written(name)}: expected an input outside {as_written(work)}, because the "
-                "run replaces files there. Copy the input to another place, or choose another --to."
-            )
-
-
-def _check_outside_runs(target: Path) -> None:
-    """Refuses a target that is the folder of another run, or lies in one."""
-    if not remote_path(target):
-        target = Path(os.path.realpath(target))
-    for folder in (target, *target.parents):
-        # Each look at a remote folder costs a request: only folders named like a run are read.
-        if remote_path(target) and not folder.name.endswith(RUN):
-            continue
-        with contextlib.suppress(FileExistsError):
-            if _begun(folder) is not None:
-                raise ValueError(
-                    f"{as_written(target)}: expected a folder outside {as_written(folder)}, the "
-                    "folder of another run. Choose another --to."
-                )
+    return fields
 
 
 def _within(given: str, folder: Path) -> bool:
@@ -273,20 +218,97 @@ def _within(given: str, folder: Path) -> bool:
     return Path(os.path.realpath(given)).is_relative_to(os.path.realpath(folder))
 
 
-def _check_same(work: Path, found: Mapping[str, Any], request: Mapping[str, Any]) -> None:
-    names = [name for name in request if found.get(name) != request[name]]
-    unknown_hashes = [n for n in _HASHES if None in (found.get(n), request.get(n))]
-    names = [_HASHES.get(name, name) for name in names if name not in unknown_hashes]
-    if not names:
-        return
-    if names == ["settings"]:
-        old_settings, new_settings = found["settings"], request["settings"]
-        names = [name for name in new_settings if old_settings.get(name) != new_settings[name]]
-    raise FileExistsError(
-        f"{as_written(work)}: expected the arguments of the run in this folder, received others "
-        f"({', '.join(names)}). Give the same arguments to continue, --overwrite to start again, "
-        "or another folder."
-    )
+def _check_same_request(work: Path, begun: dict[str, Any], request: Mapping[str, Any]) -> None:
+    old, new = begun.pop("settings"), request["settings"]
+    parts = [_HASHES.get(name, name) for name in begun if begun[name] != request.get(name)]
+    if names := [*parts, *(name for name in new if old.get(name) != new[name])]:
+        raise FileExistsError(
+            f"{as_written(work)}: expected the arguments of the run in this folder, received "
+            f"others ({', '.join(names)}). Give the same arguments to continue, --overwrite to "
+            "start again, or another folder."
+        )
+
+
+def run_configuration(
+    encoder: keras.Model,
+    tasks: Sequence[Task],
+    optimizer: keras.optimizers.Optimizer,
+    *,
+    order: Order,
+    fingerprinted: bool,
+    **options: Any,
+) -> dict[str, str]:
+    """Describes a run by everything that its steps depend on: JSON text by dotted name.
+
+    One such name is `tasks.nli.batch_size`. Encoder and heads must be built. The number of replicas
+    is not part of the description, because any number of them shares a batch. `fingerprinted`: the
+    description has a fingerprint of the frozen weights.
+    """
+    serialized = keras.saving.serialize_keras_object(optimizer)
+    serialized["config"].pop("name", None)  # numbered by process
+    layers = [encoder, *(task.loss for task in tasks)]
+    frozen = [variable for layer in layers for variable in frozen_weights(layer)]
+    if frozen and fingerprinted:
+        options["frozen"] = fingerprint(frozen)
+    if order != "drawn":
+        options["order"] = order
+    configuration = {
+        **options,
+        "encoder": {
+            # By position: Keras numbers names by process, so that a name proves nothing.
+            # Integers are the states of seeds; their type depends on the backend.
+            str(i): f"{'integers' if 'int' in v.dtype else v.dtype} {list(v.shape)}"
+            for i, v in enumerate(encoder.variables)
+        },
+        "optimizer": serialized,
+        "tasks": {
+            task.name: {
+                **({"buckets": task.data.buckets} if task.data.buckets else {}),
+                "mixing_weight": task.mixing_weight,
+                "batch_size": task.batch_size,
+                "examples": len(task.data),
+                "loss": _loss(task.loss),
+            }
+            for task in tasks
+        },
+    }
+    return dict(_flat(configuration, ""))
+
+
+def check_same(saved: Mapping[str, str], current: Mapping[str, str], where: Path) -> None:
+    """Refuses settings that differ from those that a run was begun with; lists each difference."""
+    none = "nothing"
+    lines = [
+        f"{name}: begun with {saved.get(name, none)}, now {current.get(name, none)}"
+        for name in sorted({*saved, *current})
+        if saved.get(name) != current.get(name)
+    ]
+    # The draw of tasks and the optimizer's variables depend on the tasks' positions.
+    orders = [[name for name in each if name.startswith("tasks.")] for each in (saved, current)]
+    if not lines and orders[0] != orders[1]:
+        lines = ["the order of the tasks"]
+    if lines:
+        raise ValueError(
+            f"{as_written(where)}: expected the settings that this run was begun with, to continue "
+            "it. Use them, or choose another folder. The differences:\n  " + "\n  ".join(lines)
+        )
+
+
+def check_unchanged(path: Path, facts: Mapping[str, Any]) -> None:
+    """Refuses facts that differ from those in the JSON file of a run; lists each difference."""
+    record = read_record(path, dict[str, Any], remedy="Give another folder.")
+    check_same(dict(_flat(record, "")), dict(_flat(facts, "")), path)
+
+
+def _flat(value: Any, name: str) -> list[tuple[str, str]]:
+    """The leaves of nested mappings, each with its dotted name, as JSON text."""
+    if isinstance(value, Mapping) and value:
+        return [
+            leaf
+            for key, item in value.items()
+            for leaf in _flat(item, f"{name}.{key}" if name else str(key))
+        ]
+    return [(name, json.dumps(value, default=str))]
 
 
 class Result(msgspec.Struct):
@@ -354,10 +376,11 @@ def model_hash(target: Path) -> str | None:
 
 
 def _remove_unread(work: Path) -> None:
+    """Removes what a run continues from."""
     folder = work / "checkpoints"
-    checkpoints = [folder / name for name in names_in(folder) if _CHECKPOINTS.fullmatch(name)]
-    for path in (*checkpoints, *(work / name for name in _UNREAD)):
-        _remove(path)
+    for name in filter(_CHECKPOINTS.fullmatch, names_in(folder)):
+        _remove(folder / name)
+    _remove(work / "prepared")
 
 
 def _remove(path: Path) -> None:

@@ -12,6 +12,7 @@ import keras
 import tensorflow as tf
 
 from use_st5.io.remote_files import remote_path
+from use_st5.training.loop import Metrics, TrainingLoop
 from use_st5.training.preemption import Preempted
 from use_st5.training.reporter import TensorBoardWriter
 from use_st5.training.strategies import (
@@ -26,7 +27,6 @@ from use_st5.training.strategies import (
 from use_st5.training.task import Task, steps_of_tasks
 from use_st5.training.task_stream import TaskStream
 from use_st5.training.train_step import TrainStep
-from use_st5.training.training_loop import Metrics, TrainingLoop
 
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder

@@ -17,8 +17,8 @@ from use_st5.training.array_data import ArrayData, fitting_batch_size
 from use_st5.training.datasets import Dataset, array_data
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.history import History
+from use_st5.training.loop import TrainingLoop
 from use_st5.training.task import Task
-from use_st5.training.training_loop import TrainingLoop
 
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder

@@ -31,7 +31,7 @@ from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.frozen_parts import ModelPart, frozen_parts
 from use_st5.training.optimizers import adamw
 from use_st5.training.pair_scores import Embed, Kind, PairIds, scores, stacked, widths
-from use_st5.training.run_checks import check_unchanged
+from use_st5.training.run_folder import check_unchanged
 from use_st5.training.schedules import LinearWarmup
 from use_st5.training.trainer import Trainer, strategy_scope
 

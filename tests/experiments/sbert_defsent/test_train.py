@@ -21,9 +21,9 @@ from experiments.sbert_defsent.train import DEFSENT_K, VARIANTS, Stage, Training
 from tests.corpora_folder import write_paper_corpora
 from tests.tiny_bert import VOCABULARY, write_tiny_bert
 from use_st5.hub.model_manifest import ModelManifest
+from use_st5.training.loop import Metrics
 from use_st5.training.optimizers import Adam
 from use_st5.training.tensorflow_loop import TensorFlowLoop
-from use_st5.training.training_loop import Metrics
 
 TEXTS = ["A man runs.", "", "The dog plays the guitar."]
 DEFINED = ("dog", "man", "woman", "child", "guitar", "plays", "eats", "reads")

@@ -4,35 +4,34 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import math
 import os
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import keras
+from keras import ops
 
 from use_st5.io.files import sole_writer
 from use_st5.io.remote_files import remote_path
-from use_st5.training.checkpoints import Checkpoints, variables_of_run
-from use_st5.training.history import History, SavedRun
+from use_st5.losses.vector_loss import VectorLoss
+from use_st5.training.array_data import check_shared
+from use_st5.training.checkpoints import Checkpoints, changing_variables
+from use_st5.training.history import History
 from use_st5.training.preemption import Preempted, StopSignal
 from use_st5.training.reporter import Reporter, TensorBoardWriter
-from use_st5.training.run_checks import (
-    check_built,
-    check_finite,
-    check_finite_loss,
-    check_mode,
-    check_optimizer,
-    check_same,
-    check_tasks,
-    check_turns,
-    run_configuration,
-)
+from use_st5.training.run_folder import check_same, run_configuration
 from use_st5.training.task import Order, Task, next_multiple, task_in_turn
 
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
 
 Metrics = dict[str, float]
+
+_NOT_FINITE_ADVICE = (
+    "Use a smaller learning rate, or clip gradients (the optimizer's global_clipnorm), and check "
+    "the data for NaN. The last checkpoint is not affected."
+)
 
 
 class TrainingLoop(abc.ABC):
@@ -81,9 +80,6 @@ class TrainingLoop(abc.ABC):
         callbacks: Keras callbacks. A "batch" is a call from the host, an "epoch" lies between two
             evaluations. Checkpoints do not hold their state; the encoder has no `optimizer`.
         progress: Whether to show progress on the standard error output.
-
-    Raises:
-        ValueError: An argument is out of range, or the data of a task do not fit its loss.
     """
 
     def __init__(
@@ -130,12 +126,28 @@ class TrainingLoop(abc.ABC):
         self.history = History(task_steps=dict.fromkeys(self.tasks, 0))
         self._check(tasks)
         with self._scope():
-            self._build()
-        self.configuration = self._configuration()
+            for task in self.tasks.values():
+                if not task.loss.built:
+                    task.loss.build((None, self.encoder.dimension))
+            if not optimizer.built:
+                optimizer.build(self._trainable_variables())
+        self.configuration = run_configuration(
+            self.encoder,
+            list(self.tasks.values()),
+            optimizer,
+            order=order,
+            fingerprinted=folder is not None,  # Only a checkpoint needs it.
+            seed=seed,
+            steps_per_execution=steps_per_execution,
+            gradient_accumulation_steps=gradient_accumulation_steps,
+        )
         self._checkpoints: Checkpoints | None = None
         if folder is not None:
-            variables = variables_of_run(self.encoder, self.tasks, optimizer)
-            self._checkpoints = Checkpoints(folder, variables, writes=self._is_chief)
+            heads = {f"head_{name}": task.loss for name, task in self.tasks.items()}
+            layers = {**heads, "encoder": self.encoder}
+            groups = {name: changing_variables(layer) for name, layer in layers.items()}
+            groups["optimizer"] = optimizer.variables
+            self._checkpoints = Checkpoints(folder, groups, writes=self._is_chief)
         self._saved_step: int | None = None
         self._signal = StopSignal(listens=folder is not None)
         self._reporter = Reporter(self._writer(), progress=progress and self._is_chief)
@@ -169,16 +181,9 @@ class TrainingLoop(abc.ABC):
         return self.history
 
     def restore_best(self) -> None:
-        """Gives the encoder the weights of the best evaluation's checkpoint.
-
-        Raises:
-            ValueError: Nothing was evaluated, or the run has no folder.
-        """
+        """Gives the encoder the weights of the best evaluation's checkpoint; it needs a folder."""
         if self._checkpoints is None or self.history.best_step is None:
-            raise ValueError(
-                "Expected a run with a folder and at least one evaluation. Received: "
-                f"folder={self.folder}, evaluations={len(self.history.evaluations)}"
-            )
+            raise ValueError("Expected an evaluation with a score that is a number, found none.")
         self._checkpoints.restore(self.history.best_step, groups=["encoder"])
 
     @abc.abstractmethod
@@ -241,7 +246,11 @@ class TrainingLoop(abc.ABC):
         name = task_in_turn(self.tasks, order=self.order, seed=self.seed, step=turn_start)
         callbacks.on_train_batch_begin(history.step)
         values = self._train(name, history.task_steps[name], steps)
-        check_finite_loss(values["loss"], name, step=history.step + steps, of=steps)
+        if not math.isfinite(values["loss"]):
+            raise FloatingPointError(
+                f"Expected a finite loss. Received {values['loss']} from task '{name}' in steps "
+                f"{start + 1} to {start + steps}. {_NOT_FINITE_ADVICE}"
+            )
         history.add(name, steps, values)
         self._reporter.step(history.step, name, values, self._learning_rate())
         logs = {"loss": values["loss"], **{f"{name}/{key}": v for key, v in values.items()}}
@@ -267,7 +276,12 @@ class TrainingLoop(abc.ABC):
             return
         # The loss that was checked is that before the last update. No run can continue from a
         # checkpoint with NaN or infinity, not even in the optimizer's variables.
-        check_finite(self._checkpoints.variables, step=self.history.step)
+        for variable in self._checkpoints.variables:
+            if not ops.all(ops.isfinite(variable.value)):
+                raise FloatingPointError(
+                    f"Expected finite weights after step {self.history.step}, found NaN or "
+                    f"infinity in {variable.path}. {_NOT_FINITE_ADVICE}"
+                )
         state = {**self.history.to_state(), "configuration": self.configuration}
         self._checkpoints.save(self.history.step, state, also_keep=self.history.best_step)
         self._saved_step = self.history.step
@@ -275,37 +289,14 @@ class TrainingLoop(abc.ABC):
     def _resume(self) -> None:
         if self._checkpoints is None or not (steps := self._checkpoints.steps()):
             return
-        saved_run = self._checkpoints.state(steps[-1], SavedRun)
-        check_same(saved_run.configuration, self.configuration, self._checkpoints.folder)
-        self._checkpoints.check_counts(steps[-1], saved_run, self.tasks)
+        state = self._checkpoints.state(steps[-1])
+        check_same(state.pop("configuration"), self.configuration, self._checkpoints.folder)
         self._checkpoints.restore(steps[-1])
-        self.history = saved_run.history()
+        self.history = History(**state)
         if self.history.best_step is not None and self.history.best_step not in steps:
             # It was removed, as the message for a damaged checkpoint advises.
             self.history.choose_best_of(steps, monitor=self.monitor, mode=self.mode)
         self._saved_step = self.history.step
-
-    def _build(self) -> None:
-        """Builds every head and the optimizer."""
-        for task in self.tasks.values():
-            if not task.loss.built:
-                task.loss.build((None, self.encoder.dimension))
-        if not self.optimizer.built:
-            self.optimizer.build(self._trainable_variables())
-
-    def _configuration(self) -> dict[str, str]:
-        """The settings that must be the same for a run to continue from a checkpoint."""
-        return run_configuration(
-            self.encoder,
-            list(self.tasks.values()),
-            self.optimizer,
-            order=self.order,
-            # Only a checkpoint needs it.
-            fingerprinted=self.folder is not None,
-            seed=self.seed,
-            steps_per_execution=self.steps_per_execution,
-            gradient_accumulation_steps=self.gradient_accumulation_steps,
-        )
 
     def _trainable_variables(self) -> list[keras.Variable]:
         heads = [v for task in self.tasks.values() for v in task.loss.trainable_variables]
@@ -325,10 +316,41 @@ class TrainingLoop(abc.ABC):
         return every is not None and self.history.step % every == 0
 
     def _check(self, tasks: Sequence[Task]) -> None:
-        parts = {"micro_batches": self.gradient_accumulation_steps, "pieces": self.gradient_cache}
-        check_tasks(self.encoder, tasks, replicas=self._replicas, **parts)
-        if self.order == "cycle":
-            check_turns(tasks, steps_per_execution=self.steps_per_execution)
-        check_optimizer(self.optimizer)
-        check_built(self.encoder)
-        check_mode(self.mode)
+        """Refuses what no step could be made with, before anything is built."""
+        for task in tasks:
+            task.check_features()
+            task.loss.check_encoder(self.encoder)
+            check_shared(
+                task.batch_size,
+                task.name,
+                replicas=self._replicas,
+                micro_batches=self.gradient_accumulation_steps,
+                pieces=self.gradient_cache,
+            )
+            if self.gradient_cache > 1 and not isinstance(task.loss, VectorLoss):
+                raise ValueError(
+                    f"Expected the loss of task '{task.name}' to be a VectorLoss, for "
+                    "gradient_cache: one that needs nothing of the encoder but its vectors. "
+                    f"Received: {type(task.loss).__name__}"
+                )
+            if self.order == "cycle" and task.mixing_weight % self.steps_per_execution:
+                raise ValueError(
+                    "Expected weights that are multiples of steps_per_execution, because "
+                    "order='cycle' takes them as numbers of steps. Received: "
+                    f"{task.mixing_weight} for '{task.name}' with "
+                    f"steps_per_execution={self.steps_per_execution}"
+                )
+        optimizer = self.optimizer
+        scaling = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+        if scaling or optimizer.loss_scale_factor or optimizer.gradient_accumulation_steps:
+            raise ValueError(
+                f"Expected an optimizer that neither scales the loss nor accumulates gradients "
+                "(gradient_accumulation_steps of TrainingArguments does). Received: "
+                f"{type(optimizer).__name__}, loss_scale_factor={optimizer.loss_scale_factor}, "
+                f"gradient_accumulation_steps={optimizer.gradient_accumulation_steps}"
+            )
+        if not self.encoder.built or not self.encoder.trainable_variables:
+            raise ValueError(
+                "Expected a built encoder with trainable variables. Call encoder.build((None, "
+                "None)), under tf.distribute in the strategy's scope."
+            )
