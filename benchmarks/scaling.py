@@ -197,7 +197,7 @@ def trainer_of(size: str, rows: int, length: int, strategy: Any = None) -> Any:
     from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.training.strategies import strategy_by_name
     from use_st5.training.task import Task
-    from use_st5.training.tensorflow_loop import TensorFlowLoop
+    from use_st5.training.tensorflow_step import TensorFlowLoop
 
     strategy = strategy or strategy_by_name("one")
     with strategy.scope():

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.training import toy
 from use_st5.io.files import atomic_path
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 
 def run(data: Path, output: Path, *, seed: int = 0, resume: bool = True) -> dict[str, float]:

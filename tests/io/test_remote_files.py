@@ -39,7 +39,7 @@ from use_st5.io.remote_files import (
     upload,
 )
 from use_st5.training.sources import open_source
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from tests.training import toy
 from use_st5.losses.definition_loss import DefinitionLoss
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 
 class NamingEncoder(FixedEncoder):

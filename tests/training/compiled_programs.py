@@ -35,7 +35,7 @@ from use_st5.models.use_transformer.model import USETransformer, USETransformerC
 from use_st5.training.array_data import ArrayData
 from use_st5.training.optimizers import Adam
 from use_st5.training.task import Task
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 SIZE = toy.VOCABULARY
 BERT = BertConfig(SIZE, 1, 8, 16, 2, separator_id=3, dropout=0.1, attention_dropout=0.1)

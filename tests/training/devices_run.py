@@ -40,7 +40,7 @@ def under_tensorflow() -> Callable[[str, Mapping[str, int]], Results]:
     """
     import tensorflow as tf
 
-    from use_st5.training import tensorflow_loop as module
+    from use_st5.training import tensorflow_step as module
 
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2

@@ -12,7 +12,7 @@ import numpy as np
 
 from tests.training import toy
 from use_st5.training.optimizers import Adam
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 
 def trained(folder: str | os.PathLike[str], steps: int) -> dict[str, Any]:

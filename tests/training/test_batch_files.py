@@ -20,7 +20,7 @@ from use_st5.training.array_data import ArrayData
 from use_st5.training.batch_files import BatchFiles
 from use_st5.training.strategies import strategy_by_name
 from use_st5.training.task_stream import array_dataset
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 SERVER = """
 import sys

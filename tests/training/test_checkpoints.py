@@ -23,7 +23,7 @@ from use_st5.training.checkpoints import (
     saving_quietly,
 )
 from use_st5.training.task import Task
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 
 def variables_of(value: float) -> dict[str, list[keras.Variable]]:

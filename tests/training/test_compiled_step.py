@@ -150,7 +150,7 @@ from tests.toy_encoders import USE_TRANSFORMER
 from tests.training import toy
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 names = ("premise", "hypothesis", "label")
 data = ArrayData({name: toy.arrays()[name] for name in names}, buckets=(2, 4, 5))
 tasks = [Task("nli", toy.losses()["nli"], data, batch_size=4), *toy.tasks(only=("teacher",))]

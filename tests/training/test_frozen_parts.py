@@ -11,7 +11,7 @@ from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.t5.model import T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.training.frozen_parts import frozen_parts
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 
 class Naming(toy.ToyEncoder):

@@ -17,7 +17,7 @@ pytest.importorskip("jax")
 from tests.training import toy
 from tests.training.backend_cases import CASES, STEPS, two_tasks, weights
 from use_st5.training.jax_loop import JaxLoop
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 
 @pytest.mark.process

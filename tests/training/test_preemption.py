@@ -16,7 +16,7 @@ import pytest
 from tests.training import toy
 from tests.training.test_strategies import free_ports
 from use_st5.training.preemption import TRY_AGAIN, Preempted, StopSignal
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 RUN = Path(__file__).with_name("worker_run.py")
 STEPS = 240

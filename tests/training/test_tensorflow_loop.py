@@ -19,7 +19,7 @@ from tests.training import toy
 from use_st5.training.array_data import ArrayData
 from use_st5.training.optimizers import Adam
 from use_st5.training.task import Task
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 
 def trainer_of(*names: str, **options: Any) -> TensorFlowLoop:

@@ -15,7 +15,7 @@ from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.inference import inference
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-from use_st5.training import tensorflow_loop, trans_encoder
+from use_st5.training import tensorflow_step, trans_encoder
 from use_st5.training.array_data import ArrayData
 from use_st5.training.history import History
 from use_st5.training.pair_scores import PairIds, scores
@@ -251,7 +251,7 @@ def test_a_look_at_the_end_of_each_epoch(
         def restore_best(self) -> None:
             """Nothing was trained."""
 
-    monkeypatch.setattr(tensorflow_loop, "TensorFlowLoop", NoLoop)
+    monkeypatch.setattr(tensorflow_step, "TensorFlowLoop", NoLoop)
     parts = {
         name: dataclasses.replace(getattr(SMALL, name), **changes) for name in ("to_cross", "to_bi")
     }
@@ -263,13 +263,13 @@ def test_a_look_at_the_end_of_each_epoch(
 @pytest.mark.end_to_end
 def test_batches_are_of_like_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[ArrayData] = []
-    real = tensorflow_loop.TensorFlowLoop
+    real = tensorflow_step.TensorFlowLoop
 
     def trainer(model: Any, tasks: Any, *rest: Any, **options: Any) -> Any:
         given.append(tasks[0].data)
         return real(model, tasks, *rest, **options)
 
-    monkeypatch.setattr(tensorflow_loop, "TensorFlowLoop", trainer)
+    monkeypatch.setattr(tensorflow_step, "TensorFlowLoop", trainer)
     train_trans_encoder(
         [student()], SCORES, tmp_path, settings=dataclasses.replace(SMALL, cycles=1), **OPTIONS
     )
@@ -364,7 +364,7 @@ def test_the_start_of_a_cross_encoder_is_not_evaluated(
         def __init__(self, _model: Any, tasks: Any, *_: Any, **options: Any) -> None:
             asked[tasks[0].name] = options["evaluate_start"]
 
-    monkeypatch.setattr(tensorflow_loop, "TensorFlowLoop", Asked)
+    monkeypatch.setattr(tensorflow_step, "TensorFlowLoop", Asked)
     settings = dataclasses.replace(SMALL, cycles=1, standard=standard)
     train_trans_encoder([student()], SCORES, tmp_path, settings=settings, **OPTIONS)
     assert asked == ({} if standard else {"cross_one": False}) | {"bi_one": True}
@@ -470,7 +470,7 @@ def test_each_kind_learns_the_mean_of_all_teachers_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mutual distillation, section 2.4."""
-    monkeypatch.setattr(tensorflow_loop, "TensorFlowLoop", NoLoop)
+    monkeypatch.setattr(tensorflow_step, "TensorFlowLoop", NoLoop)
     given = recorded(monkeypatch)
     one = dataclasses.replace(SMALL, cycles=1)
     students = [

@@ -19,7 +19,7 @@ import tensorflow as tf
 from tests.training import toy
 from use_st5.training.optimizers import Adam
 from use_st5.training.strategies import strategy_by_name
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 
 def main(name: str, folder: str, steps: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ class VectorLoss(TaskLoss):
 
     A subclass returns the texts of a batch (`texts`) and computes the loss from their vectors
     (`from_vectors`). So the trainer can encode the texts in several pieces if the batch does not
-    fit into memory (`use_st5.training.piecewise_encoder`).
+    fit into memory (`use_st5.training.tensorflow_step`).
     """
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Callable
 
-import keras
 import tensorflow as tf
 
 from use_st5.losses.task_loss import Gather
@@ -45,17 +43,21 @@ def strategy_by_name(name: str, *, tpu: str | None = None) -> tf.distribute.Stra
         ValueError: The name is unknown, `tpu` does not go with it, `TF_CONFIG` is missing or wrong,
             or there is no TPU.
     """
-    makers: dict[str, Callable[[], tf.distribute.Strategy]] = {
-        "one": _one_device,
-        "mirrored": _mirrored,
-        "multi_worker": _multi_worker,
-        "tpu": lambda: _tpu(tpu),
-    }
-    if name not in makers:
-        raise ValueError(f"Unknown strategy: {name!r}. Expected one of {sorted(makers)}.")
     if tpu and name != "tpu":
         raise ValueError(f"Strategy '{name}' does not run on a TPU. Received: tpu={tpu!r}")
-    return makers[name]()
+    if name == "one":
+        gpu = tf.config.list_physical_devices("GPU")
+        return tf.distribute.OneDeviceStrategy("/gpu:0" if gpu else "/cpu:0")
+    if name == "mirrored":
+        devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        return tf.distribute.MirroredStrategy([device.name for device in devices])
+    if name == "multi_worker":
+        return _multi_worker()
+    if name == "tpu":
+        return _tpu(tpu)
+    raise ValueError(
+        f"Unknown strategy: {name!r}. Expected one of one, mirrored, multi_worker and tpu."
+    )
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
@@ -112,32 +114,15 @@ def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
     any_worker(strategy, False)
 
 
-def _one_device() -> tf.distribute.Strategy:
-    device = "/gpu:0" if tf.config.list_physical_devices("GPU") else "/cpu:0"
-    return tf.distribute.OneDeviceStrategy(device)
-
-
-def _mirrored() -> tf.distribute.Strategy:
-    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    return tf.distribute.MirroredStrategy([each.name for each in devices])
-
-
 def _multi_worker() -> tf.distribute.Strategy:
     text = os.environ.get("TF_CONFIG", "")
-    try:
-        configuration = json.loads(text)
-        workers, task = configuration["cluster"]["worker"], configuration["task"]
-        kinds = [list, *(str for _ in workers), str, int]
-        values = [workers, *workers, task["type"], task["index"]]
-        if [type(value) for value in values] != kinds or not 0 <= task["index"] < len(workers):
-            raise ValueError("of another type, or no index of a worker")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    if '"worker"' not in text:
         raise ValueError(
             "Strategy 'multi_worker' needs the environment variable TF_CONFIG on every machine, "
             "with the addresses of all workers and the index of this one, for example TF_CONFIG='"
             '{"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}, '
             f'"task": {{"type": "worker", "index": 0}}}}\'. Received: {text[:1000]!r}'
-        ) from error
+        )
     return tf.distribute.MultiWorkerMirroredStrategy()
 
 
@@ -147,52 +132,16 @@ def _tpu(name: str | None) -> tf.distribute.Strategy:
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except Exception as error:  # Of TensorFlow, of Google's client, or of the network.
-        raise ValueError(_no_tpu(name, error)) from error
+        problem = "No TPU on this machine." if name is None else f"No TPU was found at {name!r}."
+        # TensorFlow without TPUs lacks the operation that starts one; its message does not help.
+        if not isinstance(error, tf.errors.NotFoundError):
+            problem += f" TensorFlow says: {type(error).__name__}: {str(error)[:200]}"
+        raise ValueError(
+            f"{problem} On a TPU virtual machine, install tensorflow-tpu in place of tensorflow "
+            "(docs/on_a_tpu.md has the lines). For a TPU of another machine, give its name or "
+            "address (--tpu NAME, in Python 'tpu:NAME'). Or train without the strategy 'tpu'."
+        ) from error
     return tf.distribute.TPUStrategy(resolver)
-
-
-def _no_tpu(name: str | None, error: Exception) -> str:
-    """The message about what to do if no TPU was found."""
-    problem = "No TPU on this machine." if name is None else f"No TPU was found at {name!r}."
-    # TensorFlow without TPUs lacks the operation that starts one; its message does not help.
-    is_unsupported = isinstance(error, tf.errors.NotFoundError)
-    first_line = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-    note = "" if is_unsupported else f" TensorFlow says: {first_line}"
-    return (
-        f"{problem} On a TPU virtual machine, install tensorflow-tpu in place of tensorflow "
-        "(docs/on_a_tpu.md has the lines). For a TPU of another machine, give its name or address "
-        f"(--tpu NAME, in Python 'tpu:NAME'). Or train without the strategy 'tpu'.{note}"
-    )
-
-
-def check_xla(jit_compile: bool, strategy: tf.distribute.Strategy) -> None:
-    """Refuses `jit_compile` if XLA cannot compile (replicas) or compiles anyway (a TPU)."""
-    if jit_compile and compiles_everything(strategy):
-        raise ValueError(
-            "A TPU compiles the whole step; a function that XLA compiles cannot lie in it. "
-            "Expected jit_compile='auto' or False. Received: jit_compile=True"
-        )
-    if jit_compile and strategy.num_replicas_in_sync > 1:
-        raise ValueError(
-            "XLA cannot compile a step of several replicas here (see the trainer's jit_compile). "
-            "Received: jit_compile=True with "
-            f"{strategy.num_replicas_in_sync} replicas"
-        )
-
-
-def check_scope(
-    strategy: tf.distribute.Strategy,
-    encoder: keras.Model,
-    optimizer: keras.optimizers.Optimizer,
-) -> None:
-    """Refuses an encoder or an optimizer that was not made in the strategy's scope."""
-    for name, variables in (("encoder", encoder.variables), ("optimizer", optimizer.variables)):
-        for variable in variables:
-            if not strategy.extended.variable_created_in_scope(variable.value):
-                raise ValueError(
-                    f"Expected the {name} to be made within `with strategy.scope():`. "
-                    f"Its variable {variable.path} was made outside."
-                )
 
 
 class ReplicaGather(Gather):

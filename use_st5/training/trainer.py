@@ -208,7 +208,7 @@ class Trainer:
             from use_st5.training.jax_loop import JaxLoop
 
             return JaxLoop(*loop_args, folder=folder, **self._options)
-        from use_st5.training.tensorflow_loop import TensorFlowLoop
+        from use_st5.training.tensorflow_step import TensorFlowLoop
 
         return TensorFlowLoop(
             *loop_args,

@@ -23,7 +23,7 @@ from tests.tiny_bert import VOCABULARY, write_tiny_bert
 from use_st5.hub.model_manifest import ModelManifest
 from use_st5.training.loop import Metrics
 from use_st5.training.optimizers import Adam
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 TEXTS = ["A man runs.", "", "The dog plays the guitar."]
 DEFINED = ("dog", "man", "woman", "child", "guitar", "plays", "eats", "reads")

@@ -22,7 +22,7 @@ from tests.experiments.trans_encoder.pair_sets import some_pairs, write_sets
 from tests.experiments.trans_encoder.small import small
 from tests.tiny_bert import write_tiny_bert
 from use_st5.hub.model_manifest import ModelManifest
-from use_st5.training.tensorflow_loop import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop
 from use_st5.training.trans_encoder import TransEncoder
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")

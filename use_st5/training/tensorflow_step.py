@@ -1,0 +1,494 @@
+"""The training loop under TensorFlow and any `tf.distribute` strategy, and its compiled step."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import keras
+import tensorflow as tf
+
+from use_st5.io.remote_files import as_written
+from use_st5.losses.task_loss import encode_together
+from use_st5.training.loop import Metrics, TrainingLoop
+from use_st5.training.optimizers import OneOperation, clipped
+from use_st5.training.preemption import Preempted
+from use_st5.training.reporter import TensorBoardWriter
+from use_st5.training.strategies import (
+    ReplicaGather,
+    any_worker,
+    compiles_everything,
+    has_remote_workers,
+    is_chief,
+    wait_for_workers,
+)
+from use_st5.training.task import Task, micro_batches, steps_of_tasks
+from use_st5.training.task_stream import TaskStream
+
+if TYPE_CHECKING:
+    from use_st5.trainable_encoder import TrainableEncoder
+
+Batch = dict[str, tf.Tensor]
+Found = tuple[tf.Tensor, dict[str, tf.Tensor], list[tf.Tensor | None]]
+# TensorFlow's errors if it cannot end a step because of another process.
+_LOST = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+)
+
+
+class TensorFlowLoop(TrainingLoop):
+    """Trains one encoder on several tasks under TensorFlow.
+
+    Args:
+        encoder: As in `TrainingLoop`, but made in the strategy's scope, like the optimizer.
+        tasks: As in `TrainingLoop`.
+        optimizer: As in `TrainingLoop`.
+        strategy: The strategy to train with (see `strategy_by_name`); None: the one in scope.
+        jit_compile: Whether XLA compiles the whole step. "auto": only with one replica, because
+            XLA cannot compile the collectives of several on CPUs and GPUs (`merge_call` needs
+            Python between the replicas); not on a TPU, where everything is compiled anyway.
+        tensorboard: Whether to write TensorBoard's files to `folder/logs`.
+        batch_files: A folder that all workers see, on any file system of `tf.io.gfile`; the batches
+            of the whole run are written there before the first step (see `BatchFiles`), and read
+            from there. None: `folder/batches` if other processes compute the steps, as on a TPU
+            pod, and otherwise no files.
+        **options: The other arguments of `TrainingLoop`.
+    """
+
+    def __init__(
+        self,
+        encoder: TrainableEncoder | keras.Model,
+        tasks: Sequence[Task],
+        optimizer: keras.optimizers.Optimizer,
+        *,
+        strategy: tf.distribute.Strategy | None = None,
+        jit_compile: bool | Literal["auto"] = "auto",
+        tensorboard: bool = False,
+        batch_files: str | os.PathLike[str] | None = None,
+        **options: Any,
+    ) -> None:
+        self.strategy = strategy or tf.distribute.get_strategy()
+        auto_compile = self._replicas == 1 and not compiles_everything(self.strategy)
+        self.jit_compile = auto_compile if jit_compile == "auto" else jit_compile
+        self.tensorboard = tensorboard
+        folder = options.get("folder")
+        if batch_files is None and folder is not None and has_remote_workers(self.strategy):
+            batch_files = f"{as_written(folder)}/batches"
+        self._files = None if batch_files is None else as_written(batch_files)
+        super().__init__(encoder, tasks, optimizer, **options)
+        self._train_steps = {
+            name: TrainStep(
+                self.encoder,
+                task,
+                optimizer,
+                strategy=self.strategy,
+                gradient_accumulation_steps=self.gradient_accumulation_steps,
+                gradient_cache=self.gradient_cache,
+                jit_compile=self.jit_compile,
+                static_shapes=compiles_everything(self.strategy),
+            )
+            for name, task in self.tasks.items()
+        }
+        self._stream = TaskStream(
+            self.tasks,
+            strategy=self.strategy,
+            seed=self.seed,
+            micro_batches=self.gradient_accumulation_steps,
+            files=self._files,
+        )
+
+    def _learning_rate(self) -> float:
+        # Through a tensor: Keras cannot read a variable of several replicas as a number.
+        return float(tf.convert_to_tensor(self.optimizer.learning_rate))
+
+    @property
+    def _replicas(self) -> int:
+        return self.strategy.num_replicas_in_sync
+
+    @property
+    def _is_chief(self) -> bool:
+        return is_chief(self.strategy)
+
+    def _scope(self) -> contextlib.AbstractContextManager:
+        return self.strategy.scope()
+
+    def _writer(self) -> TensorBoardWriter | None:
+        if self.folder is None or not self.tensorboard or not self._is_chief:
+            return None
+        return TensorBoardWriter(f"{as_written(self.folder)}/logs")
+
+    def _loop(self, steps: int, callbacks: keras.callbacks.CallbackList) -> None:
+        if self._files is not None:
+            done_steps = self.history.task_steps
+            new_steps = steps_of_tasks(
+                self.tasks,
+                range(self.history.step, steps),
+                order=self.order,
+                seed=self.seed,
+                steps_per_turn=self.steps_per_execution,
+            )
+            ends = {name: done_steps[name] + new_steps[name] for name in self.tasks}
+            self._stream.prepare(done_steps, ends, writes=self._is_chief)
+        try:
+            super()._loop(steps, callbacks)
+        except _LOST as error:
+            raise Preempted(
+                f"Another worker was lost ({type(error).__name__}; TensorFlow names it above). "
+                "Start this worker again: the run continues from its last checkpoint."
+            ) from error
+        finally:
+            self._stream.close()
+
+    def _is_asked_to_stop(self) -> bool:
+        # All workers stop after the same step; otherwise some would wait for the stopped ones.
+        return any_worker(self.strategy, self._signal.requested)
+
+    def _train(self, name: str, first: int, steps: int) -> Metrics:
+        return self._train_steps[name](self._stream.batches(name, first), steps)
+
+    def _save(self) -> None:
+        previous_step = self._saved_step
+        super()._save()
+        if self._saved_step != previous_step:
+            wait_for_workers(self.strategy)  # One process writes, and all may read next.
+
+    def _check(self, tasks: Sequence[Task]) -> None:
+        super()._check(tasks)
+        if self.jit_compile and (self._replicas > 1 or compiles_everything(self.strategy)):
+            raise ValueError(
+                "Expected jit_compile='auto' or False: XLA compiles the step on a TPU anyway, and "
+                f"cannot compile one of several replicas. Received: True with {self._replicas} "
+                "replicas"
+            )
+        parts = (("encoder", self.encoder), ("optimizer", self.optimizer))
+        for variable, name in ((v, name) for name, part in parts for v in part.variables):
+            if not self.strategy.extended.variable_created_in_scope(variable.value):
+                raise ValueError(
+                    f"Expected the {name} to be made within `with strategy.scope():`. "
+                    f"Its variable {variable.path} was made outside."
+                )
+        if has_remote_workers(self.strategy) and self._files is None:
+            raise ValueError(
+                "batch_files: expected a folder that all workers see, such as "
+                "'gs://BUCKET/batches', because other processes read the batches. Received: "
+                f"batch_files=None, folder=None with {list(self.strategy.extended.worker_devices)}"
+            )
+
+
+class TrainStep:
+    """Gradient, reduction over replicas and update for one task, as one `tf.function`.
+
+    Args:
+        encoder: The model that all tasks train.
+        task: The task; its head is built.
+        optimizer: Built on the variables of the encoder and of all heads.
+        strategy: The strategy that runs the step.
+        gradient_accumulation_steps: Micro-batches whose mean gradient makes one update.
+        gradient_cache: Pieces in which the texts of a micro-batch are encoded; more than one
+            needs a `VectorLoss`.
+        jit_compile: Whether XLA compiles gradient and update (one replica only).
+        static_shapes: Whether the step is traced for each width of the task's batches with all
+            sizes known, as a TPU needs. Otherwise one trace serves all widths.
+    """
+
+    def __init__(
+        self,
+        encoder: keras.Model,
+        task: Task,
+        optimizer: keras.optimizers.Optimizer,
+        *,
+        strategy: tf.distribute.Strategy,
+        gradient_accumulation_steps: int,
+        gradient_cache: int,
+        jit_compile: bool,
+        static_shapes: bool = False,
+    ) -> None:
+        self.encoder = encoder
+        self.loss = task.loss
+        self.optimizer = optimizer
+        self.strategy = strategy
+        self.gradient_accumulation_steps = gradient_accumulation_steps
+        self.names = ("loss", *task.loss.metric_names)
+        self._feature_names = [feature.name for feature in task.loss.features]
+        self._variables = [*encoder.trainable_variables, *task.loss.trainable_variables]
+        self._widths = (
+            _WidthBranches(task, self._feature_names, strategy) if static_shapes else None
+        )
+        self._gather = ReplicaGather()
+        self._pieces = PiecewiseEncoder(encoder, gradient_cache) if gradient_cache > 1 else None
+        # A dense gradient of a large table is written and read three more times, but XLA, replicas
+        # and Keras's own optimizers need a dense one.
+        is_single = strategy.num_replicas_in_sync == gradient_accumulation_steps == 1
+        self._takes_sparse = (
+            is_single and not (jit_compile or static_shapes) and isinstance(optimizer, OneOperation)
+        )
+        # Without XLA no inner function: the threads of the replicas could not synchronise in it.
+        self._replica_step = (
+            tf.function(self._step, jit_compile=True, autograph=False)
+            if jit_compile
+            else self._step
+        )
+        # TensorFlow counts the traces of a method for all objects together, and would warn if there
+        # are many tasks; the traces of a partial are counted separately.
+        self._steps = tf.function(functools.partial(self._run), reduce_retracing=True)
+
+    def __call__(self, batches: Iterator[Batch], steps: int) -> dict[str, float]:
+        """Makes `steps` updates, one batch each; returns the means of loss and metrics."""
+        means = self._steps(batches, tf.constant(steps)).numpy()
+        return dict(zip(self.names, map(float, means), strict=True))
+
+    def _run(self, batches: Iterator[Batch], steps: tf.Tensor) -> tf.Tensor:
+        total = tf.zeros([len(self.names)])
+        for _ in tf.range(steps):
+            batch = next(batches)
+            if self._widths is None:
+                total += self._on_replicas(batch)
+            else:
+                total += self._widths(self._on_replicas, batch)
+        return total / tf.cast(steps, tf.float32)
+
+    # Keras's `fit` does this too. AutoGraph takes a quarter of a trace's time, and its `super()`
+    # keeps the frames of the trace, and so the batches, until garbage is collected.
+    @tf.autograph.experimental.do_not_convert
+    def _on_replicas(self, batch: Batch) -> tf.Tensor:
+        """Makes an update on all replicas; returns the means of their values, float32 `[names]`."""
+        values = self.strategy.run(self._replica_step, args=(batch,))
+        return self.strategy.reduce(tf.distribute.ReduceOp.MEAN, values, axis=None)
+
+    def _step(self, batch: Batch) -> tf.Tensor:
+        """Makes one update on one replica; returns the loss and the metrics, float32 `[names]`."""
+        batch = {name: batch[name] for name in self._feature_names}
+        parts = micro_batches(batch, self.gradient_accumulation_steps)
+        values, gradients = self._gradients(parts[0])
+        for part in parts[1:]:
+            part_values, part_gradients = self._gradients(part)
+            values += part_values
+            gradients = [_add(a, b) for a, b in zip(gradients, part_gradients, strict=True)]
+        self._apply(gradients)
+        return values / self.gradient_accumulation_steps
+
+    def _gradients(self, batch: Batch) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
+        """Loss and metrics of one micro-batch, and its share of the gradient of the whole batch."""
+        loss, metrics, gradients = (
+            self._direct_gradients(batch)
+            if self._pieces is None
+            else self._cached_gradients(batch, self._pieces)
+        )
+        convert = _rows_once if self._takes_sparse else tf.convert_to_tensor
+        gradients = [None if g is None else convert(g) for g in gradients]
+        return tf.stack([loss, *(metrics[name] for name in self.names[1:])]), gradients
+
+    def _direct_gradients(self, batch: Batch) -> Found:
+        with tf.GradientTape() as tape:
+            loss, metrics = self.loss(self.encoder, batch, training=True, gather=self._gather)
+            share = self._share(loss)
+        return loss, metrics, tape.gradient(share, [v.value for v in self._variables])
+
+    def _cached_gradients(self, batch: Batch, encode: PiecewiseEncoder) -> Found:
+        """Loss, metrics and gradients through the vectors, which are encoded in pieces."""
+        texts = self.loss.texts(batch)
+        vectors = encode(texts)
+        head = [variable.value for variable in self.loss.trainable_variables]
+        with tf.GradientTape() as tape:
+            tape.watch(vectors)
+            loss, metrics = self.loss.from_vectors(
+                vectors, batch, training=True, gather=self._gather
+            )
+            share = self._share(loss)
+        of_vectors, of_head = tape.gradient(share, [vectors, head])
+        # A loss may not depend on all of its texts.
+        of_vectors = [
+            tf.zeros_like(v) if g is None else g for v, g in zip(vectors, of_vectors, strict=True)
+        ]
+        return loss, metrics, [*encode.gradients(texts, of_vectors), *of_head]
+
+    def _share(self, loss: tf.Tensor) -> tf.Tensor:
+        """The part of the minimised loss that comes from a micro-batch on this replica."""
+        return loss / (self.gradient_accumulation_steps * self.strategy.num_replicas_in_sync)
+
+    def _apply(self, gradients: list[tf.Tensor | None]) -> None:
+        replicas = self.strategy.num_replicas_in_sync
+        pairs = [
+            (gradient, variable)
+            for gradient, variable in zip(gradients, self._variables, strict=True)
+            if gradient is not None
+        ]
+        gradients, variables = (list(column) for column in zip(*pairs, strict=True))
+        if replicas > 1 and _clips(self.optimizer):
+            # Keras clips before it sums over the replicas, which does not clip the whole gradient.
+            # Clip the sum; each replica's share of it is then too small to be clipped again.
+            context = tf.distribute.get_replica_context()
+            sums = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+            gradients = [gradient / replicas for gradient in clipped(self.optimizer, sums)]
+        self.optimizer.apply(gradients, variables)
+
+
+def _rows_once(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor | tf.IndexedSlices:
+    """Sums the repeated rows of a sparse gradient, which has a row for each occurrence.
+
+    With repeated rows, the norm or the square of the list is not that of the gradient.
+    """
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows, places = tf.unique(gradient.indices)
+    sums = tf.math.unsorted_segment_sum(gradient.values, places, tf.size(rows))
+    return tf.IndexedSlices(sums, rows, gradient.dense_shape)
+
+
+def _add(a: tf.Tensor | None, b: tf.Tensor | None) -> tf.Tensor | None:
+    """The sum of two gradients; None if the loss does not depend on the variable."""
+    return None if a is None or b is None else a + b
+
+
+def _clips(optimizer: keras.optimizers.Optimizer) -> bool:
+    return any((optimizer.clipnorm, optimizer.global_clipnorm, optimizer.clipvalue))
+
+
+class _WidthBranches:
+    """Calls a step with a batch of known sizes, with a trace for each width of a task's batches.
+
+    A TPU compiles a program for known sizes. `TPUStrategy` pads a tensor of unknown size, and
+    computes with a dynamic shape. The batches of a task have few widths; each batch chooses its
+    trace.
+    """
+
+    def __init__(self, task: Task, names: Sequence[str], strategy: tf.distribute.Strategy) -> None:
+        data, rows = task.data, task.batch_size // strategy.num_replicas_in_sync
+        varying_names = [name for name in names if None in data.row_shape(name)]
+        self._strategy = strategy
+        self._widest = max(varying_names, key=lambda name: data.arrays[name].shape[1], default=None)
+        self._shapes: dict[int, dict[str, list[int | None]]] = {}
+        if self._widest is not None:
+            for bucket in data.buckets:
+                shapes = {name: [rows, *data.row_shape(name, width=bucket)] for name in names}
+                self._shapes.setdefault(shapes[self._widest][1], shapes)
+
+    def __call__(self, step: Callable[[Batch], tf.Tensor], batch: Batch) -> tf.Tensor:
+        """The step's result for a batch; all parts of its replicas have the same width."""
+        if self._widest is None:
+            return step(batch)
+
+        def shaped(shapes: dict[str, list[int | None]]) -> tf.Tensor:
+            shaped_batch = {}
+            for name, shape in shapes.items():
+                ensure = functools.partial(tf.ensure_shape, shape=shape)
+                part = tf.nest.map_structure(ensure, batch[name], expand_composites=True)
+                shaped_batch[name] = part
+            return step(shaped_batch)
+
+        branches = [functools.partial(shaped, shapes) for shapes in self._shapes.values()]
+        part = self._strategy.experimental_local_results(batch[self._widest])[0]
+        narrower = tf.shape(part)[1] > tf.constant([*self._shapes])
+        return tf.switch_case(tf.reduce_sum(tf.cast(narrower, tf.int32)), branches)
+
+
+class PiecewiseEncoder:
+    """Encodes a batch in pieces, and computes the gradients of the weights in the same pieces.
+
+    GradCache (Gao et al. 2021, section 3): the vectors of all pieces are computed without keeping
+    what a gradient needs. The loss is that of the whole batch. Then each piece is encoded once
+    more, with the same dropout, and the gradients of its vectors are propagated to the weights.
+    This takes one more forward pass, keeps the activations of only one piece, and gives the same
+    gradients.
+
+    The pieces are iterations of a loop: if it were unrolled, XLA would see that the second encoding
+    repeats the first, and would keep the first. The encoder's only state must be that of its
+    `SeedGenerator`s: both loops begin with the same state, and the second ends with the state that
+    a single loop would leave.
+
+    Args:
+        encoder: Model `ids [batch, length] → [batch, dimension]`, built.
+        pieces: The number of pieces, which divides the number of rows.
+    """
+
+    def __init__(self, encoder: keras.Model, pieces: int) -> None:
+        self.encoder = encoder
+        self.pieces = pieces
+        self._weights = encoder.trainable_variables
+        weights = {id(weight) for weight in encoder.weights}
+        self._seeds = [variable for variable in encoder.variables if id(variable) not in weights]
+
+    def __call__(self, texts: list[tf.Tensor]) -> list[tf.Tensor]:
+        """The vectors of ids `[rows, length]` in training, without gradients of the weights."""
+        parts = [self._cut(ids) for ids in texts]
+        shape = [len(texts), parts[0].shape[1], self.encoder.dimension]
+
+        def encode(
+            piece: tf.Tensor, seeds: list[tf.Tensor], vectors: tf.TensorArray
+        ) -> tuple[tf.Tensor, list[tf.Tensor], tf.TensorArray]:
+            encoded, seeds = self._encode(parts, piece, seeds)
+            return piece + 1, seeds, vectors.write(piece, encoded)
+
+        vectors = self._loop(encode, tf.TensorArray(tf.float32, self.pieces, element_shape=shape))
+        by_text = tf.unstack(vectors[1].stack(), axis=1)
+        return [tf.reshape(each, [-1, self.encoder.dimension]) for each in by_text]
+
+    def gradients(
+        self, texts: list[tf.Tensor], vector_gradients: list[tf.Tensor]
+    ) -> list[tf.Tensor | None]:
+        """Encodes the batch once more, this time for its gradients.
+
+        Args:
+            texts: The texts as they were encoded.
+            vector_gradients: The gradients of the loss with respect to each of the vectors.
+
+        Returns:
+            The gradient with respect to each trainable variable of the encoder, dense; None for
+            a variable that the vectors do not depend on.
+        """
+        parts = [self._cut(ids) for ids in texts]
+        upstream = tf.stack([self._cut(gradient) for gradient in vector_gradients], axis=1)
+        has_gradient = [False] * len(self._weights)  # Known once the loop's body has been traced.
+
+        def back(
+            piece: tf.Tensor, seeds: list[tf.Tensor], sums: list[tf.Tensor]
+        ) -> tuple[tf.Tensor, list[tf.Tensor], list[tf.Tensor]]:
+            with tf.GradientTape() as tape:
+                encoded, seeds = self._encode(parts, piece, seeds)
+            values = [weight.value for weight in self._weights]
+            gradients = tape.gradient(encoded, values, output_gradients=upstream[piece])
+            has_gradient[:] = [gradient is not None for gradient in gradients]
+            # Dense before it is added: see TrainStep.
+            sums = [
+                total if gradient is None else total + tf.convert_to_tensor(gradient)
+                for total, gradient in zip(sums, gradients, strict=True)
+            ]
+            return piece + 1, seeds, sums
+
+        zeros = [tf.zeros(weight.shape, weight.dtype) for weight in self._weights]
+        seeds, sums = self._loop(back, zeros)
+        for variable, value in zip(self._seeds, seeds, strict=True):
+            variable.assign(value)
+        return [total if is_one else None for total, is_one in zip(sums, has_gradient, strict=True)]
+
+    def _encode(
+        self, parts: list[tf.Tensor], piece: tf.Tensor, seeds: list[tf.Tensor]
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """Encodes a piece from seed states: `[texts, rows, dimension]`, and the next states."""
+        with keras.StatelessScope(list(zip(self._seeds, seeds, strict=True))) as scope:
+            vectors = encode_together(self.encoder, [part[piece] for part in parts], training=True)
+        return tf.stack(vectors), [scope.get_current_value(seed) for seed in self._seeds]
+
+    def _loop(self, body: Callable[..., Any], value: Any) -> tuple[list[tf.Tensor], Any]:
+        """Runs `(piece, seeds, value) → …` over the pieces; returns the last seeds and value."""
+        seeds = [tf.convert_to_tensor(seed.value) for seed in self._seeds]
+        _, seeds, value = tf.while_loop(
+            lambda piece, *_: piece < self.pieces,
+            body,
+            (tf.constant(0), seeds, value),
+            parallel_iterations=1,
+            maximum_iterations=self.pieces,
+        )
+        return seeds, value
+
+    def _cut(self, rows: tf.Tensor) -> tf.Tensor:
+        """`[rows, …]` → `[pieces, rows / pieces, …]`."""
+        # Widths may be known only when the step runs.
+        widths = keras.ops.shape(rows)[1:]
+        return tf.reshape(rows, [self.pieces, rows.shape[0] // self.pieces, *widths])
