@@ -53,6 +53,16 @@ def test_other_files_are_refused(path: Path, tmp_path: Path) -> None:
         SavedClassifier(tmp_path / "absent.keras", encoder(5))
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_classifier_with_nan_names_no_class(value: float, path: Path) -> None:
+    def spoil(file: h5py.File) -> None:
+        file["layers/dense/vars/1"][1] = value
+
+    replaced(path, spoil)
+    with pytest.raises(ValueError, match="expected finite weights, found NaN"):
+        SavedClassifier(path, encoder(5))
+
+
 def replaced(path: Path, change: Callable[[h5py.File], None]) -> None:
     """Writes the classifier with other weights: those that `change` puts into the file."""
     with zipfile.ZipFile(path) as archive:

@@ -14,14 +14,31 @@ import numpy as np
 
 from use_st5._imports import require
 from use_st5.io.records import read_record
+from use_st5.io.remote_files import as_written, open_local
 
 _WEIGHTS = "model.weights.h5"
 _OVERHEAD = 2**20  # bytes of a file of weights beside the numbers; Keras's has some 10 KB
 _REMEDY = "Name the classifier.keras of the folder TO.run that `use-st5 train` wrote."
 
 
-class _Record(msgspec.Struct):
+class ClassifierRecord(msgspec.Struct):
+    """The `.json` file next to a classifier.
+
+    Attributes:
+        labels: The names of the classes, in the order of the classifier's outputs.
+        accuracy: Share of each evaluated set's rows that get the right label, by the set's name.
+    """
+
     labels: list[str]
+    accuracy: dict[str, float] = {}
+
+
+def read_labels(path: str | os.PathLike[str]) -> ClassifierRecord:
+    """The record of the classifier in the `.keras` file `path`."""
+    # A thousand labels of 4,000 letters each.
+    return read_record(
+        Path(path).with_suffix(".json"), ClassifierRecord, remedy=_REMEDY, limit=2**22
+    )
 
 
 def read_weights(
@@ -98,16 +115,19 @@ class SavedClassifier:
 
     def __init__(self, path: str | os.PathLike[str], encoder: Any) -> None:
         self.encoder = encoder
-        record = Path(path).with_suffix(".json")
-        self.labels = read_record(record, _Record, remedy=_REMEDY, limit=2**22).labels
-        self._kernel, self._bias = read_weights(path, encoder.dimension, len(self.labels))
+        self.labels = read_labels(path).labels
+        shape = encoder.dimension, len(self.labels)
+        with open_local(path) as local:
+            self._kernel, self._bias = read_weights(local, *shape, where=as_written(path))
         if not all(np.isfinite(each).all() for each in (self._kernel, self._bias)):
             raise ValueError(
-                f"{path}: expected finite weights, found NaN or infinity. Train again."
+                f"{as_written(path)}: expected finite weights, found NaN or infinity. Train again."
             )
 
-    def probabilities(self, texts: Iterable[str | bytes], **options: Any) -> np.ndarray:
-        """The probability of each class, float32 `[texts, labels]`.
+    def probabilities(
+        self, texts: str | bytes | Iterable[str | bytes], **options: Any
+    ) -> np.ndarray:
+        """The probability of each class, float32 `[texts, labels]`; `[labels]` for a single text.
 
         Args:
             texts: As for `SentenceEncoder.encode`.

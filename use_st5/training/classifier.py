@@ -13,12 +13,10 @@ import keras
 import numpy as np
 
 import use_st5
-from use_st5.engines.classifier import read_weights
-from use_st5.io.files import atomic_path
-from use_st5.io.records import read_record
-from use_st5.io.remote_files import as_written, exists, open_local
+from use_st5.engines.classifier import SavedClassifier, read_labels
+from use_st5.io.files import atomic_path, write_json
+from use_st5.io.remote_files import as_written, exists
 from use_st5.training.checkpoints import saving_quietly
-from use_st5.training.class_record import LARGEST, ClassRecord, record_text
 from use_st5.training.dataset_stats import DatasetStats
 from use_st5.training.held_out import training_rows
 from use_st5.training.linear_probe import fit_layers
@@ -71,18 +69,14 @@ class Classifier:
 
         Raises:
             FileNotFoundError: There is no such file, or no `.json` next to it.
-            ValueError: The `.json` file holds something else, or the encoder is not known.
         """
         path = absolute(Path(path))
-        remedy = "Name the classifier.keras of the folder TO.run that `use-st5 train` wrote."
-        if path.suffix != ".keras":
-            raise ValueError(
-                f"{as_written(path)}: expected the name of a .keras file, received another one. "
-                f"{remedy}"
+        if path.suffix != ".keras" or not exists(path):
+            raise FileNotFoundError(
+                f"{as_written(path)}: expected a .keras file, found none. Name the "
+                "classifier.keras of the folder TO.run that `use-st5 train` wrote."
             )
-        if not exists(path):
-            raise FileNotFoundError(f"{as_written(path)}: expected a file, found none. {remedy}")
-        record = read_record(path.with_suffix(".json"), ClassRecord, remedy=remedy, limit=LARGEST)
+        record = read_labels(path)
         if encoder is None and path.parent.suffix != RUN:
             raise ValueError(
                 f"{as_written(path)}: expected a file in a folder TO{RUN} next to the encoder TO. "
@@ -115,9 +109,7 @@ class Classifier:
 
         The arguments are those of `predict`.
         """
-        vectors = self.encoder.encode(texts, **options)
-        probabilities = np.asarray(self._head(np.atleast_2d(vectors)))
-        return probabilities[0] if vectors.ndim == 1 else probabilities
+        return self._head.probabilities(texts, **options)
 
     def line(self) -> str:
         """The log line after the training."""
@@ -130,14 +122,8 @@ class Classifier:
         )
 
     @cached_property
-    def _head(self) -> keras.Sequential:
-        """The model from vectors to probabilities; a file that does not fit raises a ValueError."""
-        head = _new_head(self.encoder.dimension, len(self.labels))
-        shape = self.encoder.dimension, len(self.labels)
-        with open_local(self.path) as local:
-            head.set_weights(read_weights(local, *shape, where=as_written(self.path)))
-        _check_finite(head, self.path, "Train again.")
-        return head
+    def _head(self) -> SavedClassifier:
+        return SavedClassifier(self.path, self.encoder)
 
 
 def write_classifiers(
@@ -162,59 +148,30 @@ def write_classifiers(
     classifiers = []
     for number, file_stats in enumerate(labelled_stats, start=1):
         name = "classifier" if len(labelled_stats) == 1 else f"classifier_{number}"
-        path, held_sets = work / f"{name}.keras", [*sets, *tests]
-        classifiers.append(
-            _write(file_stats, held_sets, tests or sets, as_written(encoder), path, seed)
+        numbers = file_stats.label_numbers
+        classifier = Classifier(work / f"{name}.keras", as_written(encoder), [*numbers], {})
+        keras.utils.set_random_seed(seed)
+        classes = keras.layers.Dense(
+            len(numbers), activation="softmax", dtype="float32", name="classes"
         )
+        head = keras.Sequential([keras.Input((classifier.encoder.dimension,)), classes])
+        examples = _examples(classifier, [*training_rows(file_stats, [*sets, *tests])])
+        fit_layers(head.layers, *examples, from_logits=False)
+        accuracy = {}
+        for held_set in tests or sets:
+            if held_set.labels_of == file_stats.source.name and held_set.kind.is_a(LABELS):
+                vectors, labels = _examples(classifier, held_set.rows)
+                right = np.asarray(head(vectors)).argmax(axis=1) == labels
+                accuracy[held_set.name] = float(right.mean())
+        with atomic_path(classifier.path) as temporary, saving_quietly():
+            head.save(temporary)
+        record = {"labels": [*numbers], "accuracy": accuracy}
+        write_json(classifier.path.with_suffix(".json"), record)
+        classifiers.append(dataclasses.replace(classifier, accuracy=accuracy))
     return classifiers
 
 
-def _write(
-    found: DatasetStats,
-    held: Sequence[ValidationSet],
-    measured: Sequence[ValidationSet],
-    encoder: str,
-    path: Path,
-    seed: int,
-) -> Classifier:
-    numbers = found.label_numbers
-    classifier = Classifier(path, encoder, [*numbers], accuracy={})
-    keras.utils.set_random_seed(seed)
-    head = _new_head(classifier.encoder.dimension, len(numbers))
-
-    def read(rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray]:
-        texts = [row["text"] for row in rows]
-        vectors = classifier.encoder.encode(texts, on_truncation="ignore")
-        return vectors, np.array([numbers[row["label"]] for row in rows])
-
-    fit_layers(head.layers, *read([*training_rows(found, held)]), from_logits=False)
-    accuracy = {}
-    for measured_set in measured:
-        if measured_set.labels_of == found.source.name and measured_set.kind.stands_in_for(LABELS):
-            vectors, labels = read(measured_set.rows)
-            accuracy[measured_set.name] = float(
-                (np.asarray(head(vectors)).argmax(axis=1) == labels).mean()
-            )
-    _check_finite(head, path, "Do the encoder's vectors hold NaN?")
-    record_path = path.with_suffix(".json")
-    text = record_text([*numbers], accuracy, where=as_written(record_path))
-    with atomic_path(path) as temporary, saving_quietly():
-        head.save(temporary)
-    with atomic_path(record_path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return dataclasses.replace(classifier, accuracy=accuracy)
-
-
-def _new_head(dimension: int, labels: int) -> keras.Sequential:
-    classes = keras.layers.Dense(labels, activation="softmax", dtype="float32", name="classes")
-    return keras.Sequential([keras.Input((dimension,)), classes])
-
-
-def _check_finite(head: keras.Sequential, path: Path, remedy: str) -> None:
-    """Refuses a head with NaN or infinity: with NaN every text would get the first label."""
-    for variable in head.variables:
-        if not np.isfinite(keras.ops.convert_to_numpy(variable.value)).all():
-            raise ValueError(
-                f"{as_written(path)}: expected finite numbers, {variable.path} holds NaN or "
-                f"infinity. {remedy}"
-            )
+def _examples(classifier: Classifier, rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray]:
+    """The vectors of rows, and the numbers of their labels."""
+    vectors = classifier.encoder.encode([row["text"] for row in rows], on_truncation="ignore")
+    return vectors, np.array([classifier.labels.index(row["label"]) for row in rows])

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 import tensorflow as tf
 
 from use_st5.io.streams import in_threads
-from use_st5.training.class_record import record_text
 from use_st5.training.score_range import ScoreRange, score_range
 from use_st5.training.sources import Row, Source
 from use_st5.training.tasks import INFERENCE, NEIGHBOURS, TEXTS
@@ -260,7 +259,6 @@ def _check_labels(source: Source, classes: Counter[str]) -> None:
             f"{source.name}: expected 2 to {_MOST_CLASSES:,} different labels, found "
             f"{len(classes):,}" + (f": {next(iter(classes))!r}." if len(classes) == 1 else ".")
         )
-    record_text(sorted(classes), {}, where=source.name)  # Fails before the training.
 
 
 def _short(value: Any) -> str:
