@@ -69,8 +69,7 @@ def compiled(args: Any) -> Any:
     from use_st5.losses.contrastive_loss import ContrastiveLoss
     from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.training.array_data import ArrayData
-    from use_st5.training.jax_loop import JaxStep
-    from use_st5.training.sharding import sharded
+    from use_st5.training.jax_loop import JaxStep, sharded
     from use_st5.training.task import Task
 
     distribution = sharded(model=args.model)
@@ -125,8 +124,7 @@ def measured(args: Any) -> float:
     from use_st5.losses.contrastive_loss import ContrastiveLoss
     from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.training.array_data import ArrayData
-    from use_st5.training.jax_loop import JaxLoop
-    from use_st5.training.sharding import sharded
+    from use_st5.training.jax_loop import JaxLoop, sharded
     from use_st5.training.task import Task
 
     keras.distribution.set_distribution(sharded(model=args.model))

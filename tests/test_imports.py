@@ -51,7 +51,6 @@ UNDER_JAX = (
     "tests/training/jax_run.py",
     "tests/training/sharded_run.py",
     "use_st5/training/jax_loop.py",
-    "use_st5/training/sharding.py",
 )
 
 

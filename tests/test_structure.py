@@ -272,7 +272,7 @@ NOT_PUBLIC = {
         "tokenizers.sentencepiece_tokenizer",
         "training.checkpoints",
         "training.optimizers",
-        "training.pair_scores",
+        "training.trans_encoder",
         "training.run_folder",
         "training.trans_encoder",
     ]

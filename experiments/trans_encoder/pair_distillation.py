@@ -17,9 +17,8 @@ from experiments.trans_encoder.starts import Opened, Start, student_of, write_st
 from use_st5.io.files import atomic_path, write_json
 from use_st5.io.records import read_record
 from use_st5.training import TransEncoder, train_trans_encoder
-from use_st5.training.pair_scores import Kind
 from use_st5.training.run_folder import check_unchanged
-from use_st5.training.trans_encoder import DistilledModel, best
+from use_st5.training.trans_encoder import DistilledModel, Kind, best
 
 _PAIRS, _SCORES, _FACTS, _MODELS = "pairs.jsonl", "scores.npy", "facts.json", "models.json"
 _FOLDERS: Mapping[Kind, str] = {"bi": "model", "cross": "cross_encoder"}

@@ -26,8 +26,7 @@ from use_st5.training import (
     adamw,
 )
 from use_st5.training.checkpoints import saving_quietly
-from use_st5.training.pair_scores import Kind
-from use_st5.training.trans_encoder import BI_LENGTH, CROSS_LENGTH
+from use_st5.training.trans_encoder import BI_LENGTH, CROSS_LENGTH, Kind
 
 if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
     from use_st5 import TrainableEncoder

@@ -17,7 +17,7 @@ from use_st5.models.t5.model import T5, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.training.array_data import ArrayData
 from use_st5.training.loop import TrainingLoop
-from use_st5.training.schedules import LinearDecay
+from use_st5.training.optimizers import LinearDecay
 from use_st5.training.task import Task
 
 STEPS = 4

@@ -93,8 +93,7 @@ def from_files(trainer: Any, start: list[np.ndarray]) -> dict[str, list[float]]:
 
 def under_jax() -> Callable[[str, Mapping[str, int]], Results]:
     """Makes a function that trains on one device, and with the batches split over two."""
-    from use_st5.training.jax_loop import JaxLoop
-    from use_st5.training.sharding import sharded
+    from use_st5.training.jax_loop import JaxLoop, sharded
 
     def train(name: str, options: Mapping[str, int]) -> Results:
         found, start = {}, []

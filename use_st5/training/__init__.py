@@ -13,12 +13,11 @@ if TYPE_CHECKING:
     from use_st5.training.array_data import ArrayData as ArrayData
     from use_st5.training.classifier import Classifier as Classifier
     from use_st5.training.history import History as History
+    from use_st5.training.jax_loop import sharded as sharded
+    from use_st5.training.optimizers import LinearDecay as LinearDecay
+    from use_st5.training.optimizers import LinearWarmup as LinearWarmup
     from use_st5.training.optimizers import adam_with_cosine as adam_with_cosine
     from use_st5.training.optimizers import adamw as adamw
-    from use_st5.training.pair_scores import PairIds as PairIds
-    from use_st5.training.schedules import LinearDecay as LinearDecay
-    from use_st5.training.schedules import LinearWarmup as LinearWarmup
-    from use_st5.training.sharding import sharded as sharded
     from use_st5.training.strategies import is_chief as is_chief
     from use_st5.training.strategies import shared_strategy as shared_strategy
     from use_st5.training.strategies import strategy_by_name as strategy_by_name
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from use_st5.training.tasks import TaskSpec as TaskSpec
     from use_st5.training.train import Trained as Trained
     from use_st5.training.trainer import Trainer as Trainer
+    from use_st5.training.trans_encoder import PairIds as PairIds
     from use_st5.training.trans_encoder import Student as Student
     from use_st5.training.trans_encoder import TransEncoder as TransEncoder
     from use_st5.training.trans_encoder import train_trans_encoder as train_trans_encoder

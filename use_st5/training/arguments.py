@@ -13,8 +13,7 @@ import keras
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.argument_checks import checked_arguments
 from use_st5.training.frozen_parts import ModelPart
-from use_st5.training.optimizers import Adam
-from use_st5.training.schedules import LinearDecay, LinearWarmup
+from use_st5.training.optimizers import Adam, LinearDecay, LinearWarmup
 from use_st5.training.task import Order
 from use_st5.training.tasks import TaskSpec
 

@@ -17,12 +17,12 @@ from use_st5.training.arguments import FileArguments
 from use_st5.training.held_out import training_rows
 from use_st5.training.history import History
 from use_st5.training.model_loading import copy_of
-from use_st5.training.pair_scores import PairIds
 from use_st5.training.sources import Row
 from use_st5.training.tasks import SCORED_PAIRS, UNSCORED_PAIRS
 from use_st5.training.trans_encoder import (
     BI_LENGTH,
     DistilledModel,
+    PairIds,
     Student,
     TransEncoder,
     best,

@@ -34,6 +34,7 @@ from use_st5.training.model_card import card
 from use_st5.training.model_loading import FRESH, copied, open_model
 from use_st5.training.pair_cycles import train_in_cycles
 from use_st5.training.plan import TrainingPlan, make_plan
+from use_st5.training.reporter import write_plot
 from use_st5.training.run_folder import (
     Result,
     absolute,
@@ -45,7 +46,6 @@ from use_st5.training.run_folder import (
     run_folder,
     write_result,
 )
-from use_st5.training.run_plot import write_plot
 from use_st5.training.sources import (
     Source,
     check_columns,

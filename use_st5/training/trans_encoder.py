@@ -3,7 +3,7 @@
 Liu et al. 2022, arXiv 2109.13059. A bi-encoder scores pairs of texts, a cross-encoder learns the
 scores (section 2.2), scores the pairs anew, and the bi-encoder learns these (section 2.3): a cycle.
 No pair has a label. Several models can do so side by side, each learning the mean of all their
-scores (section 2.4). Nothing here reads a string: pairs come as ids, so it runs on every
+scores (section 2.4). Only `PairIds.of_texts` reads a string: pairs come as ids, so it runs on every
 backend and strategy that a training runs on.
 """
 
@@ -14,7 +14,7 @@ import functools
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import keras
 import numpy as np
@@ -26,21 +26,81 @@ from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.models.inference import inference
 from use_st5.training.arguments import STEPS_PER_EXECUTION, TrainingArguments
-from use_st5.training.array_data import ArrayData
+from use_st5.training.array_data import ArrayData, row_lengths
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.frozen_parts import ModelPart, frozen_parts
-from use_st5.training.optimizers import adamw
-from use_st5.training.pair_scores import Embed, Kind, PairIds, scores, stacked, widths
+from use_st5.training.optimizers import LinearWarmup, adamw
 from use_st5.training.run_folder import check_unchanged
-from use_st5.training.schedules import LinearWarmup
 from use_st5.training.trainer import Trainer, strategy_scope
+
+if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
+    from use_st5.tokenizers.tokenizer import Tokenizer
+
+Kind = Literal["bi", "cross"]
+# Ids `[batch, length]` → vectors `[batch, dimension]`.
+Embed = Callable[[np.ndarray], Any]
 
 # Ids of a text in training; pairs have both texts and the special tokens (Table 16).
 BI_LENGTH, CROSS_LENGTH = 32, 64
+# Pairs that are scored at once, and widths of batches, which hold texts of similar lengths; JAX
+# compiles a program for each width.
+_BATCH, _WIDTHS = 256, (8, 16, 24, 32, 48, 64)
 # Folders of each model: one exists when its training is done, the other before that.
 _BEST, _CHECKPOINTS = "best", "checkpoints"
 _WEIGHTS, _FACTS = "model.weights.h5", "validation.json"
 _METRIC = "spearman"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairIds:
+    """Pairs of texts as ids, one row for each pair.
+
+    Attributes:
+        first: int32 `[pairs, length]`.
+        second: int32 `[pairs, length]`.
+        joined: int32 `[pairs, length]`, both texts in a row.
+        turned: int32 `[pairs, length]`, both texts in a row, the second before the first.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    joined: np.ndarray
+    turned: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @classmethod
+    def of_texts(
+        cls,
+        tokenizer: Tokenizer,
+        first: Sequence[str],
+        second: Sequence[str],
+        *,
+        max_tokens: int,
+        max_pair_tokens: int,
+        pair_tokenizer: Tokenizer | None = None,
+    ) -> Self:
+        """The ids of texts.
+
+        Args:
+            tokenizer: Makes the ids of single texts.
+            first: The first texts.
+            second: The second texts.
+            max_tokens: Largest number of tokens of a text; the rest is cut.
+            max_pair_tokens: Largest number of ids of both texts together.
+            pair_tokenizer: Makes the ids of pairs, if the cross-encoder has another tokenizer than
+                the bi-encoder; None: `tokenizer`. If it cannot join two texts, `joined` and
+                `turned` have no columns, and only models of single texts can read the pairs.
+        """
+        first_ids, second_ids = (
+            np.asarray(tokenizer.padded(texts, max_tokens)) for texts in (first, second)
+        )
+        joined = turned = np.zeros((len(first), 0), np.int32)
+        if join := getattr(pair_tokenizer or tokenizer, "padded_pairs", None):
+            joined = np.asarray(join(first, second, max_pair_tokens))
+            turned = np.asarray(join(second, first, max_pair_tokens))
+        return cls(first=first_ids, second=second_ids, joined=joined, turned=turned)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -174,40 +234,58 @@ def train_trans_encoder(
 
     Returns:
         All models, in the order in which they were made; `best` finds the ones to keep.
-
-    Raises:
-        ValueError: Students and pairs do not fit each other, or the folder has other settings.
-        BlockingIOError: Another process is writing the folder.
     """
     settings = settings or TransEncoder()
-    _check(students, validation_scores, settings)
+    without_cross = [student.name for student in students if student.cross is None]
+    if len({student.name for student in students}) != len(students):
+        raise ValueError("Expected students of different names.")
+    if not settings.standard and len(without_cross) == len(students):
+        raise ValueError("Expected a student with a cross-encoder, received none.")
+    if not settings.refresh and without_cross:
+        raise ValueError(
+            "Expected a cross-encoder for each student, because refresh=False copies weights from "
+            f"one kind to the other. Leave out {without_cross}, or set refresh=True."
+        )
     with sole_writer(folder, inside=True):
-        _check_same_settings(folder, students, settings, seed)
+        facts = {
+            "settings": dataclasses.asdict(settings) | {"cycles": None},  # It may be raised later.
+            "students": [student.name for student in students],
+            "pairs": len(students[0].pairs),
+            "seed": seed,
+        }
+        if (folder / "settings.json").exists():
+            check_unchanged(folder / "settings.json", facts)
+        else:
+            write_json(folder / "settings.json", facts)
         args = TrainingArguments(steps_per_execution=steps_per_execution, jit_compile=jit_compile)
         options = {"strategy": strategy, "progress": progress}
-        return _Cycles(students, validation_scores, folder, settings, seed, args, options).run()
+        run = _Cycles(students, validation_scores, folder, settings, seed, args, options)
+        bis = [run.new_model(student, "bi") for student in students]
+        for student, (_, embed) in zip(students, bis, strict=True):
+            spearman = run.correlation(embed, "bi", student)
+            run.models.append(DistilledModel(student.name, "bi", 0, spearman, 0, None))
+        for cycle in range(1, settings.cycles + 1):
+            if settings.standard:
+                bis = run.half_cycle(cycle, "bi", bis, "bi")
+            else:
+                crosses = run.half_cycle(cycle, "cross", bis, "bi")
+                bis = run.half_cycle(cycle, "bi", crosses, "cross")
+        return run.models
 
 
 def best(models: Sequence[DistilledModel], student: str, kind: Kind) -> DistilledModel:
     """The best model of one kind and student by the validation pairs; if equal, the earlier one."""
-    candidates = [each for each in models if (each.student, each.kind) == (student, kind)]
-    return max(candidates, key=lambda each: (each.spearman, -each.cycle))
+    candidates = [model for model in models if (model.student, model.kind) == (student, kind)]
+    return max(candidates, key=lambda model: (model.spearman, -model.cycle))
 
 
-class _Model(NamedTuple):
-    """A model, and its compiled form, which is made only once."""
-
-    keras: keras.Model
-    embed: Embed
-
-    @classmethod
-    def of(cls, model: keras.Model) -> Self:
-        return cls(model, inference(model))
+# A model, and its compiled form, which is made only once.
+_Model = tuple[keras.Model, Embed]
 
 
 @dataclasses.dataclass
 class _Cycles:
-    """One run of the cycles: the models that exist, and the next one."""
+    """One run of the cycles, with the models that exist."""
 
     students: Sequence[Student]
     validation_scores: np.ndarray
@@ -218,55 +296,56 @@ class _Cycles:
     options: Mapping[str, Any]
     models: list[DistilledModel] = dataclasses.field(default_factory=list)
 
-    def run(self) -> list[DistilledModel]:
-        bis = [_Model.of(self._new_model(student, "bi")) for student in self.students]
-        for student, start in zip(self.students, bis, strict=True):
-            spearman = _correlation(
-                scores(start.embed, "bi", student.validation), self.validation_scores
-            )
-            self.models.append(DistilledModel(student.name, "bi", 0, spearman, 0, None))
-        for cycle in range(1, self.settings.cycles + 1):
-            teachers = bis
-            kind: Kind = "bi"
-            if not self.settings.standard:
-                teachers, kind = self._half_cycle(cycle, "cross", bis, "bi"), "cross"
-            bis = self._half_cycle(cycle, "bi", teachers, kind)
-        return self.models
-
-    def _half_cycle(
-        self, cycle: int, kind: Kind, teachers: Sequence[_Model], of_kind: Kind
+    def half_cycle(
+        self, cycle: int, kind: Kind, teachers: Sequence[_Model], teacher_kind: Kind
     ) -> list[_Model]:
-        """One half of a cycle: trains all models of one kind on the scores of the other."""
-        students = [each for each in self.students if kind == "bi" or each.cross is not None]
-        scorers = [each for each in self.students if of_kind == "bi" or each.cross is not None]
+        """Trains all models of one kind on the scores of the other, or reads the trained ones."""
+        students, scorers = (
+            [student for student in self.students if each == "bi" or student.cross is not None]
+            for each in (kind, teacher_kind)
+        )
         labels: np.ndarray | None = None
         models = []
         for number, student in enumerate(students):
-            model = _Model.of(self._new_model(student, kind, cycle))
+            model, embed = self.new_model(student, kind, cycle)
             folder = self.folder / f"cycle_{cycle}" / f"{kind}_{student.name}"
             if not (folder / _BEST).exists():
                 if labels is None:
-                    teacher_pairs = zip(teachers, scorers, strict=True)
-                    views = [scores(each.embed, of_kind, by.pairs) for each, by in teacher_pairs]
+                    pairs = zip(teachers, scorers, strict=True)
+                    views = [scores(by, teacher_kind, scorer.pairs) for (_, by), scorer in pairs]
                     labels = np.mean(views, axis=0)
                 if not self.settings.refresh:
-                    _start_from(model.keras, kind, teachers[scorers.index(student)].keras)
-                self._train(
-                    student, kind, model, labels, folder, self._seed_of(cycle, kind, number)
-                )
+                    teacher, _ = teachers[scorers.index(student)]
+                    if kind == "cross":  # It keeps its own head.
+                        model.encoder.set_weights(teacher.get_weights())
+                    else:
+                        model.set_weights(getattr(teacher, "encoder", teacher).get_weights())
+                seed = self._seed_of(cycle, kind, number)
+                self._train(student, kind, (model, embed), labels, folder, seed)
             # Only the best weights stay; a run of large models would fill the disk.
             shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
-            model.keras.load_weights(folder / _BEST / _WEIGHTS)
-            self.models.append(_distilled(folder / _BEST, student.name, kind, cycle))
-            models.append(model)
+            weights = folder / _BEST / _WEIGHTS
+            model.load_weights(weights)
+            facts = read_record(
+                folder / _BEST / _FACTS, dict[str, Any], remedy="Give another folder."
+            )
+            self.models.append(
+                DistilledModel(student.name, kind, cycle, facts[_METRIC], facts["step"], weights)
+            )
+            models.append((model, embed))
         return models
 
-    def _new_model(self, student: Student, kind: Kind, cycle: int = 0) -> keras.Model:
+    def new_model(self, student: Student, kind: Kind, cycle: int = 0) -> _Model:
+        """A model of a student with its first weights."""
         make = student.cross if kind == "cross" and student.cross else student.bi
         keras.utils.set_random_seed(self._seed_of(cycle, kind, self.students.index(student)))
-        strategy = self.options["strategy"]
-        with strategy_scope(strategy):
-            return make()
+        with strategy_scope(self.options["strategy"]):
+            model = make()
+        return model, inference(model)
+
+    def correlation(self, embed: Embed, kind: Kind, student: Student) -> float:
+        """The rank correlation of a model's scores on the validation pairs."""
+        return _correlation(scores(embed, kind, student.validation), self.validation_scores)
 
     def _seed_of(self, cycle: int, kind: Kind, number: int) -> int:
         """A seed of its own for each training."""
@@ -277,17 +356,18 @@ class _Cycles:
         self,
         student: Student,
         kind: Kind,
-        model: _Model,
+        built: _Model,
         labels: np.ndarray,
         folder: Path,
         seed: int,
     ) -> None:
+        model, embed = built
         distillation, factor = self.settings.to_cross, 1.0
         if kind == "bi":
             distillation, factor = self.settings.to_bi, student.bi_learning_rate_factor
         loss, arrays = _loss_and_arrays(kind, distillation, student.pairs, labels)
-        longest = max(each.shape[1] for each in arrays.values() if each.ndim > 1)
-        data = ArrayData(arrays, buckets=widths(longest))
+        longest = max(array.shape[1] for array in arrays.values() if array.ndim > 1)
+        data = ArrayData(arrays, buckets=_widths(longest))
         per_call = self.args.steps_per_execution or 1
         batch_size = min(distillation.batch_size, len(data))
         step_count = distillation.steps or distillation.epochs * len(data) / batch_size
@@ -301,27 +381,22 @@ class _Cycles:
             evaluate_epochs=distillation.steps is None,
             seed=seed,
         )
-        encoder = model.keras.encoder if kind == "cross" else model.keras
-        with frozen_parts(encoder, distillation.freeze):
+        with frozen_parts(model.encoder if kind == "cross" else model, distillation.freeze):
             history = Trainer(
-                model.keras,
+                model,
                 {f"{kind}_{student.name}": (data, loss)},
                 args,
-                evaluate=lambda _: {
-                    _METRIC: _correlation(
-                        scores(model.embed, kind, student.validation), self.validation_scores
-                    )
-                },
+                evaluate=lambda _: {_METRIC: self.correlation(embed, kind, student)},
                 # A bi-encoder that is worse than its start is not passed on.
                 evaluate_start=kind == "bi",
                 folder=folder / _CHECKPOINTS,
                 **self.options,
             ).train()
-        facts = {_METRIC: history.best_score, "step": history.best_step}
         with atomic_path(folder / _BEST) as temporary:
             temporary.mkdir()
             with saving_quietly():
-                model.keras.save_weights(temporary / _WEIGHTS)
+                model.save_weights(temporary / _WEIGHTS)
+            facts = {_METRIC: history.best_score, "step": history.best_step}
             write_json(temporary / _FACTS, facts)
 
 
@@ -335,11 +410,6 @@ def _optimizer(
     return adamw(learning_rate, weight_decay=0.01, global_clipnorm=1.0)
 
 
-def _distilled(best: Path, student: str, kind: Kind, cycle: int) -> DistilledModel:
-    facts = read_record(best / _FACTS, dict[str, Any], remedy="Give another folder.")
-    return DistilledModel(student, kind, cycle, facts[_METRIC], facts["step"], best / _WEIGHTS)
-
-
 def _loss_and_arrays(
     kind: Kind, distillation: DistillationSettings, pairs: PairIds, labels: np.ndarray
 ) -> tuple[TaskLoss, dict[str, np.ndarray]]:
@@ -347,24 +417,11 @@ def _loss_and_arrays(
     if kind == "bi":
         arrays = {"first": pairs.first, "second": pairs.second, "score": labels}
         return ScoredPairLoss(objective=distillation.objective), arrays
-    if not distillation.both_orders:
-        return PairLogitLoss(objective=distillation.objective), {
-            "pair": pairs.joined,
-            "score": labels,
-        }
-    arrays = {
-        "pair": stacked(pairs.joined, pairs.turned),
-        "score": np.concatenate([labels, labels]),
-    }
+    arrays = {"pair": pairs.joined, "score": labels}
+    if distillation.both_orders:
+        both = _stacked(pairs.joined, pairs.turned)
+        arrays = {"pair": both, "score": np.concatenate([labels, labels])}
     return PairLogitLoss(objective=distillation.objective), arrays
-
-
-def _start_from(model: keras.Model, kind: Kind, teacher: keras.Model) -> None:
-    """Copies a teacher's encoder weights into a model; a cross-encoder keeps its own head."""
-    if kind == "cross":
-        model.encoder.set_weights(teacher.get_weights())
-    else:
-        model.set_weights(getattr(teacher, "encoder", teacher).get_weights())
 
 
 def _correlation(predicted: np.ndarray, expected: np.ndarray) -> float:
@@ -373,44 +430,39 @@ def _correlation(predicted: np.ndarray, expected: np.ndarray) -> float:
     return float(np.nan_to_num(spearmanr(predicted, expected).statistic))
 
 
-def _check(
-    students: Sequence[Student], validation_scores: np.ndarray, settings: TransEncoder
-) -> None:
-    names = [student.name for student in students]
-    if not students or len(set(names)) != len(names):
-        raise ValueError(f"Expected students of different names, received {names}.")
-    if settings.cycles < 1:
-        raise ValueError(f"cycles: expected 1 or more, received {settings.cycles}.")
-    if not settings.standard and all(student.cross is None for student in students):
-        raise ValueError("Expected a student with a cross-encoder, received none.")
-    if not settings.refresh and any(student.cross is None for student in students):
-        raise ValueError(
-            "Expected a cross-encoder for each student, because refresh=False copies weights from "
-            "one kind to the other. Leave out students without one, or set refresh=True."
-        )
-    sizes = {len(student.pairs) for student in students}
-    if len(sizes) > 1 or 0 in sizes:
-        raise ValueError(f"Expected the same pairs for all students, received numbers {sizes}.")
-    for student in students:
-        if len(student.validation) != len(validation_scores):
-            raise ValueError(
-                f"{student.name}: expected {len(validation_scores)} validation pairs, one for each "
-                f"score, received {len(student.validation)}."
-            )
+def scores(embed: Embed, kind: Kind, pairs: PairIds) -> np.ndarray:
+    """The scores of pairs, float32 `[pairs]`, by a model as `inference` returns it.
+
+    These are the cosine of a bi-encoder, `σ(logit)` of a cross-encoder.
+    """
+    if kind == "cross":
+        return np.exp(-np.logaddexp(np.float32(0), -_vectors(embed, pairs.joined)[:, 0]))
+    # Many texts are in several pairs.
+    texts, places = np.unique(_stacked(pairs.first, pairs.second), axis=0, return_inverse=True)
+    u, v = np.split(_vectors(embed, texts)[places.reshape(-1)], 2)
+    lengths = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
+    return (u * v).sum(axis=1) / np.maximum(lengths, 1e-12)
 
 
-def _check_same_settings(
-    folder: Path, students: Sequence[Student], settings: TransEncoder, seed: int
-) -> None:
-    """Writes the settings of the run, or compares them with the written ones."""
-    path = folder / "settings.json"
-    facts = {
-        "settings": dataclasses.asdict(settings) | {"cycles": None},  # A later run may have more.
-        "students": [student.name for student in students],
-        "pairs": len(students[0].pairs),
-        "seed": seed,
-    }
-    if path.exists():
-        check_unchanged(path, facts)
-    else:
-        write_json(path, facts)
+def _stacked(*ids: np.ndarray) -> np.ndarray:
+    """Joins the rows of several arrays of ids, padded to the widest."""
+    width = max(rows.shape[1] for rows in ids)
+    return np.concatenate([np.pad(rows, [(0, 0), (0, width - rows.shape[1])]) for rows in ids])
+
+
+def _widths(longest: int) -> tuple[int, ...]:
+    """The widths of batches of similar lengths, up to one that holds the longest row."""
+    narrow_widths = [width for width in _WIDTHS if width < longest]
+    return (*narrow_widths, next((width for width in _WIDTHS if width >= longest), longest))
+
+
+def _vectors(embed: Embed, ids: np.ndarray) -> np.ndarray:
+    """A model's outputs for rows of ids, in batches of similar lengths: float32 `[rows, width]`."""
+    lengths = row_lengths(ids)
+    order = np.argsort(lengths, kind="stable")
+    parts = []
+    for start in range(0, len(order), _BATCH):
+        rows = order[start : start + _BATCH]
+        width = _widths(int(lengths[rows].max()))[-1]
+        parts.append(keras.ops.convert_to_numpy(embed(ids[rows, :width])))
+    return np.concatenate(parts)[np.argsort(order)]

@@ -10,8 +10,7 @@ import pytest
 
 from use_st5 import plots
 from use_st5.training.history import History
-from use_st5.training.reporter import TensorBoardWriter
-from use_st5.training.run_plot import logged_losses, write_plot
+from use_st5.training.reporter import TensorBoardWriter, logged_losses, write_plot
 
 HISTORY = History(
     step=20,
