@@ -26,9 +26,6 @@ def frozen_parts(model: keras.Model, parts: Collection[ModelPart]) -> Iterator[N
     Args:
         model: A built model.
         parts: The parts to freeze.
-
-    Raises:
-        ValueError: A part is unknown, or the model has no such part.
     """
     by_part = _variables(model) if parts else {}
     for part in parts:

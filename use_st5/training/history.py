@@ -38,10 +38,7 @@ class History:
     def improve(self, metrics: dict[str, float], *, monitor: str | None, mode: str) -> bool:
         """Takes over the current step's score if it is the best so far; says whether it is.
 
-        Args:
-            metrics: The metrics of the evaluation at the current step.
-            monitor: The metric that is the score; None: the first. NaN is never the best.
-            mode: `"max"` or `"min"`.
+        `monitor` is the metric that is the score; None: the first. NaN is never the best.
         """
         if monitor is None and metrics:
             monitor = next(iter(metrics))
@@ -70,10 +67,7 @@ class History:
         self.step = last
 
     def has_waited(self, patience: int | None) -> bool:
-        """Whether the last `patience` evaluations brought no better score.
-
-        False if `patience` is None.
-        """
+        """Whether the last `patience` evaluations, if that is a number, brought no better score."""
         best = -1 if self.best_step is None else self.best_step
         later = [each for each in self.evaluations if each["step"] > best]
         return patience is not None and len(later) >= patience

@@ -129,7 +129,11 @@ class JaxStep:
         values = [variable.value for variable in self._changing]
         frozen = [variable.value for variable in self._frozen]
         if self._compiled is None:
-            self._compiled = self._program(values)
+            options = {}
+            if keras.distribution.distribution() is not None:
+                # Outputs keep the inputs' sharding, or the next call compiles anew.
+                options["out_shardings"] = ([value.sharding for value in values], None)
+            self._compiled = self._jax.jit(self._step, donate_argnums=0, **options)
         results = []
         try:
             # The host prepares the next batch while the device computes.
@@ -142,13 +146,6 @@ class JaxStep:
                 variable.assign(value)
         means = np.mean(self._jax.device_get(results), axis=0)
         return dict(zip(self.names, map(float, means), strict=True))
-
-    def _program(self, values: Values) -> Any:
-        """The compiled step; outputs keep the inputs' sharding, or the next call compiles anew."""
-        if keras.distribution.distribution() is None:
-            return self._jax.jit(self._step, donate_argnums=0)
-        places = [value.sharding for value in values]
-        return self._jax.jit(self._step, donate_argnums=0, out_shardings=(places, None))
 
     def _step(self, values: Values, frozen: Values, batch: Batch) -> tuple[Values, jax.Array]:
         """Makes one update; returns the variables' next values, and loss and metrics `[names]`."""
@@ -263,9 +260,6 @@ def sharded(*, model: int = 1, rules: Rules = RULES) -> keras.distribution.Distr
         rules: Pattern of a weight's path → for each of its axes the axis of the mesh along which it
             is cut, "batch", "model" or None. A weight that no pattern matches lies whole on every
             device.
-
-    Raises:
-        ValueError: `model` does not divide the number of devices.
     """
     places = [*keras.distribution.list_devices()]
     if model < 1 or len(places) % model:

@@ -118,27 +118,24 @@ def command_line(plan: TrainingPlan, target: Path) -> str:
     all_sources = (*sources, *plan.validation, *plan.test)
     in_memory = [source.name for source in all_sources if source.rows_file]
     for source in sources:
-        words += [
-            "--train",
-            source.name + (f"={source.mixing_weight}" if source.mixing_weight else ""),
-        ]
+        weight = f"={source.mixing_weight}" if source.mixing_weight else ""
+        words += ["--train", f"{source.name}{weight}"]
         if source.task_given:
             words += ["--task", f"{source.name}={source.kind.name}"]
-    for source in plan.validation:
-        words += ["--validation", source.name]
-    for source in plan.test:
-        words += ["--test", source.name]
     renamings = (f"{key}={s.columns[key]}" for s in all_sources for key in s.columns_given)
-    for renaming in dict.fromkeys(renamings):
-        words += ["--column", renaming]
-    defaults, extras = (
-        FileArguments(),
-        [f"rows in memory ({', '.join(in_memory)})"] * bool(in_memory),
-    )
+    for option, values in (
+        ("--validation", [source.name for source in plan.validation]),
+        ("--test", [source.name for source in plan.test]),
+        ("--column", dict.fromkeys(renamings)),
+    ):
+        words += [word for value in values for word in (option, value)]
+    extras = [f"rows in memory ({', '.join(in_memory)})"] if in_memory else []
     for name, value in vars(plan.arguments).items():
+        if value == getattr(FileArguments(), name):
+            continue
         if name in PYTHON_ONLY or isinstance(value, TaskLoss) or callable(value):
-            extras += [name] if value != getattr(defaults, name) else []
-        elif value != getattr(defaults, name):
+            extras.append(name)
+        else:
             words += _option(f"--{name.replace('_', '-')}", value)
     command = shlex.join([*words, "--to", target.name])
     return (

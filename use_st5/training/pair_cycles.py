@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
 
 from use_st5.models.cross_encoder.model import CrossEncoderModel
@@ -62,14 +61,25 @@ def train_in_cycles(plan: TrainingPlan, work: Path, strategy: Any) -> History:
         model.build()
         return model
 
+    def ids(rows: Sequence[Row]) -> PairIds:
+        length = plan.arguments.max_length or BI_LENGTH
+        return PairIds.of_texts(
+            plan.encoder.tokenizer,
+            [row["sentence1"] for row in rows],
+            [row["sentence2"] for row in rows],
+            max_tokens=length,
+            max_pair_tokens=2 * length,
+            pair_tokenizer=base.tokenizer,
+        )
+
     (validation,) = plan.sets
     rows = [row for found in plan.stats for row in training_rows(found, plan.held)]
     student = Student(
         name=_NAME,
         bi=lambda: copy_of(plan.encoder.model),
         cross=cross,
-        pairs=_ids(plan, base, rows),
-        validation=_ids(plan, base, validation.rows),
+        pairs=ids(rows),
+        validation=ids(validation.rows),
     )
     models = train_trans_encoder(
         [student],
@@ -80,27 +90,30 @@ def train_in_cycles(plan: TrainingPlan, work: Path, strategy: Any) -> History:
         strategy=strategy,
         jit_compile=False,
     )
-    history, best_model = History(step=plan.steps), best(models, _NAME, "bi")
-    start = plan.encoder.model.get_weights()
-    for cycle_model in models:
-        if cycle_model.kind == "bi":
-            _load(plan.encoder.model, cycle_model, start)
+    model, best_model = plan.encoder.model, best(models, _NAME, "bi")
+    history = History(step=plan.steps, best_step=best_model.cycle, best_score=best_model.spearman)
+    start = model.get_weights()
+
+    def load(trained: DistilledModel) -> None:
+        if trained.weights is None:  # The start.
+            model.set_weights(start)
+        else:
+            model.load_weights(trained.weights)
+
+    for trained in models:
+        if trained.kind == "bi":
+            load(trained)
             scores = validation.scores(plan.encoder.encode)
-            history.evaluations.append({"step": cycle_model.cycle, **scores})
-    history.best_step, history.best_score = best_model.cycle, best_model.spearman
-    _load(plan.encoder.model, best_model, start)
+            history.evaluations.append({"step": trained.cycle, **scores})
+    load(best_model)
     cross_encoder = TrainableEncoder(cross(), base.tokenizer)
-    _load(cross_encoder.model, best(models, _NAME, "cross"), [])
+    cross_encoder.model.load_weights(best(models, _NAME, "cross").weights)
     cross_encoder.export(work / _CROSS_ENCODER)
     return history
 
 
 def settings_of_cycles(arguments: FileArguments) -> TransEncoder:
-    """The settings of the cycles; those that no argument sets are the paper's (Table 16).
-
-    Raises:
-        ValueError: An argument has no meaning in cycles.
-    """
+    """The settings of the cycles; those that no argument sets are the paper's (Table 16)."""
     defaults = FileArguments()
     names = [
         name for name in _WITHOUT_MEANING if getattr(arguments, name) != getattr(defaults, name)
@@ -124,12 +137,7 @@ def settings_of_cycles(arguments: FileArguments) -> TransEncoder:
 
 
 def check_cycles(plan: TrainingPlan) -> None:
-    """Checks that the encoder of a plan can be trained in cycles.
-
-    Raises:
-        ValueError: There are other tasks, no cross-encoder can be made, there are no scored pairs
-            to choose the best cycle by, or an argument has no meaning in cycles.
-    """
+    """Checks that the encoder of a plan can be trained in cycles."""
     if tasks := {found.source.kind.name for found in plan.stats} - {UNSCORED_PAIRS.name}:
         raise ValueError(
             "Expected only files of pairs without a score, because they are trained in cycles, "
@@ -149,33 +157,13 @@ def check_cycles(plan: TrainingPlan) -> None:
 def _reads_pairs(plan: TrainingPlan) -> TrainableEncoder:
     """The encoder that cross-encoders are made of: teacher or encoder, which must read pairs."""
     base = plan.encoder if plan.teacher is None else plan.teacher
-    model: keras.Model | None = None
     if isinstance(base, TrainableEncoder):
         model = family_of(base.model).pair_model(base.model)
-    if model is None or not isinstance(base, TrainableEncoder):
-        raise ValueError(
-            "Expected a BERT or RoBERTa, because pairs without a score need a cross-encoder, "
-            f"received a {type(getattr(base, 'model', base)).__name__}. Give a BERT, a RoBERTa or "
-            "a trained cross-encoder with --teacher FOLDER. If the two texts of a pair belong "
-            "together, give --column anchor=… and --column positive=… instead."
-        )
-    return TrainableEncoder(model, base.tokenizer)
-
-
-def _ids(plan: TrainingPlan, below: TrainableEncoder, rows: Sequence[Row]) -> PairIds:
-    length = plan.arguments.max_length or BI_LENGTH
-    return PairIds.of_texts(
-        plan.encoder.tokenizer,
-        *([row[key] for row in rows] for key in ("sentence1", "sentence2")),
-        max_tokens=length,
-        max_pair_tokens=2 * length,
-        pair_tokenizer=below.tokenizer,
+        if model is not None:
+            return TrainableEncoder(model, base.tokenizer)
+    raise ValueError(
+        "Expected a BERT or RoBERTa, because pairs without a score need a cross-encoder, "
+        f"received a {type(getattr(base, 'model', base)).__name__}. Give a BERT, a RoBERTa or "
+        "a trained cross-encoder with --teacher FOLDER. If the two texts of a pair belong "
+        "together, give --column anchor=… and --column positive=… instead."
     )
-
-
-def _load(model: keras.Model, trained: DistilledModel, start: list[np.ndarray]) -> None:
-    """Gives a model the weights of a cycle; for cycle 0, those of the start."""
-    if trained.weights is None:
-        model.set_weights(start)
-    else:
-        model.load_weights(trained.weights)

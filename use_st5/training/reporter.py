@@ -18,8 +18,6 @@ from use_st5.io.progress import progress_bars
 from use_st5.io.remote_files import as_written, open_local
 from use_st5.training.history import History
 
-PLOT = "run.png"
-
 
 class Reporter:
     """Shows a run on the terminal and passes its numbers to a writer.
@@ -63,35 +61,26 @@ class Reporter:
     def step(self, step: int, task: str, values: dict[str, float], learning_rate: float) -> None:
         """Shows the means over the steps of one call from the host, which ends at `step`."""
         self.losses[task] = values["loss"]
-        self.bar.update(
-            self.row, completed=step, losses=_shown(self.losses), speed=self._speed(step)
-        )
+        speed, _ = self._speed(step)
+        self.bar.update(self.row, completed=step, losses=_shown(self.losses), speed=speed)
         scalars = {f"{task}/{name}": value for name, value in values.items()}
         self._write(step, {**scalars, "learning_rate": learning_rate})
 
     def evaluation(self, step: int, metrics: dict[str, float], best: bool) -> None:
         """Shows the metrics of an evaluation."""
-        best_mark = " (best)" if best else ""
-        losses = f"  losses: {_shown(self.losses)}" if self.losses else ""
-        self.console.print(
-            f"step {step}  {_shown(metrics)}{best_mark}{losses}{self._time_left(step)}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        parts = [f"step {step}", _shown(metrics) + " (best)" * best]
+        if self.losses:
+            parts.append(f"losses: {_shown(self.losses)}")
+        if step > self._first:
+            speed, seconds = self._speed(step)
+            parts.append(f"{speed}, {datetime.timedelta(seconds=round(seconds))} left")
+        self.console.print("  ".join(parts), highlight=False, soft_wrap=True)
         self._write(step, {f"validation/{name}": value for name, value in metrics.items()})
 
-    def _speed(self, step: int) -> str:
-        """Steps per second of this process, evaluations included; "" before the first step."""
-        per_second = (step - self._first) / max(time.monotonic() - self._began, 1e-9)
-        return f"{per_second:.3g} steps/s" if step > self._first else ""
-
-    def _time_left(self, step: int) -> str:
-        """The speed, and the remaining time at that speed; "" before the first step."""
-        if step == self._first:
-            return ""
-        elapsed = time.monotonic() - self._began
-        remaining = elapsed / (step - self._first) * max(0, self._steps - step)
-        return f"  {self._speed(step)}, {datetime.timedelta(seconds=round(remaining))} left"
+    def _speed(self, step: int) -> tuple[str, float]:
+        """Steps per second of this process, evaluations included, and the seconds that remain."""
+        speed = (step - self._first) / max(time.monotonic() - self._began, 1e-9)
+        return f"{speed:.3g} steps/s", max(0, self._steps - step) / speed
 
     def _write(self, step: int, scalars: dict[str, float]) -> None:
         if self.writer is not None:
@@ -128,15 +117,9 @@ class TensorBoardWriter:
 def write_plot(history: History, work: Path, monitor: str, unit: str) -> str:
     """Draws the curves of a run into its folder, if matplotlib is installed.
 
-    Args:
-        history: The evaluations.
-        work: The run's folder, whose TensorBoard files hold the losses of every process that was
-            part of the run.
-        monitor: The score that chose the exported step.
-        unit: What the history counts, such as "step".
-
-    Returns:
-        The line of the log that names the picture, or says why it is missing.
+    TensorBoard's files hold the losses of every process that was part of the run. `monitor` is the
+    score that chose the exported step, and `unit` what the history counts, such as "step". Returns
+    the line of the log that names the picture, or says why it is missing.
     """
     logs = work / "checkpoints" / "logs"
     scores = {int(each["step"]): 100 * each[monitor] for each in history.evaluations}
@@ -148,10 +131,10 @@ def write_plot(history: History, work: Path, monitor: str, unit: str) -> str:
             unit=unit,
             best=history.best_step or 0,
         )
-        plots.save(figure, work / PLOT)
-        curves = f"curves: {as_written(work / PLOT)}"
+        plots.save(figure, work / "run.png")
+        curves = f"curves: {as_written(work / 'run.png')}"
     except ImportError as error:
-        curves = f"{PLOT} was not drawn: {error}"
+        curves = f"run.png was not drawn: {error}"
     return f"{curves}; TensorBoard: {as_written(logs)}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,22 +31,31 @@ class VectorFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
         self._rows: dict[str, int] = {}
         vectors: list[np.ndarray] = []
+        record: Any
         for number, record in records(path):
             if isinstance(record, SkippedRowError):  # A blank line.
                 continue
-            text, vector = self._read(number, record)
+            try:
+                text, vector = record["text"], np.asarray(record["embedding"], np.float32)
+            except (KeyError, TypeError, ValueError) as error:
+                columns = [*record] if isinstance(record, dict) else record
+                raise ValueError(
+                    f'{path}, row {number}: expected "text" and "embedding", as `use-st5 embed '
+                    f"-o FILE.jsonl` writes them, received {columns!s:.80}."
+                ) from error
             if text not in self._rows:
                 self._rows[text] = len(vectors)
                 vectors.append(vector)
-        lengths = {len(vector) for vector in vectors}
-        if len(lengths) != 1:
+        shapes = {vector.shape for vector in vectors}
+        if len(shapes) != 1 or len(vectors[0].shape) != 1:
             raise ValueError(
-                f"{path}: expected vectors of one length, received lengths {sorted(lengths)}."
+                f"{path}: expected vectors of one length, received shapes {sorted(shapes)}."
             )
         self._vectors = np.stack(vectors)
+        if not np.isfinite(self._vectors).all():
+            raise ValueError(f"{path}: expected vectors of finite numbers.")
 
     def __contains__(self, text: str) -> bool:
         """Whether the file has a vector of the text."""
@@ -62,35 +70,12 @@ class VectorFile:
         """The vectors of texts, which must be in the file, float32 `[texts, dimension]`."""
         return self._vectors[[self._rows[text] for text in texts]]
 
-    def _read(self, number: int, record: Any) -> tuple[str, np.ndarray]:
-        try:
-            text, vector = record["text"], np.asarray(record["embedding"], np.float32)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f'{self._path}, row {number}: expected "text" and "embedding", as `use-st5 embed '
-                f"-o FILE.jsonl` writes them, received {_shown(record)}."
-            ) from error
-        if vector.ndim != 1 or not np.isfinite(vector).all():
-            raise ValueError(
-                f"{self._path}, row {number}: expected a vector of finite numbers, received one of "
-                f"shape {list(vector.shape)}."
-            )
-        return text, vector
-
 
 Teacher = TrainableEncoder | VectorFile | CrossEncoder
 
 
 def open_teacher(given: str) -> Teacher:
-    """Opens the teacher of `--teacher`.
-
-    Args:
-        given: A bundled model, a folder, a checkpoint, or a file of vectors.
-
-    Raises:
-        FileNotFoundError: There is no such file, folder or model.
-        ValueError: The file holds no vectors.
-    """
+    """Opens the teacher of `--teacher`: a model, a folder, a checkpoint, or a file of vectors."""
     path = cached_path(given)
     if path.is_file():
         return VectorFile(path)
@@ -114,9 +99,3 @@ def texts_with_vectors(texts: Sequence[str], file: VectorFile) -> list[str]:
             "in the file. Embed the texts of the training files with use-st5 embed."
         )
     return embedded_texts
-
-
-def _shown(record: Any) -> str:
-    if isinstance(record, dict):
-        return f"columns {[*record]}"
-    return json.dumps(record, default=str)[:80]
