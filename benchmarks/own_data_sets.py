@@ -20,8 +20,7 @@ from use_st5.evaluation.classification import MR, SICK_E, SST2, TREC
 from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.sts import STSB_DEV, STSB_TEST, STSB_TRAIN, read_sts
 from use_st5.io.files import atomic_path
-from use_st5.training.dataset_stats import dataset_stats
-from use_st5.training.held_out import spread, validation_set
+from use_st5.training.rows import dataset_stats, spread, validation_set
 from use_st5.training.sources import open_source
 from use_st5.training.validation import ValidationSet
 

@@ -237,7 +237,6 @@ NOT_PUBLIC = {
     for name in [
         "_imports",
         "convert.sentencepiece_model",
-        "data.column_kinds",
         "data.text_hashes",
         "encode.sentences",
         "encode.similarity",

@@ -7,13 +7,12 @@ import dataclasses
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from experiments.bundled_models.related_sentences import GROUP_SIZE, Length, related_rows
 from use_st5.data import DataFolder, PreparedColumn
-from use_st5.data.column_kinds import KindName
 from use_st5.evaluation.sts import STSB_TRAIN, read_sts
 from use_st5.training import ArrayData
 
@@ -39,7 +38,7 @@ class _ByLength(abc.ABC):
     """
 
     lengths: Mapping[str, tuple[int, int, int]]
-    ids: KindName
+    ids: Literal["ids", "token_ids"]
     hints: bool = False
     lowercase: float = 0.0
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.toy_encoders import Toy, Toy
+from tests.toy_encoders import Toy
 from use_st5.engines.bundle import Bundle
 from use_st5.engines.weights import Table, TableRows, Weights
 

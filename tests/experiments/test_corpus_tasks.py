@@ -21,7 +21,7 @@ from experiments.corpus_tasks import (
 )
 from experiments.run import TRIAL_STEPS, Run
 from use_st5.data import prepared
-from use_st5.data.prepared_column import PreparedColumn
+from use_st5.data.arrays import PreparedColumn
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.training.array_data import ArrayData
 

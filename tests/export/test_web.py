@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from use_st5.engines.ngram_ids import Flat
 
 import use_st5
 from tests.engines.fuzzed import check_same_ids, every_code_point, fuzzed_texts
@@ -25,7 +26,6 @@ from tests.toy_encoders import Toy
 from use_st5.encode.encoder import SentenceEncoder
 from use_st5.encode.sentences import check_sentences
 from use_st5.engines.dan import DANEngine
-from use_st5.engines.ngram_ids import Flat
 from use_st5.engines.weights import Table, TableRows
 from use_st5.export.rounding import codes_by_frequency
 from use_st5.export.web import dan_manifest, to_web

@@ -16,8 +16,7 @@ import tensorflow as tf
 import use_st5
 from tests.toy_encoders import Toy
 from tests.training import toy as toy_training
-from use_st5.data.prepared import open_prepared, prepare
-from use_st5.data.prepared_column import PreparedColumn
+from use_st5.data.arrays import PreparedColumn, open_prepared, prepare
 from use_st5.data.tables import TableReader
 from use_st5.hub.model_manifest import check_replaceable
 from use_st5.io.files import atomic_path, sole_writer

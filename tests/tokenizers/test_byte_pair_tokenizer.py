@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tokenizers.real_sentences import real_sentences
-from use_st5.data.prepared import fingerprint
+from use_st5.data.arrays import fingerprint
 from use_st5.tokenizers.byte_level_words import byte_letters
 from use_st5.tokenizers.byte_pair_tokenizer import (
     BytePairTokenizer,

@@ -15,7 +15,7 @@ pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed
 spm = pytest.importorskip("sentencepiece", reason="the extra `dev` is not installed")
 
 from use_st5.convert.sentencepiece_model import read_sentencepiece_model  # noqa: E402
-from use_st5.data.prepared import fingerprint  # noqa: E402
+from use_st5.data.arrays import fingerprint  # noqa: E402
 from use_st5.tokenizers.sentencepiece_tokenizer import (  # noqa: E402
     T5_VOCABULARY,
     SentencePieceTokenizer,

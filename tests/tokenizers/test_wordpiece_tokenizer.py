@@ -17,7 +17,7 @@ from tests.tokenizers.real_sentences import real_sentences
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
-from use_st5.data.prepared import fingerprint  # noqa: E402
+from use_st5.data.arrays import fingerprint  # noqa: E402
 from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer, read_words  # noqa: E402
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")

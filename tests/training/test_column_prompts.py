@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from use_st5.training.column_prompts import (
+from use_st5.training.sources import (
     Prompts,
+    Source,
     check_prompts,
     exported_prompts,
     prompts_by_key,
-    with_prompts,
 )
-from use_st5.training.sources import Source
 from use_st5.training.tasks import INFERENCE, LABELS, NEIGHBOURS, PAIRS, SCORED_PAIRS, TaskSpec
+from use_st5.training.validation import with_prompts
 
 FAQ = {"anchor": "title", "positive": "body", "negative": "negative"}
 Q, P = "query: ", "passage: "

@@ -23,7 +23,7 @@ WIDTH, CLASSES = 8, 3
 def topics(toy_use_dan: Toy, tmp_path: Path) -> Callable[..., Any]:
     """`topics(make)` makes a loss with heads fitted to the toy's vectors of texts about words."""
     from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.dataset_stats import dataset_stats
+    from use_st5.training.rows import dataset_stats
     from use_st5.training.sources import open_source
 
     path = tmp_path / "topics.csv"
@@ -85,8 +85,8 @@ def test_inference_is_classified_by_both_texts(toy_use_dan: Toy, tmp_path: Path)
     """The class says whether two texts are about the same word."""
     from use_st5.losses.classification_loss import ClassificationLoss
     from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.dataset_stats import dataset_stats
     from use_st5.training.linear_probe import probe_weights
+    from use_st5.training.rows import dataset_stats
     from use_st5.training.sources import open_source
 
     names = ["different", "same"]
@@ -169,8 +169,8 @@ def test_the_texts_have_their_prompt(
     toy_use_dan: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.dataset_stats import dataset_stats
     from use_st5.training.linear_probe import probe_weights
+    from use_st5.training.rows import dataset_stats
     from use_st5.training.sources import open_source
 
     path = tmp_path / "topics.csv"

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.toy_encoders import Toy
+from tests.training.words import Words
+from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5.losses.definition_loss import DefinitionLoss
+from use_st5.losses.matryoshka_loss import MatryoshkaLoss
+from use_st5.losses.simcse_loss import SimCSELoss
+from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.arguments import make_arguments
+from use_st5.training.plan import check_dimensions, make_plan
+from use_st5.training.rows import dataset_stats
+from use_st5.training.sources import Source, open_source
 
 
 def test_validation_and_test_are_told_apart(toy_use_dan: Toy, tmp_path: Path) -> None:
     """Rows that are set aside, files for one of them, and too few rows for a test."""
-    from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.arguments import make_arguments
-    from use_st5.training.plan import make_plan
-    from use_st5.training.sources import Source, open_source
 
     def rows(name: str, count: int, start: int = 0) -> Source:
         lines = (f"{n} a b,{n} c" for n in range(start, start + count))
@@ -67,11 +75,6 @@ def test_validation_and_test_are_told_apart(toy_use_dan: Toy, tmp_path: Path) ->
 def test_the_disk_space_and_the_precision_are_said_before(
     precision: str, asked: str | None, line: str, toy_use_dan: Toy, tmp_path: Path
 ) -> None:
-    from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.arguments import make_arguments
-    from use_st5.training.plan import make_plan
-    from use_st5.training.sources import open_source
-
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["anchor,positive", *(f"{n} a,{n} b" for n in range(30))]))
     encoder = TrainableEncoder.load(toy_use_dan.folders[precision])
@@ -91,11 +94,6 @@ def test_the_disk_space_and_the_precision_are_said_before(
 def test_other_languages_than_the_models_are_said_before(
     languages: list[str], toy_use_dan: Toy, tmp_path: Path
 ) -> None:
-    from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.arguments import make_arguments
-    from use_st5.training.plan import make_plan
-    from use_st5.training.sources import open_source
-
     encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
     encoder.metadata["languages"] = languages
     path = tmp_path / "a.csv"
@@ -110,7 +108,40 @@ def test_other_languages_than_the_models_are_said_before(
 
 @pytest.mark.parametrize(("asked", "per_call"), [(7, 1), (104, 10)])
 def test_as_many_steps_are_planned_as_are_asked_for(asked: int, per_call: int) -> None:
-    from use_st5.training.arguments import make_arguments
-
     arguments = make_arguments(steps=asked)
     assert (arguments.steps_of(9), arguments.execution_steps(asked)) == (asked, per_call)
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "kind", "temperature"),
+    [
+        # Ours for pairs; Ni et al. 2021, section 4.1 (τ = 0.01); Gao et al. 2021, section 3.
+        ("anchor positive", {}, ContrastiveLoss, 0.05),
+        ("anchor positive", {"loss": {"temperature": 0.02}}, ContrastiveLoss, 0.02),
+        ("anchor positive", {"name": "sentence_t5"}, ContrastiveLoss, 0.01),
+        ("text", {}, SimCSELoss, 0.05),
+        ("text", {"name": "simcse"}, SimCSELoss, 0.05),
+    ],
+)
+def test_the_temperature(
+    columns: str,
+    settings: dict[str, Any],
+    kind: type,
+    temperature: float,
+    table: Callable[..., Source],
+) -> None:
+    width = len(columns.split())
+    rows = [tuple(f"word {n} {column}" for column in range(width)) for n in range(4)]
+    found = dataset_stats(table("mine", columns, rows), Words())
+    loss = found.source.kind.make_loss(found, None, make_arguments(**settings).loss)
+    assert type(loss) is kind
+    assert loss.temperature == temperature
+
+
+def test_vectors_that_can_be_cut_need_a_loss_of_vectors(toy_use_dan: Toy) -> None:
+    encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
+    arguments = make_arguments(matryoshka_dimensions=(4, 16))
+    loss = MatryoshkaLoss(ContrastiveLoss(), dimensions=(4, 16))
+    check_dimensions([loss, DefinitionLoss()], encoder, arguments)
+    with pytest.raises(ValueError, match="needs only vectors, received DefinitionLoss"):
+        check_dimensions([DefinitionLoss()], encoder, arguments)

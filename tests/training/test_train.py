@@ -480,14 +480,6 @@ def test_options_that_cannot_be(
     assert [each.name for each in tmp_path.iterdir()] == ["pairs.csv"]
 
 
-def test_an_argument_of_the_loss_has_its_type_before_a_model_is_loaded(tmp_path: Path) -> None:
-    from use_st5.training.train import train
-
-    path = write(tmp_path / "pairs.csv", paired())
-    with pytest.raises(TypeError, match="loss, margin: expected a number, received 'abc'"):
-        train("no model", path, tmp_path / "tuned", loss={"margin": "abc"})
-
-
 def test_no_file_is_refused(tmp_path: Path) -> None:
     from use_st5.training.train import train
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import TrainingArguments
-from use_st5.training.datasets import array_data
+from use_st5.training.array_data import ArrayData
 from use_st5.training.tasks import TASKS
 from use_st5.training.trainer import Trainer
 from use_st5.training.validation import ValidationSet
@@ -40,6 +41,14 @@ def encoder(toy_use_dan: Toy) -> TrainableEncoder:
 def weights(encoder: TrainableEncoder) -> np.ndarray:
     """All weights as one vector."""
     return np.concatenate([each.ravel() for each in encoder.model.get_weights()])
+
+
+def arrays_of(encoder: TrainableEncoder) -> ArrayData:
+    """The pairs as arrays of ids, as wide as the longest text."""
+    texts = {name: [row[name] for row in PAIRS] for name in ("anchor", "positive")}
+    ids = {name: np.asarray(encoder.tokenizer.padded(each, 16)) for name, each in texts.items()}
+    width = max(np.flatnonzero(each.any(axis=0)).max() + 1 for each in ids.values())
+    return ArrayData({name: each[:, :width] for name, each in ids.items()})
 
 
 def test_two_data_sets_with_their_losses(encoder: TrainableEncoder, tmp_path: Path) -> None:
@@ -76,7 +85,7 @@ def test_a_data_set_may_be_of_any_kind(toy_use_dan: Toy, encoder: TrainableEncod
         "others": [{"id": 1, "query": r["anchor"], "answer": r["positive"]} for r in PAIRS],
         "arrow": pyarrow.table(columns),
         "frame": pytest.importorskip("pandas", minversion="2.2").DataFrame(columns),
-        "arrays": array_data(PAIRS, ContrastiveLoss(), encoder, 16, name="faq"),
+        "arrays": arrays_of(encoder),
     }
     found = {}
     for name, dataset in kinds.items():
@@ -93,7 +102,7 @@ def test_a_data_set_may_be_of_any_kind(toy_use_dan: Toy, encoder: TrainableEncod
         (SCORED, ARGS, "faq: ContrastiveLoss reads the columns anchor, positive; received"),
         ([], ARGS, "faq: expected rows, received an empty data set"),
         (3, ARGS, "Expected a data set: a DataFrame.* Received: int"),
-        ([{"anchor": "a", "positive": 3}], ARGS, "faq, column 'positive': expected text"),
+        ([{"anchor": "a", "positive": 3}], ARGS, "faq: 'positive', examples 0 to 0: expected text"),
         (PAIRS[:3], TrainingArguments(batch_size=8, micro_batch_size=2), "at least 4 rows"),
     ],
 )
@@ -107,6 +116,18 @@ def test_what_does_not_fit_is_refused_before_the_first_step(
 def test_a_pass_over_fewer_rows_than_a_batch_is_one_step(encoder: TrainableEncoder) -> None:
     args = TrainingArguments(batch_size=64, epochs=2)
     assert Trainer(encoder, {"faq": (PAIRS[:3], ContrastiveLoss())}, args).steps == 2
+
+
+def test_arrays_are_kept_for_a_later_call(encoder: TrainableEncoder, tmp_path: Path) -> None:
+    """The rows are read once, as a stream; a stream that fails is not read again."""
+
+    def broken() -> Iterator[dict[str, str]]:
+        yield PAIRS[0]
+        raise RuntimeError("read again")
+
+    for rows in (iter(PAIRS), broken()):
+        tasks = {"faq": (rows, ContrastiveLoss())}
+        assert Trainer(encoder, tasks, ARGS, arrays=tmp_path / "arrays").steps == 4
 
 
 def test_what_is_frozen_stays_and_early_stopping_ends_the_training(
@@ -155,7 +176,7 @@ def test_a_keras_model_is_evaluated_itself(encoder: TrainableEncoder) -> None:
         seen.append(model)
         return {"x": float(len(seen))}
 
-    tasks = {"faq": (array_data(PAIRS, loss, encoder, 16, name="faq"), loss)}
+    tasks = {"faq": (arrays_of(encoder), loss)}
     Trainer(encoder.model, tasks, ARGS, evaluate=evaluate, progress=False).train()
     assert seen == [encoder.model] * 3
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from use_st5._public import public_names
 
 if TYPE_CHECKING:
+    from use_st5.data.arrays import PreparedColumn as PreparedColumn
+    from use_st5.data.arrays import open_prepared as open_prepared
+    from use_st5.data.arrays import prepare as prepare
     from use_st5.data.data_folder import DataFolder as DataFolder
     from use_st5.data.data_folder import DataSource as DataSource
     from use_st5.data.data_folder import MissingDataError as MissingDataError
     from use_st5.data.formats import records as records
-    from use_st5.data.prepared import open_prepared as open_prepared
-    from use_st5.data.prepared import prepare as prepare
-    from use_st5.data.prepared_column import PreparedColumn as PreparedColumn
     from use_st5.data.reader import MalformedRowError as MalformedRowError
     from use_st5.data.reader import Reader as Reader
     from use_st5.data.reader import ReadReport as ReadReport

@@ -15,8 +15,8 @@ from use_st5.engines.engine import Backend, Engine, Families, FamilyEngine, Grap
 from use_st5.engines.int8 import has_vnni, write_int8_model
 from use_st5.engines.onnx_graph import GraphWriter
 from use_st5.engines.weights import Weights
-from use_st5.hub.model_manifest import ENGINE_NAME, FILE_NAME, ModelManifest, describe_files
 from use_st5.hub.cache import ENGINES, kept_content
+from use_st5.hub.model_manifest import ENGINE_NAME, FILE_NAME, ModelManifest, describe_files
 from use_st5.io.files import file_sha256
 
 # Changes when graphs are written differently: graphs in the cache are then made again.

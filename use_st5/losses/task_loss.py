@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from use_st5.data.column_kinds import COLUMN_KINDS, KindName
+from use_st5.data.arrays import COLUMN_AXES, FLOAT_KINDS, TEXT_KINDS, KindName
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,25 +32,25 @@ class Feature:
     @property
     def of_text(self) -> bool:
         """Whether the column contains ids, which a tokenizer makes from texts."""
-        return COLUMN_KINDS[self.kind].of_text
+        return self.kind in TEXT_KINDS
 
     def __str__(self) -> str:
-        kind, classes = COLUMN_KINDS[self.kind], ""
-        shape = ", ".join(kind.shape)
+        classes, shape = "", ", ".join(COLUMN_AXES[self.kind])
         if self.size and self.kind == "label":
             classes = f" in 0…{self.size - 1}"
         elif self.size:
             shape = shape.replace("width", str(self.size))
-        return f"{self.name}: {kind.numbers} [{shape}]{classes}"
+        numbers = "floats" if self.kind in FLOAT_KINDS else "integers"
+        return f"{self.name}: {numbers} [{shape}]{classes}"
 
     def problem(self, array: np.ndarray | None) -> str | None:
         """Describes what is wrong with the data's column of this name; None if it is correct."""
-        kind = COLUMN_KINDS[self.kind]
         if array is None:
             return f"'{self.name}' is missing"
-        if array.ndim != len(kind.shape):
-            return f"'{self.name}' has rank {array.ndim} instead of {len(kind.shape)}"
-        if not kind.holds(array.dtype):
+        rank = len(COLUMN_AXES[self.kind])
+        if array.ndim != rank:
+            return f"'{self.name}' has rank {array.ndim} instead of {rank}"
+        if array.dtype.kind not in ("f" if self.kind in FLOAT_KINDS else "iu"):
             return f"'{self.name}' holds {array.dtype}"
         return None if self.size is None else self._size_problem(array, self.size)
 

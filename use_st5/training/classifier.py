@@ -17,9 +17,8 @@ from use_st5.engines.classifier import SavedClassifier, read_labels
 from use_st5.io.files import atomic_path, write_json
 from use_st5.io.remote_files import as_written, exists
 from use_st5.training.checkpoints import saving_quietly
-from use_st5.training.dataset_stats import DatasetStats
-from use_st5.training.held_out import training_rows
 from use_st5.training.linear_probe import fit_layers
+from use_st5.training.rows import DatasetStats, training_rows
 from use_st5.training.run_folder import RUN, absolute
 from use_st5.training.sources import Row
 from use_st5.training.tasks import LABELS
@@ -159,7 +158,7 @@ def write_classifiers(
         fit_layers(head.layers, *examples, from_logits=False)
         accuracy = {}
         for held_set in tests or sets:
-            if held_set.labels_of == file_stats.source.name and held_set.kind.is_a(LABELS):
+            if held_set.labels_of == file_stats.source.name and held_set.kind.stands_in_for(LABELS):
                 vectors, labels = _examples(classifier, held_set.rows)
                 right = np.asarray(head(vectors)).argmax(axis=1) == labels
                 accuracy[held_set.name] = float(right.mean())

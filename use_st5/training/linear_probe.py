@@ -14,10 +14,8 @@ from use_st5.losses.label_loss import LabelLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.column_prompts import with_prompts
-from use_st5.training.dataset_stats import DatasetStats
-from use_st5.training.held_out import spread, training_table
-from use_st5.training.validation import ValidationSet
+from use_st5.training.rows import DatasetStats, spread, training_table
+from use_st5.training.validation import ValidationSet, with_prompts
 
 # Rows that a head is fitted to before the training.
 PROBE_ROWS = 2000

@@ -13,9 +13,9 @@ from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_of
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments
-from use_st5.training.held_out import training_rows
 from use_st5.training.history import History
 from use_st5.training.model_loading import copy_of
+from use_st5.training.rows import training_rows
 from use_st5.training.sources import Row
 from use_st5.training.tasks import SCORED_PAIRS, UNSCORED_PAIRS
 from use_st5.training.trans_encoder import (

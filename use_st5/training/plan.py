@@ -5,26 +5,37 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.encode.sentences import mostly_not_english, not_english_message
+from use_st5.losses.matryoshka_loss import MatryoshkaLoss
+from use_st5.losses.task_loss import TaskLoss
+from use_st5.losses.teacher_loss import TeacherLoss
+from use_st5.losses.vector_loss import VectorLoss
 from use_st5.models.family import known_family
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments, completed
-from use_st5.training.dataset_stats import DatasetStats, dataset_stats
-from use_st5.training.file_tasks import FileTask, check_dimensions, file_task, teacher_task
-from use_st5.training.held_out import without_held_out
 from use_st5.training.model_loading import FRESH
 from use_st5.training.pair_cycles import check_cycles, settings_of_cycles
+from use_st5.training.rows import (
+    DatasetStats,
+    dataset_stats,
+    loss_keys,
+    loss_rows,
+    short_names,
+    teacher_rows,
+    teacher_texts,
+    validation_and_test_sets,
+    without_held_out,
+)
 from use_st5.training.run_folder import Result
-from use_st5.training.sources import Source
-from use_st5.training.tasks import NEIGHBOURS, TEXTS, UNSCORED_PAIRS
+from use_st5.training.sources import Row, Source
+from use_st5.training.tasks import NEIGHBOURS, TEXTS, UNSCORED_PAIRS, TaskSpec, argument_names
 from use_st5.training.teachers import Teacher, VectorFile, open_teacher
 from use_st5.training.validation import ValidationSet, main_score
-from use_st5.training.validation_sets import short_names, validation_and_test_sets
 
 # The first rows of a file, whose language is judged.
 _ROWS_OF_LANGUAGE = 1000
@@ -36,6 +47,11 @@ _FROZEN = {
     "encoder": "all but the token table",
     "head": "the head",
 }
+# Loss weights for the start model's own similarities, and for a teacher, as for `use_dan_en`.
+_OWN_WEIGHTS = {"vector_weight": 0.0, "similarity_weight": 1.0}
+_TEACHER_WEIGHTS = {"similarity_weight": 10.0, "ranking_weight": 1.0, "temperature": 0.1}
+# Functions that make the rows, whose keys are the features of the loss, and the loss.
+PlannedTask = tuple[Callable[..., Iterator[Row]], Callable[[], TaskLoss]]
 _HEADS = {"linear-probe": "starts as a linear probe", "random": "starts at random"}
 
 
@@ -54,7 +70,8 @@ class TrainingPlan:
         test: The files of the test rows; empty: any test rows are rows of the training files.
         teacher: The teacher, if there is one in addition to the files.
         in_cycles: Whether the encoder and a cross-encoder teach each other (`pair_cycles`).
-        tasks: The tasks; none in cycles.
+        tasks: Name → rows and loss; none in cycles.
+        weights: Name → the task's weight in the draw of tasks; empty: the numbers of rows.
         steps: Number of optimizer steps, or of cycles.
         learning_rate_note: Says how the learning rate was chosen, if there were several.
     """
@@ -69,9 +86,22 @@ class TrainingPlan:
     test: Sequence[Source]
     teacher: Teacher | None
     in_cycles: bool
-    tasks: Sequence[FileTask] = ()
+    tasks: Mapping[str, PlannedTask] = dataclasses.field(default_factory=dict)
+    weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
     steps: int = 0
     learning_rate_note: str = ""
+
+    @cached_property
+    def files(self) -> dict[str, DatasetStats]:
+        """Short name → the statistics of a file."""
+        names = short_names([file_stats.source for file_stats in self.stats])
+        return dict(zip(names, self.stats, strict=True))
+
+    @property
+    def width(self) -> int:
+        """The number of tokens of the longest text, as far as training reads it."""
+        longest = max(2, *(int(file_stats.lengths.max()) for file_stats in self.stats))
+        return min(self.arguments.text_length(self.encoder.max_length), longest)
 
     @property
     def held(self) -> list[ValidationSet]:
@@ -95,7 +125,7 @@ class TrainingPlan:
         facts = {name: self.encoder.metadata[name] for name in sorted(shared_names)}
         facts["trained_from"] = self.start
         if not self.in_cycles:
-            facts |= {"seed": self.arguments.seed, "tasks": [task.name for task in self.tasks]}
+            facts |= {"seed": self.arguments.seed, "tasks": [*self.tasks]}
         return facts
 
     def _is_not_english(self) -> bool:
@@ -198,13 +228,10 @@ class TrainingPlan:
         """The share of the steps of each task, if there are several."""
         if len(self.tasks) < 2:
             return ""
-        weights = [
-            (task.stats.kept if task.stats else 0) if task.weight is None else task.weight
-            for task in self.tasks
-        ]
+        weights = self.weights or {name: stats.kept for name, stats in self.files.items()}
+        total = sum(weights.values())
         return ", of " + ", ".join(
-            f"{task.name} {weight / sum(weights):.0%}"
-            for task, weight in zip(self.tasks, weights, strict=True)
+            f"{name} {weight / total:.0%}" for name, weight in weights.items()
         )
 
     def _disk_line(self) -> str:
@@ -293,46 +320,111 @@ def _precision(encoder: TrainableEncoder, arguments: FileArguments) -> str:
 
 def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
     """The plan with its tasks, learning rate and steps."""
-    stats, teacher = plan.stats, plan.teacher
+    stats, teacher, encoder = plan.stats, plan.teacher, plan.encoder
     scorer = teacher if isinstance(teacher, CrossEncoder) else None
     vectors = None if isinstance(teacher, CrossEncoder) else teacher
     arguments = completed(
         plan.arguments,
-        known_family(plan.encoder.model),
+        known_family(encoder.model),
         [file_stats.source.kind for file_stats in stats],
         fresh=plan.start.startswith(FRESH),
         from_teacher=teacher is not None,
     )
     total = sum(file_stats.kept for file_stats in stats)
-    is_mixed = arguments.keep or vectors is not None or any(s.source.mixing_weight for s in stats)
-    tasks = []
-    for file_stats, name in zip(stats, short_names([s.source for s in stats]), strict=True):
-        is_task = file_stats.source.kind.stands_in_for
-        if vectors is not None and any(map(is_task, (TEXTS, NEIGHBOURS))):
+    tasks: dict[str, PlannedTask] = {}
+    weights: dict[str, float] = {}
+    for name, file_stats in plan.files.items():
+        if vectors is not None and any(map(file_stats.source.kind.stands_in_for, (TEXTS, NEIGHBOURS))):
             continue  # For these tasks the teacher's vectors say more than the losses.
-        weight = file_stats.source.mixing_weight or len(stats) * file_stats.kept / total
-        options: dict[str, Any] = {"weight": weight if is_mixed else None, "scorer": scorer}
-        tasks.append(
-            file_task(file_stats, plan.held, plan.encoder, arguments, name=name, **options)
-        )
+        _check_scores(file_stats, arguments)
+        loss = partial(_file_loss, file_stats, encoder, arguments)
+        loss_keys(file_stats, loss(), scored=scorer is not None)  # Fails before the training.
+        rows = partial(loss_rows, file_stats, plan.held, encoder, scorer)
+        tasks[name] = rows, loss
+        weights[name] = file_stats.source.mixing_weight or len(stats) * file_stats.kept / total
     teachers: list[tuple[str, TrainableEncoder | VectorFile | None, float]] = [
-        ("start", plan.encoder if arguments.keep else None, arguments.keep),
+        ("start", encoder if arguments.keep else None, arguments.keep),
         ("teacher", vectors, 1.0),
     ]
     for name, vector_source, weight in teachers:
         if vector_source is not None:
-            options = {"name": name, "weight": weight * len(stats)}
-            rows = stats, plan.held
-            tasks.append(teacher_task(vector_source, plan.encoder, *rows, arguments, **options))
-    check_dimensions(tasks, plan.encoder, arguments)
+            options = _OWN_WEIGHTS if vector_source is encoder else _TEACHER_WEIGHTS
+            loss = partial(_teacher_loss, vector_source.dimension, arguments, options)
+            texts = teacher_texts(vector_source, encoder, stats, plan.held)
+            tasks[name] = partial(teacher_rows, vector_source, texts), loss
+            weights[name] = weight * len(stats)
+    check_dimensions([loss() for _, loss in tasks.values()], encoder, arguments)
+    is_mixed = arguments.keep or vectors is not None or any(s.source.mixing_weight for s in stats)
     # A file with fewer rows than a batch is read in one step.
     examples = sum(max(file_stats.kept, arguments.batch_size) for file_stats in stats)
-    steps = arguments.steps_of(examples * (1 + arguments.keep))
-    takes_smallest = plan.arguments.learning_rate is None and len(stats) > 1
-    note = " (the smallest of the tasks')" if takes_smallest else ""
     return dataclasses.replace(
-        plan, arguments=arguments, tasks=tasks, steps=steps, learning_rate_note=note
+        plan,
+        arguments=arguments,
+        tasks=tasks,
+        weights=weights if is_mixed else {},
+        steps=arguments.steps_of(examples * (1 + arguments.keep)),
+        learning_rate_note=" (the smallest of the tasks')"
+        if plan.arguments.learning_rate is None and len(stats) > 1
+        else "",
     )
+
+
+def _file_loss(
+    found: DatasetStats, encoder: TrainableEncoder, arguments: FileArguments
+) -> TaskLoss:
+    return _with_dimensions(found.source.kind.make_loss(found, encoder, arguments.loss), arguments)
+
+
+def _teacher_loss(dimension: int, arguments: FileArguments, weights: Mapping[str, Any]) -> TaskLoss:
+    return _with_dimensions(TeacherLoss(teacher_dim=dimension, **weights), arguments)
+
+
+def _with_dimensions(loss: TaskLoss, arguments: FileArguments) -> TaskLoss:
+    if arguments.matryoshka_dimensions and isinstance(loss, VectorLoss):
+        return MatryoshkaLoss(loss, dimensions=arguments.matryoshka_dimensions)
+    return loss
+
+
+def check_loss_arguments(kinds: Sequence[TaskSpec], arguments: FileArguments) -> None:
+    """Refuses an argument that no task's loss takes."""
+    if isinstance(arguments.loss, TaskLoss):
+        return
+    valid_names = {name for kind in kinds for name in argument_names(kind.loss)}
+    if unknown_names := set(arguments.loss) - valid_names:
+        raise ValueError(
+            f"loss: expected arguments among {', '.join(sorted(valid_names))}, received "
+            f"{', '.join(sorted(unknown_names))}."
+        )
+
+
+def check_dimensions(
+    losses: Sequence[TaskLoss], encoder: TrainableEncoder, arguments: FileArguments
+) -> None:
+    """Refuses `matryoshka_dimensions` that have no effect, or are larger than the vectors."""
+    dimensions = arguments.matryoshka_dimensions
+    if dimensions and max(dimensions) > encoder.dimension:
+        raise ValueError(
+            f"matryoshka_dimensions: expected numbers up to {encoder.dimension}, the dimension of "
+            f"the encoder, received {dimensions}."
+        )
+    if dimensions and not any(isinstance(loss, MatryoshkaLoss) for loss in losses):
+        raise ValueError(
+            "matryoshka_dimensions: expected a task whose loss needs only vectors, received "
+            f"{', '.join(type(loss).__name__ for loss in losses)}. Leave it out, or choose another "
+            "task."
+        )
+
+
+def _check_scores(found: DatasetStats, arguments: FileArguments) -> None:
+    """Refuses scores below 0 if the loss does not take them."""
+    if found.scores is None or isinstance(arguments.loss, TaskLoss):
+        return
+    for name, word in (("objective", "bce"), ("similarity", "angular")):
+        if arguments.loss.get(name) == word and found.scores.target(found.lowest) < 0:
+            raise ValueError(
+                f"{found.source.name}: expected scores from 0 to 1 for the loss with {name}={word},"
+                f" found {found.lowest:g}. Give --score-range -1,1 to scale -1 … 1 to 0 … 1."
+            )
 
 
 def _megabytes(count: float) -> str:

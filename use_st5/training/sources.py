@@ -1,4 +1,4 @@
-"""The files of a user: tables, text and TensorFlow data sets, as rows of one task each."""
+"""The files and rows of a user: tables, text and TensorFlow data sets, as rows of one task each."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from use_st5.data.arrays import rows_of
 from use_st5.data.formats import LONGEST_ROW, format_of
 from use_st5.data.reader import ReadReport
 from use_st5.data.sentence_splitter import split_sentences
@@ -28,19 +29,27 @@ from use_st5.io.files import file_sha256
 from use_st5.io.lines import read_lines
 from use_st5.io.progress import waiting
 from use_st5.io.remote_files import as_written, cached_path, remote_path
-from use_st5.training.column_prompts import Prompts, prompts_by_key
-from use_st5.training.tasks import NEIGHBOURS, TASKS, TEXTS, TaskSpec, known_columns, task_of
+from use_st5.training.tasks import (
+    NEIGHBOURS,
+    SCORED_PAIRS,
+    TASKS,
+    TEXTS,
+    TaskSpec,
+    known_columns,
+    task_of,
+)
 
 _TEXT = re.compile(r"\.txt(\.gz)?$", re.IGNORECASE)
 _TFDS = re.compile(r"[a-z]\w*(/[\w.-]+)?(:[\d.]+)?(\[.+\])?")
 Row = dict[str, Any]
+Prompts = str | Mapping[str, str]
 
-# Rows of a table that become objects of Python at once.
-_AT_ONCE = 2048
 # Rows that are read to find whether a text is running text.
 _SAMPLE = 200
 # A text with at least this many sentences in a paragraph, on average, is running text.
 _RUNNING = 2.0
+# The names under which the trained model keeps the prompts of a text and of what belongs to it.
+_ROLES = ("query", "document")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +93,7 @@ class Source:
         For running text the columns are "previous", "text" and "next".
 
         Raises:
-            ValueError: Too many rows are malformed, none is good, or the file changed meanwhile.
+            ValueError: Too many rows are malformed, or none is good.
         """
         return self._content[0]
 
@@ -117,38 +126,22 @@ class Source:
 
     @cached_property
     def _content(self) -> tuple[pa.Table, ReadReport, str]:
-        """The table, the report and the identity.
-
-        Raises:
-            ValueError: The file changed since it was opened.
-        """
-        before = self._state
-        with waiting(f"reading {Path(self.name).name}"):
-            content = self._read()
-        if (now := _state_of(self.path)) != before:
-            raise ValueError(
-                f"{self.name}: expected a file that does not change, found {before[0]:,} bytes at "
-                f"first and {now[0]:,} later, or a newer time. Start again when no process writes "
-                "to it."
-            )
-        return content
-
-    def _read(self) -> tuple[pa.Table, ReadReport, str]:
+        """The table, the report and the identity."""
         running = self.kind.stands_in_for(NEIGHBOURS)
         columns = ("previous", "text", "next") if running else (*self.columns,)
-        if self.is_text:
-            reader = TextReader(self.path)
-            triples = ((each["previous"], each["sentence"], each["next"]) for each in reader)
-            texts = triples if running else ((each,) for each in reader.sentences())
-            rows = (dict(zip(columns, each, strict=True)) for each in texts)
-            return table_of(rows, columns), reader.report, file_sha256(self.path)
-        file = self._file()
-        table, report = file.read(), file.report
-        identity = file.sha256 if isinstance(file, Table) else self.name
-        if running:
-            neighbours = itertools.chain.from_iterable(map(_neighbours, rows_of(table)))
-            table = table_of(neighbours, columns)
-        return table, report, identity
+        with waiting(f"reading {Path(self.name).name}"):
+            if self.is_text:
+                reader = TextReader(self.path)
+                triples = ((each["previous"], each["sentence"], each["next"]) for each in reader)
+                texts = triples if running else ((each,) for each in reader.sentences())
+                rows = (dict(zip(columns, each, strict=True)) for each in texts)
+                return table_of(rows, columns), reader.report, file_sha256(self.path)
+            file = self._file()
+            table = file.read()
+            if running:
+                neighbours = itertools.chain.from_iterable(map(_neighbours, rows_of(table)))
+                table = table_of(neighbours, columns)
+            return table, file.report, file.sha256 if isinstance(file, Table) else self.name
 
     def _file(self) -> Table | DataSet:
         """The reader of the source, if it is a table or a data set."""
@@ -162,26 +155,51 @@ class Source:
         texts = [row["text"] for row in itertools.islice(self._file(), _SAMPLE)]
         return sum(len(split_sentences(text)) for text in texts) >= _RUNNING * len(texts)
 
-    def __post_init__(self) -> None:
-        self._state  # noqa: B018 - Notes the state of the file when its columns are read.
 
-    @cached_property
-    def _state(self) -> tuple[int, int]:
-        return _state_of(self.path)
+def open_sources(
+    files: Sequence[str | os.PathLike[str]],
+    validation: Sequence[str | os.PathLike[str]],
+    test: Sequence[str | os.PathLike[str]],
+    *,
+    task: str | Mapping[str, str] | None,
+    columns: Mapping[str, str] | None,
+    tasks: Sequence[TaskSpec],
+    prompts: Prompts,
+) -> tuple[list[Source], list[Source], list[Source]]:
+    """The training, validation and test files, each with its task; the arguments are `train`'s."""
+    names = [split_weight(each)[0] for each in files]
+    if isinstance(task, Mapping) and (unknown_names := set(task) - set(names)):
+        raise ValueError(
+            f"task: expected names among the training files, {', '.join(names)}; received "
+            f"{', '.join(sorted(unknown_names))}."
+        )
+    if not files:
+        raise ValueError("Expected at least one training file, received none.")
+    known_tasks = TASKS | {spec.name: spec for spec in tasks}
+    options: dict[str, Any] = {"columns": columns, "tasks": known_tasks, "prompts": prompts}
+    sources = [open_source(each, task=task, **options) for each in files]
+    check_prompts(prompts, sources)
+    if not isinstance(prompts, str):
+        # The other files may have other names for the same columns.
+        key_prompts = {key: text for source in sources for key, text in source.prompts.items()}
+        options["prompts"] = key_prompts | dict(prompts)
 
+    def open_evaluation(given: str | os.PathLike[str]) -> Source:
+        try:
+            source = open_source(given, task=task, **options)
+        except ValueError:  # The given task does not fit: its columns decide.
+            source = open_source(given, **options)
+        if source.kind.metric is None:
+            score = " or ".join(SCORED_PAIRS.columns["score"])
+            raise ValueError(
+                f"{source.name}: expected a file that can evaluate, received {source.kind.name}. "
+                f"Add a column {score} to the pairs."
+            )
+        return source
 
-def rows_of(table: pa.Table) -> Iterator[Row]:
-    """The rows of a table one by one."""
-    for batch in table.to_batches(_AT_ONCE):
-        yield from batch.to_pylist()
-
-
-def _state_of(path: Path) -> tuple[int, int]:
-    """The size of a file and the time of its last write, which show whether it changed."""
-    if not path.exists():
-        return 0, 0
-    state = path.stat()
-    return state.st_size, state.st_mtime_ns
+    evaluation = [[*map(open_evaluation, file_list)] for file_list in (validation, test)]
+    _check_columns(columns or {}, [*sources, *evaluation[0], *evaluation[1]])
+    return sources, evaluation[0], evaluation[1]
 
 
 def open_source(
@@ -217,7 +235,6 @@ def open_source(
     else:
         names = _renamed(_column_names(name, path), columns or {})
         kind = task_of([*names], name, task, tasks)
-
     names_given = () if is_text else {*map(_folded, (columns or {}).values())}
 
     def source_of(kind: TaskSpec) -> Source:
@@ -230,10 +247,9 @@ def open_source(
         )
 
     source = source_of(kind)
-    guessed = kind.stands_in_for(NEIGHBOURS) and task is None and not is_text
-    if guessed and not source.is_running_text():
-        return source_of(task_of([*names], name, TEXTS.name, tasks))
-    return source
+    if is_text or task is not None or not kind.stands_in_for(NEIGHBOURS) or source.is_running_text():
+        return source
+    return source_of(task_of([*names], name, TEXTS.name, tasks))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,24 +281,21 @@ def rows_as_files(**given: Any) -> Iterator[list[list[str | os.PathLike[str]]]]:
     with tempfile.TemporaryDirectory() as folder:
         lists: list[list[str | os.PathLike[str]]] = []
         for argument, value in given.items():
-            prefix = "rows" if argument == "files" else f"{argument}_rows"
-            lists.append([])
-            for each in _listed(value):
-                if not isinstance(each, str | os.PathLike):
-                    number = sum(isinstance(file, RowsFile) for file in lists[-1]) + 1
-                    name = prefix if number == 1 else f"{prefix}_{number}"
-                    path = Path(folder, f"{name}.parquet")
-                    parquet.write_table(_rows_table(each, argument), path)
-                    each = RowsFile(name, path)
-                lists[-1].append(each)
+            # A list of rows, and what is no list, is one set.
+            one = isinstance(value, str | os.PathLike) or not isinstance(value, Sequence)
+            is_rows = not one and len(value) > 0 and all(isinstance(row, Mapping) for row in value)
+            files, number = [], 0
+            for file in [value] if one or is_rows else value:
+                if not isinstance(file, str | os.PathLike):
+                    number += 1
+                    name = "rows" if argument == "files" else f"{argument}_rows"
+                    name += f"_{number}" * (number > 1)
+                    rows_file = RowsFile(name, Path(folder, f"{name}.parquet"))
+                    parquet.write_table(_rows_table(file, argument), rows_file.path)
+                    file = rows_file
+                files.append(file)
+            lists.append(files)
         yield lists
-
-
-def _listed(given: Any) -> list[Any]:
-    """Files and sets of rows as a list: a list of rows, and what is no list, is one set."""
-    one = isinstance(given, str | os.PathLike) or not isinstance(given, Sequence)
-    rows = not one and len(given) > 0 and all(isinstance(each, Mapping) for each in given)
-    return [given] if one or rows else [*given]
 
 
 def _rows_table(rows: Any, argument: str) -> pa.Table:
@@ -290,18 +303,18 @@ def _rows_table(rows: Any, argument: str) -> pa.Table:
     try:
         if hasattr(rows, "__arrow_c_stream__") or type(rows).__name__ == "DataFrame":
             return pa.table(rows).replace_schema_metadata()
-        rows = [*rows]
+        rows = [*rows_of(rows)]
         names = dict.fromkeys(name for row in rows for name in row)
         return pa.table({name: [row.get(name) for row in rows] for name in names})
     except (AttributeError, TypeError, ValueError) as error:  # Arrow's errors are among them.
         raise ValueError(
             f"{argument}: expected rows, each a mapping from names of columns to texts, numbers "
             f"or labels, received others ({error!s:.200}). Give a DataFrame, an Arrow table, a "
-            "list of dicts, or the name of a file."
+            "list of dicts, a tf.data.Dataset, or the name of a file."
         ) from error
 
 
-def check_columns(columns: Mapping[str, str], sources: Sequence[Source]) -> None:
+def _check_columns(columns: Mapping[str, str], sources: Sequence[Source]) -> None:
     """Refuses a key, or a name of a column, that no file uses."""
     used = {_folded(source.columns[key]) for source in sources for key in source.columns_given}
     unused = [(key, name) for key, name in columns.items() if _folded(name) not in used]
@@ -309,10 +322,10 @@ def check_columns(columns: Mapping[str, str], sources: Sequence[Source]) -> None
         return
     key, name = unused[0]
     tables = [source for source in sources if not source.is_text]
-    found_names = [each for table in tables for each in _column_names(table.name, table.path)]
-    if _folded(name) not in map(_folded, found_names):
+    names = [each for table in tables for each in _column_names(table.name, table.path)]
+    if _folded(name) not in map(_folded, names):
         raise ValueError(
-            f"columns: expected names of columns, found {', '.join(dict.fromkeys(found_names))}; "
+            f"columns: expected names of columns, found {', '.join(dict.fromkeys(names))}; "
             f"received {name!r} for {key}."
         )
     kinds = {table.kind.name: table.kind for table in tables}
@@ -341,14 +354,8 @@ def _renamed(names: Iterable[str], columns: Mapping[str, str]) -> dict[str, str]
 
 
 def _is_text(path: Path) -> bool:
-    """Whether a file is a plain text: some tables are called .txt too, but have tabs.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-    """
-    if not _TEXT.search(path.name):
-        return False
-    return b"\t" not in _first_line(path)
+    """Whether a file is a plain text: some tables are called .txt too, but have tabs."""
+    return bool(_TEXT.search(path.name)) and b"\t" not in _first_line(path)
 
 
 def _first_line(path: Path) -> bytes:
@@ -372,12 +379,7 @@ def split_weight(given: str | os.PathLike[str]) -> tuple[str, float | None]:
 
 
 def _column_names(name: str, path: Path) -> list[str]:
-    """The names of the columns of a table or a data set, which has no path.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file has no rows with named columns.
-    """
+    """The names of the columns of a table or a data set, which has no path."""
     if not path.exists():
         if path.suffix or not _TFDS.fullmatch(name):
             raise FileNotFoundError(
@@ -404,3 +406,60 @@ def _neighbours(row: Row) -> Iterator[Row]:
     sentences = split_sentences(row["text"])
     for triple in zip(sentences, sentences[1:], sentences[2:], strict=False):
         yield dict(zip(("previous", "text", "next"), triple, strict=True))
+
+
+def prompts_by_key(given: Prompts, kind: TaskSpec, columns: Mapping[str, str]) -> dict[str, str]:
+    """The prompts of a row's texts, by key; `given` has keys or the file's own column names."""
+    keys = [key for key in kind.texts if key in columns]
+    if isinstance(given, str):
+        prompts = dict.fromkeys(keys, given)
+    else:
+        prompts = {key: given.get(key, given.get(columns[key], "")) for key in keys}
+    return {key: prompt for key, prompt in prompts.items() if prompt}
+
+
+def check_prompts(given: Prompts, sources: Sequence[Source]) -> None:
+    """Refuses prompts for columns that no training file has."""
+    names = dict.fromkeys(
+        name
+        for source in sources
+        for key in source.kind.texts
+        if key in source.columns
+        for name in (key, source.columns[key])
+    )
+    if not isinstance(given, str) and (unknown := [name for name in given if name not in names]):
+        raise ValueError(
+            f"prompts: expected columns of the training files that hold texts, {', '.join(names)}; "
+            f"received {', '.join(unknown)}."
+        )
+
+
+def exported_prompts(sources: Sequence[Source]) -> tuple[dict[str, str], str | None]:
+    """The prompts that the trained model keeps, by name, and the name of its default prompt.
+
+    If all texts have the same prompt, it is the prompt of queries and documents, and the default.
+    Otherwise the prompt of the query text has the name "query", that of its answer the name
+    "document", and that of another text the name of its key.
+
+    Args:
+        sources: The training files. If two have different prompts of one name, the first counts.
+    """
+    texts = [
+        (source.kind, key, source.prompts.get(key, ""))
+        for source in sources
+        for key in source.kind.texts
+        if key in source.columns
+    ]
+    distinct_prompts = {prompt for _, _, prompt in texts}
+    if distinct_prompts == {""}:
+        return {}, None
+    if len(distinct_prompts) == 1:
+        return dict.fromkeys(_ROLES, distinct_prompts.pop()), "query"
+    named_prompts: dict[str, str] = {}
+    for kind, key, prompt in texts:
+        needed = [each for each in kind.needed if each in kind.texts]
+        name = key
+        if len(needed) > 1 and kind.metric and kind.metric.query == needed[0]:
+            name = dict(zip(needed, _ROLES, strict=False)).get(key, key)
+        named_prompts.setdefault(name, prompt)
+    return {name: text for name, text in named_prompts.items() if text or name in _ROLES}, None

@@ -25,7 +25,7 @@ from use_st5.training.validation import Metric, accuracy, correlation, halves_re
 if TYPE_CHECKING:
     from use_st5.models.family import Family
     from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.dataset_stats import DatasetStats
+    from use_st5.training.rows import DatasetStats
 
 # Names of the columns of further hard negatives, with numbers from 2 on.
 _NEGATIVE = "negative_{}"

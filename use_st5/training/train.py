@@ -26,14 +26,12 @@ from use_st5.training.argument_checks import check_arguments
 from use_st5.training.arguments import FileArguments, make_arguments
 from use_st5.training.array_data import check_shared
 from use_st5.training.classifier import Classifier, write_classifiers
-from use_st5.training.column_prompts import Prompts, check_prompts, exported_prompts
-from use_st5.training.file_tasks import check_loss_arguments
 from use_st5.training.history import History
 from use_st5.training.linear_probe import has_heads, probe_weights
 from use_st5.training.model_card import card
 from use_st5.training.model_loading import FRESH, copied, open_model
 from use_st5.training.pair_cycles import train_in_cycles
-from use_st5.training.plan import TrainingPlan, make_plan
+from use_st5.training.plan import TrainingPlan, check_loss_arguments, make_plan
 from use_st5.training.reporter import write_plot
 from use_st5.training.run_folder import (
     Result,
@@ -48,18 +46,17 @@ from use_st5.training.run_folder import (
 )
 from use_st5.training.sources import (
     Source,
-    check_columns,
-    open_source,
+    exported_prompts,
+    open_sources,
     rows_as_files,
-    split_weight,
 )
-from use_st5.training.tasks import SCORED_PAIRS, TASKS, TaskSpec
+from use_st5.training.tasks import TaskSpec
 from use_st5.training.trainer import Trainer, strategy_scope
 from use_st5.training.validation import scores_of
 
-# A file, rows in memory (a DataFrame, an Arrow table, dicts), or a list of these.
+# A file, rows in memory (a DataFrame, an Arrow table, dicts, a `tf.data.Dataset`), or a list of
+# these.
 Files = Any
-Paths = Sequence[str | os.PathLike[str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +124,8 @@ def train(
             `dropout`, a `strategy` or single texts. After a failure it has its weights of before.
         files: Tables with named columns (.tsv, .csv, .jsonl, .parquet), text (.txt), or TensorFlow
             data sets, `NAME[SPLIT]`; mixed by their sizes or, with `=WEIGHT`, by weights. Or rows
-            in memory: a DataFrame, an Arrow table, a list of dicts, a data set of Hugging Face.
+            in memory: a DataFrame, an Arrow table, a list of dicts, a data set of Hugging Face or
+                tf.data.
         to: The folder to write, a SavedModel that takes strings.
         validation: Files whose rows choose the best step; none: rows of `files` are held out.
         test: Files that test the result, once. Without validation and test files, half of the
@@ -157,7 +155,7 @@ def train(
     place = _place(strategy, batch_files, callbacks, arguments)
     options: dict[str, Any] = {"columns": columns, "tasks": tasks, "prompts": arguments.prompts}
     with rows_as_files(files=files, validation=validation, test=test) as lists:
-        sources = _open_sources(*lists, task=task, **options)
+        sources = open_sources(*lists, task=task, **options)
         check_loss_arguments([source.kind for source in sources[0]], arguments)
         return _train(model, sources, arguments, Path(to), place, log, overwrite=overwrite)
 
@@ -242,33 +240,31 @@ def _train_in_steps(plan: TrainingPlan, work: Path, place: Mapping[str, Any]) ->
     """Trains the encoder of a plan on its tasks, and gives it the weights of the best step."""
     arguments, encoder = plan.arguments, plan.encoder
     heads = {}
-    for task in plan.tasks:
-        file_stats = task.stats if arguments.head_init == "linear-probe" else None
-        if file_stats and file_stats.source.kind.label and has_heads(task.make_loss()):
+    for name, (_, make_loss) in plan.tasks.items():
+        file_stats = plan.files.get(name) if arguments.head_init == "linear-probe" else None
+        if file_stats and file_stats.source.kind.label and has_heads(make_loss()):
             held_sets, seed = plan.held, arguments.seed
-            heads[task.name] = probe_weights(task.make_loss, file_stats, held_sets, encoder, seed)
-    with progress_lines(lambda: "tokenizing the files"):
-        data = {task.name: task.prepared(encoder, work / "prepared") for task in plan.tasks}
+            heads[name] = probe_weights(make_loss, file_stats, held_sets, encoder, seed)
     keras.utils.set_random_seed(arguments.seed)
-    weights = {task.name: task.weight for task in plan.tasks if task.weight is not None}
     with contextlib.ExitStack() as at_end:
         with strategy_scope(place["strategy"]):
             if arguments.lora_rank is not None:
                 adapters = apply_lora(encoder.model, rank=arguments.lora_rank, seed=arguments.seed)
                 at_end.callback(adapters.merge)
-            losses = {task.name: task.make_loss() for task in plan.tasks}
+            losses = {name: make_loss() for name, (_, make_loss) in plan.tasks.items()}
             for name, head_weights in heads.items():
                 if not losses[name].built:  # A loss that the user made may serve several files.
                     losses[name].build((None, encoder.dimension))
                 losses[name].set_weights(head_weights)
         trainer = Trainer(
             encoder,
-            {name: (data[name], losses[name]) for name in data},
-            dataclasses.replace(arguments, steps=plan.steps),
+            {name: (rows(losses[name]), losses[name]) for name, (rows, _) in plan.tasks.items()},
+            dataclasses.replace(arguments, steps=plan.steps, max_length=plan.width),
             evaluate=functools.partial(scores_of, plan.sets),
             monitor=plan.monitor,
-            mixing_weights=weights,
+            mixing_weights=plan.weights,
             folder=work / "checkpoints",
+            arrays=work / "prepared",
             **place,
         )
         return trainer.train()
@@ -375,57 +371,3 @@ def _as_trained(
         test_before=result.test["before"],
         test_after=result.test["after"],
     )
-
-
-def _open_sources(
-    files: Paths,
-    validation: Paths,
-    test: Paths,
-    *,
-    task: str | Mapping[str, str] | None,
-    columns: Mapping[str, str] | None,
-    tasks: Sequence[TaskSpec],
-    prompts: Prompts,
-) -> tuple[list[Source], list[Source], list[Source]]:
-    """The training, validation and test files, each with its task."""
-    known_tasks = TASKS | {spec.name: spec for spec in tasks}
-    names = [split_weight(each)[0] for each in files]
-    if isinstance(task, Mapping) and (unknown_names := set(task) - set(names)):
-        raise ValueError(
-            f"task: expected names among the training files, {', '.join(names)}; received "
-            f"{', '.join(sorted(unknown_names))}."
-        )
-    options: dict[str, Any] = {"columns": columns, "tasks": known_tasks, "prompts": prompts}
-    sources = [open_source(each, task=task, **options) for each in files]
-    if not sources:
-        raise ValueError("Expected at least one training file, received none.")
-    check_prompts(prompts, sources)
-    if not isinstance(prompts, str):
-        # The other files may have other names for the same columns.
-        key_prompts = {key: text for source in sources for key, text in source.prompts.items()}
-        options["prompts"] = key_prompts | dict(prompts)
-    validation_sources, test_sources = (
-        [_evaluation_source(each, task, options) for each in file_list]
-        for file_list in (validation, test)
-    )
-    check_columns(columns or {}, [*sources, *validation_sources, *test_sources])
-    return sources, validation_sources, test_sources
-
-
-def _evaluation_source(
-    given: str | os.PathLike[str],
-    task: str | Mapping[str, str] | None,
-    options: dict[str, Any],
-) -> Source:
-    """A file to evaluate on: of the given task if its columns fit, or else of its own task."""
-    source = None
-    with contextlib.suppress(ValueError):
-        source = open_source(given, task=task, **options)
-    source = source or open_source(given, **options)
-    if source.kind.metric is None:
-        score = " or ".join(SCORED_PAIRS.columns["score"])
-        raise ValueError(
-            f"{source.name}: expected a file that can evaluate, received {source.kind.name}. Add "
-            f"a column {score} to the pairs."
-        )
-    return source

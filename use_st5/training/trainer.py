@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
+import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import keras
+import numpy as np
 
+from use_st5.data.arrays import Dataset, PreparedColumn, prepare, rows_of
+from use_st5.io.progress import watched
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.arguments import TrainingArguments
 from use_st5.training.array_data import ArrayData, fitting_batch_size
-from use_st5.training.datasets import Dataset, array_data
 from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.history import History
 from use_st5.training.loop import TrainingLoop
 from use_st5.training.task import Task
+from use_st5.training.tasks import TASKS
 
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
 
+# Tokens of a text that a decoder predicts.
+_DECODED_TOKENS = 20
+# Widths of batches, which hold texts of similar lengths.
+_WIDTHS = (16, 32, 64, 128, 256)
 # A function from `encode`, or from a Keras model, to scores by name.
 Evaluate = Callable[[Any], Mapping[str, float]]
 
@@ -35,9 +45,9 @@ class Trainer:
     trainer uses the backend of Keras, TensorFlow or JAX.
 
     A data set is a DataFrame, an Arrow table, any iterable of dicts (a Hugging Face `Dataset` is
-    one), a `tf.data.Dataset` of dicts, or `ArrayData`, which needs no memory if its arrays are
-    memory maps (`use_st5.data.prepare`). Its columns are found by the names of the loss's features,
-    or by the names that `TASKS` knows, such as "question" and "answer".
+    one), a `tf.data.Dataset` of dicts, or `ArrayData`. Its texts become arrays of ids on disk
+    (`use_st5.data.prepare`). Its columns are found by the names of the loss's features, or by the
+    names that `TASKS` knows, such as "question" and "answer".
 
     Args:
         encoder: The encoder to train; or a Keras model, if all data are arrays.
@@ -59,6 +69,8 @@ class Trainer:
             with each evaluation.
         folder: The folder of TensorBoard's files and of checkpoints, from which a later call
             continues; None: nothing is kept.
+        arrays: The folder in which the data sets are kept as arrays, and from which a later call
+            with the same data sets takes them; None: a temporary folder.
         strategy: A `tf.distribute` strategy, in whose scope encoder and losses were made.
         batch_files: Folder of the batches for workers in other processes (`TensorFlowLoop`).
         progress: Whether to show progress on the standard error output.
@@ -80,7 +92,7 @@ class Trainer:
     def __init__(
         self,
         encoder: TrainableEncoder | keras.Model,
-        tasks: Mapping[str, tuple[Dataset, TaskLoss]],
+        tasks: Mapping[str, tuple[Dataset | ArrayData, TaskLoss]],
         args: TrainingArguments | None = None,
         *,
         evaluate: Evaluate | None = None,
@@ -92,6 +104,7 @@ class Trainer:
         mixing_weights: Mapping[str, float] | None = None,
         callbacks: Sequence[keras.callbacks.Callback] = (),
         folder: str | os.PathLike[str] | None = None,
+        arrays: str | os.PathLike[str] | None = None,
         strategy: Any = None,
         batch_files: str | os.PathLike[str] | None = None,
         progress: bool = True,
@@ -99,40 +112,36 @@ class Trainer:
         self.args = args or TrainingArguments()
         self._model = encoder if isinstance(encoder, keras.Model) else encoder.model
         self._encoder = None if isinstance(encoder, keras.Model) else encoder
-        self._folder, self._strategy = folder, strategy
+        self._evaluate, self._evaluate_start = evaluate, evaluate_start
+        self._monitor, self._mode, self._callbacks = monitor, mode, callbacks
+        self._folder, self._strategy, self._batch_files = folder, strategy, batch_files
+        self._progress = progress
         self._restores_best = restore_best and evaluate is not None
-        sizes = batch_sizes or {}
-        self._tasks = self._made_tasks(tasks, mixing_weights or {}, sizes)
+        if arrays is None:
+            arrays = tempfile.mkdtemp()
+            weakref.finalize(self, shutil.rmtree, arrays, ignore_errors=True)
+        sizes, weights = batch_sizes or {}, mixing_weights or {}
+        for argument, mapping in (("mixing_weights", weights), ("batch_sizes", sizes)):
+            if extra_names := set(mapping) - set(tasks):
+                raise ValueError(
+                    f"{argument}: expected names among {[*tasks]}, received {sorted(extra_names)}."
+                )
+        self._tasks = []
+        for name, (dataset, loss) in tasks.items():
+            data = self._array_data(name, dataset, loss, f"{os.fspath(arrays)}/{name}")
+            size = fitting_batch_size(
+                sizes.get(name, self.args.batch_size),
+                len(data),
+                replicas=1 if strategy is None else strategy.num_replicas_in_sync,
+                micro_batches=self.args.gradient_accumulation_steps,
+                pieces=self.args.pieces,
+            )
+            weight = weights.get(name, float(len(data)))
+            self._tasks.append(Task(name, loss, data, mixing_weight=weight, batch_size=size))
         size = self.args.batch_size
         # In batches of this size: that of a task may be another, or its data set smaller.
         self._examples = sum(len(each.data) * size / each.batch_size for each in self._tasks)
         self.steps = self.args.steps_of(self._examples)
-        interval = self.args.evaluation_interval(self.steps)
-        self._options: dict[str, Any] = {
-            "monitor": monitor,
-            "mode": mode,
-            "callbacks": callbacks,
-            "progress": progress,
-            "seed": self.args.seed,
-            "order": self.args.task_order,
-            "steps_per_execution": self.args.execution_steps(self.steps),
-            "gradient_accumulation_steps": self.args.gradient_accumulation_steps,
-            "gradient_cache": self.args.pieces,
-            "checkpoint_every": interval,
-            "evaluate_at": self.args.ends(self.steps, self._examples),
-        }
-        if evaluate is not None:
-            subject = self._model if self._encoder is None else self._encoder.encode
-            self._options |= {
-                "evaluate": lambda: evaluate(subject),
-                "evaluate_every": interval,
-                "evaluate_start": evaluate_start,
-                "patience": self.args.early_stopping_patience,
-            }
-        if strategy is not None:
-            self._options["strategy"] = strategy
-        if batch_files is not None:
-            self._options["batch_files"] = batch_files
 
     def train(self) -> History:
         """Makes the steps, and gives the encoder the best weights if it is evaluated.
@@ -162,32 +171,10 @@ class Trainer:
             return dataclasses.replace(self.args, learning_rate=rate).make_optimizer(self.steps)
         return self.args.make_optimizer(self.steps)
 
-    def _made_tasks(
-        self,
-        tasks: Mapping[str, tuple[Dataset, TaskLoss]],
-        weights: Mapping[str, float],
-        sizes: Mapping[str, int],
-    ) -> list[Task]:
-        for argument, mapping in (("mixing_weights", weights), ("batch_sizes", sizes)):
-            if extra_names := set(mapping) - set(tasks):
-                raise ValueError(
-                    f"{argument}: expected names among {[*tasks]}, received {sorted(extra_names)}."
-                )
-        parts = {
-            "replicas": 1 if self._strategy is None else self._strategy.num_replicas_in_sync,
-            "micro_batches": self.args.gradient_accumulation_steps,
-            "pieces": self.args.pieces,
-        }
-        task_list = []
-        for name, (dataset, loss) in tasks.items():
-            data = self._arrays(name, dataset, loss)
-            batch_size = sizes.get(name, self.args.batch_size)
-            size = fitting_batch_size(batch_size, len(data), **parts)
-            weight = weights.get(name, float(len(data)))
-            task_list.append(Task(name, loss, data, mixing_weight=weight, batch_size=size))
-        return task_list
-
-    def _arrays(self, name: str, dataset: Dataset, loss: TaskLoss) -> ArrayData:
+    def _array_data(
+        self, name: str, dataset: Dataset | ArrayData, loss: TaskLoss, folder: str
+    ) -> ArrayData:
+        """The columns of a data set that a loss reads, as arrays in a folder."""
         if isinstance(dataset, ArrayData):
             return dataset
         if self._encoder is None:
@@ -195,27 +182,74 @@ class Trainer:
                 f"{name}: a Keras model has no tokenizer. Expected ArrayData, or a "
                 f"TrainableEncoder in place of the model. Received: {type(dataset).__name__}"
             )
+        rows = rows_of(dataset)
+        first = next(rows, None)
+        if first is None:
+            raise ValueError(f"{name}: expected rows, received an empty data set.")
         length = self.args.text_length(self._encoder.max_length)
-        return array_data(dataset, loss, self._encoder, length, name=name)
+        columns = columns_of(loss, [*first], length, name=name)
+        rows, tokenizer = itertools.chain([first], rows), self._encoder.tokenizer
+        if self._progress:
+            rows = watched(rows, f"Preparing {name}", None, transient=True)
+        try:
+            arrays: dict[str, Any] = {**prepare(rows, columns, tokenizer, folder, reuse=True)}
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        ids = [feature for feature, column in columns.items() if column.kind == "ids"]
+        if not ids:
+            return ArrayData(arrays)
+        # The width of the longest text.
+        filled = (np.flatnonzero(arrays[feature].any(axis=0)) for feature in ids)
+        widest = 1 + max(int(max(places, default=0)) for places in filled)
+        arrays |= {feature: arrays[feature][:, :widest] for feature in ids}
+        if any(column.kind == "token_ids" for column in columns.values()):
+            return ArrayData(arrays)  # A decoder reads rows of one width.
+        return ArrayData(arrays, buckets=(*(each for each in _WIDTHS if each < widest), widest))
 
     def _loop(
         self, optimizer: keras.optimizers.Optimizer, folder: str | os.PathLike[str] | None
     ) -> TrainingLoop:
         """The loop of Keras's backend; JAX compiles in any case."""
-        loop_args = self._model, self._tasks, optimizer
+        args, evaluate = self.args, self._evaluate
+        interval = args.evaluation_interval(self.steps)
+        subject = self._model if self._encoder is None else self._encoder.encode
+        options: dict[str, Any] = {}
+        if self._strategy is not None:
+            options["strategy"] = self._strategy
+        if self._batch_files is not None:
+            options["batch_files"] = self._batch_files
         # Imported here: each needs its backend, and one machine need not have both.
+        loop: type[TrainingLoop]
         if keras.config.backend() == "jax":
             from use_st5.training.jax_loop import JaxLoop
 
-            return JaxLoop(*loop_args, folder=folder, **self._options)
-        from use_st5.training.tensorflow_step import TensorFlowLoop
+            loop = JaxLoop
+        else:
+            from use_st5.training.tensorflow_step import TensorFlowLoop
 
-        return TensorFlowLoop(
-            *loop_args,
+            loop = TensorFlowLoop
+            options |= {"tensorboard": folder is not None, "jit_compile": self._jit_compile()}
+        return loop(
+            self._model,
+            self._tasks,
+            optimizer,
             folder=folder,
-            tensorboard=folder is not None,
-            jit_compile=self._jit_compile(),
-            **self._options,
+            seed=args.seed,
+            order=args.task_order,
+            steps_per_execution=args.execution_steps(self.steps),
+            gradient_accumulation_steps=args.gradient_accumulation_steps,
+            gradient_cache=args.pieces,
+            evaluate=None if evaluate is None else lambda: dict(evaluate(subject)),
+            evaluate_every=None if evaluate is None else interval,
+            evaluate_at=args.ends(self.steps, self._examples),
+            evaluate_start=evaluate is not None and self._evaluate_start,
+            patience=None if evaluate is None else args.early_stopping_patience,
+            monitor=self._monitor,
+            mode=self._mode,
+            checkpoint_every=interval,
+            callbacks=self._callbacks,
+            progress=self._progress,
+            **options,
         )
 
     def _jit_compile(self) -> bool | Literal["auto"]:
@@ -239,3 +273,32 @@ class Trainer:
 def strategy_scope(strategy: Any) -> contextlib.AbstractContextManager:
     """The scope to make models, losses and optimizers in: the strategy's, if there is one."""
     return contextlib.nullcontext() if strategy is None else strategy.scope()
+
+
+def columns_of(
+    loss: TaskLoss, names: Collection[str], max_length: int, *, name: str
+) -> dict[str, PreparedColumn]:
+    """Feature of a loss → the column of a data set that it is made from.
+
+    A column has the feature's own name, or all have names that a task of `TASKS` knows. If one is
+    missing, it is a ValueError with the `name` of the data set.
+    """
+    features = [feature.name for feature in loss.features]
+    keys = {feature: feature for feature in features}
+    if not set(features) <= set(names):
+        for task in TASKS.values():
+            columns = task.found_in([*names])
+            task_keys = {feature: task.key_of(feature, columns) for feature in features}
+            if {*task.needed, *task_keys.values()} <= set(columns):
+                keys = {feature: columns[key] for feature, key in task_keys.items()}
+                break
+        else:
+            raise ValueError(
+                f"{name}: {type(loss).__name__} reads the columns {', '.join(features)}; received "
+                f"the columns {', '.join(names)}. Rename them."
+            )
+    lengths = {"ids": max_length, "token_ids": _DECODED_TOKENS}
+    return {
+        feature.name: PreparedColumn(feature.kind, lengths.get(feature.kind), keys[feature.name])
+        for feature in loss.features
+    }

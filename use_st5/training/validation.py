@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from use_st5.encode.similarity import cosine, unit_rows
-from use_st5.training.column_prompts import with_prompts
 
 if TYPE_CHECKING:
     from use_st5.training.tasks import TaskSpec
@@ -88,6 +87,11 @@ class ValidationSet:
             for each in (self.rows, self.examples)
         )
         return self.metric.scores(encode, rows, examples)
+
+
+def with_prompts(row: Row, prompts: Mapping[str, str]) -> Row:
+    """Puts prompts before the texts of a row, which need not have all keys of the prompts."""
+    return {**row, **{key: text + row[key] for key, text in prompts.items() if key in row}}
 
 
 def main_score(sets: Sequence[ValidationSet]) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from use_st5.data.prepared import open_prepared, prepare
-from use_st5.data.prepared_column import PreparedColumn
+from use_st5.data.arrays import PreparedColumn, open_prepared, prepare
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +62,7 @@ for _example, _score in zip(EXAMPLES, [0.5, -1, np.float32(2)], strict=True):
 @pytest.fixture
 def few_at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """`few_at_once(number)` sets how many examples are prepared at once."""
-    return functools.partial(monkeypatch.setattr, "use_st5.data.prepared._CHUNK")
+    return functools.partial(monkeypatch.setattr, "use_st5.data.arrays._CHUNK")
 
 
 def test_arrays_hold_the_examples_in_order(
@@ -145,15 +144,11 @@ def test_a_folder_that_is_there_is_kept_or_reused(tmp_path: Path) -> None:
     assert len(arrays["label"]) == 3
 
 
-def test_another_vocabulary_is_refused_and_both_are_listed(tmp_path: Path) -> None:
+def test_another_vocabulary_is_refused(tmp_path: Path) -> None:
     prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "a")
     other = ToyTokenizer("the", "cat", "sat", "mat")
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="they differ in vocabulary, sizes, ids"):
         prepare(EXAMPLES, COLUMNS, other, tmp_path / "a", reuse=True)
-    message = str(caught.value)
-    assert "received another one (they differ in vocabulary, sizes, ids)" in message
-    assert '"unigrams": 3' in message
-    assert '"unigrams": 4' in message
     # The same number of words, but other words.
     with pytest.raises(ValueError, match="differ in vocabulary"):
         open_prepared(tmp_path / "a", tokenizer=ToyTokenizer("the", "cat", "mat"))
@@ -184,10 +179,10 @@ def test_other_columns_are_refused(tmp_path: Path) -> None:
         ({"sentence": None}, "'sentence', examples 2 to 2: expected text, received NoneType"),
         ({"label": True}, "'label', examples 2 to 2: expected an int32 label, received True"),
         ({"label": 1.0}, "expected an int32 label, received 1.0"),
-        ({"label": 2**31}, "expected an int32 label, received 2147483648"),
-        ({"score": True}, "expected a finite number as the score, received True"),
-        ({"score": float("nan")}, "expected a finite number as the score, received nan"),
-        ({"teacher": [1.0]}, r"expected an array of shape \(1, 2\), received \(1, 1\)"),
+        ({"label": 2**31}, "'label', examples 2 to 2: .*2147483648"),
+        ({"score": True}, "expected a finite number, received True"),
+        ({"score": float("nan")}, "expected a finite number, received nan"),
+        ({"teacher": [1.0]}, r"expected values of shape \(2,\), received \(1,\)"),
         ({"teacher": [1.0, float("nan")]}, "finite numbers, received NaN"),
         ({"teacher": ["1", "2"]}, "expected a numeric vector"),
         ({"teacher": 3.0}, "expected a numeric vector"),
@@ -210,18 +205,13 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         run([{"before": "x", "label": 1}], {"next": COLUMNS["next"]})
     with pytest.raises(ValueError, match="examples: expected at least one, received none"):
         run([], COLUMNS)
-    with pytest.raises(ValueError, match="columns: expected at least one"):
-        run(EXAMPLES, {})
     with pytest.raises(ValueError, match=r"expected identifiers, received \['\.\./x'\]"):
         run(EXAMPLES, {"../x": COLUMNS["label"]})
     with pytest.raises(ValueError, match="kind: expected one of"):
         PreparedColumn("text")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="expected a number for a column of kind 'ids'"):
-        PreparedColumn("ids")
-    with pytest.raises(ValueError, match="expected None for a column of kind 'label'"):
-        PreparedColumn("label", max_tokens=3)
-    with pytest.raises(ValueError, match="max_tokens: expected 1 or more, received 0"):
-        PreparedColumn("ids", max_tokens=0)
+    for kind, number in (("ids", None), ("ids", 0), ("label", 3)):
+        with pytest.raises(ValueError, match="max_tokens: expected a number above 0 for ids"):
+            PreparedColumn(kind, max_tokens=number)  # type: ignore[arg-type]
 
 
 def test_damaged_and_foreign_folders(tmp_path: Path) -> None:
