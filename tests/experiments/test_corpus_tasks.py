@@ -20,7 +20,7 @@ from experiments.corpus_tasks import (
     steps_of_a_pass,
 )
 from experiments.run import TRIAL_STEPS, Run
-from use_st5.data import prepared
+from use_st5.data import arrays
 from use_st5.data.arrays import PreparedColumn
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.training.array_data import ArrayData
@@ -69,7 +69,7 @@ def test_a_pass_is_made_up_to_whole_calls() -> None:
 def test_a_trial_prepares_the_rows_of_its_steps_alone_and_finds_them_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepared, "fingerprint", lambda tokenizer: {})
+    monkeypatch.setattr(arrays, "fingerprint", lambda tokenizer: {})
     read: list[int] = []
 
     def examples(data: Path) -> Iterator[dict[str, int]]:

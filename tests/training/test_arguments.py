@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from use_st5.models.family import family_named
@@ -151,14 +153,6 @@ def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
     assert frozen("use_transformer", train_only="embedding") == ("encoder",)
 
 
-def test_the_old_value_of_freeze_warns_and_means_the_same() -> None:
-    with pytest.warns(DeprecationWarning, match="is now train_only='embedding'"):
-        settings = make_arguments(freeze=("encoder", "head"))
-    assert (settings.freeze, settings.train_only) == (("head",), "embedding")
-    with pytest.raises(ValueError, match="train_only: expected embedding, received 'head'"):
-        make_arguments(train_only="head")
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -169,6 +163,8 @@ def test_the_old_value_of_freeze_warns_and_means_the_same() -> None:
         ({"learning_rate": float("inf")}, "learning_rate: expected a number above 0"),
         ({"optimizer": "sgd"}, "optimizer: expected adam or adafactor, received 'sgd'"),
         ({"head_init": "cold"}, "head_init: expected linear-probe or random, received 'cold'"),
+        ({"train_only": "head"}, "train_only: expected embedding, received 'head'"),
+        ({"lr": 1e-4}, "Unknown argument 'lr'. Known are: learning_rate, .*precision.$"),
         ({"keep": -1}, "keep: expected a number of 0 or more"),
         ({"bigrams": -1}, "bigrams: expected a number of 0 or more"),
         ({"max_grad_norm": -1}, "max_grad_norm: expected a number of 0 or more"),
@@ -214,3 +210,33 @@ def test_a_micro_batch_that_does_not_divide_a_part_is_refused() -> None:
     sizes = {"batch_size": 60, "gradient_accumulation_steps": 4}
     with pytest.raises(ValueError, match="divides .*, 60, and its accumulated parts, 15, received"):
         make_arguments(micro_batch_size=10, **sizes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epochs": "3"}, "epochs: expected `float`, got `str`, received '3'"),
+        ({"steps": True}, "steps: expected `int`, got `bool`"),
+        ({"batch_size": None}, "batch_size: expected `int`, got `null`"),
+        ({"matryoshka_dimensions": 64}, "matryoshka_dimensions: expected `array`, got `int`"),
+        ({"freeze": "embedding"}, "freeze: expected `array`, got `str`"),
+        ({"teacher": object()}, "teacher: expected `str`, got `object`"),
+        ({"loss": "cosent"}, "loss: expected a TaskLoss or arguments by name, received 'cosent'"),
+    ],
+)
+def test_a_wrong_type_is_told_with_its_argument(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        make_arguments(**changes)
+
+
+def test_numbers_of_numpy_and_paths_are_kept_as_pythons_own() -> None:
+    """The record of the run is JSON, which has only Python's own types."""
+    made = make_arguments(
+        steps=np.int64(3),
+        learning_rate=np.float32(0.5),
+        matryoshka_dimensions=[np.int32(4)],
+        teacher=Path("t"),
+    )
+    kept = (made.steps, made.learning_rate, made.matryoshka_dimensions, made.teacher)
+    assert kept == (3, 0.5, (4,), "t")
+    assert [type(each) for each in (made.steps, made.learning_rate)] == [int, float]

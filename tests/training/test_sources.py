@@ -42,8 +42,11 @@ def test_the_same_rows_out_of_every_format(suffix: str, tmp_path: Path) -> None:
 def frames() -> dict[str, Any]:
     """The rows of `PAIRS` as the objects of other libraries, if these are installed."""
     import pyarrow
+    import tensorflow as tf
 
     found: dict[str, Any] = {"dicts": PAIRS, "arrow": pyarrow.Table.from_pylist(PAIRS)}
+    columns = {name: [row[name] for row in PAIRS] for name in PAIRS[0]}
+    found["tf.data"] = tf.data.Dataset.from_tensor_slices(columns)
     for module, name in (("pandas", "DataFrame"), ("polars", "DataFrame")):
         with contextlib.suppress(ImportError):
             found[module] = getattr(importlib.import_module(module), name)(PAIRS)
@@ -79,7 +82,8 @@ def test_rows_may_lack_a_column_and_bad_ones_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    "rows", [[{"anchor": "a"}, {"anchor": 3}], {"a", "b"}, [{"anchor": object()}]]
+    "rows",
+    [[{"anchor": "a"}, {"anchor": 3}], {"a", "b"}, [{"anchor": object()}], PAIRS[0], [3], None],
 )
 def test_rows_that_are_no_table(rows: Any) -> None:
     with (

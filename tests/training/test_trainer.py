@@ -48,7 +48,7 @@ def arrays_of(encoder: TrainableEncoder) -> ArrayData:
     texts = {name: [row[name] for row in PAIRS] for name in ("anchor", "positive")}
     ids = {name: np.asarray(encoder.tokenizer.padded(each, 16)) for name, each in texts.items()}
     width = max(np.flatnonzero(each.any(axis=0)).max() + 1 for each in ids.values())
-    return ArrayData({name: each[:, :width] for name, each in ids.items()})
+    return ArrayData({k: each[:, :width] for k, each in ids.items()}, buckets=(int(width),))
 
 
 def test_two_data_sets_with_their_losses(encoder: TrainableEncoder, tmp_path: Path) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Mapping, Sequence
+import dataclasses
+import inspect
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +15,7 @@ import typer
 from use_st5.cli.models import start_keras
 from use_st5.cli.output import manual, print_table, say
 from use_st5.cli.strategy import StrategyOption, TpuOption, strategy_name
+from use_st5.training.arguments import PYTHON_ONLY, TYPES, FileArguments
 
 if TYPE_CHECKING:
     from use_st5.training.train import Trained
@@ -80,123 +84,12 @@ Task = Annotated[
 Column = Annotated[
     list[str] | None, typer.Option(metavar="KEY=NAME", help="A column's name in the files.")
 ]
-PromptsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--prompts",
-        metavar="COLUMN=TEXT",
-        help="Text before each text of a column, or TEXT alone before all texts.",
-    ),
-]
 Named = Annotated[
     str | None,
     typer.Option(
         help="Settings of a paper: sentence_t5, sbert, simcse, defsent, use, trans_encoder."
     ),
 ]
-Loss = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="An argument of the loss, such as temperature=0.05."),
-]
-Epochs = Annotated[float | None, typer.Option(help="Passes over the files. Default: 3.")]
-Steps = Annotated[int | None, typer.Option(help="Number of steps, instead of epochs.")]
-Batch = Annotated[int | None, typer.Option("--batch-size", help="Examples of a step. Default: 64.")]
-MicroBatchSize = Annotated[
-    int | None,
-    typer.Option("--micro-batch-size", help="Examples that are encoded at once (GradCache)."),
-]
-LearningRate = Annotated[
-    float | None,
-    typer.Option("--learning-rate", help="Peak learning rate. Default: the family's."),
-]
-Optimizer = Annotated[str | None, typer.Option(help="adam (default) or adafactor.")]
-WarmupRatio = Annotated[
-    float | None,
-    typer.Option(help="Share of the steps in which Adam's learning rate rises. Default: 0.1."),
-]
-Schedule = Annotated[
-    str | None,
-    typer.Option(help="Adam's learning rate after the warm-up: linear (default) or constant."),
-]
-MaxGradNorm = Annotated[
-    float | None, typer.Option(help="Norm that Adam's gradients are clipped to; 0: none.")
-]
-LoraRank = Annotated[
-    int | None,
-    typer.Option("--lora-rank", metavar="RANK", help="Train adapters of this rank."),
-]
-Freeze = Annotated[
-    list[str] | None,
-    typer.Option(help="Part that is not trained: embedding, all_embeddings, head or nothing."),
-]
-TrainOnly = Annotated[
-    str | None,
-    typer.Option(
-        "--train-only",
-        help="The only part of the encoder that is trained: embedding, the token table.",
-    ),
-]
-HeadInit = Annotated[
-    str | None,
-    typer.Option(
-        "--head-init",
-        help="How the classification head starts: linear-probe (default) or random.",
-    ),
-]
-Matryoshka = Annotated[
-    str | None,
-    typer.Option(
-        "--matryoshka-dimensions",
-        metavar="64,256,…",
-        help="Lengths to which vectors can be cut and stay good.",
-    ),
-]
-Dropout = Annotated[float | None, typer.Option(help="Dropout of the encoder in training.")]
-Words = Annotated[int | None, typer.Option(help="Words in a fresh vocabulary. Default: 40000.")]
-Bigrams = Annotated[int | None, typer.Option(help="Bi-grams in a fresh vocabulary. Default: 0.")]
-MaxLength = Annotated[
-    int | None,
-    typer.Option(
-        "--max-length",
-        help="Tokens of a text in training. Default: the model's limit; 128 for a USE-DAN.",
-    ),
-]
-ScoreRange = Annotated[
-    str | None,
-    typer.Option(metavar="LOW,HIGH", help="Lowest and highest score. Default: a usual range."),
-]
-Keep = Annotated[
-    float | None,
-    typer.Option(metavar="WEIGHT", help="Weight of the start's similarities. Default: 0."),
-]
-Teacher = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MODEL",
-        help="An encoder, or a file of its vectors, to learn from; or a cross-encoder.",
-    ),
-]
-Cycles = Annotated[
-    int | None, typer.Option(help="Cycles of Trans-Encoder, for pairs without a score. Default: 2.")
-]
-Evaluations = Annotated[
-    int | None, typer.Option(help="Evaluations during the training. Default: 10.")
-]
-Patience = Annotated[
-    int | None,
-    typer.Option(
-        "--early-stopping-patience",
-        help="Stop after so many evaluations without improvement.",
-    ),
-]
-Precision = Annotated[
-    str | None,
-    typer.Option(
-        "--precision",
-        help="Precision of the exported weights: float32 or int8. Default: as the start.",
-    ),
-]
-Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers. Default: 0.")]
 BatchFiles = Annotated[
     str | None,
     typer.Option(
@@ -215,7 +108,6 @@ _NOTHING_GIVEN = (
 
 
 def train(
-    context: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="The model to train.")],
     files: Files = None,
     to: To = None,
@@ -223,51 +115,38 @@ def train(
     test: Test = None,
     task: Task = None,
     column: Column = None,
-    prompts: PromptsOption = None,
     settings: Named = None,
-    loss: Loss = None,
-    epochs: Epochs = None,
-    steps: Steps = None,
-    batch_size: Batch = None,
-    micro_batch_size: MicroBatchSize = None,
-    learning_rate: LearningRate = None,
-    optimizer: Optimizer = None,
-    warmup_ratio: WarmupRatio = None,
-    schedule: Schedule = None,
-    max_grad_norm: MaxGradNorm = None,
-    lora_rank: LoraRank = None,
-    freeze: Freeze = None,
-    train_only: TrainOnly = None,
-    head_init: HeadInit = None,
-    matryoshka_dimensions: Matryoshka = None,
-    dropout: Dropout = None,
-    words: Words = None,
-    bigrams: Bigrams = None,
-    max_length: MaxLength = None,
-    score_range: ScoreRange = None,
-    keep: Keep = None,
-    teacher: Teacher = None,
-    cycles: Cycles = None,
-    evaluations: Evaluations = None,
-    early_stopping_patience: Patience = None,
-    precision: Precision = None,
-    seed: Seed = None,
     strategy: StrategyOption = None,
     tpu: TpuOption = None,
     batch_files: BatchFiles = None,
     overwrite: Overwrite = False,
+    **arguments: Any,
 ) -> None:
-    """Trains an encoder on one's own files."""
+    """Trains an encoder on one's own files; `arguments` are those of `FileArguments`."""
     if not files or to is None:
         raise typer.BadParameter(_NOTHING_GIVEN)
-    options = _options(context.params)
-    options |= {"task": _task(task), "columns": named_words("--column", column)}
-    options |= {"settings": settings, "strategy": strategy_name(strategy, tpu)}
+    options = {name: _read(name, value) for name, value in arguments.items() if value is not None}
+    tasks, columns = _task(task), named_words("--column", column)
+    devices = strategy_name(strategy, tpu)
     start_keras("train")
     from use_st5.training.train import train as train_on_files
 
     try:
-        trained = train_on_files(model, files, to, log=say, **options)
+        trained = train_on_files(
+            model,
+            files,
+            to,
+            validation=validation or (),
+            test=test or (),
+            task=tasks,
+            columns=columns,
+            settings=settings,
+            strategy=devices,
+            batch_files=batch_files,
+            overwrite=overwrite,
+            log=say,
+            **options,
+        )
     except KeyboardInterrupt as interrupt:
         command = "the same command" + (" without --overwrite" if overwrite else "")
         say(f"interrupted; {command} continues from the last checkpoint")
@@ -289,54 +168,63 @@ def _show_scores(trained: Trained) -> None:
     print_table(["rows", "score", "before", "after"], rows)
 
 
-# Options that are passed on without a change.
-_PLAIN = (
-    "batch_files",
-    "batch_size",
-    "bigrams",
-    "cycles",
-    "dropout",
-    "early_stopping_patience",
-    "epochs",
-    "evaluations",
-    "head_init",
-    "keep",
-    "learning_rate",
-    "lora_rank",
-    "max_grad_norm",
-    "max_length",
-    "micro_batch_size",
-    "optimizer",
-    "overwrite",
-    "precision",
-    "schedule",
-    "seed",
-    "steps",
-    "teacher",
-    "train_only",
-    "warmup_ratio",
-    "words",
+# Arguments that are given as words: how often they may be given, and the shape of a word.
+_WORDS: dict[str, tuple[Any, str]] = {
+    "loss": (list[str], "NAME=VALUE"),
+    "prompts": (list[str], "COLUMN=TEXT"),
+    "freeze": (list[str], "PART"),
+    "matryoshka_dimensions": (str, "64,256,…"),
+    "score_range": (str, "LOW,HIGH"),
+}
+
+
+def _argument_options() -> list[inspect.Parameter]:
+    """An option for each field of `FileArguments`, whose help is its text in the docstring."""
+    docs = "\n".join(inspect.getdoc(each) or "" for each in FileArguments.__mro__[1::-1])
+    texts = dict(re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", docs, re.MULTILINE))
+    options = []
+    for field in dataclasses.fields(FileArguments):
+        if field.name in PYTHON_ONLY:
+            continue
+        usual_type: Any = TYPES.get(str(field.type).removesuffix(" | None"), str)
+        option_type, metavar = _WORDS.get(field.name, (usual_type, None))
+        text = " ".join(texts.get(field.name, "").split()).replace("`", "")
+        if isinstance(field.default, int | float | str):
+            text += f" Default: {field.default}."
+        option = typer.Option(
+            f"--{field.name.replace('_', '-')}",
+            metavar=metavar,
+            help=text.replace("None: ", "default: "),
+        )
+        options.append(
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[option_type | None, option],
+            )
+        )
+    return options
+
+
+_signature = inspect.signature(train, eval_str=True)
+_own = [each for each in _signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+train.__signature__ = _signature.replace(  # type: ignore[attr-defined]
+    parameters=[*_own, *_argument_options()]
 )
 
 
-def _options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given; the others come from the named settings or the defaults."""
-    options = {name: given[name] for name in _PLAIN if given[name] is not None}
-    options |= {name: given[name] or () for name in ("validation", "test")}
-    if given["freeze"]:
-        options["freeze"] = tuple(part for part in given["freeze"] if part != "nothing")
-    if given["matryoshka_dimensions"] is not None:
-        lengths = _numbers("--matryoshka-dimensions", given["matryoshka_dimensions"], int)
-        options["matryoshka_dimensions"] = lengths
-    if given["score_range"] is not None:
-        options["score_range"] = _numbers("--score-range", given["score_range"], float)
-    if given["prompts"]:
-        options["prompts"] = _prompts(given["prompts"])
-    if given["loss"]:
-        options["loss"] = {
-            n: _value(text) for n, text in named_words("--loss", given["loss"]).items()
-        }
-    return options
+def _read(name: str, value: Any) -> Any:
+    """The value of an option as `FileArguments` has it."""
+    if name == "loss":
+        return {key: _value(text) for key, text in named_words("--loss", value).items()}
+    if name == "prompts":
+        return _prompts(value)
+    if name == "freeze":
+        return tuple(part for part in value if part != "nothing")
+    if name == "matryoshka_dimensions":
+        return _numbers("--matryoshka-dimensions", value, int)
+    return _numbers("--score-range", value, float) if name == "score_range" else value
 
 
 def _prompts(given: Sequence[str]) -> str | dict[str, str]:

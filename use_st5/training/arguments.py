@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import keras
+import msgspec
 
-from use_st5.losses.task_loss import TaskLoss
-from use_st5.training.argument_checks import checked_arguments
-from use_st5.training.frozen_parts import ModelPart
-from use_st5.training.optimizers import Adam, LinearDecay, LinearWarmup
-from use_st5.training.task import Order
-from use_st5.training.tasks import TaskSpec
+if TYPE_CHECKING:  # The command line reads the fields without TensorFlow and Keras.
+    import keras
 
-if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
+    from use_st5.losses.task_loss import TaskLoss
     from use_st5.models.family import Family
+    from use_st5.training.frozen_parts import ModelPart
+    from use_st5.training.tasks import TaskSpec
 
+Order = Literal["drawn", "cycle"]
 OptimizerName = Literal["adam", "adafactor"]
 HeadInit = Literal["linear-probe", "random"]
 Schedule = Literal["linear", "constant"]
@@ -52,7 +51,8 @@ class TrainingArguments:
         max_grad_norm: The norm that Adam's gradients are clipped to; 0: they are not clipped.
         max_length: Largest number of tokens that training reads of a text; None: the encoder's
             limit, or 128 if it has none.
-        freeze: Parts of the model that are not trained (`frozen_parts`); None: none.
+        freeze: Parts of the model that are not trained: "embedding", the token table,
+            "all_embeddings" or "head"; None: none, or those of the family.
         train_only: "embedding": the token table and the heads are trained, and nothing else of the
             encoder; None: everything that is not in `freeze`.
         evaluations: Largest number of evaluations during the training.
@@ -101,16 +101,6 @@ class TrainingArguments:
         self._check_choice("task_order", Order)
         if self.train_only is not None:
             self._check_choice("train_only", TrainOnly)
-        if self.freeze and "encoder" in self.freeze:
-            warnings.warn(
-                "freeze='encoder' is now train_only='embedding'; the old value goes with the next "
-                "version.",
-                DeprecationWarning,
-                stacklevel=3,
-            )
-            other_parts = tuple(part for part in self.freeze if part != "encoder")
-            object.__setattr__(self, "freeze", other_parts or None)
-            object.__setattr__(self, "train_only", "embedding")
         if not callable(self.optimizer):
             self._check_choice("optimizer", OptimizerName)
         if not 0 <= self.warmup_ratio < 1:
@@ -190,6 +180,11 @@ class TrainingArguments:
         """
         if callable(self.optimizer):
             return self.optimizer(steps)
+        import keras
+
+        from use_st5.training.optimizers import Adam
+        from use_st5.training.schedules import LinearDecay, LinearWarmup
+
         if (rate := self.learning_rate) is None:
             raise ValueError("learning_rate: expected a number, received None.")
         if self.optimizer == "adafactor":
@@ -217,6 +212,16 @@ class TrainingArguments:
             raise ValueError(f"{name}: expected {' or '.join(words)}, received {word!r}.")
 
 
+# The types of arguments that are checked, by the annotation of a field.
+TYPES: Mapping[str, Any] = {
+    "int": int,
+    "float": float,
+    "str": str,
+    "bool": bool,
+    "tuple[ModelPart, ...]": tuple[str, ...],
+    "tuple[int, ...]": tuple[int, ...],
+    "tuple[float, float]": tuple[float, float],
+}
 # Arguments for which the command line has no option.
 PYTHON_ONLY = (
     *("gradient_accumulation_steps", "evaluation_steps", "evaluate_epochs", "steps_per_execution"),
@@ -347,11 +352,37 @@ def make_arguments(name: str | None = None, **changes: Any) -> FileArguments:
         valid_names = ", ".join(NAMED_SETTINGS)
         raise ValueError(f"settings: expected one of {valid_names}, received {name!r}.")
     named_settings = dict(NAMED_SETTINGS[name]) if name else {}
-    changes = checked_arguments(changes, get_type_hints(FileArguments))
+    changes = {key: _checked(key, value) for key, value in changes.items()}
     loss, paper_loss = changes.pop("loss", {}), named_settings.pop("loss", {})
     if isinstance(loss, Mapping):
         loss = {**paper_loss, **loss}
     return FileArguments(**{**named_settings, **changes, "loss": loss})
+
+
+def _checked(name: str, value: Any) -> Any:
+    """The value of an argument in Python's own types; another type is a TypeError."""
+    fields = {field.name: str(field.type) for field in dataclasses.fields(FileArguments)}
+    if name not in fields:
+        raise ValueError(f"Unknown argument {name!r}. Known are: {', '.join(fields)}.")
+    if name == "loss" and isinstance(value, str):
+        raise TypeError(f"loss: expected a TaskLoss or arguments by name, received {value!r:.60}.")
+    expected = TYPES.get(fields[name].removesuffix(" | None"))
+    if expected is None or (value is None and fields[name].endswith(" | None")):
+        return value
+    try:
+        return msgspec.convert(_plain(value), expected)
+    except msgspec.ValidationError as error:
+        text = f"{name}: {str(error)[0].lower()}{str(error)[1:]}"
+        raise TypeError(f"{text}, received {value!r:.60}.") from None
+
+
+def _plain(value: Any) -> Any:
+    """A value in Python's own types, because JSON cannot hold NumPy's numbers."""
+    if isinstance(value, tuple | list):
+        return tuple(_plain(each) for each in value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value.item() if hasattr(value, "dtype") and hasattr(value, "item") else value
 
 
 def completed(

@@ -15,13 +15,14 @@ from keras import ops
 from use_st5.io.files import sole_writer
 from use_st5.io.remote_files import remote_path
 from use_st5.losses.vector_loss import VectorLoss
+from use_st5.training.arguments import Order
 from use_st5.training.array_data import check_shared
 from use_st5.training.checkpoints import Checkpoints, changing_variables
 from use_st5.training.history import History
 from use_st5.training.preemption import Preempted, StopSignal
 from use_st5.training.reporter import Reporter, TensorBoardWriter
 from use_st5.training.run_folder import check_same, run_configuration
-from use_st5.training.task import Order, Task, next_multiple, task_in_turn
+from use_st5.training.task import Task, next_multiple, task_in_turn
 
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder

@@ -334,7 +334,9 @@ def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
     tasks: dict[str, PlannedTask] = {}
     weights: dict[str, float] = {}
     for name, file_stats in plan.files.items():
-        if vectors is not None and any(map(file_stats.source.kind.stands_in_for, (TEXTS, NEIGHBOURS))):
+        if vectors is not None and any(
+            map(file_stats.source.kind.stands_in_for, (TEXTS, NEIGHBOURS))
+        ):
             continue  # For these tasks the teacher's vectors say more than the losses.
         _check_scores(file_stats, arguments)
         loss = partial(_file_loss, file_stats, encoder, arguments)

@@ -457,7 +457,9 @@ def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row
     share = _SHARE if found.rows >= _FEW else _SHARE_OF_FEW
     share = min(share, (1 + tested) * MOST_VALIDATION_ROWS / found.rows)
     kind, count = found.source.kind, max(2, round(share * found.rows))
-    if kind.stands_in_for(NEIGHBOURS):  # In one piece: rows that are near each other share sentences.
+    if kind.stands_in_for(
+        NEIGHBOURS
+    ):  # In one piece: rows that are near each other share sentences.
         rows = found.source.table.slice(max(0, found.rows - count)).to_pylist()
         groups = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
     else:

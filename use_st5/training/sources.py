@@ -247,7 +247,12 @@ def open_source(
         )
 
     source = source_of(kind)
-    if is_text or task is not None or not kind.stands_in_for(NEIGHBOURS) or source.is_running_text():
+    if (
+        is_text
+        or task is not None
+        or not kind.stands_in_for(NEIGHBOURS)
+        or source.is_running_text()
+    ):
         return source
     return source_of(task_of([*names], name, TEXTS.name, tasks))
 

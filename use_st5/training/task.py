@@ -5,15 +5,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from keras import ops
 
 from use_st5.losses.task_loss import TaskLoss
+from use_st5.training.arguments import Order
 from use_st5.training.array_data import ArrayData
-
-Order = Literal["drawn", "cycle"]
 
 
 @dataclasses.dataclass

@@ -22,7 +22,6 @@ from use_st5.io.remote_files import as_written, remote_path
 from use_st5.models.inference import in_float32
 from use_st5.models.lora import apply_lora
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.argument_checks import check_arguments
 from use_st5.training.arguments import FileArguments, make_arguments
 from use_st5.training.array_data import check_shared
 from use_st5.training.classifier import Classifier, write_classifiers
@@ -150,14 +149,15 @@ def train(
         TypeError, ValueError: An argument does not fit, or no task fits a file.
         BlockingIOError: Another process is writing there.
     """
-    check_arguments(locals())
     arguments = make_arguments(settings, **args)
-    place = _place(strategy, batch_files, callbacks, arguments)
+    runtime_options = _runtime_options(strategy, batch_files, callbacks, arguments)
     options: dict[str, Any] = {"columns": columns, "tasks": tasks, "prompts": arguments.prompts}
     with rows_as_files(files=files, validation=validation, test=test) as lists:
         sources = open_sources(*lists, task=task, **options)
         check_loss_arguments([source.kind for source in sources[0]], arguments)
-        return _train(model, sources, arguments, Path(to), place, log, overwrite=overwrite)
+        return _train(
+            model, sources, arguments, Path(to), runtime_options, log, overwrite=overwrite
+        )
 
 
 def _train(
@@ -165,7 +165,7 @@ def _train(
     sources: tuple[list[Source], list[Source], list[Source]],
     arguments: FileArguments,
     target: Path,
-    place: Mapping[str, Any],
+    runtime_options: Mapping[str, Any],
     log: Callable[[str], None],
     *,
     overwrite: bool,
@@ -176,24 +176,24 @@ def _train(
         if not overwrite and (done := result_of(work, target)) is not None:
             return _trained_before(done, work, target, log)
         encoder = open_model(model, sources[0], arguments)
-        if place["strategy"] is not None:
-            with strategy_scope(place["strategy"]):
+        if runtime_options["strategy"] is not None:
+            with strategy_scope(runtime_options["strategy"]):
                 encoder = copied(encoder)
         plan = make_plan(model, encoder, *sources, arguments)
         if plan.in_cycles:
-            _check_places_of_cycles(target, place)
+            _check_cycles(target, runtime_options)
         begin(work, request, overwrite=overwrite)
         # Nobody sees an encoder that was loaded here: a copy of its weights would only take memory.
         of_caller = isinstance(model, TrainableEncoder)
         with _weights_kept_on_error(encoder.model) if of_caller else contextlib.nullcontext():
-            return _run(plan, work, target, place, log)
+            return _run(plan, work, target, runtime_options, log)
 
 
 def _run(
     plan: TrainingPlan,
     work: Path,
     target: Path,
-    place: Mapping[str, Any],
+    runtime_options: Mapping[str, Any],
     log: Callable[[str], None],
 ) -> Trained:
     """Trains, exports, and writes card, classifiers, curves and result."""
@@ -203,9 +203,9 @@ def _run(
     began = time.monotonic()
     test_before = scores_of(plan.tests, plan.encoder.encode)
     if plan.in_cycles:
-        history = train_in_cycles(plan, work, place["strategy"])
+        history = train_in_cycles(plan, work, runtime_options["strategy"])
     else:
-        history = _train_in_steps(plan, work, place)
+        history = _train_in_steps(plan, work, runtime_options)
     write_json(work / "history.json", {"": history.to_state()})
     with progress_lines(lambda: f"evaluating and exporting {as_written(target)}"):
         encoder = _trained_encoder(plan)
@@ -236,7 +236,7 @@ def _run(
     return _as_trained(result, work, target, classifiers)
 
 
-def _train_in_steps(plan: TrainingPlan, work: Path, place: Mapping[str, Any]) -> History:
+def _train_in_steps(plan: TrainingPlan, work: Path, runtime_options: Mapping[str, Any]) -> History:
     """Trains the encoder of a plan on its tasks, and gives it the weights of the best step."""
     arguments, encoder = plan.arguments, plan.encoder
     heads = {}
@@ -247,7 +247,7 @@ def _train_in_steps(plan: TrainingPlan, work: Path, place: Mapping[str, Any]) ->
             heads[name] = probe_weights(make_loss, file_stats, held_sets, encoder, seed)
     keras.utils.set_random_seed(arguments.seed)
     with contextlib.ExitStack() as at_end:
-        with strategy_scope(place["strategy"]):
+        with strategy_scope(runtime_options["strategy"]):
             if arguments.lora_rank is not None:
                 adapters = apply_lora(encoder.model, rank=arguments.lora_rank, seed=arguments.seed)
                 at_end.callback(adapters.merge)
@@ -265,7 +265,7 @@ def _train_in_steps(plan: TrainingPlan, work: Path, place: Mapping[str, Any]) ->
             mixing_weights=plan.weights,
             folder=work / "checkpoints",
             arrays=work / "prepared",
-            **place,
+            **runtime_options,
         )
         return trainer.train()
 
@@ -298,7 +298,7 @@ def _trained_encoder(plan: TrainingPlan) -> TrainableEncoder:
     )
 
 
-def _place(
+def _runtime_options(
     strategy: str | None,
     batch_files: str | os.PathLike[str] | None,
     callbacks: Sequence[keras.callbacks.Callback],
@@ -329,10 +329,10 @@ def _place(
     return {"strategy": made_strategy, "batch_files": files, "callbacks": callbacks}
 
 
-def _check_places_of_cycles(target: Path, place: Mapping[str, Any]) -> None:
+def _check_cycles(target: Path, runtime_options: Mapping[str, Any]) -> None:
     """Refuses batch files, callbacks and a remote folder: a cycle is several trainings."""
     for name in ("batch_files", "callbacks"):
-        if value := place[name]:
+        if value := runtime_options[name]:
             raise ValueError(
                 f"{name}: expected None, because pairs without a score are trained in cycles, "
                 f"received {value}. Leave it out."
