@@ -17,7 +17,6 @@ import use_st5
 from use_st5.data.data_folder import DataFolder
 from use_st5.encode.similarity import cosine
 from use_st5.evaluation.classification import MR, SUBJ
-from use_st5.evaluation.labelled_texts import read_files
 
 
 def main() -> None:
@@ -30,7 +29,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10_000, help="number of sentences")
     arguments = parser.parse_args()
     data = DataFolder(arguments.data)
-    texts = [text for each in (MR, SUBJ) for text in read_files(data, each.train).columns[0]]
+    texts = [text for each in (MR, SUBJ) for text in each.read_part(data, "train").columns[0]]
     sample = [texts[place] for place in np.linspace(0, len(texts) - 1, arguments.count, dtype=int)]
     print("lowest   mean     below 0.999")
     for name in arguments.models:

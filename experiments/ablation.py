@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from experiments.command import options_of
-from experiments.run import Scores, SharedOptions
+from experiments.run import Scores, SharedOptions, check_names, write_json
 from experiments.seed_table import FURTHER, seed_means, seed_scores, seed_table
-from use_st5.io.files import atomic_path, sole_writer, write_json
+from use_st5.io import atomic_path, sole_writer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,52 +59,35 @@ class Ablation:
 
         Returns:
             Mean score by "row/score", of all complete runs.
-
-        Raises:
-            ValueError: There is no such row.
         """
-        names, steps = self._names(rows), options.get("steps") or self.steps
-        seed, resume = options.get("seed", 0), options.get("resume", True)
+        check_names("rows", rows, self.rows)
+        steps, resume = options.get("steps") or self.steps, options.get("resume", True)
+        stems = {name: f"{name}_{steps}" if steps else name for name in self.rows}
         run_options = {**options, "steps": steps, "prepared": prepared or output / "prepared"}
         folders = {
             "teacher": teacher or output / "teacher",
             "pretrained": pretrained or output.parent / "pretrain_t5",
         }
+        first = options.get("seed", 0)
         with sole_writer(output, inside=True):
-            for run_seed in range(seed, seed + (seeds or self.seeds)):
-                for name in names:
-                    row, folder = self.rows[name], output / f"{_stem(name, steps)}_{run_seed}"
+            for seed in range(first, first + (seeds or self.seeds)):
+                for name in rows or self.rows:
+                    row, folder = self.rows[name], output / f"{stems[name]}_{seed}"
                     if not (resume and (folder / "scores.json").exists()):
-                        row_folders = {key: folders[key] for key in _folders_of(row)}
+                        needed = folders.keys() & options_of(row.run).keys()
+                        row_options = run_options | {key: folders[key] for key in needed}
                         (folder / FURTHER).unlink(missing_ok=True)
-                        row.run(data, folder, **run_options | row_folders | {"seed": run_seed})
+                        row.run(data, folder, **row_options | {"seed": seed})
                     if self.further and not (folder / FURTHER).exists():
                         write_json(folder / FURTHER, self.further(data, folder / "model"))
-                    self._write_table(output, steps)
-        return seed_means(self._complete(output, steps))
-
-    def _names(self, rows: Sequence[str]) -> list[str]:
-        if unknown := [name for name in rows if name not in self.rows]:
-            known = ", ".join(self.rows)
-            raise ValueError(f"rows: expected some of {known}, received {', '.join(unknown)}.")
-        return [*(rows or self.rows)]
-
-    def _complete(self, output: Path, steps: int | None) -> dict[str, list[Scores]]:
-        """The scores of all complete runs: row → for each seed its scores."""
-        scores = {name: seed_scores(output, _stem(name, steps)) for name in self.rows}
-        return {name: runs for name, runs in scores.items() if runs}
-
-    def _write_table(self, output: Path, steps: int | None) -> None:
-        title = f"After {steps} steps" if steps else "As the experiments are"
-        with atomic_path(output / "table.md") as temporary:
-            temporary.write_text(seed_table(title, self._complete(output, steps)), encoding="utf-8")
+                    title = f"After {steps} steps" if steps else "As the experiments are"
+                    with atomic_path(output / "table.md") as temporary:
+                        table = seed_table(title, _complete(output, stems))
+                        temporary.write_text(table, encoding="utf-8")
+        return seed_means(_complete(output, stems))
 
 
-def _folders_of(row: Any) -> set[str]:
-    """The names of the shared folders that a row has options for."""
-    return {"teacher", "pretrained"} & options_of(row.run).keys()
-
-
-def _stem(name: str, steps: int | None) -> str:
-    """The name of the folders of a row's runs, without the seed at its end."""
-    return f"{name}_{steps}" if steps else name
+def _complete(output: Path, stems: Mapping[str, str]) -> dict[str, list[Scores]]:
+    """The scores of all complete runs: row → for each seed its scores."""
+    scores = {name: seed_scores(output, stem) for name, stem in stems.items()}
+    return {name: runs for name, runs in scores.items() if runs}

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import html
 import itertools
+import json
 import random
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
-from experiments.dialogue_reader import DialogueReader
-from experiments.multilingual_st5.language_triplets import ParallelTriplets
-from experiments.multilingual_st5.xnli_reader import read_xnli
-from experiments.nli_reader import NLIReader
+from experiments.multilingual_st5.language_triplets import ParallelTriplets, parallel_triplets
+from experiments.nli_reader import nli_pairs, read_nli
 from experiments.paper_corpora import MULTINLI, OXFORD, SNLI
 from experiments.published_corpus import Corpus, Example
-from use_st5.data import (
-    TableReader,
-    TextReader,
-)
+from use_st5.data import TableReader, TextReader
 
 # A dump, a crawl or a table made by volunteers may have malformed rows.
 _MALFORMED = 0.05
@@ -41,8 +38,24 @@ _ENTAILMENT, _CONTRADICTION = 0, 2
 _NO_LICENCE = "no licence file; premises of MultiNLI"
 
 
-def _inference(files: list[Path]) -> Iterator[Example]:
-    return (example for path in files for example in NLIReader(path))
+def _dialogues(files: list[Path]) -> Iterator[Example]:
+    """Each turn with the next one, of rows `{"turns": [str, …]}`, unless one of them is blank.
+
+    This is the conversational input-response task of the USE paper (section 3.1), after Henderson
+    et al. 2017.
+    """
+    for dialogue in json_rows(files):
+        turns = [turn.strip() for turn in dialogue["turns"]]
+        for before, turn in itertools.pairwise(turns):
+            if before and turn:
+                yield {"input": before, "response": turn}
+
+
+def json_rows(files: Iterable[Path]) -> Iterator[Any]:
+    """The rows of jsonl files."""
+    for path in files:
+        with path.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
 
 
 def _definitions(files: list[Path]) -> Iterable[Example]:
@@ -129,7 +142,7 @@ def _simcse(files: list[Path]) -> Iterable[Example]:
 
 def xnli_mt(files: list[Path]) -> ParallelTriplets:
     """XNLI-MT's triplets, by the languages in the files' names."""
-    return read_xnli({file.name.split(".")[2]: file for file in files})
+    return parallel_triplets({file.name.split(".")[2]: [*nli_pairs(file)] for file in files})
 
 
 NOVELS = Corpus(
@@ -151,42 +164,42 @@ SGD = Corpus(
     "dialogues with an assistant: input, response",
     "sgd_dialogues.jsonl",
     "CC BY-SA 4.0",
-    DialogueReader,
+    _dialogues,
 )
 SELF_DIALOGUE = Corpus(
     "self_dialogue",
     "open dialogues: input, response",
     "self_dialogue.jsonl",
     "BSD-3-Clause",
-    DialogueReader,
+    _dialogues,
 )
 LING_IN_LOOP = Corpus(
     "ling_in_loop",
     "inference pairs on MultiNLI premises (LitL): premise, hypothesis, label",
     "nli/ling_in_loop/NLI_data/*/train*.jsonl",
     _NO_LICENCE,
-    _inference,
+    read_nli,
 )
 SEMI_AUTOMATIC_NLI = Corpus(
     "semi_automatic_nli",
     "inference pairs on Wikipedia sentences: premise, hypothesis, label",
     "nli/semi_automatic_nli/data/*_wiki/train.jsonl",
     "CC BY-SA 3.0",
-    _inference,
+    read_nli,
 )
 CAD_SNLI = Corpus(
     "cad_snli",
     "revised SNLI pairs: premise, hypothesis, label",
     "nli/cad_snli/NLI/all_combined/train.tsv",
     "Apache-2.0",
-    _inference,
+    read_nli,
 )
 CONJNLI = Corpus(
     "conjnli",
     "inference pairs on Wikipedia sentences: premise, hypothesis, label",
     "nli/conjnli/adversarial_train_15k.tsv",
     "MIT",
-    _inference,
+    read_nli,
 )
 MEDQUAD = Corpus(
     "medquad",

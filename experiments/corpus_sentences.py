@@ -16,11 +16,12 @@ from experiments.corpora import (
     WORDNET,
     definitions,
     inference_pairs,
+    json_rows,
     plain_text,
     stack_exchange_posts,
     trivia_questions,
 )
-from use_st5.data import records, split_sentences
+from use_st5.data import split_sentences
 
 # Topics of the self-dialogue corpus that count as films.
 FILM_TOPICS = frozenset(
@@ -61,10 +62,9 @@ def _texts(examples: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[str]:
 
 def _self_dialogue(data: Path, *, films: bool) -> Iterator[str]:
     """The turns of the self-dialogues about films, or of the others."""
-    for path in SELF_DIALOGUE.files(data):
-        for _, row in records(path, file_format="jsonl"):
-            if isinstance(row, dict) and (row.get("topic") in FILM_TOPICS) == films:
-                yield from row["turns"]
+    for row in json_rows(SELF_DIALOGUE.files(data)):
+        if (row.get("topic") in FILM_TOPICS) == films:
+            yield from row["turns"]
 
 
 def _medical_sentences(data: Path) -> Iterator[str]:

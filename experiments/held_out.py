@@ -6,14 +6,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from use_st5.data import DataFolder
-from use_st5.data.text_hashes import normalized
-from use_st5.evaluation.classification import CR, MPQA, MR, MRPC, SST2, SUBJ, TREC
-from use_st5.evaluation.labelled_texts import LabelledDataset
-from use_st5.evaluation.minimal_pairs import minimal_pairs
-from use_st5.evaluation.sts import SUITE, read_sts
+from use_st5.data import DataFolder, normalized
+from use_st5.evaluation import (
+    STS_SOURCES,
+    TRANSFER_DATASETS,
+    LabelledDataset,
+    read_sts,
+    select_tasks,
+)
 
-_TRANSFER = (MR, CR, SUBJ, MPQA, SST2, TREC, MRPC)
+_STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B dev", "STS-B test", "SICK-R test")
+_TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST-2", "TREC", "MRPC")
 # In these sets, texts of one or two words are common phrases, such as MPQA's "good".
 _FEWEST_WORDS = 3
 
@@ -31,15 +34,12 @@ def held_out_sentences(data: Path, *, required: bool = True) -> set[str]:
     Args:
         data: The data folder.
         required: Whether there must be an STS set.
-
-    Raises:
-        FileNotFoundError: An STS set is required and there is none, so that nothing could be held
-            out; or a set is incomplete.
     """
     folder = DataFolder(data)
-    sets = [read_sts(folder, source) for source in SUITE if folder.has(source)]
+    sources = [STS_SOURCES[name] for name in _STS]
+    sets = [read_sts(folder, source) for source in sources if folder.has(source)]
     if required and not sets:
-        missing = (" or ".join(source.places) for source in SUITE)
+        missing = (" or ".join(source.places) for source in sources)
         raise FileNotFoundError(
             f"{folder.path}: expected at least one of {', '.join(missing)} there or up to two "
             "folders deeper, found none."
@@ -50,12 +50,22 @@ def held_out_sentences(data: Path, *, required: bool = True) -> set[str]:
         for pair in each.pairs
         for sentence in (pair.first, pair.second)
     }
-    texts = {normalized(text) for each in _TRANSFER for text in _test_texts(each, folder)}
+    datasets = [TRANSFER_DATASETS[name] for name in _TRANSFER]
+    texts = {normalized(text) for each in datasets for text in _test_texts(each, folder)}
     of_transfer = {text for text in texts if text.count(" ") + 1 >= _FEWEST_WORDS}
     of_probe = {
-        normalized(text) for items in minimal_pairs().values() for item in items for text in item
+        normalized(text)
+        for items in probe_items(folder).values()
+        for item in items
+        for text in item
     }
     return of_sts | of_transfer | of_probe
+
+
+def probe_items(folder: DataFolder) -> dict[str, list[list[str]]]:
+    """The sentences of the minimal pairs."""
+    (task,) = select_tasks("minimal_pairs")
+    return task.read(folder)
 
 
 def _test_texts(dataset: LabelledDataset, folder: DataFolder) -> Iterator[str]:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from experiments.nli_reader import NLIReader
+from experiments.nli_reader import read_nli
 from experiments.published_corpus import Corpus, Example
 from use_st5.data import TableReader
 
@@ -21,10 +21,6 @@ from use_st5.data import TableReader
 _JOINED = ((" .", "."), (" ,", ","), (" ;", ";"), ("( ", "("), (" )", ")"), (" '", "'"))
 _QUOTED = re.compile(r"`` (.*?)''")
 _SINGLY_QUOTED = re.compile(r"‘\s*(.*?)\s*’")
-
-
-def _inference(files: list[Path]) -> Iterator[Example]:
-    return itertools.chain.from_iterable(NLIReader(path) for path in files)
 
 
 def _oxford(files: list[Path]) -> Iterable[Example]:
@@ -47,7 +43,7 @@ SNLI = Corpus(
     "inference pairs on captions of images: premise, hypothesis, label",
     "snli_1.0_train.jsonl",
     "CC BY-SA 4.0",
-    _inference,
+    read_nli,
     ("snli_1.0_train.txt",),
 )
 MULTINLI = Corpus(
@@ -55,7 +51,7 @@ MULTINLI = Corpus(
     "inference pairs of ten genres: premise, hypothesis, label",
     "multinli_1.0_train.jsonl",
     "that of OANC, and of each source",
-    _inference,
+    read_nli,
     ("multinli_1.0_train.txt",),
 )
 OXFORD = Corpus(

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from use_st5.io.files import atomic_path, sole_writer
+from use_st5.io import atomic_path, sole_writer
 
 _ZIP = (".zip",)
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")

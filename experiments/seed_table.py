@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from use_st5.io.records import read_record
+from experiments.run import read_json
 
 # A file beside a run's `scores.json`, with scores on data that its training did not use.
 FURTHER = "further_scores.json"
@@ -17,15 +17,11 @@ FURTHER = "further_scores.json"
 def seed_scores(output: Path, name: str) -> list[dict[str, float]]:
     """The scores, with further ones, of the complete runs `NAME_SEED` of a folder, by seed."""
     return [
-        _read(path) | (_read(further) if (further := path.with_name(FURTHER)).exists() else {})
+        read_json(path)
+        | (read_json(further) if (further := path.with_name(FURTHER)).exists() else {})
         for path in sorted(output.glob(f"{name}_*/scores.json"))
         if re.fullmatch(rf"{name}_\d+", path.parent.name)
     ]
-
-
-def _read(path: Path) -> dict[str, float]:
-    remedy = "Remove the file: the same command makes it anew."
-    return read_record(path, dict[str, float], remedy=remedy)
 
 
 def seed_means(rows: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, float]:

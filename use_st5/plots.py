@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
+__all__ = ["interval_plot", "point_plot", "similarity_heatmap", "training_curves"]
+
 # Row labels have two lines; the rotated column labels have one.
 _ROW_CHARACTERS = 56
 _COLUMN_CHARACTERS = 28

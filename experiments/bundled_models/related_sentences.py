@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from experiments.bundled_models.alterations import generate_alterations
-from use_st5.data.text_hashes import normalized
+from use_st5.data import normalized
 
 NEIGHBOURS = 2
 GROUP_SIZE = 2 + NEIGHBOURS

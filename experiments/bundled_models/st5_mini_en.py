@@ -64,8 +64,7 @@ from experiments.corpus_tasks import (
 from use_st5.data import PreparedColumn
 from use_st5.losses import ContrastiveLoss
 from use_st5.models import SentenceT5
-from use_st5.training import TrainingArguments, adam_with_cosine
-from use_st5.training.optimizers import Adam
+from use_st5.training import Adam, TrainingArguments, adam_with_cosine
 
 if TYPE_CHECKING:  # It needs TensorFlow.
     from use_st5.tokenizers import SentencePieceTokenizer

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.resources
 from collections.abc import Iterable
 
 import keras
 import numpy as np
 
-from use_st5._imports import require
-from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
+from experiments.bundled_models.word_vocabulary import PIECE_MARK
 
 # The factor on the initial kernels of the layers whose outputs a Transformer's blocks add.
 _BRANCH_SCALE = 0.1
@@ -24,11 +24,10 @@ def spelled(terms: Iterable[str]) -> list[str]:
 
 def spelled_pieces() -> list[str]:
     """T5's pieces from id `NUM_SPECIAL` on, without the space mark unless a piece is only that."""
-    # It needs TensorFlow, and training does not.
-    from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY
+    import tensorflow_text  # It needs TensorFlow, and training does not.
 
-    text = require("tensorflow_text", "text")
-    tokenizer = text.SentencepieceTokenizer(model=T5_VOCABULARY.read_bytes())
+    vocabulary = importlib.resources.files("use_st5.tokenizers") / "vocabularies" / "t5.model"
+    tokenizer = tensorflow_text.SentencepieceTokenizer(model=vocabulary.read_bytes())
     ids = np.arange(NUM_SPECIAL, int(tokenizer.vocab_size()), dtype=np.int32)
     names = (each.decode() for each in tokenizer.id_to_string(ids).numpy())
     return [name.removeprefix(_SPACE) or name for name in names]

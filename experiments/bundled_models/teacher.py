@@ -34,9 +34,8 @@ from typing import Any
 
 import numpy as np
 
-from use_st5._imports import require
-from use_st5.encode.vector_store import VectorStore
-from use_st5.io.files import atomic_path
+from use_st5.encode import VectorStore
+from use_st5.io import atomic_path
 
 MPNET_DIM, MINILM_DIM = 768, 384
 TEACHER_DIM = MPNET_DIM + MINILM_DIM
@@ -117,8 +116,7 @@ def both_teachers(mpnet: Path, minilm: Path) -> Callable[[Sequence[str]], np.nda
         mpnet: Folder of all-mpnet-base-v2.
         minilm: Folder of all-MiniLM-L6-v2.
 
-    Raises:
-        ImportError: PyTorch or transformers is missing (extra `peers`).
+    It needs PyTorch and transformers (extra `peers`).
     """
     large, small = _Network(mpnet, _MPNET_TOKENS), _Network(minilm, _MINILM_TOKENS)
 
@@ -135,8 +133,10 @@ class _Network:
 
     def __init__(self, folder: Path, tokens: int) -> None:
         self._tokens = tokens
-        self._torch = require("torch", "peers")
-        transformers = require("transformers", "peers")
+        import torch
+        import transformers
+
+        self._torch = torch
         self._device = "cuda" if self._torch.cuda.is_available() else "cpu"
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         model = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager")
@@ -177,7 +177,9 @@ def main() -> None:
     parser.add_argument("--mpnet", type=Path, required=True, help="folder of all-mpnet-base-v2")
     parser.add_argument("--minilm", type=Path, required=True, help="folder of all-MiniLM-L6-v2")
     options = parser.parse_args()
-    chunk = 65_536 if require("torch", "peers").cuda.is_available() else 1_024
+    import torch
+
+    chunk = 65_536 if torch.cuda.is_available() else 1_024
     teacher = Teacher(options.teacher, chunk=chunk)
     teacher.answer(both_teachers(options.mpnet, options.minilm))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.bundled_models.related_sentences import GROUP_SIZE, Length, related_rows
 from use_st5.data import DataFolder, PreparedColumn
-from use_st5.evaluation.sts import STSB_TRAIN, read_sts
+from use_st5.evaluation import STS_SOURCES, read_sts
 from use_st5.training import ArrayData
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class TeacherArrays(ArrayData):
 
 def scored_pairs(data: Path) -> Iterator[Mapping[str, Any]]:
     """The pairs of STS-B's training split, with scores of 0 to 1."""
-    for pair in read_sts(DataFolder(data), STSB_TRAIN).pairs:
+    for pair in read_sts(DataFolder(data), STS_SOURCES["STS-B train"]).pairs:
         yield {"first": pair.first, "second": pair.second, "score": pair.score / 5}
 
 

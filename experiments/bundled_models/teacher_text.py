@@ -30,10 +30,9 @@ from experiments.bundled_models.teacher_tasks import scored_pairs
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.corpus_sentences import nouns, sentences_by_source
 from experiments.held_out import held_out_sentences
-from use_st5.data import DataFolder
-from use_st5.data.text_hashes import normalized
-from use_st5.evaluation.sts import STSB_TRAIN
-from use_st5.io.files import write_json
+from experiments.run import write_json
+from use_st5.data import DataFolder, normalized
+from use_st5.evaluation import STS_SOURCES
 from use_st5.tokenizers import NGramVocabulary
 
 if TYPE_CHECKING:
@@ -321,7 +320,7 @@ def related_pairs(
 
 def _sts_train(data: Path) -> Iterator[str]:
     """The sentences of the training split of the STS Benchmark; none if it is missing."""
-    if DataFolder(data).has(STSB_TRAIN):
+    if DataFolder(data).has(STS_SOURCES["STS-B train"]):
         for pair in scored_pairs(data):
             yield from (pair["first"], pair["second"])
 

@@ -23,11 +23,9 @@ from experiments.corpus_tasks import (
     prepare_tasks,
     train_stages,
 )
-from experiments.run import Options, Run, Scores
+from experiments.run import Options, Run, Scores, write_json
 from experiments.stsb_dev import stsb_development
 from use_st5.data import PreparedColumn
-from use_st5.io.files import write_json
-from use_st5.io.progress import progress_lines
 from use_st5.losses import ScoredPairLoss, TeacherLoss
 
 if TYPE_CHECKING:  # It needs TensorFlow, and the part "train" does not.
@@ -92,13 +90,11 @@ class BundledTraining(abc.ABC):
             teacher: Folder of the teachers' vectors; by default `teacher` in `output`.
         """
         run, teacher = Run(data, output, **options), teacher or output / "teacher"
-        run.check_local(prepared=run.prepared, teacher=teacher)
         text = self.text.opened(run, teacher)
         with run.begun():
             if run.does("prepare"):
                 stsb_development(run.data)  # A missing file is reported before the work begins.
-                with progress_lines(lambda: f"preparing {self.name}"):
-                    prepare_tasks(run, self._tasks, self._tokenizer(text), text)
+                prepare_tasks(run, self._tasks, self._tokenizer(text), text)
             if run.does("prepare") or run.does("train"):
                 text.check(self._kept_words(run, text), sentences=need_teacher(self._tasks))
             if run.does("train"):

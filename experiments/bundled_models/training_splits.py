@@ -35,9 +35,8 @@ from experiments.bundled_models.teacher import (
 from experiments.run import Scores
 from experiments.stsb_dev import stsb_development
 from use_st5.data import DataFolder
-from use_st5.encode.vector_store import VectorCache
-from use_st5.evaluation.classification import MR, MRPC, SST2, TREC, classifier_features
-from use_st5.evaluation.labelled_texts import LabelledTexts, read_files
+from use_st5.encode import VectorCache
+from use_st5.evaluation import TRANSFER_DATASETS, LabelledTexts
 
 PHRASES = 6_000
 REVIEWS = 3_000
@@ -71,10 +70,12 @@ def split_scores(data: Path, encode: Encode) -> Scores:
         data: Folder of SentEval's files.
         encode: Texts → vectors, `[texts, dim]`.
     """
-    trec, mrpc, reviews, train, dev = (
-        read_files(DataFolder(data), part)
-        for part in (TREC.train, MRPC.train, MR.train, SST2.train, SST2.dev)
+    folder = DataFolder(data)
+    trec, mrpc, reviews, train = (
+        TRANSFER_DATASETS[name].read_part(folder, "train")
+        for name in ("TREC", "MRPC", "MR", "SST-2")
     )
+    dev = TRANSFER_DATASETS["SST-2"].read_part(folder, "dev")
     reviews = reviews.rows(np.random.default_rng(0).permutation(len(reviews))[:REVIEWS])
     phrase_rows = np.random.default_rng(0).choice(len(train), PHRASES, replace=False)
     phrases = train.rows(phrase_rows)
@@ -94,7 +95,11 @@ def split_scores(data: Path, encode: Encode) -> Scores:
 
 def features(encode: Encode, chosen: LabelledTexts) -> np.ndarray:
     """The vectors of sentences, or |u − v| and u·v of pairs, `[rows, dim]`."""
-    return classifier_features([encode(column) for column in chosen.columns])
+    vectors = [encode(column) for column in chosen.columns]
+    if len(vectors) == 1:
+        return vectors[0]
+    u, v = vectors
+    return np.hstack([np.abs(u - v), u * v])
 
 
 def classifier() -> Pipeline:

@@ -39,7 +39,12 @@ from experiments.bundled_models.training import (
     scored_task,
 )
 from experiments.bundled_models.word_vocabulary import VocabularySettings
-from experiments.bundled_models.word_weights import Calibration, calibrate, weigh_words
+from experiments.bundled_models.word_weights import (
+    FIRST_TERM_ID,
+    Calibration,
+    calibrate,
+    weigh_words,
+)
 from experiments.command import main
 from experiments.corpora import NOVELS, dialogue_pairs, inference_pairs
 from experiments.corpus_tasks import (
@@ -55,7 +60,6 @@ from use_st5.losses import (
     SkipThoughtLoss,
 )
 from use_st5.models import USEDAN
-from use_st5.tokenizers.ngram_vocabulary import FIRST_TERM_ID
 from use_st5.training import TrainingArguments, adam_with_cosine
 
 if TYPE_CHECKING:  # It needs TensorFlow.

@@ -56,6 +56,7 @@ from experiments.bundled_models.training import (
     scored_task,
 )
 from experiments.bundled_models.word_vocabulary import VocabularySettings
+from experiments.bundled_models.word_weights import FIRST_TERM_ID
 from experiments.command import main
 from experiments.corpora import NOVELS, dialogue_pairs, inference_pairs
 from experiments.corpus_tasks import (
@@ -67,8 +68,6 @@ from experiments.corpus_tasks import (
 from use_st5.data import PreparedColumn
 from use_st5.losses import ClassificationLoss, InputResponseLoss, SkipThoughtLoss
 from use_st5.models import USETransformer
-from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS
-from use_st5.tokenizers.ngram_vocabulary import FIRST_TERM_ID
 from use_st5.training import TrainingArguments, adam_with_cosine
 
 if TYPE_CHECKING:  # It needs TensorFlow.
@@ -172,15 +171,12 @@ class UseTransformerEn(BundledTraining):
     ) -> USETransformer:
         """A model whose vectors are near the mean of the words' vectors."""
         vocabulary = text.vocabulary(self.vocabulary)
-        config = dataclasses.replace(
-            USE_TRANSFORMER_PRESETS[PRESET], num_embeddings=vocabulary.size
-        )
-        model = USETransformer(config, dtype=DTYPE)
+        model = USETransformer.from_preset(PRESET, num_embeddings=vocabulary.size, dtype=DTYPE)
         model.build()
         table = word_table(
             text.vectors(words),
             rows=vocabulary.size,
-            dim=config.embedding_dim,
+            dim=model.config.embedding_dim,
             first=FIRST_TERM_ID,
             seed=seed,
         )

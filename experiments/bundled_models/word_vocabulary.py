@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from use_st5.tokenizers import NGramVocabulary
-from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
+
+# The prefix of a piece that does not begin its word, as in BERT's vocabularies.
+PIECE_MARK = "##"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,9 @@ import numpy as np
 
 from use_st5.models import USEDAN
 from use_st5.tokenizers import NGramVocabulary
-from use_st5.tokenizers.ngram_vocabulary import FIRST_TERM_ID
+
+# The id of a vocabulary's first word; 0 is padding, 1 an empty text.
+FIRST_TERM_ID = 2
 
 
 @dataclasses.dataclass(frozen=True)

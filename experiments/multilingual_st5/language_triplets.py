@@ -96,7 +96,7 @@ def parallel_triplets(pairs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Paral
 
     Args:
         pairs: Language → "premise", "hypothesis" and "label" (0 entailment, 2 contradiction), as
-            `NLIReader` gives them.
+            `nli_pairs` gives them.
 
     Raises:
         ValueError: The languages differ in number of rows or labels, or there are no triplets.

@@ -24,9 +24,10 @@ import keras
 
 from experiments.command import main
 from experiments.multilingual_st5 import train as multilingual_st5
-from experiments.multilingual_st5.xnli_reader import read_xnli
+from experiments.multilingual_st5.language_triplets import parallel_triplets
+from experiments.nli_reader import nli_pairs
 from experiments.published_corpus import Example
-from use_st5.io.records import Count, read_record
+from experiments.run import read_json
 from use_st5.models import SentenceT5
 from use_st5.tokenizers import SentencePieceTokenizer
 
@@ -50,8 +51,7 @@ def subset_tokenizer(data: Path) -> SentencePieceTokenizer:
         FileNotFoundError: A file is missing.
     """
     folder = data / "vocab" / "mt5-cn-subset"
-    path = folder / "sentencepiece_cn_keep_tokens.json"
-    piece_ids = read_record(path, list[Count], remedy="Fetch it again.", limit=2**24)
+    piece_ids = read_json(folder / "sentencepiece_cn_keep_tokens.json")
     return SentencePieceTokenizer(folder / "sentencepiece_cn.model", piece_ids=piece_ids)
 
 
@@ -76,7 +76,8 @@ def random_mt5(data: Path, dtype: str, seed: int) -> SentenceT5:
 
 def triplets(data: Path, seed: int) -> Iterator[Example]:
     """Triplets of three different languages."""
-    return read_xnli(dev_files(data)).examples(seed=seed)
+    pairs = {language: [*nli_pairs(file)] for language, file in dev_files(data).items()}
+    return parallel_triplets(pairs).examples(seed=seed)
 
 
 EXPERIMENT = dataclasses.replace(

@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import keras
 
@@ -49,29 +49,26 @@ from experiments.corpus_tasks import (
     CorpusTask,
     Examples,
     Material,
+    Stage,
     open_tasks,
     prepare_tasks,
     steps_of_a_pass,
-    train_tasks,
+    train_stage,
 )
 from experiments.held_out import held_out_sentences
 from experiments.published_corpus import Example
 from experiments.run import Options, Run, Scores
 from use_st5 import TrainableEncoder
 from use_st5.convert import open_checkpoint
-from use_st5.convert.sentencepiece_model import read_sentencepiece_model
 from use_st5.data import DataFolder, PreparedColumn
-from use_st5.evaluation import evaluate, select_tasks
-from use_st5.evaluation.report import write_report
-from use_st5.io.files import atomic_path
-from use_st5.io.remote_files import open_local
+from use_st5.evaluation import evaluate, select_tasks, with_data, write_report
+from use_st5.io import atomic_path
 from use_st5.losses import ContrastiveLoss
-from use_st5.models import SentenceT5, apply_lora, load_lora
-from use_st5.models.lora import Targets
-from use_st5.models.t5.checkpoint import read_sentence_t5
+from use_st5.models import SentenceT5, apply_lora, family_named, load_lora
 from use_st5.tokenizers import SentencePieceTokenizer
 from use_st5.training import LinearDecay, TrainingArguments
 
+Targets = Literal["query_value", "all_linear"]
 ADAPTERS, LISTING = "adapters.safetensors", "adapters.txt"
 EVALUATED = "tatoeba,bucc,multilingual_sts"
 IDS = PreparedColumn("token_ids", max_tokens=64)  # in training; the encoder itself has no limit
@@ -166,7 +163,7 @@ class MultilingualST5:
                 model, targets=self.targets, rank=self.rank, alpha=self.alpha, seed=run.seed
             )
         args = self.arguments(steps_of_a_pass(tasks, arrays, call=1))
-        history = train_tasks(run, model, tasks, arrays, args)
+        history = train_stage(run, model, Stage(tasks=tasks, args=args), arrays)
         if run.writes:
             with atomic_path(run.output / LISTING) as listing:
                 listing.write_text(f"{adapters}\n", encoding="utf-8")
@@ -178,8 +175,7 @@ class MultilingualST5:
         """Exports the base in float32 with the adapters in it."""
         facts = run.facts()
         model = self.base(run.data, "float32", run.seed)
-        with open_local(run.output / ADAPTERS) as path:
-            load_lora(model, path).merge()
+        load_lora(model, run.output / ADAPTERS).merge()
         tokenizer = self.tokenizer(run.data)
         encoder = TrainableEncoder(model, tokenizer, name=self.name, metadata=facts)
         scores = multilingual_scores(encoder, run.data, run.output)
@@ -199,8 +195,7 @@ def multilingual_scores(encoder: TrainableEncoder, data: Path, output: Path) -> 
 
     Writes `record.json`, which `use-st5 report` reads, and `report.md`.
     """
-    folder = DataFolder(data)
-    tasks = [task for task in select_tasks(EVALUATED) if all(map(folder.has, task.sources))]
+    tasks = with_data(select_tasks(EVALUATED), DataFolder(data))
     command = " ".join(sys.argv)
     record = evaluate(encoder.encode, tasks, data, name=encoder.name, command=command)
     record.write(output / "record.json")
@@ -245,12 +240,10 @@ def experiment(size: str, training: str, targets: Targets) -> MultilingualST5:
     corpus, triplets, learning_rate = TRAININGS[training]
     return MultilingualST5(
         name=f"multilingual_st5_{size}",
-        base=lambda data, dtype, seed: read_sentence_t5(
+        base=lambda data, dtype, seed: family_named("t5").read(
             open_checkpoint(base_folder(data, size)), dtype=dtype
-        ),
-        tokenizer=lambda data: SentencePieceTokenizer(
-            read_sentencepiece_model(base_folder(data, size))
-        ),
+        )[0],
+        tokenizer=lambda data: SentencePieceTokenizer(base_folder(data, size) / "spiece.model"),
         required=lambda data: (base_folder(data, size), corpus.files(data)),
         triplets=triplets,
         learning_rate=learning_rate,

@@ -6,11 +6,11 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from experiments.run import Scores, SharedOptions
+from experiments.run import Scores, SharedOptions, write_json
 from experiments.sbert_defsent.ensemble import Ensemble, Mode
 from experiments.stsb_dev import stsb_development
 from use_st5 import TrainableEncoder
-from use_st5.io.files import sole_writer, write_json
+from use_st5.io import sole_writer
 
 if TYPE_CHECKING:
     from experiments.sbert_defsent.train import Training

@@ -33,7 +33,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from experiments.command import main
-from experiments.run import Scores, SharedOptions
+from experiments.run import Scores, SharedOptions, check_names
 from experiments.sbert_defsent.combination import Combination
 from experiments.sbert_defsent.comparison_results import (
     NAMES,
@@ -46,12 +46,18 @@ from experiments.sbert_defsent.comparison_results import (
 from experiments.sbert_defsent.sts_tasks import BY_SHARED_WORDS, BY_SOURCE
 from experiments.sbert_defsent.train import METHODS, Method, Training, published
 from use_st5 import SentenceEncoder
-from use_st5.data import DataFolder, MissingDataError
-from use_st5.evaluation import EvaluationRecord, EvaluationTask, evaluate, select_tasks
-from use_st5.evaluation.classification import DATASETS, transfer_task
-from use_st5.evaluation.registry import groups, with_data
-from use_st5.evaluation.senteval_classifier import SentEvalClassifier
-from use_st5.io.files import atomic_path, sole_writer
+from use_st5.data import DataFolder
+from use_st5.evaluation import (
+    TRANSFER_DATASETS,
+    EvaluationRecord,
+    EvaluationTask,
+    SentEvalClassifier,
+    evaluate,
+    select_tasks,
+    transfer_task,
+    with_data,
+)
+from use_st5.io import atomic_path, sole_writer
 
 # SentEval's README gives the quick settings "for prototyping", and the usual ones, which the paper
 # uses (section 3.3), for results that are comparable with the literature.
@@ -90,8 +96,7 @@ def run(
         MissingDataError: No evaluation set is in the folder.
         FileExistsError: The folder of a run exists, and the runs must not resume.
     """
-    if unknown := [name for name in methods if name not in NAMES]:
-        raise ValueError(f"methods: expected some of {', '.join(NAMES)}, received {unknown}.")
+    check_names("methods", methods, NAMES)
     with sole_writer(output, inside=True):
         tasks = tasks_at_hand(data, CLASSIFIERS[classifier])
         all_methods = METHODS if model is None else published(model)
@@ -133,15 +138,17 @@ def tasks_at_hand(data: Path, classifier: SentEvalClassifier = QUICK) -> list[Ev
     Raises:
         MissingDataError: The folder has the data of no task.
     """
-    probing = [task.name for task in groups()["probing"]]
     all_tasks = [
         *(*select_tasks(",".join(STS)), BY_SOURCE, BY_SHARED_WORDS),
-        *select_tasks(",".join([*TRANSFER, *probing])),
+        *select_tasks(",".join([*TRANSFER, "probing"])),
     ]
-    transfer = {task.name: task for task in (transfer_task(d, classifier) for d in DATASETS)}
+    ours = [transfer_task(dataset, classifier) for dataset in TRANSFER_DATASETS.values()]
+    transfer = {task.name: task for task in ours}
     tasks = [transfer.get(task.name, task) for task in with_data(all_tasks, DataFolder(data))]
     if not tasks:
-        raise MissingDataError(f"{data}: expected the STS sets or others to compare on, found none")
+        raise FileNotFoundError(
+            f"{data}: expected the STS sets or others to compare on, found none"
+        )
     return tasks
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from experiments.seed_table import seed_table
 from use_st5.evaluation import EvaluationRecord
-from use_st5.io.files import atomic_path
-from use_st5.plots import interval_plot, save
+from use_st5.io import atomic_path
+from use_st5.plots import interval_plot
 
 # Row → its name in the paper.
 NAMES = {
@@ -138,7 +138,7 @@ def _write_plots(
     for name, (rows, axis) in plots.items():
         if rows:
             labels, series = _series(rows)
-            save(interval_plot(labels, series, axis=axis), output / f"{name}.svg")
+            interval_plot(labels, series, axis=axis).savefig(output / f"{name}.svg")
 
 
 def _series(rows: Mapping[str, list[Values]]) -> tuple[list[str], dict[str, np.ndarray]]:

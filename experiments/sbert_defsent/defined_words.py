@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-
-from use_st5.io.streams import batched
 
 Split = Literal["train", "dev", "test"]
 # Eight of ten words are for training, one for development, and one for the test.
@@ -50,7 +49,8 @@ def defined_words(
         `{"definition": str, "word": int}`, in the order of the examples, not shuffled.
     """
     seen: set[tuple[int, str]] = set()
-    for batch in batched(examples, _READ_AT_ONCE):
+    remaining = iter(examples)
+    while batch := [*itertools.islice(remaining, _READ_AT_ONCE)]:
         chunk = [example for example in batch if split_of(example["word"]) == split]
         if not chunk:
             continue

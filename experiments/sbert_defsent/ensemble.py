@@ -14,8 +14,7 @@ import tensorflow as tf
 from keras import ops
 
 from use_st5.export import EncoderGraph
-from use_st5.models import Family, family_named, family_of, register
-from use_st5.models.family import any_tokenizer_class
+from use_st5.models import Family, families, family_named, family_of, register
 from use_st5.tokenizers import Tokenizer
 
 Mode = Literal["average", "concat"]
@@ -99,7 +98,7 @@ class EnsembleFamily(Family):
 
     def tokenizer_class(self, kind: str) -> type[Tokenizer]:
         """The tokenizer of a kind, which may be that of any family."""
-        return any_tokenizer_class(kind)
+        return next(f.tokenizers[kind] for f in families().values() if kind in f.tokenizers)
 
     def max_tokens(self, model: Ensemble) -> int | None:
         """The lowest of the members' limits; None if no member has one."""
@@ -155,23 +154,11 @@ class EnsembleFamily(Family):
 
     def restore(self, config: Mapping[str, Any], *, dtype: Any = None) -> Ensemble:
         """Restores the members by their families, and makes the ensemble of them."""
-        try:
-            # Settings of version 0.2 that Average and Concat never had.
-            if any(config.get(name) for name in ("normalize", "unit_members", "stages")):
-                raise ValueError(
-                    "Expected an ensemble of one tokenizer with vectors as they are, received "
-                    f"{dict(config)}. Load it with use_st5.load."
-                )
-            members = [
-                family_named(each["family"]).restore(each["config"], dtype=dtype)
-                for each in config["members"]
-            ]
-            model = Ensemble(members, mode=config["mode"])
-        except (KeyError, TypeError) as error:
-            raise ValueError(
-                f"Expected the configuration of the family {self.name!r}, received "
-                f"{dict(config)} ({type(error).__name__}: {error}). Export the model again."
-            ) from error
+        members = [
+            family_named(each["family"]).restore(each["config"], dtype=dtype)
+            for each in config["members"]
+        ]
+        model = Ensemble(members, mode=config["mode"])
         model.build()
         return model
 

@@ -25,7 +25,7 @@ from typing import Literal, Unpack
 from experiments.ablation import Ablation
 from experiments.command import main
 from experiments.minilm import given_or_minilm
-from experiments.run import Scores, SharedOptions
+from experiments.run import Scores, SharedOptions, write_json
 from experiments.sbert_defsent.train import (
     BATCH_SIZE,
     DEFSENT_STEPS,
@@ -40,7 +40,6 @@ from experiments.sbert_defsent.train import (
     defsent,
     sbert,
 )
-from use_st5.io.files import write_json
 
 Method = Literal["sbert", "defsent"]
 Model = Literal["bert_base", "bert_large", "roberta_base", "roberta_large"]

@@ -14,26 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from use_st5.encode.vector_store import VectorCache
-from use_st5.evaluation.sts import (
-    STS12,
-    STS13,
-    STS14,
-    STS15,
-    STS16,
-    STSB_DEV,
-    STSB_TEST,
-    STSB_TRAIN,
+from use_st5.encode import VectorCache
+from use_st5.evaluation import (
+    STS_SOURCES,
+    EvaluationTask,
     STSPair,
     STSSet,
+    TaskContext,
+    TaskResult,
     evaluate_sts,
     read_sts,
-    subset_details,
 )
-from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
-_YEARS = (STS12, STS13, STS14, STS15, STS16)
-_STSB = (STSB_TRAIN, STSB_DEV, STSB_TEST)
+_YEARS = tuple(STS_SOURCES[f"STS{year}"] for year in (12, 13, 14, 15, 16))
+_STSB = tuple(STS_SOURCES[f"STS-B {part}"] for part in ("train", "dev", "test"))
 _FIFTHS = 5
 # A word is the text between blanks, without punctuation at its ends: "U.S." is one word, and
 # "guitar." is the word "guitar".
@@ -91,9 +85,13 @@ def _score_sources(context: TaskContext, sets: Sequence[STSSet]) -> TaskResult:
     by_source: dict[str, dict[str, Any]] = {}
     for data in sets:
         (score,) = evaluate_sts(context.embed, data)
-        for subset, values in subset_details(data, score).items():
+        for subset, pairs in data.subsets.items():
             # The paper's Table 1 names the surprise sources of 2012 without that word.
-            by_source[f"{data.name} {subset.removeprefix('surprise.')}"] = values
+            by_source[f"{data.name} {subset.removeprefix('surprise.')}"] = {
+                "pairs": len(pairs),
+                "spearman": score.spearman[subset],
+                "pearson": score.pearson[subset],
+            }
     scores = {
         f"{statistic}_mean": float(np.mean([each[statistic] for each in by_source.values()]))
         for statistic in ("spearman", "pearson")

@@ -32,8 +32,8 @@ import keras
 import numpy as np
 
 from use_st5 import TrainableEncoder
-from use_st5.io.files import atomic_path
-from use_st5.models.inference import checked_length, inference
+from use_st5.io import atomic_path
+from use_st5.models import family_of
 
 FEWEST_CALLS, MOST_CALLS = 3, 200
 
@@ -55,8 +55,8 @@ def measure(
     """
     load = TrainableEncoder.fresh if model.startswith("fresh:") else TrainableEncoder.load
     encoder = load(model.removeprefix("fresh:"), dtype=dtype)
-    run, draw = inference(encoder.model), np.random.default_rng(0)
-    longest = checked_length(encoder.model, None)
+    run, draw = compiled(encoder.model), np.random.default_rng(0)
+    longest = family_of(encoder.model).longest(encoder.model)
     for tokens, size in shapes:
         if longest is not None and tokens > longest:
             continue
@@ -70,6 +70,16 @@ def measure(
             speed = None
         shape = {"tokens": tokens, "batch_size": size, "sentences_per_second": speed}
         yield {"model": model, "parameters": encoder.model.count_params(), **shape}
+
+
+def compiled(model: keras.Model) -> Callable[[np.ndarray], Any]:
+    """Ids → vectors, without dropout: one graph for all shapes, or under JAX one for each."""
+    if keras.backend.backend() != "tensorflow":
+        return model.predict_on_batch
+    import tensorflow as tf
+
+    signature = [tf.TensorSpec([None, None], tf.int32)]
+    return tf.function(lambda ids: model(ids, training=False), signature, autograph=False)
 
 
 def median_seconds(call: Callable[[], Any], seconds: float) -> float:

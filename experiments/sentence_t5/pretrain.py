@@ -40,9 +40,8 @@ from experiments.run import Options, Run, Scores
 from experiments.sentence_t5.pretraining_text import open_tokens, pretraining_tokens
 from experiments.sentence_t5.span_corruption import SpanCorruption
 from experiments.sentence_t5.span_corruption_loss import SpanCorruptionLoss
-from use_st5.io.files import atomic_path
-from use_st5.models import T5, T5Config
-from use_st5.models.t5.model import T5_PRESETS, T5_ROWS
+from use_st5.io import atomic_path
+from use_st5.models import T5, T5Config, family_named
 from use_st5.training import ArrayData, LinearDecay, Trainer, TrainingArguments
 
 # Measured on two shared cores with AVX512-BF16: 10,300 tokens/s with these settings, 5,100 with XLA
@@ -82,7 +81,7 @@ class T5Pretraining:
         Returns:
             Loss and accuracy on texts that were not trained on; empty if nothing is trained.
         """
-        run = Run(data, output, parts=("prepare", "train"), **options)
+        run = Run(data, output, **options)
         path = run.prepared / "tokens.npy"
         with run.begun():
             if run.does("prepare"):
@@ -173,12 +172,13 @@ def _evaluation(
     return evaluate
 
 
-EXPERIMENT = T5Pretraining(config=T5_PRESETS["t5_mini_en"], batch_size=32)
+PRESETS = family_named("t5").presets
+EXPERIMENT = T5Pretraining(config=PRESETS["t5_mini_en"], batch_size=32)
 # Raffel et al.'s own batch (section 3.1.2).
 VARIANTS = {
     preset: T5Pretraining(config=config, batch_size=128)
-    for preset, config in T5_PRESETS.items()
-    if config.vocabulary_size == T5_ROWS and config != EXPERIMENT.config
+    for preset, config in PRESETS.items()
+    if config.vocabulary_size == EXPERIMENT.config.vocabulary_size and config != EXPERIMENT.config
 }
 
 

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments.corpus_sentences import sentences_by_source
-from use_st5.data.text_hashes import normalized
-from use_st5.io.files import atomic_path
-from use_st5.io.remote_files import as_written, cached_path, exists
-from use_st5.io.streams import batched
+from use_st5.data import normalized
+from use_st5.io import atomic_path
 
 if TYPE_CHECKING:  # It needs TensorFlow, and what is prepared does not.
     from use_st5.tokenizers import SentencePieceTokenizer
@@ -40,7 +38,7 @@ def pretraining_tokens(
         data: Folder of the corpora.
         tokenizer: Makes the ids.
         length: Ids of a piece.
-        path: The file of the array, local or remote (gs:// and the like).
+        path: The file of the array.
         held_out: Returns the normalized sentences of test sets, which are left out of the text.
 
     Returns:
@@ -49,7 +47,7 @@ def pretraining_tokens(
     Raises:
         ValueError: The file holds pieces of another length.
     """
-    if not exists(path):
+    if not path.exists():
         left_out = held_out()
         sources = [
             _pieces(kept_sentences(islice(read(), LIMITS.get(name)), left_out), tokenizer, length)
@@ -67,15 +65,15 @@ def open_tokens(path: Path, length: int) -> np.ndarray:
         FileNotFoundError: There is no such file.
         ValueError: The file holds pieces of another length.
     """
-    if not exists(path):
+    if not path.exists():
         raise FileNotFoundError(
-            f"Expected the prepared text, {as_written(path)}. Where TensorFlow is, run the same "
+            f"Expected the prepared text, {path}. Where TensorFlow is, run the same "
             "command with --part prepare, and bring the folder here."
         )
-    pieces = np.load(cached_path(path), mmap_mode="r")
+    pieces = np.load(path, mmap_mode="r")
     if pieces.shape[1] != length:
         raise ValueError(
-            f"{as_written(path)}: expected pieces of {length} ids, found "
+            f"{path}: expected pieces of {length} ids, found "
             f"{pieces.shape[1]}. Remove the file to make it anew."
         )
     return pieces
@@ -95,7 +93,8 @@ def kept_sentences(sentences: Iterable[str], held_out: Collection[str]) -> Itera
 
 def _pieces(sentences: Iterable[str], tokenizer: SentencePieceTokenizer, length: int) -> np.ndarray:
     rows = [np.empty(0, np.int32)]
-    for chunk in batched(sentences, _CHUNK):
+    remaining = iter(sentences)
+    while chunk := [*islice(remaining, _CHUNK)]:
         ids = tokenizer.padded(chunk).numpy()
         rows.append(ids[ids > tokenizer.eos_id])  # neither padding nor ends
     ids = np.concatenate(rows)

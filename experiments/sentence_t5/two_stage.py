@@ -36,7 +36,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import keras
 
@@ -57,14 +57,14 @@ from experiments.published_corpus import Example
 from experiments.run import Options, Run, Scores
 from experiments.sentence_t5.pretrain import DTYPE, MODEL_NAME, XLA
 from use_st5.data import PreparedColumn
-from use_st5.io.remote_files import as_written, exists, open_local
 from use_st5.losses import ContrastiveLoss
 from use_st5.models import SentenceT5
-from use_st5.models.t5.sentence_t5 import PROJECTION_DIM, Pooling
 from use_st5.training import TrainingArguments
 
 # Modules that need TensorFlow are imported in the functions that use them: training works without.
 
+Pooling = Literal["first", "mean", "decoder"]
+PROJECTION_DIM = 768  # of all models of the paper
 PAIR = ("anchor", "positive")
 TRIPLET = (*PAIR, "negative")
 # The limit for a text in training, as in T5: the end-of-sentence token counts, and is kept. Most
@@ -137,19 +137,18 @@ def pretrained_folder(pretrained: Path | None, output: Path) -> Path:
         FileNotFoundError: There is no model in it.
     """
     folder = pretrained or output.parent / "pretrain_t5"
-    if not exists(folder / MODEL_NAME):
+    if not (folder / MODEL_NAME).exists():
         raise FileNotFoundError(
-            f"Expected a pre-trained T5, {as_written(folder / MODEL_NAME)}. Make one: "
+            f"Expected a pre-trained T5, {folder / MODEL_NAME}. Make one: "
             "python -m experiments.sentence_t5.pretrain --data DATA "
-            f"--out {as_written(folder)}"
+            f"--out {folder}"
         )
     return folder
 
 
 def sentence_encoder(folder: Path, *, pooling: Pooling, projection_dim: int | None) -> SentenceT5:
     """A Sentence-T5 with the weights of a pre-trained T5; a projection is new."""
-    with open_local(folder / MODEL_NAME) as path:
-        t5 = keras.saving.load_model(path, compile=False)
+    t5 = keras.saving.load_model(folder / MODEL_NAME, compile=False)
     model = SentenceT5(t5.config, pooling=pooling, projection_dim=projection_dim, dtype=DTYPE)
     model.build()
     for name in ("embedding", "encoder", "decoder"):

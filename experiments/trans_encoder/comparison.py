@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from experiments.command import main
-from experiments.run import Scores, SharedOptions
+from experiments.run import Scores, SharedOptions, check_names
 from experiments.sbert_defsent.comparison_results import Values
 from experiments.seed_table import seed_means, seed_scores, seed_table
 from experiments.trans_encoder import train as trans_encoder
 from experiments.trans_encoder.report import STS
-from use_st5.io.files import atomic_path, sole_writer
+from use_st5.io import atomic_path, sole_writer
 
 # Row → a list with column → value for each seed.
 Rows = dict[str, list[dict[str, float]]]
@@ -65,8 +65,7 @@ def run(
         ValueError: There is no such variant.
     """
     recipes = trans_encoder.VARIANTS
-    if unknown := [name for name in variants if name not in recipes]:
-        raise ValueError(f"variants: expected some of {', '.join(recipes)}, received {unknown}.")
+    check_names("variants", variants, recipes)
     seed, resume = options.get("seed", 0), options.get("resume", True)
     folders: dict[str, Any] = {
         "pretrained": pretrained,

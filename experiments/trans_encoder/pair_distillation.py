@@ -11,14 +11,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from experiments.corpus_tasks import STEPS_PER_CALL
-from experiments.run import Options, Run, Scores
+from experiments.run import Options, Run, Scores, read_json, write_json
 from experiments.stsb_dev import stsb_dev
-from experiments.trans_encoder.starts import Opened, Start, student_of, write_start
-from use_st5.io.files import atomic_path, write_json
-from use_st5.io.records import read_record
-from use_st5.training import TransEncoder, train_trans_encoder
-from use_st5.training.run_folder import check_unchanged
-from use_st5.training.trans_encoder import DistilledModel, Kind, best
+from experiments.trans_encoder.starts import Kind, Opened, Start, student_of, write_start
+from use_st5.io import atomic_path
+from use_st5.training import DistilledModel, TransEncoder, train_trans_encoder
 
 _PAIRS, _SCORES, _FACTS, _MODELS = "pairs.jsonl", "scores.npy", "facts.json", "models.json"
 _FOLDERS: Mapping[Kind, str] = {"bi": "model", "cross": "cross_encoder"}
@@ -85,7 +82,6 @@ class PairDistillation:
         """
         _check_options(**options)
         run = Run(data, output, **options)
-        run.check_local(out=output, prepared=run.prepared)
         folders = _folders(pretrained, second, language_model, second_language_model)
         with run.begun(*_FOLDERS.values()):
             if run.does("prepare"):
@@ -106,7 +102,8 @@ class PairDistillation:
         }
         prepared = run.prepared
         if prepared.exists():
-            check_unchanged(prepared / _FACTS, facts)
+            if (kept := read_json(prepared / _FACTS)) != facts:
+                raise ValueError(f"{prepared} was begun with {kept}, this run has {facts}.")
             return
         validation = stsb_dev(run.data)
         opened = [Opened.of(start, folders) for start in self.starts]
@@ -160,7 +157,7 @@ class PairDistillation:
             opened.begin(run.checkpoints)
             similarities[f"{prefix}start"] = scoring.similarities_of(sets, opened.bi, kind="bi")
             for kind in self._kinds(start):
-                best_model = best(models, start.name, kind)
+                best_model = _best(models, start.name, kind)
                 encoder = opened.trained(kind, best_model.weights)
                 similarities[f"{prefix}{kind}"] = (
                     scoring.similarities_of(sets, encoder, kind=kind)
@@ -247,11 +244,16 @@ def _distilled_models(output: Path) -> list[DistilledModel]:
             f"Expected {path}, which the training writes when it is done. Run the same command "
             f"with --part train --out {output}"
         )
-    rows = read_record(path, dict[str, Any], remedy="Train again.")["models"]
     return [
         DistilledModel(**{**row, "weights": row["weights"] and output / row["weights"]})
-        for row in rows
+        for row in read_json(path)["models"]
     ]
+
+
+def _best(models: Sequence[DistilledModel], student: str, kind: Kind) -> DistilledModel:
+    """The best model of one kind and student by STS-B dev; if equal, the earlier one."""
+    candidates = [each for each in models if (each.student, each.kind) == (student, kind)]
+    return max(candidates, key=lambda each: (each.spearman, -each.cycle))
 
 
 def _pairs(path: Path) -> list[tuple[str, str]]:

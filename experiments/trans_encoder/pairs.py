@@ -12,10 +12,8 @@ import numpy as np
 from experiments.corpora import CORPORA
 from experiments.held_out import held_out_sentences, without_held_out
 from experiments.trans_encoder.mined_pairs import Pair, mined_pairs
-from use_st5.data import DataFolder, DataSource, TextReader
-from use_st5.data.text_hashes import normalized
-from use_st5.evaluation.sts import read_sts
-from use_st5.io.lines import read_text
+from use_st5.data import DataFolder, DataSource, TableReader, TextReader, normalized
+from use_st5.evaluation import read_sts
 
 # Texts → vectors `[texts, dimension]`.
 Embed = Callable[[list[str]], np.ndarray]
@@ -129,25 +127,10 @@ class FilePool:
     path: Path
 
     def pairs(self, data: Path, embed: Embed, seed: int) -> list[Pair]:
-        """The pairs in the order of the lines, each once.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: A line is not two texts, or there are no lines.
-        """
+        """The pairs in the order of the lines, each once."""
         del data, embed, seed
-        pairs = []
-        for number, line in read_text(self.path):
-            cells = [cell.strip() for cell in line.split("\t")]
-            if len(cells) != 2 or not all(cells):
-                raise ValueError(
-                    f"{self.path}:{number}: expected two texts with one tab between them, "
-                    f"received {len(cells) - 1} tabs: {line[:80]!r}."
-                )
-            pairs.append((cells[0], cells[1]))
-        if not pairs:
-            raise ValueError(f"{self.path}: expected pairs of texts, found none.")
-        return [*distinct(pairs)]
+        rows = TableReader(self.path, {"first": 0, "second": 1}, file_format="tsv", strict=True)
+        return [*distinct((row["first"], row["second"]) for row in rows)]
 
 
 Pool = SetPool | MinedPool | FilePool

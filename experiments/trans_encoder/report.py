@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from experiments.trans_encoder.mined_pairs import Pair
 from experiments.trans_encoder.pairs import Overlap, overlap
 from use_st5 import TrainableEncoder
 from use_st5.data import DataFolder, MissingDataError
-from use_st5.encode.similarity import cosine
-from use_st5.encode.vector_store import VectorCache
-from use_st5.evaluation import select_tasks
-from use_st5.evaluation.pairs import similarity_auc
-from use_st5.evaluation.sts import score_similarities
-from use_st5.training.trans_encoder import DistilledModel
+from use_st5.encode import VectorCache, cosine
+from use_st5.evaluation import score_similarities, select_tasks
+from use_st5.training import DistilledModel
 
 # First texts, second texts → their similarities `[pairs]`.
 Similar = Callable[[list[str], list[str]], np.ndarray]
@@ -71,7 +69,7 @@ def _test_set(task: Any, folder: DataFolder) -> TestSet:
         return TestSet(task.name, task.title, "spearman_all", pairs, correlation)
 
     def area(similarities: np.ndarray) -> float:
-        return similarity_auc(similarities, data)
+        return float(roc_auc_score(data.labels == 1, similarities))
 
     pairs = [*zip(*data.columns, strict=True)]
     return TestSet(task.name, task.title, "auc", pairs, area)

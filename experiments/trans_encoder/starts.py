@@ -6,16 +6,16 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Literal
 
 import keras
 import numpy as np
 
-from experiments.run import Run
-from use_st5.io.files import atomic_path
+from experiments.run import Run, save_model
+from use_st5.io import atomic_path
 from use_st5.losses import SimCSELoss
 from use_st5.models import CrossEncoderModel, SentenceBert
-from use_st5.models.bert.model import Pooler
 from use_st5.training import (
     ArrayData,
     LinearWarmup,
@@ -25,13 +25,14 @@ from use_st5.training import (
     TrainingArguments,
     adamw,
 )
-from use_st5.training.checkpoints import saving_quietly
-from use_st5.training.trans_encoder import BI_LENGTH, CROSS_LENGTH, Kind
 
 if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
     from use_st5 import TrainableEncoder
 
+Kind = Literal["bi", "cross"]
 Pairs = Sequence[tuple[str, str]]
+# Tokens of a text and of a pair, as in the paper's code.
+BI_LENGTH, CROSS_LENGTH = 32, 64
 Base = Literal["pretrained", "second"]
 # Base → the name of the plain language model behind it, of which its cross-encoder is made.
 _LANGUAGE_MODELS: Mapping[Base, str] = {
@@ -203,10 +204,9 @@ def _below(folder: Path, opened: TrainableEncoder | None) -> TrainableEncoder:
 def write_start(folder: Path, opened: Opened, pairs: Pairs, validation: Pairs) -> None:
     """Writes models and ids, so that training needs neither text nor TensorFlow."""
     folder.mkdir()
-    with saving_quietly():
-        opened.bi.model.save(folder / _BI)
-        if opened.cross is not None:
-            opened.cross.model.save(folder / _CROSS)
+    save_model(opened.bi.model, folder / _BI)
+    if opened.cross is not None:
+        save_model(opened.cross.model, folder / _CROSS)
     pooler = None if opened.cross is None else opened.cross.model.pooler
     if pooler is not None:
         np.savez(folder / _POOLER, kernel=pooler.kernel, bias=pooler.bias)
@@ -268,7 +268,7 @@ def _bi(prepared: Path, weights: Path | None) -> keras.Model:
 def _cross(prepared: Path) -> CrossEncoderModel:
     encoder = keras.saving.load_model(prepared / _CROSS, compile=False)
     if (prepared / _POOLER).exists():
-        encoder.pooler = Pooler(**np.load(prepared / _POOLER))
+        encoder.pooler = SimpleNamespace(**np.load(prepared / _POOLER))
     model = CrossEncoderModel(encoder)
     model.build()
     return model

@@ -52,19 +52,27 @@ from experiments.command import main
 from experiments.trans_encoder.pair_distillation import PairDistillation
 from experiments.trans_encoder.pairs import MinedPool, SetPool
 from experiments.trans_encoder.starts import Start, Unsupervised
-from use_st5.evaluation import sts as sets
+from use_st5.data import DataSource
+from use_st5.evaluation import STS_SOURCES
 from use_st5.training import TransEncoder
 
+_YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
+
+
+def _sources(*names: str) -> tuple[DataSource, ...]:
+    return tuple(STS_SOURCES[name] for name in names)
+
+
 POOL = SetPool(
-    (sets.STS12, sets.STS13, sets.STS15, sets.STSB_TRAIN, sets.SICK_TRAIN),
-    without=(sets.STS14, sets.STS16, sets.STSB_DEV, sets.STSB_TEST, sets.SICK_TEST),
+    _sources("STS12", "STS13", "STS15", "STS-B train", "SICK-R train"),
+    without=_sources("STS14", "STS16", "STS-B dev", "STS-B test", "SICK-R test"),
 )
 # Transductive: these include all test pairs.
 PUBLISHED_POOL = SetPool(
-    (
-        *(sets.STS12, sets.STS13, sets.STS14, sets.STS15, sets.STS16),
-        *(sets.STSB_TRAIN, sets.STSB_DEV, sets.STSB_TEST),
-        *(sets.SICK_TRAIN, sets.SICK_TRIAL, sets.SICK_TEST),
+    _sources(
+        *_YEARS,
+        *(f"STS-B {part}" for part in ("train", "dev", "test")),
+        *(f"SICK-R {part}" for part in ("train", "trial", "test")),
     ),
     complete=True,
 )

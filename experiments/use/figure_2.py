@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from use_st5.io.files import atomic_path
+from use_st5.io import atomic_path
 
 LENGTHS = (10, 20, 40, 60, 80, 100, 128, 192, 256, 384, 512)
 # Calls are repeated until they take this long together.

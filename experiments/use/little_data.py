@@ -15,32 +15,36 @@ import argparse
 import dataclasses
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import use_st5
-from use_st5.encode.vector_store import Encode, as_cache
-from use_st5.evaluation import evaluate
-from use_st5.evaluation.classification import SST2
-from use_st5.evaluation.classifiers import Classifier, LabelledFeatures, split
-from use_st5.evaluation.labelled_texts import LabelledTexts
-from use_st5.evaluation.senteval_classifier import SentEvalClassifier
-from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+from use_st5.evaluation import (
+    TRANSFER_DATASETS,
+    EvaluationTask,
+    LabelledFeatures,
+    LabelledTexts,
+    SentEvalClassifier,
+    TaskContext,
+    TaskResult,
+    evaluate,
+)
 
+SST2 = TRANSFER_DATASETS["SST-2"]
 _SIZES = (1000, 2000, 4000, 8000, 16000, 32000)
 _DRAWS = 5
 
 
 def learning_curve(
-    encode: Encode,
+    embed: Callable[[list[str]], np.ndarray],
     data: dict[str, LabelledTexts],
     *,
     sizes: Sequence[int],
     draws: int,
-    classifier: Classifier,
+    classifier: SentEvalClassifier,
 ) -> list[dict[str, Any]]:
     """Trains classifiers on random subsets of the training sentences.
 
@@ -48,7 +52,7 @@ def learning_curve(
     classifier's initial weights, so that draws of the whole training set differ, too.
 
     Args:
-        encode: Sentences → embeddings `[sentences, dim]`.
+        embed: Sentences → embeddings `[sentences, dim]`.
         data: Single sentences in three parts: the subsets are drawn from "train", the whole of
             "dev" chooses the regularisation, and the accuracies are those on "test".
         sizes: Numbers of training examples.
@@ -65,7 +69,6 @@ def learning_curve(
     most = len(data["train"])
     if bad := [size for size in sizes if not 1 <= size <= most]:
         raise ValueError(f"sizes: expected 1 to {most} training examples, received {bad}.")
-    embed = as_cache(encode)
     train, dev, test = (
         LabelledFeatures(embed(data[part].columns[0]), data[part].labels)
         for part in ("train", "dev", "test")
@@ -76,8 +79,7 @@ def learning_curve(
         for draw in range(draws):
             seed = classifier.seed + draw
             rows = np.random.default_rng((seed, size)).permutation(len(train))[:size]
-            result = split(
-                dataclasses.replace(classifier, seed=seed),
+            result = dataclasses.replace(classifier, seed=seed).split(
                 train=LabelledFeatures(train.read(rows), train.labels[rows]),
                 dev=dev,
                 test=test,

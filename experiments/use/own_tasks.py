@@ -44,18 +44,17 @@ from experiments.corpus_tasks import (
     STEPS_PER_CALL,
     CorpusTask,
     Material,
+    Stage,
     open_tasks,
     prepare_tasks,
-    train_tasks,
+    train_stage,
 )
 from experiments.held_out import held_out_sentences
 from experiments.run import Options, Run, Scores
 from experiments.stsb_dev import stsb_development
 from use_st5 import SentenceEncoder, TrainableEncoder
 from use_st5.data import DataFolder
-from use_st5.evaluation import evaluate, select_tasks
-from use_st5.evaluation.registry import with_data
-from use_st5.io.progress import progress_lines
+from use_st5.evaluation import evaluate, select_tasks, with_data
 from use_st5.models import USEDAN
 from use_st5.tokenizers import NGramTokenizer, NGramVocabulary, build_vocabulary
 from use_st5.training import TrainingArguments
@@ -138,11 +137,10 @@ class OwnTasks:
         run = Run(data, output, **options)
         with run.begun():
             score = stsb_development(run.data)
-            with progress_lines(lambda: "preparing use_dan_own_tasks"):
-                material = Material(run.data, held_out_sentences(run.data))
-                tokenizer = self.tokenizer(run, material)
-                if run.does("prepare"):
-                    prepare_tasks(run, self.tasks, tokenizer, material)
+            material = Material(run.data, held_out_sentences(run.data))
+            tokenizer = self.tokenizer(run, material)
+            if run.does("prepare"):
+                prepare_tasks(run, self.tasks, tokenizer, material)
             if run.does("train"):
                 self._train(run, tokenizer, score)
             if not run.does("export"):
@@ -177,7 +175,9 @@ class OwnTasks:
         if self.tasks:
             encoder = TrainableEncoder(model, tokenizer)
             options = {"evaluate": score, "monitor": "stsb_dev_pearson", "restore_best": False}
-            history = train_tasks(run, encoder, self.tasks, arrays, self.args, **options)
+            history = train_stage(
+                run, encoder, Stage(tasks=self.tasks, args=self.args), arrays, **options
+            )
             run.write("history.json", {"": history.to_state()})
         run.keep(model)
         run.write_facts(**METADATA, tasks=[task.name for task in self.tasks])

@@ -27,15 +27,15 @@ folder, so that rows and tasks may come from several commands.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import rich.console
 
 from experiments.command import main
+from experiments.run import check_names, read_json
 from experiments.use.transfer.cells import TransferCell
 from experiments.use.transfer.rows import Ingredients, transfer_rows
 from experiments.use.transfer.skip_gram import skip_gram_vectors
@@ -43,21 +43,10 @@ from experiments.use.transfer.splits import TASKS
 from experiments.use.transfer.tables import tables
 from experiments.use.transfer.word_vectors import WordVectors
 from use_st5.data import DataFolder
-from use_st5.io.files import atomic_path, sole_writer
-from use_st5.io.records import check_record, read_record
+from use_st5.io import atomic_path, sole_writer
 
 # Enough for all words of GloVe's smaller files, and the most frequent words of larger ones.
 _MOST_VECTORS = 400_000
-_OTHER_ROWS = " The rows of another encoder are known if --encoders names it."
-# `_Cell` has the fields of a finished cell that this file and the tables read.
-
-
-class _Cell(msgspec.Struct):
-    task: str
-    row: str
-    settings: dict[str, Any]
-    mean: float
-    std: float | None
 
 
 def run(
@@ -99,8 +88,9 @@ def run(
     """
     folder = DataFolder(data)
     all_rows = transfer_rows(encoders)
-    chosen_tasks = _chosen("tasks", tasks, TASKS) or _at_hand(folder)
-    chosen_rows = _chosen("rows", rows, all_rows, _OTHER_ROWS) or [*all_rows]
+    check_names("tasks", tasks, TASKS)
+    check_names("rows", rows, all_rows)
+    chosen_tasks, chosen_rows = tasks or _at_hand(folder), rows or [*all_rows]
     settings: dict[str, Any] = dict(seed=seed, repeats=repeats, trials=trials, epochs=epochs)
     settings["vectors"] = vectors.name if vectors else "skip-gram"
     ingredients = Ingredients(
@@ -128,15 +118,6 @@ def _word_vectors(data: Path, output: Path, file: Path | None, *, seed: int) -> 
     return WordVectors.load(file, limit=_MOST_VECTORS)
 
 
-def _chosen(option: str, names: Sequence[str], known: Iterable[str], advice: str = "") -> list[str]:
-    known = [*known]
-    if unknown := [name for name in names if name not in known]:
-        raise ValueError(
-            f"{option}: expected some of {', '.join(known)}, received {unknown}.{advice}"
-        )
-    return [*names]
-
-
 def _at_hand(folder: DataFolder) -> list[str]:
     return [
         name
@@ -148,7 +129,7 @@ def _at_hand(folder: DataFolder) -> list[str]:
 def _finished(path: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
     if not path.exists():
         return None
-    cell = _read_cell(path)
+    cell = read_json(path)
     if cell["settings"] != settings:
         raise ValueError(
             f"{path}: expected a cell made with {settings}, found {cell['settings']}. Choose "
@@ -157,16 +138,9 @@ def _finished(path: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
     return cell
 
 
-def _read_cell(path: Path) -> dict[str, Any]:
-    remedy = "Remove the file: the same command makes the cell of the tables anew."
-    cell = read_record(path, dict[str, Any], remedy=remedy)
-    check_record(cell, _Cell, where=str(path), remedy=remedy)
-    return cell
-
-
 def _write_tables(output: Path, rows: list[str]) -> None:
     """Writes the tables of all finished cells in the folder, including those of earlier runs."""
-    records = [_read_cell(path) for path in sorted(output.glob("cells/*.json"))]
+    records = [read_json(path) for path in sorted(output.glob("cells/*.json"))]
     cells = {(cell["task"], cell["row"]): cell for cell in records}
     _write(output / "results.json", json.dumps(records, indent=1))
     rows = [*dict.fromkeys([*rows, *(row for _, row in cells)])]

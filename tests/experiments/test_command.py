@@ -171,14 +171,3 @@ def test_none_runs_where_another_process_writes(
         if "output" in inspect.signature(getattr(experiment, "run", experiment)).parameters:
             with pytest.raises(BlockingIOError, match="is being written by process"):
                 getattr(experiment, "run", experiment)(tmp_path, tmp_path / "run")
-
-
-def test_what_writes_piece_by_piece_refuses_a_remote_folder(tmp_path: Path) -> None:
-    for script, variant in (
-        ("experiments.bundled_models.use_dan_en", None),
-        ("experiments.bundled_models.use_dan_en", "ablation"),
-        ("experiments.trans_encoder.train", None),
-    ):
-        experiment, variants = loaded(script)
-        with pytest.raises(ValueError, match="expected a local folder"):
-            (variants[variant] if variant else experiment).run(tmp_path, Path("ram://x/y"))

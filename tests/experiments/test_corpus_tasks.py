@@ -15,15 +15,13 @@ from experiments.corpus_tasks import (
     Examples,
     Material,
     open_tasks,
-    part_weights,
     prepare_tasks,
     steps_of_a_pass,
 )
 from experiments.run import TRIAL_STEPS, Run
-from use_st5.data import arrays
-from use_st5.data.arrays import PreparedColumn
-from use_st5.losses.classification_loss import ClassificationLoss
-from use_st5.training.array_data import ArrayData
+from use_st5.data import PreparedColumn, arrays
+from use_st5.losses import ClassificationLoss
+from use_st5.training import ArrayData
 
 TASK = CorpusTask(
     name="nli",
@@ -55,9 +53,9 @@ def test_examples_are_read_late_and_filtered(tmp_path: Path) -> None:
 def test_parts_share_the_weight_by_their_weighted_sizes() -> None:
     parts = {"short": of_size(30), "long": of_size(5)}
     task = dataclasses.replace(TASK, weight=0.4, part_weights={"long": 2.0})
-    weights = part_weights(task, parts)
+    weights = task.weights(parts)
     assert weights == pytest.approx({"short": 0.4 * 30 / 40, "long": 0.4 * 10 / 40})
-    assert part_weights(TASK, parts) == {"short": 30, "long": 5}, "without a weight, the sizes"
+    assert TASK.weights(parts) == {"short": 30, "long": 5}, "without a weight, the sizes"
 
 
 def test_a_pass_is_made_up_to_whole_calls() -> None:
@@ -90,13 +88,3 @@ def test_a_trial_prepares_the_rows_of_its_steps_alone_and_finds_them_again(
     assert len(open_tasks(whole, [task])["nli"]["nli"]) == 1_000
     of_whole = open_tasks(trial, [task])["nli"]["nli"].arrays["label"]
     np.testing.assert_array_equal(of_trial, of_whole)
-
-
-def test_batches_that_devices_cannot_share_are_refused_before_any_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Run, "replicas", 3)
-    run = Run(tmp_path, tmp_path)
-    material: Any = None
-    with pytest.raises(ValueError, match="nli: expected a batch size that 3 devices can share"):
-        prepare_tasks(run, [TASK], None, material)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.held_out import held_out_sentences, without_held_out
-from use_st5.data.text_hashes import normalized
+from use_st5.data import normalized
 from use_st5.evaluation.minimal_pairs import minimal_pairs
 
 PROBE = {normalized(text) for items in minimal_pairs().values() for item in items for text in item}

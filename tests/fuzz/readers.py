@@ -98,6 +98,7 @@ def _packed(make: Callable[[Path], None]) -> Callable[[Path], None]:
 def _data() -> dict[str, Reader]:
     from experiments.dialogue_reader import DialogueReader
     from experiments.multilingual_st5.xnli_reader import read_xnli
+
     from experiments.nli_reader import NLIReader
     from use_st5 import data
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from use_st5.data.reader import SkippedRowError as SkippedRowError
     from use_st5.data.sentence_splitter import split_sentences as split_sentences
     from use_st5.data.tables import TableReader as TableReader
+    from use_st5.data.text_hashes import normalized as normalized
     from use_st5.data.text_reader import TextReader as TextReader
     from use_st5.data.tfds_reader import TFDSReader as TFDSReader
 

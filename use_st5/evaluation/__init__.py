@@ -21,9 +21,25 @@ from typing import TYPE_CHECKING
 from use_st5._public import public_names
 
 if TYPE_CHECKING:
+    from use_st5.evaluation.classification import TRANSFER_DATASETS as TRANSFER_DATASETS
+    from use_st5.evaluation.classification import transfer_task as transfer_task
+    from use_st5.evaluation.classifiers import LabelledFeatures as LabelledFeatures
+    from use_st5.evaluation.labelled_texts import LabelledDataset as LabelledDataset
+    from use_st5.evaluation.labelled_texts import LabelledTexts as LabelledTexts
     from use_st5.evaluation.record import EvaluationRecord as EvaluationRecord
     from use_st5.evaluation.registry import select_tasks as select_tasks
+    from use_st5.evaluation.registry import with_data as with_data
+    from use_st5.evaluation.report import write_report as write_report
     from use_st5.evaluation.runner import evaluate as evaluate
+    from use_st5.evaluation.senteval_classifier import SentEvalClassifier as SentEvalClassifier
+    from use_st5.evaluation.sts import STS_SOURCES as STS_SOURCES
+    from use_st5.evaluation.sts import STSPair as STSPair
+    from use_st5.evaluation.sts import STSSet as STSSet
+    from use_st5.evaluation.sts import evaluate_sts as evaluate_sts
+    from use_st5.evaluation.sts import read_sts as read_sts
+    from use_st5.evaluation.sts import score_similarities as score_similarities
     from use_st5.evaluation.task import EvaluationTask as EvaluationTask
+    from use_st5.evaluation.task import TaskContext as TaskContext
+    from use_st5.evaluation.task import TaskResult as TaskResult
 
 __getattr__, __dir__, __all__ = public_names(__name__)

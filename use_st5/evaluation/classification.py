@@ -21,9 +21,6 @@ from use_st5.evaluation.classifiers import (
     Classifier,
     LabelledFeatures,
     SklearnClassifier,
-    inner_kfold,
-    kfold,
-    split,
 )
 from use_st5.evaluation.labelled_texts import (
     LabelledDataset,
@@ -176,7 +173,10 @@ MRPC = LabelledDataset(
 SICK_E = LabelledDataset(
     "SICK-E", *(((source, read_entailment),) for source in (SICK_TRAIN, SICK_TRIAL, SICK_TEST))
 )
-DATASETS = (MR, CR, SUBJ, MPQA, SST2, SST5, TREC, MRPC, SICK_E)
+# Name, such as "SST-2" → data set.
+TRANSFER_DATASETS = {
+    dataset.name: dataset for dataset in (MR, CR, SUBJ, MPQA, SST2, SST5, TREC, MRPC, SICK_E)
+}
 
 
 def _score(
@@ -189,11 +189,11 @@ def _score(
     """
     parts = {part: _features(embed, texts) for part, texts in data.items()}
     if "test" not in data:
-        result = inner_kfold(classifier, parts["train"])
+        result = classifier.inner_kfold(parts["train"])
     elif "dev" not in data:
-        result = kfold(classifier, **parts)
+        result = classifier.kfold(**parts)
     else:
-        result = split(classifier, **parts)
+        result = classifier.split(**parts)
     labels = parts.get("test", parts["train"]).labels
     scores = {"accuracy": result.test_accuracy}
     if labels.max() < 2 and len(data["train"].columns) == 2:
@@ -273,8 +273,9 @@ def transfer_task(
 
 # First the classifier that the toolkit's README names as comparable with the literature, then
 # scikit-learn's, which trains until it converges, without mini-batches, early stopping or held-out
-# rows. It is two to three times as fast on tasks with two classes and nested cross-validation.
-TASKS = (
-    *(transfer_task(dataset, SentEvalClassifier()) for dataset in DATASETS),
-    *(transfer_task(dataset, SklearnClassifier(), suffix="_sklearn") for dataset in DATASETS),
+# rows.
+TASKS = tuple(
+    transfer_task(dataset, classifier, suffix=suffix)
+    for classifier, suffix in ((SentEvalClassifier(), ""), (SklearnClassifier(), "_sklearn"))
+    for dataset in TRANSFER_DATASETS.values()
 )

@@ -162,7 +162,7 @@ class Classifier(abc.ABC):
         self,
         data: LabelledFeatures,
         folds: Sequence[Fold],
-        grid: Sequence[Sequence[float]],
+        grid: Sequence[float],
         *,
         classes: int,
         dev: LabelledFeatures | None = None,
@@ -172,13 +172,62 @@ class Classifier(abc.ABC):
         Args:
             data: The features and labels that the folds' training rows refer to.
             folds: Rows to train on and to score on.
-            grid: Regularisations of each fold, `[folds][regularisations]`.
+            grid: The regularisations.
             classes: Number of classes.
             dev: The features and labels that the folds' dev rows refer to; `data` by default.
 
         Returns:
             Trained classifiers, `[folds][regularisations]`.
         """
+
+    def inner_kfold(self, data: LabelledFeatures) -> Classification:
+        """Nested cross-validation: an inner one on each training part chooses the regularisation.
+
+        This is for data without a test set: MR, CR, SUBJ, MPQA.
+        """
+        grid, classes = self.grids["inner_kfold"], _classes(data)
+        predictions = np.empty(len(data), np.int64)
+        test_percents, chosen, dev_percents = [], [], []
+        for fold in _folds(self.folds, data.labels, _INNER_KFOLD_SEED):
+            inner = [
+                Fold(fold.train[part.train], fold.train[part.dev])
+                for part in _folds(self.folds, data.labels[fold.train], _INNER_KFOLD_SEED)
+            ]
+            best, percent = _best(self.fit(data, inner, grid, classes=classes))
+            final = self.fit(data, [Fold(fold.train)], [grid[best]], classes=classes)[0][0]
+            predictions[fold.dev] = final.predict(data, fold.dev)
+            test_percents.append(_percent(predictions[fold.dev], data.labels[fold.dev]))
+            chosen.append(grid[best])
+            dev_percents.append(percent)
+        return Classification(
+            _fraction(round(float(np.mean(dev_percents)), 2)),
+            _fraction(round(float(np.mean(test_percents)), 2)),
+            predictions,
+            tuple(chosen),
+        )
+
+    def kfold(self, *, train: LabelledFeatures, test: LabelledFeatures) -> Classification:
+        """Cross-validation on the training set chooses the regularisation: TREC, MRPC."""
+        grid, classes = self.grids["kfold"], _classes(train, test)
+        folds = [*_folds(self.folds, train.labels, self.seed)]
+        best, percent = _best(self.fit(train, folds, grid, classes=classes))
+        everything = [Fold(np.arange(len(train)))]
+        final = self.fit(train, everything, [grid[best]], classes=classes)[0][0]
+        return _tested(final, test, percent, grid[best])
+
+    def split(
+        self, *, train: LabelledFeatures, dev: LabelledFeatures, test: LabelledFeatures
+    ) -> Classification:
+        """The dev set chooses the regularisation: SST, SICK-E, probing, SentGLUE.
+
+        The original trains once more with the chosen regularisation. Each training sets all seeds
+        again, so that gives the same classifier; here the first one is kept.
+        """
+        grid, classes = self.grids["split"], _classes(train, dev, test)
+        fold = Fold(np.arange(len(train)), np.arange(len(dev)))
+        trained = self.fit(train, [fold], grid, classes=classes, dev=dev)
+        best, percent = _best(trained)
+        return _tested(trained[0][best], test, percent, grid[best])
 
 
 @dataclass(frozen=True)
@@ -215,17 +264,15 @@ class SklearnClassifier(Classifier):
         self,
         data: LabelledFeatures,
         folds: Sequence[Fold],
-        grid: Sequence[Sequence[float]],
+        grid: Sequence[float],
         *,
         classes: int,
         dev: LabelledFeatures | None = None,
     ) -> list[list[TrainedClassifier]]:
         """See `Classifier.fit`; a fold's training rows are read as a whole."""
-        dev = data if dev is None else dev
         with one_blas_thread():
             return [
-                self._fit(data, fold, values, classes, dev)
-                for fold, values in zip(folds, grid, strict=True)
+                self._fit(data, fold, grid, classes, data if dev is None else dev) for fold in folds
             ]
 
     def _fit(
@@ -282,75 +329,6 @@ class Classification:
     test_accuracy: float
     predictions: np.ndarray
     regularization: tuple[float, ...]
-
-
-def inner_kfold(classifier: Classifier, data: LabelledFeatures) -> Classification:
-    """Nested cross-validation: an inner one on each training part chooses the regularisation.
-
-    This is for data without a test set: MR, CR, SUBJ, MPQA.
-
-    Raises:
-        ValueError: A class has fewer rows than there are folds.
-    """
-    grid = classifier.grids["inner_kfold"]
-    classes = _classes(data)
-    predictions = np.empty(len(data), np.int64)
-    test_percents, chosen, dev_percents = [], [], []
-    for fold in _folds(classifier.folds, data.labels, _INNER_KFOLD_SEED):
-        inner = [
-            Fold(fold.train[part.train], fold.train[part.dev])
-            for part in _folds(classifier.folds, data.labels[fold.train], _INNER_KFOLD_SEED)
-        ]
-        trained = classifier.fit(data, inner, [grid] * len(inner), classes=classes)
-        best, percent = _best(trained)
-        final = classifier.fit(data, [Fold(fold.train)], [[grid[best]]], classes=classes)[0][0]
-        predictions[fold.dev] = final.predict(data, fold.dev)
-        test_percents.append(_percent(predictions[fold.dev], data.labels[fold.dev]))
-        chosen.append(grid[best])
-        dev_percents.append(percent)
-    return Classification(
-        _fraction(round(float(np.mean(dev_percents)), 2)),
-        _fraction(round(float(np.mean(test_percents)), 2)),
-        predictions,
-        tuple(chosen),
-    )
-
-
-def kfold(
-    classifier: Classifier, *, train: LabelledFeatures, test: LabelledFeatures
-) -> Classification:
-    """Cross-validation on the training set chooses the regularisation: TREC, MRPC.
-
-    Raises:
-        ValueError: A class has fewer rows than there are folds.
-    """
-    classes = _classes(train, test)
-    grid = classifier.grids["kfold"]
-    folds = [*_folds(classifier.folds, train.labels, classifier.seed)]
-    trained = classifier.fit(train, folds, [grid] * len(folds), classes=classes)
-    best, percent = _best(trained)
-    final = classifier.fit(train, [Fold(np.arange(len(train)))], [[grid[best]]], classes=classes)
-    return _tested(final[0][0], test, percent, grid[best])
-
-
-def split(
-    classifier: Classifier,
-    *,
-    train: LabelledFeatures,
-    dev: LabelledFeatures,
-    test: LabelledFeatures,
-) -> Classification:
-    """The dev set chooses the regularisation: SST, SICK-E, probing, SentGLUE.
-
-    The original trains once more with the chosen regularisation. Each training sets all seeds
-    again, so that gives the same classifier; here the first one is kept.
-    """
-    classes = _classes(train, dev, test)
-    grid = classifier.grids["split"]
-    fold = Fold(np.arange(len(train)), np.arange(len(dev)))
-    trained = classifier.fit(train, [fold], [grid], classes=classes, dev=dev)
-    best, percent = _best(trained)
-    return _tested(trained[0][best], test, percent, grid[best])
 
 
 def _tested(

@@ -118,11 +118,6 @@ Read = Callable[[Path], LabelledTexts]
 Files = tuple[tuple[DataSource, Read], ...]
 
 
-def read_files(data: DataFolder, files: Files) -> LabelledTexts:
-    """Reads files; the rows of the second file follow the rows of the first."""
-    return joined([read(data.find(source)) for source, read in files])
-
-
 def joined(parts: Sequence[LabelledTexts]) -> LabelledTexts:
     """All rows of the parts, in order."""
     columns = zip(*(part.columns for part in parts), strict=True)
@@ -156,5 +151,9 @@ class LabelledDataset:
 
     def read(self, data: DataFolder) -> dict[str, LabelledTexts]:
         """Reads the parts that the data set has: "train", "dev" and "test" at most."""
-        parts = {"train": self.train, "dev": self.dev, "test": self.test}
-        return {part: read_files(data, files) for part, files in parts.items() if files}
+        parts = ("train", "dev", "test")
+        return {part: self.read_part(data, part) for part in parts if getattr(self, part)}
+
+    def read_part(self, data: DataFolder, part: str) -> LabelledTexts:
+        """Reads "train", "dev" or "test"; the rows of the second file follow those of the first."""
+        return joined([read(data.find(source)) for source, read in getattr(self, part)])

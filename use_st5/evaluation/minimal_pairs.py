@@ -59,6 +59,7 @@ TASKS = (
         "Share of 400 items (50 of each kind) whose paraphrase in other words has a higher cosine "
         "with the sentence than an altered sentence in almost the same words; a tie counts as a "
         "miss; the cosine of word counts scores 0.0025; items of use_st5",
-        score=lambda context, _: _score(context, minimal_pairs()),
+        score=_score,
+        reader=lambda _: minimal_pairs(),
     ),
 )

@@ -28,7 +28,7 @@ from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.encode.similarity import cosine
 from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation import classification
-from use_st5.evaluation.classifiers import Classifier, LabelledFeatures, PairFeatures, split
+from use_st5.evaluation.classifiers import Classifier, LabelledFeatures, PairFeatures
 from use_st5.evaluation.labelled_texts import (
     Files,
     LabelledDataset,
@@ -143,7 +143,7 @@ def _predict(
         training_sets = (train_features, texts[0].labels), (held_out, texts[1].labels)
         return predict_relatedness(*training_sets, dev_features, seed=seed)
     sets = [LabelledFeatures(x, each.labels) for x, each in zip(features, texts, strict=True)]
-    return split(classifier, train=sets[0], dev=sets[1], test=sets[2]).predictions
+    return classifier.split(train=sets[0], dev=sets[1], test=sets[2]).predictions
 
 
 def _hold_out(texts: LabelledTexts, *, seed: int) -> tuple[LabelledTexts, LabelledTexts]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from use_st5.data.data_folder import DataSource
 from use_st5.evaluation._text_files import numbered_lines, split_fields
-from use_st5.evaluation.classifiers import LabelledFeatures, split
+from use_st5.evaluation.classifiers import LabelledFeatures
 from use_st5.evaluation.labelled_texts import LabelledTexts, labelled_texts
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
@@ -55,7 +55,7 @@ def _score(context: TaskContext, data: dict[str, LabelledTexts]) -> TaskResult:
         part: LabelledFeatures(texts.embedded(context.embed)[0], texts.labels)
         for part, texts in data.items()
     }
-    result = split(classifier, **parts)
+    result = classifier.split(**parts)
     return TaskResult(
         "accuracy",
         {"accuracy": result.test_accuracy, "dev_accuracy": result.dev_accuracy},

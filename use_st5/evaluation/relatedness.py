@@ -20,7 +20,7 @@ from scipy import stats
 from scipy.special import softmax
 
 from use_st5.evaluation.classifiers import one_blas_thread
-from use_st5.evaluation.senteval_classifier import Adam, EarlyStopping
+from use_st5.evaluation.senteval_classifier import Adam
 from use_st5.evaluation.sts import correlation
 
 _HIGHEST = 5
@@ -59,13 +59,17 @@ def predict_relatedness(
         The predicted scores `[pairs]`, from 0 to 5.
     """
     best: Any = None
-    stopping = EarlyStopping((1,), _TENACITY)
+    highest, misses = -1.0, 0
     with one_blas_thread():
         for weights in _learn(train[0], soft_labels(train[1]), seed):
             pearson = correlation(stats.pearsonr, _means(held_out[0], weights), held_out[1])
-            if stopping.update(np.nan_to_num([pearson], nan=-1.0))[0] or best is None:
+            if pearson > highest or best is None:
                 best = weights.copy()
-            if not stopping.running[0]:
+            if pearson > highest:
+                highest = pearson
+            else:
+                misses += 1
+            if misses > _TENACITY:
                 break
     return _means(features, best)
 

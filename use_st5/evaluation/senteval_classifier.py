@@ -4,11 +4,6 @@ Initial weights, held-out rows and the order of the batches are those that the o
 torch (senteval/tools/classifier.py). Torch's generator on the CPU is the Mersenne Twister, seeded
 as NumPy's `RandomState` is; a float32 uniform number is made of the 24 low bits of a 32-bit draw
 (ATen/core/TransformationHelper.h).
-
-A cross-validation trains hundreds of tiny networks. They are trained together: a group of networks
-shares its batches (one fold with several regularisations), and groups of one size take their steps
-at the same time. All parameters of a group lie in one row, `[groups, parameters]`, so that an
-optimizer updates all with a few array operations.
 """
 
 from __future__ import annotations
@@ -29,69 +24,7 @@ from use_st5.evaluation.classifiers import (
     one_blas_thread,
 )
 
-_GRID = (1e-5, 1e-4, 1e-3, 1e-2)
 _HELD_OUT = 0.05
-# Groups of networks that are trained at once: their parameters should stay in the cache.
-_GROUPS = 10
-
-
-@dataclass(frozen=True)
-class Networks:
-    """The shape of the linear networks of one group.
-
-    Attributes:
-        count: Networks in a group.
-        inputs: Dimension of the features.
-        classes: Outputs.
-    """
-
-    count: int
-    inputs: int
-    classes: int
-
-    def pack(self, *layer: np.ndarray) -> np.ndarray:
-        """The row `[parameters]` of a group whose networks all have these weights and biases."""
-        return np.concatenate(
-            [np.broadcast_to(array, (self.count, *array.shape)).ravel() for array in layer]
-        )
-
-    def unpack(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Views: weights `[groups, count, classes, inputs]`, biases `[groups, count, classes]`."""
-        middle = self.count * self.classes * self.inputs
-        weights = rows[:, :middle].reshape(-1, self.count, self.classes, self.inputs)
-        return weights, rows[:, middle:].reshape(-1, self.count, self.classes)
-
-    def logits(self, rows: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Logits `[groups, count, classes, batch]` of features `[groups, batch, inputs]`."""
-        groups, batch, inputs = features.shape
-        weights, biases = self.unpack(rows)
-        flat = weights.reshape(groups, -1, inputs) @ features.swapaxes(1, 2)
-        outputs = flat.reshape(groups, self.count, -1, batch)
-        outputs += biases[..., None]
-        return outputs
-
-    def gradient(
-        self, rows: np.ndarray, features: np.ndarray, targets: np.ndarray, out: np.ndarray
-    ) -> None:
-        """The gradient of the mean cross-entropy of each network.
-
-        Args:
-            rows: `[groups, parameters]`.
-            features: `[groups, batch, inputs]`.
-            targets: One-hot `[groups, 1, classes, batch]`.
-            out: Gets the gradient, `[groups, parameters]`.
-        """
-        errors = self.logits(rows, features)
-        errors -= errors.max(axis=2, keepdims=True)
-        np.exp(errors, out=errors)
-        errors /= errors.sum(axis=2, keepdims=True)
-        errors -= targets
-        errors *= np.float32(1 / features.shape[1])
-        groups, batch, _ = features.shape
-        weights, biases = self.unpack(out)
-        flat = weights.reshape(groups, -1, self.inputs)
-        np.matmul(errors.reshape(groups, -1, batch), features, out=flat)
-        errors.sum(axis=3, out=biases)
 
 
 def torch_linear(
@@ -128,11 +61,6 @@ class Adam:
         self._first, self._second = np.zeros_like(parameters), np.zeros_like(parameters)
         self._buffer = np.empty_like(parameters)
         self._steps = 0
-
-    def keep(self, rows: np.ndarray) -> None:
-        """Keeps only some rows (the first axis) of the parameters and the optimizer's state."""
-        for name in ("parameters", "_decay", "_first", "_second", "_buffer"):
-            setattr(self, name, getattr(self, name)[rows])
 
     def _average(self, gradient: np.ndarray, share: float) -> None:
         """Adds the decay to the gradient, and its squares to the second moment."""
@@ -175,28 +103,6 @@ class RMSprop(Adam):
 OPTIMIZERS: dict[str, type[Adam]] = {"adam": Adam, "rmsprop": RMSprop}
 
 
-class EarlyStopping:
-    """Follows the dev accuracies of several trainings: the `best` ones, and which are `running`.
-
-    The counter of evaluations that were no better than the best is never reset: a training stops at
-    the (tenacity + 1)-th of them, consecutive or not (senteval/tools/classifier.py, `fit`).
-    """
-
-    def __init__(self, shape: tuple[int, ...], tenacity: int) -> None:
-        self.best = np.full(shape, -1.0)
-        self.running = np.ones(shape, bool)
-        self._misses = np.zeros(shape, np.int64)
-        self._tenacity = tenacity
-
-    def update(self, accuracies: np.ndarray) -> np.ndarray:
-        """Takes one evaluation of each training; returns which of the running ones improved."""
-        better = self.running & (accuracies > self.best)
-        self.best[better] = accuracies[better]
-        self._misses += self.running & ~better
-        self.running &= self._misses <= self._tenacity
-        return better
-
-
 @dataclass(frozen=True)
 class SentEvalClassifier(Classifier):
     """Logistic regression by mini-batches (senteval/tools/classifier.py).
@@ -221,7 +127,7 @@ class SentEvalClassifier(Classifier):
 
     name: ClassVar[str] = "senteval"
     grids: ClassVar[dict[str, tuple[float, ...]]] = dict.fromkeys(
-        ("inner_kfold", "kfold", "split"), _GRID
+        ("inner_kfold", "kfold", "split"), (1e-5, 1e-4, 1e-3, 1e-2)
     )
 
     @property
@@ -240,144 +146,94 @@ class SentEvalClassifier(Classifier):
         self,
         data: LabelledFeatures,
         folds: Sequence[Fold],
-        grid: Sequence[Sequence[float]],
+        grid: Sequence[float],
         *,
         classes: int,
         dev: LabelledFeatures | None = None,
     ) -> list[list[TrainedClassifier]]:
-        """See `Classifier.fit`. Without dev rows, 5 % of a fold's training rows are held out.
-
-        The regularisations of a fold have the same seed, so they share initial weights and batches
-        and are trained together. Folds of equal size are trained together, too.
-        """
-        dev = data if dev is None else dev
-        places_by_size: dict[tuple[int, bool], list[int]] = {}
-        for place, fold in enumerate(folds):
-            places_by_size.setdefault((len(fold.train), fold.dev is None), []).append(place)
-        trained: dict[int, list[TrainedClassifier]] = {}
+        """See `Classifier.fit`. Without dev rows, 5 % of a fold's training rows are held out."""
         with one_blas_thread():
-            for places in places_by_size.values():
-                for start in range(0, len(places), _GROUPS):
-                    batch = places[start : start + _GROUPS]
-                    chosen = [folds[place] for place in batch], [grid[place] for place in batch]
-                    training = ParallelTraining(self, data, dev, *chosen, classes)
-                    trained.update(zip(batch, training.run(), strict=True))
-        return [trained[place] for place in range(len(folds))]
+            return [
+                self._fit(data, fold, grid, classes, data if dev is None else dev) for fold in folds
+            ]
 
-
-class ParallelTraining:
-    """The trainings of some folds with several regularisations each.
-
-    The folds have equal numbers of training rows, and either all or none of them have dev rows;
-    `grid` is `[folds][regularisations]`.
-    """
-
-    def __init__(
+    def _fit(
         self,
-        settings: SentEvalClassifier,
         data: LabelledFeatures,
-        dev: LabelledFeatures,
-        folds: Sequence[Fold],
-        grid: Sequence[Sequence[float]],
+        fold: Fold,
+        grid: Sequence[float],
         classes: int,
-    ) -> None:
-        self._settings, self._data, self._dev = settings, data, dev
-        factors = np.array(grid, np.float32)  # [folds, regularisations]
-        self._networks = Networks(factors.shape[1], data.features.shape[1], classes)
-        self._classes = np.arange(classes)[:, None]
-        self._randoms = [np.random.RandomState(settings.seed) for _ in folds]
-        self._rows = [
-            _held_out(fold, random) for fold, random in zip(folds, self._randoms, strict=True)
-        ]
-        # Torch has a generator of its own with the same seed.
-        draws = np.random.RandomState(settings.seed)
-        layer = torch_linear(draws, data.features.shape[1], classes)
-        rows = np.repeat(self._networks.pack(*layer)[None], len(folds), axis=0)
-        decay = np.empty_like(rows)
-        for array in self._networks.unpack(decay):
-            array[...] = factors.reshape(*factors.shape, *[1] * (array.ndim - 2))
-        self._optimizer = OPTIMIZERS[settings.optimizer](rows, decay)
-        self._gradient = np.empty_like(rows)
-        self._batch = np.empty(
-            (len(folds) * settings.batch_size, data.features.shape[1]), np.float32
-        )
-        self._best = rows.copy()
-        self._stopping = EarlyStopping(factors.shape, settings.tenacity)
-        self._groups = np.arange(len(folds))  # the groups that are still trained
-
-    def run(self) -> list[list[TrainedClassifier]]:
-        """Trains until all have stopped; the classifiers are `[folds][regularisations]`."""
-        settings = self._settings
-        for _ in range(settings.max_epoch // settings.epoch_size + 1):
-            for _ in range(settings.epoch_size):
-                self._epoch()
-            self._evaluate()
-            if not len(self._groups):
-                break
-        fold_results = self._stopping.best.tolist(), *self._networks.unpack(self._best)
-        return [
-            [TrainedClassifier(*of_one) for of_one in zip(*of_fold, strict=True)]
-            for of_fold in zip(*fold_results, strict=True)
-        ]
-
-    def _epoch(self) -> None:
-        """One pass over the training rows of every group, each in its own order."""
-        rows = np.stack([self._shuffled(group) for group in self._groups.tolist()])
-        for start in range(0, rows.shape[1], self._settings.batch_size):
-            self._step(rows[:, start : start + self._settings.batch_size])
-
-    def _shuffled(self, group: int) -> np.ndarray:
-        rows, _ = self._rows[group]
-        return rows[self._randoms[group].permutation(len(rows))]
-
-    def _step(self, rows: np.ndarray) -> None:
+        dev: LabelledFeatures,
+    ) -> list[TrainedClassifier]:
+        """All regularisations together: they have the same seed, and so the same batches."""
+        # Torch and NumPy have generators of their own with the same seed.
+        random, draws = (np.random.RandomState(self.seed) for _ in range(2))
+        rows, dev_rows = fold.train, fold.dev
+        if dev_rows is None:
+            order = rows[random.permutation(len(rows))]
+            held_out = int(_HELD_OUT * len(order))
+            rows, dev_rows = order[held_out:], order[:held_out]
+            if not held_out:
+                raise ValueError(f"expected at least 20 training rows, received {len(order)}.")
+        inputs, strengths = data.features.shape[1], len(grid)
+        weights, biases = torch_linear(draws, inputs, classes)
+        layer = np.concatenate([weights, biases[:, None]], axis=1)  # the biases are the last column
+        parameters = np.repeat(layer[None], strengths, axis=0)
+        decay = np.broadcast_to(np.array(grid, np.float32)[:, None, None], parameters.shape)
+        optimizer = OPTIMIZERS[self.optimizer](parameters, decay)
+        gradient, best = np.empty_like(parameters), parameters.copy()
         # Fresh memory for each step would cost more than the step.
-        features = self._batch[: rows.size]
-        self._data.read(rows.ravel(), out=features)
-        features = features.reshape(*rows.shape, -1)
-        targets = (self._data.labels[rows][:, None] == self._classes)[:, None]
-        self._networks.gradient(self._optimizer.parameters, features, targets, self._gradient)
-        self._optimizer.step(self._gradient)
-
-    def _evaluate(self) -> None:
-        """Scores the dev rows, keeps improved parameters and drops the groups that are done."""
-        accuracies = np.zeros_like(self._stopping.best)
-        for place, group in enumerate(self._groups):
-            _, dev = self._rows[group]
-            accuracies[group] = self._accuracies(place, dev)
-        better = self._stopping.update(accuracies)
-        parameters = self._networks.unpack(self._optimizer.parameters)
-        best = self._networks.unpack(self._best)
-        for place, group in enumerate(self._groups):
-            for current, best_array in zip(parameters, best, strict=True):
-                best_array[group, better[group]] = current[place, better[group]]
-        running = np.any(self._stopping.running[self._groups], axis=1)
-        if not running.all():
-            self._groups = self._groups[running]
-            self._optimizer.keep(running)
-            self._gradient = self._gradient[running]
-
-    def _accuracies(self, place: int, rows: np.ndarray) -> np.ndarray:
-        """Accuracies `[regularisations]` of a group on dev rows."""
-        parameters = self._optimizer.parameters[place : place + 1]
-        correct = np.zeros(self._networks.count, np.int64)
-        for start in range(0, len(rows), BLOCK):
-            block = rows[start : start + BLOCK]
-            features = self._dev.read(block)[None]
-            (logits,) = self._networks.logits(parameters, features)
-            correct += (logits.argmax(axis=1) == self._dev.labels[block]).sum(axis=1)
-        return correct / len(rows)
+        batch = np.empty((self.batch_size, inputs), np.float32)
+        accuracies, misses = np.full(strengths, -1.0), np.zeros(strengths, np.int64)
+        for epoch in range(self.max_epoch // self.epoch_size * self.epoch_size + self.epoch_size):
+            shuffled = rows[random.permutation(len(rows))]
+            for start in range(0, len(rows), self.batch_size):
+                chosen = shuffled[start : start + self.batch_size]
+                features = data.read(chosen, out=batch[: len(chosen)])
+                _cross_entropy_gradient(parameters, features, data.labels[chosen], gradient)
+                optimizer.step(gradient)
+            if (epoch + 1) % self.epoch_size:
+                continue
+            running = misses <= self.tenacity
+            current = _accuracies(parameters, dev, dev_rows)
+            better = running & (current > accuracies)
+            accuracies[better], best[better] = current[better], parameters[better]
+            misses += running & ~better
+            if (misses > self.tenacity).all():
+                break
+        return [
+            TrainedClassifier(accuracy, each[:, :-1], each[:, -1])
+            for accuracy, each in zip(accuracies.tolist(), best, strict=True)
+        ]
 
 
-def _held_out(fold: Fold, random: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
-    """Training and dev rows of a fold; if it has no dev rows, 5 % of its training rows."""
-    if fold.dev is not None:
-        return fold.train, fold.dev
-    order = fold.train[random.permutation(len(fold.train))]
-    held_out = int(_HELD_OUT * len(order))
-    if not held_out:
-        raise ValueError(
-            f"expected at least {round(1 / _HELD_OUT)} training rows, of which 5 % are held out to "
-            f"stop early; received {len(order)}."
-        )
-    return order[held_out:], order[:held_out]
+def _logits(parameters: np.ndarray, features: np.ndarray) -> np.ndarray:
+    """`[networks, classes, rows]` of parameters `[networks, classes, inputs + 1]`."""
+    networks, classes, _ = parameters.shape
+    flat = parameters.reshape(networks * classes, -1)
+    return (flat[:, :-1] @ features.T + flat[:, -1:]).reshape(networks, classes, -1)
+
+
+def _cross_entropy_gradient(
+    parameters: np.ndarray, features: np.ndarray, labels: np.ndarray, out: np.ndarray
+) -> None:
+    """The gradient of each network's mean cross-entropy over `features` `[rows, inputs]`."""
+    errors = _logits(parameters, features)
+    errors -= errors.max(axis=1, keepdims=True)
+    np.exp(errors, out=errors)
+    errors /= errors.sum(axis=1, keepdims=True)
+    errors -= labels == np.arange(parameters.shape[1])[:, None]
+    errors *= np.float32(1 / len(labels))
+    flat = errors.reshape(-1, len(labels))
+    out.reshape(len(flat), -1)[:, :-1] = flat @ features
+    out[..., -1] = errors.sum(axis=2)
+
+
+def _accuracies(parameters: np.ndarray, data: LabelledFeatures, rows: np.ndarray) -> np.ndarray:
+    """The accuracy of each network on some rows."""
+    correct = np.zeros(len(parameters), np.int64)
+    for start in range(0, len(rows), BLOCK):
+        block = rows[start : start + BLOCK]
+        predicted = _logits(parameters, data.read(block)).argmax(axis=1)
+        correct += (predicted == data.labels[block]).sum(axis=1)
+    return correct / len(rows)

@@ -209,6 +209,14 @@ def _sick(part: str) -> DataSource:
 STS12, STS13, STS14, STS15, STS16 = map(_semeval, _SEMEVAL)
 STSB_TRAIN, STSB_DEV, STSB_TEST = map(_stsb, ("train", "dev", "test"))
 SICK_TRAIN, SICK_TRIAL, SICK_TEST = map(_sick, ("train", "trial", "test"))
+# Name → every set that `read_sts` reads.
+STS_SOURCES = {
+    source.name: source
+    for source in (
+        *(STS12, STS13, STS14, STS15, STS16, STSB_TRAIN, STSB_DEV, STSB_TEST),
+        *(SICK_TRAIN, SICK_TRIAL, SICK_TEST),
+    )
+}
 # The sets to test on. Those that models are trained on are left out.
 SUITE = (STS12, STS13, STS14, STS15, STS16, STSB_DEV, STSB_TEST, SICK_TEST)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from use_st5.training.classifier import Classifier as Classifier
     from use_st5.training.history import History as History
     from use_st5.training.jax_loop import sharded as sharded
+    from use_st5.training.optimizers import Adam as Adam
     from use_st5.training.optimizers import LinearDecay as LinearDecay
     from use_st5.training.optimizers import LinearWarmup as LinearWarmup
     from use_st5.training.optimizers import adam_with_cosine as adam_with_cosine
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from use_st5.training.tasks import TaskSpec as TaskSpec
     from use_st5.training.train import Trained as Trained
     from use_st5.training.trainer import Trainer as Trainer
+    from use_st5.training.trans_encoder import DistilledModel as DistilledModel
     from use_st5.training.trans_encoder import PairIds as PairIds
     from use_st5.training.trans_encoder import Student as Student
     from use_st5.training.trans_encoder import TransEncoder as TransEncoder

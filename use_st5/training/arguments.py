@@ -182,8 +182,7 @@ class TrainingArguments:
             return self.optimizer(steps)
         import keras
 
-        from use_st5.training.optimizers import Adam
-        from use_st5.training.schedules import LinearDecay, LinearWarmup
+        from use_st5.training.optimizers import Adam, LinearDecay, LinearWarmup
 
         if (rate := self.learning_rate) is None:
             raise ValueError("learning_rate: expected a number, received None.")

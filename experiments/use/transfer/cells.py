@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 import tempfile
 import time
@@ -18,9 +17,7 @@ import tensorflow as tf
 
 from experiments.use.transfer.rows import Features, Ingredients, PreparedSplit, TransferRow
 from experiments.use.transfer.splits import TASKS, split
-from use_st5._imports import require
 from use_st5.data import DataFolder
-from use_st5.io.progress import progress_bars
 
 _BATCH = 64
 _PATIENCE = 2
@@ -113,11 +110,11 @@ class TransferCell:
         return self._prepared
 
 
-def _progress(
-    console: rich.console.Console,
-) -> contextlib.AbstractContextManager[rich.progress.Progress]:
+def _progress(console: rich.console.Console) -> rich.progress.Progress:
     columns = ("{task.description}", rich.progress.BarColumn(), rich.progress.MofNCompleteColumn())
-    return progress_bars(*columns, console=console, transient=True, disable=not console.is_terminal)
+    return rich.progress.Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    )
 
 
 def train(
@@ -172,11 +169,9 @@ def tune(
         score: Hyper-parameters by name → accuracy on dev.
         trials: The number of other settings to try; 0: the defaults are returned.
         seed: Seed of the search.
-
-    Raises:
-        ImportError: keras-tuner is not installed.
     """
-    tuner = require("keras_tuner", "transfer")
+    import keras_tuner as tuner  # the extra `transfer`
+
     space = _space(tuner.HyperParameters(), row)
     first = dict(space.values)
     if not trials:

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from experiments.use.transfer.word_cnn import WordCNN
 from experiments.use.transfer.word_dan import WordDAN
-from use_st5.encode.sentences import check_sentences, length_sorted_batches
 from use_st5.layers import SavedModelLayer
 
 
@@ -103,26 +102,19 @@ class TransferModel(keras.Model):
             `[texts, length]`, 0 = padding, if there is a word-level model.
 
         Raises:
-            TypeError: `texts` is one string, or holds something other than strings.
             ValueError: The sentence encoder is trainable, so that its vectors change in training.
         """
-        if isinstance(texts, (str, bytes)):
-            raise TypeError(
-                "Expected any number of texts, received one string, whose letters would be the "
-                "texts. Give it in a list: features([text])."
-            )
         if self.sentence is not None and self.sentence.trainable:
             raise ValueError(
                 "The sentence encoder is trained along, so that its vectors do not stay. Fit the "
                 "model itself with strings, or use SavedModelLayer(..., trainable=False)."
             )
-        texts = check_sentences(texts)
+        texts = [*texts]
         features = {}
         if self.sentence is not None:
-            vectors = np.empty((len(texts), self.sentence.dimension), np.float32)
-            for rows in length_sorted_batches(texts, sentences=batch_size):
-                vectors[rows] = self.sentence(tf.constant([texts[row] for row in rows]))
-            features["sentence"] = vectors
+            starts = range(0, len(texts), batch_size)
+            batches = (tf.constant(texts[start : start + batch_size]) for start in starts)
+            features["sentence"] = np.concatenate([self.sentence(each) for each in batches])
         if self.words is not None:
             features["words"] = self.words.embedding.ids(tf.constant(texts, tf.string)).numpy()
         return features

@@ -17,8 +17,8 @@ from experiments.use.transfer.word_cnn import WordCNN
 from experiments.use.transfer.word_dan import WordDAN
 from experiments.use.transfer.word_embedding import WordEmbedding
 from experiments.use.transfer.word_vectors import WordVectors
-from use_st5.encode.vector_store import VectorCache
-from use_st5.evaluation.labelled_texts import LabelledTexts
+from use_st5.encode import VectorCache
+from use_st5.evaluation import LabelledTexts
 from use_st5.layers import SavedModelLayer
 from use_st5.tokenizers import NGramVocabulary
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
@@ -9,9 +10,7 @@ import tensorflow as tf
 
 from experiments.corpora import NOVELS
 from experiments.use.transfer.word_vectors import WordVectors
-from use_st5._imports import require
-from use_st5.io.files import atomic_path
-from use_st5.io.streams import batched
+from use_st5.io import atomic_path
 from use_st5.tokenizers import PTBTokenizer
 
 DIMENSION = 100
@@ -30,14 +29,11 @@ def skip_gram_vectors(data: Path, folder: Path, *, seed: int) -> WordVectors:
         data: Folder of the corpora.
         folder: Folder of `skip_gram.SEED.bin`, in word2vec's binary format.
         seed: Seed of the initial vectors.
-
-    Raises:
-        FileNotFoundError: The running text is missing.
-        ImportError: gensim is not installed.
     """
     path = folder / f"skip_gram.{seed}.bin"
     if not path.exists():
-        word2vec = require("gensim.models.word2vec", "transfer")
+        from gensim.models import word2vec  # the extra `transfer`
+
         with atomic_path(folder / "tokens.txt") as text:
             _write_tokens(data, text)
             model = word2vec.Word2Vec(
@@ -59,5 +55,5 @@ def _write_tokens(data: Path, path: Path) -> None:
     spaced = tf.function(PTBTokenizer().spaced, input_signature=[tf.TensorSpec([None], tf.string)])
     sentences = (example["sentence"] for example in NOVELS.examples(data))
     with path.open("wb") as stream:
-        for batch in batched(sentences, _BATCH):
+        while batch := [*itertools.islice(sentences, _BATCH)]:
             stream.writelines(line + b"\n" for line in spaced(tf.constant(batch)).numpy())

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from use_st5.evaluation.classification import CR, MPQA, MR, SST2, SUBJ, TREC
-from use_st5.evaluation.labelled_texts import LabelledDataset, LabelledTexts
+from use_st5.evaluation import TRANSFER_DATASETS, LabelledDataset, LabelledTexts
 
-TABLE_2 = {"mr": MR, "cr": CR, "subj": SUBJ, "mpqa": MPQA, "trec": TREC, "sst2": SST2}
+TABLE_2 = {
+    name.lower().replace("-", ""): TRANSFER_DATASETS[name]
+    for name in ("MR", "CR", "SUBJ", "MPQA", "TREC", "SST-2")
+}
 SIZES = (1000, 2000, 4000, 8000, 16000, 32000)
 TASKS: dict[str, tuple[LabelledDataset, int | None]] = {
     **{name: (dataset, None) for name, dataset in TABLE_2.items()},
-    **{f"sst2_{size}": (SST2, size) for size in SIZES},
+    **{f"sst2_{size}": (TABLE_2["sst2"], size) for size in SIZES},
 }
 _TENTHS = 10
 

@@ -10,9 +10,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from experiments.bundled_models.word_weights import FIRST_TERM_ID
 from experiments.use.transfer.word_vectors import WordVectors
 from use_st5.tokenizers import NGramVocabulary, UnigramTokenizer, build_vocabulary
-from use_st5.tokenizers.ngram_vocabulary import EMPTY_TERM, FIRST_TERM_ID
 
 # Kim 2014 (EMNLP, D14-1181) initializes learned vectors from U[-0.25, 0.25] (github.com/
 # yoonkim/CNN_sentence), and those of unknown words with the variance of the pretrained ones
@@ -127,4 +127,4 @@ class WordEmbedding(keras.layers.Layer):
 def _tokens(words: Iterable[str]) -> Iterable[str]:
     """The words as tokens: in lower case, without words that contain white space."""
     lower = (word.lower() for word in words)
-    return (word for word in lower if word != EMPTY_TERM and word.split() == [word])
+    return (word for word in lower if word != "<empty>" and word.split() == [word])

@@ -66,7 +66,7 @@ def test_draws_are_subsets_without_repetition(monkeypatch: pytest.MonkeyPatch) -
         seen.append((classifier.seed, train, len(dev), len(test)))
         return Found()
 
-    monkeypatch.setattr("experiments.use.little_data.split", record)
+    monkeypatch.setattr(SklearnClassifier, "split", record)
     learning_curve(encode, DATA, sizes=[50, 2000], draws=2, classifier=CLASSIFIER)
     assert [seed for seed, *_ in seen] == [3, 4, 3, 4]
     assert [len(train) for _, train, *_ in seen] == [50, 50, 2000, 2000]

@@ -114,18 +114,10 @@ def test_a_cell_of_an_encoder_that_changed_is_not_kept(
         transfer_tables.run(data, tmp_path / "out", **options)
 
 
-@pytest.mark.parametrize("content", ["", "[1]", '{"task": "trec", "row": "cnn_lrn"}'])
-def test_a_damaged_cell_is_named(data: Path, tmp_path: Path, content: str) -> None:
-    (tmp_path / "cells").mkdir()
-    (tmp_path / "cells/trec.cnn_lrn.json").write_text(content)
-    with pytest.raises(ValueError, match=r"trec\.cnn_lrn\.json: \$: expected .*Remove"):
-        transfer_tables.run(data, tmp_path, rows=["cnn_lrn"])
-
-
 def test_unknown_names_and_missing_data(data: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="tasks: expected some of mr, .* received .'mrpc'"):
         transfer_tables.run(data, tmp_path, tasks=["trec", "mrpc"])
-    with pytest.raises(ValueError, match="rows: expected .*'use_gru'.. The rows .* --encoders"):
+    with pytest.raises(ValueError, match="rows: expected .*'use_gru'"):
         transfer_tables.run(data, tmp_path, rows=["use_gru"])
     with pytest.raises(MissingDataError, match=r"custrev\.pos"):
         transfer_tables.run(data, tmp_path, tasks=["cr"], rows=["cnn_lrn"])

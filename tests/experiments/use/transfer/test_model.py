@@ -97,6 +97,3 @@ def test_unusable_arguments(letters: str) -> None:
         TransferModel(2)
     with pytest.raises(ValueError, match="num_classes"):
         TransferModel(1, sentence=SavedModelLayer(letters))
-    for text in ("one text", b"one text"):
-        with pytest.raises(TypeError, match=r"received one string.*features\(\[text\]\)"):
-            TransferModel(2, sentence=SavedModelLayer(letters)).features(text)
