@@ -41,7 +41,7 @@ from experiments.sentence_t5.pretraining_text import open_tokens, pretraining_to
 from experiments.sentence_t5.span_corruption import SpanCorruption
 from experiments.sentence_t5.span_corruption_loss import SpanCorruptionLoss
 from use_st5.io import atomic_path
-from use_st5.models import T5, T5Config, family_named
+from use_st5.models import T5, SentenceT5, T5Config
 from use_st5.training import ArrayData, LinearDecay, Trainer, TrainingArguments
 
 # Measured on two shared cores with AVX512-BF16: 10,300 tokens/s with these settings, 5,100 with XLA
@@ -172,12 +172,11 @@ def _evaluation(
     return evaluate
 
 
-PRESETS = family_named("t5").presets
-EXPERIMENT = T5Pretraining(config=PRESETS["t5_mini_en"], batch_size=32)
+EXPERIMENT = T5Pretraining(config=SentenceT5.presets["t5_mini_en"], batch_size=32)
 # Raffel et al.'s own batch (section 3.1.2).
 VARIANTS = {
     preset: T5Pretraining(config=config, batch_size=128)
-    for preset, config in PRESETS.items()
+    for preset, config in SentenceT5.presets.items()
     if config.vocabulary_size == EXPERIMENT.config.vocabulary_size and config != EXPERIMENT.config
 }
 

@@ -88,8 +88,3 @@ def test_refusals() -> None:
         Ensemble([first])
     with pytest.raises(ValueError, match="Unknown mode: 'sum'"):
         Ensemble([first, member(1)], mode="sum")
-    family = family_named("ensemble")
-    with pytest.raises(ValueError, match="configuration of the family .ensemble."):
-        family.restore({"mode": "concat"})
-    with pytest.raises(ValueError, match="Load it with use_st5.load"):
-        family.restore({"mode": "concat", "members": [], "stages": [0, 1]})

@@ -37,8 +37,6 @@ def test_a_strategy_gets_the_same_training(corpora: Path, tmp_path: Path) -> Non
 
 
 def test_what_cannot_be_trained_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"Unknown part: 'export'. .* \('prepare', 'train'\)"):
-        SMALL.run(tmp_path, tmp_path, part="export")
     with pytest.raises(FileNotFoundError, match=r"tokens.npy. .* --part prepare"):
         SMALL.run(tmp_path, tmp_path, part="train")
 

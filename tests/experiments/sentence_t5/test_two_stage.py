@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments.command import main
 from experiments.corpora import STACK_EXCHANGE, TRIVIA, inference_triplets
 from experiments.corpus_tasks import Material
 from experiments.held_out import held_out_sentences
@@ -21,7 +19,6 @@ from tests.experiments.sentence_t5.small import SMALL as SMALL_T5
 from tests.experiments.sentence_t5.small import small_nli
 from tests.machines import new_machine  # noqa: F401
 from use_st5.hub.model_manifest import ModelManifest
-from use_st5.io.remote_files import upload
 from use_st5.models.t5.model import T5, T5Config
 
 SMALL = sentence_t5.TwoStage(
@@ -126,43 +123,6 @@ def test_the_stages_run_under_jax_between_preparation_and_export(
     assert np.isfinite(list(scores.values())).all()
     vectors = tf.saved_model.load(runs / "sentence_t5/model")(tf.constant(["A man runs.", ""]))
     assert vectors.shape == (2, 768)
-
-
-@pytest.mark.end_to_end
-def test_each_part_runs_on_another_machine(
-    corpora: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture,
-    new_machine: Callable[[], Path],  # noqa: F811
-) -> None:
-    """Runs the command; data, a pre-trained T5, arrays, checkpoints and scores are in a bucket."""
-    base = f"file://bucket{tmp_path}/bucket"
-    _write_answers(corpora)
-    upload(corpora, f"{base}/data")
-
-    def run(name: str, *options: str) -> None:
-        new_machine()
-        out = ("--data", f"{base}/data", "--out", f"{base}/runs/{name}", "--steps", "10")
-        monkeypatch.setattr(sys, "argv", ["experiment", *out, *options])
-        main(small_nli() if name == "sentence_t5" else SMALL_T5)
-
-    run("pretrain_t5")
-    for part in ("prepare", "train", "export"):
-        more = ("--batch-files", f"{base}/batches") if part == "train" else ()
-        capsys.readouterr()
-        run("sentence_t5", "--part", part, *more)
-    shown = capsys.readouterr()
-    assert "stsb_dev" in shown.out
-    assert f"written: {base}/runs/sentence_t5" in shown.err
-    run = tmp_path / "bucket/runs/sentence_t5"
-    assert (run / "checkpoints/nli/checkpoint-000000010/state.json").exists()
-    assert list((tmp_path / "bucket/batches").glob("nli-*/*.tfrecord-*"))
-    plain = tmp_path / "plain"
-    small_nli().run(corpora, plain, steps=10, pretrained=run.with_name("pretrain_t5"))
-    models = [keras.saving.load_model(each / "encoder.keras") for each in (run, plain)]
-    for one, other in zip(*(model.get_weights() for model in models), strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 def test_what_is_missing_is_asked_for(corpora: Path, pretrained: Path, tmp_path: Path) -> None:
