@@ -27,9 +27,6 @@ from use_st5.evaluation.classification import (
 from use_st5.evaluation.classifiers import (
     LabelledFeatures,
     SklearnClassifier,
-    inner_kfold,
-    kfold,
-    split,
 )
 from use_st5.evaluation.labelled_texts import LabelledDataset, LabelledTexts, joined
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
@@ -198,7 +195,7 @@ def arranged(found: LabelledTexts) -> LabelledFeatures:
 def test_train_alone_is_validated_by_inner_kfold() -> None:
     train = samples(90, sentences=1, classes=2, seed=0)
     score = classification._score(VectorCache(BagOfWords().encode), {"train": train}, QUICK)
-    expected = inner_kfold(QUICK, arranged(train))
+    expected = QUICK.inner_kfold(arranged(train))
     assert (score.details["classifier"], score.counts) == ("senteval", {"train": 90})
     assert score.scores["accuracy"] == expected.test_accuracy > 0.6
     assert score.details["dev_accuracy"] == expected.dev_accuracy
@@ -211,7 +208,7 @@ def test_train_and_test_are_validated_by_kfold_and_pairs_have_two_features() -> 
     data = {"train": train, "test": test}
     score = classification._score(VectorCache(BagOfWords().encode), data, QUICK)
     gold = arranged(test)
-    expected = kfold(QUICK, train=arranged(train), test=gold)
+    expected = QUICK.kfold(train=arranged(train), test=gold)
     assert score.scores["accuracy"] == expected.test_accuracy
     assert score.details["regularization"] == [*expected.regularization]
     hits = sum((expected.predictions == 1) & (gold.labels == 1))
@@ -225,7 +222,7 @@ def test_three_parts_are_validated_by_split() -> None:
         for part, n in (("train", 120), ("dev", 40), ("test", 60))
     }
     score = classification._score(VectorCache(BagOfWords().encode), parts, SklearnClassifier())
-    expected = split(SklearnClassifier(), **{k: arranged(v) for k, v in parts.items()})
+    expected = SklearnClassifier().split(**{k: arranged(v) for k, v in parts.items()})
     assert (score.scores["accuracy"], score.details["dev_accuracy"]) == (
         expected.test_accuracy,
         expected.dev_accuracy,

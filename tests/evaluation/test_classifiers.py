@@ -18,9 +18,6 @@ from use_st5.evaluation.classifiers import (
     PairFeatures,
     SklearnClassifier,
     TrainedClassifier,
-    inner_kfold,
-    kfold,
-    split,
 )
 from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 
@@ -94,7 +91,7 @@ def test_it_predicts_what_scikit_learn_predicts(classes: int) -> None:
     labels = (features @ random.normal(size=(8, classes)) + noise).argmax(axis=1)
     data = LabelledFeatures(features, labels)
     fold = Fold(np.arange(200), np.arange(200, 300))
-    trained = SklearnClassifier().fit(data, [fold], [[0.25, 8.0]], classes=classes)[0]
+    trained = SklearnClassifier().fit(data, [fold], [0.25, 8.0], classes=classes)[0]
     for strength, ours in zip((0.25, 8.0), trained, strict=True):
         peer = LogisticRegression(C=strength, max_iter=1000).fit(features[:200], labels[:200])
         agreement = np.mean(ours.predict(data) == peer.predict(features))
@@ -106,7 +103,7 @@ def test_it_predicts_what_scikit_learn_predicts(classes: int) -> None:
 def test_a_class_without_training_rows_is_never_predicted() -> None:
     features = np.array([[-1.0], [1.0], [5.0]])
     data = LabelledFeatures(features, np.array([0, 2, 1]))
-    trained = SklearnClassifier().fit(data, [Fold(np.array([0, 1]))], [[1.0]], classes=3)[0][0]
+    trained = SklearnClassifier().fit(data, [Fold(np.array([0, 1]))], [1.0], classes=3)[0][0]
     assert trained.predict(data).tolist() == [0, 2, 2]
     assert np.isnan(trained.dev_accuracy)
 
@@ -126,7 +123,7 @@ def test_it_trains_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("sklearn.linear_model.LogisticRegression", Spy)
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        SklearnClassifier().fit(data, [Fold(np.arange(2))], [[1.0]], classes=2)
+        SklearnClassifier().fit(data, [Fold(np.arange(2))], [1.0], classes=2)
         assert seen == [{1}]
         assert blas_threads() == {2}
 
@@ -144,7 +141,7 @@ class Scripted(Classifier):
     accuracies: dict[float, float]
     folds: int = 4
     seed: int = 7
-    asked: list[tuple[list[Fold], list[list[float]]]] = field(default_factory=list)
+    asked: list[tuple[list[Fold], list[float]]] = field(default_factory=list)
 
     name = "scripted"
     title = "a script"
@@ -157,16 +154,15 @@ class Scripted(Classifier):
         self,
         data: LabelledFeatures,
         folds: Sequence[Fold],
-        grid: Sequence[Sequence[float]],
+        grid: Sequence[float],
         *,
         classes: int,
         dev: LabelledFeatures | None = None,
     ) -> list[list[TrainedClassifier]]:
-        self.asked.append(([*folds], [[*values] for values in grid]))
+        self.asked.append(([*folds], [*grid]))
         layer = (np.array([[0.0], [1.0]]), np.zeros(2))
         return [
-            [TrainedClassifier(self.accuracies[value], *layer) for value in values]
-            for values in grid
+            [TrainedClassifier(self.accuracies[value], *layer) for value in grid] for _ in folds
         ]
 
 
@@ -183,13 +179,13 @@ SCRIPT = {0.1: 0.5, 0.2: 0.91234, 0.3: 0.91231}  # the last two are equal in rou
 
 def test_inner_kfold_has_scikit_learns_folds_of_seed_1111_inside_each_other() -> None:
     classifier, data = Scripted(SCRIPT), positive(50, wrong=4)
-    found = inner_kfold(classifier, data)
+    found = classifier.inner_kfold(data)
     splitter = StratifiedKFold(n_splits=4, shuffle=True, random_state=1111)
     assert len(classifier.asked) == 2 * 4
     accuracies = []
     for number, (train, test) in enumerate(splitter.split(data.features, data.labels)):
         inner, grid = classifier.asked[2 * number]
-        assert grid == [[*GRID]] * 4
+        assert grid == [*GRID]
         expected = splitter.split(data.features[train], data.labels[train])
         for fold, (inner_train, inner_test) in zip(inner, expected, strict=True):
             assert np.array_equal(fold.train, train[inner_train])
@@ -197,7 +193,7 @@ def test_inner_kfold_has_scikit_learns_folds_of_seed_1111_inside_each_other() ->
         (final,), grid = classifier.asked[2 * number + 1]
         assert np.array_equal(final.train, train)
         assert final.dev is None
-        assert grid == [[0.2]]  # the first of equals
+        assert grid == [0.2]  # the first of equals
         right = (data.features[test, 0] > 0) == data.labels[test]
         accuracies.append(round(100 * right.mean(), 2))
     assert found.test_accuracy == pytest.approx(round(np.mean(accuracies), 2) / 100)
@@ -208,7 +204,7 @@ def test_inner_kfold_has_scikit_learns_folds_of_seed_1111_inside_each_other() ->
 
 def test_kfold_has_folds_of_its_own_seed_and_tests_once() -> None:
     classifier, data, test = Scripted(SCRIPT), positive(50, wrong=4), positive(30, wrong=3)
-    found = kfold(classifier, train=data, test=test)
+    found = classifier.kfold(train=data, test=test)
     (folds, _), ((final,), grid) = classifier.asked
     splitter = StratifiedKFold(n_splits=4, shuffle=True, random_state=7)
     expected = splitter.split(data.features, data.labels)
@@ -217,14 +213,14 @@ def test_kfold_has_folds_of_its_own_seed_and_tests_once() -> None:
         assert np.array_equal(fold.dev, dev)
     assert np.array_equal(final.train, np.arange(50))
     assert final.dev is None
-    assert grid == [[0.2]]
+    assert grid == [0.2]
     assert (found.test_accuracy, found.dev_accuracy) == (0.9, 0.9123)
 
 
 def test_split_keeps_the_classifier_that_the_dev_set_chose() -> None:
     classifier = Scripted({0.1: 0.5, 0.2: 0.6, 0.3: 0.8})
     sets = {"train": positive(30, wrong=0), "dev": positive(20, wrong=2)}
-    found = split(classifier, **sets, test=positive(40, wrong=10))
+    found = classifier.split(**sets, test=positive(40, wrong=10))
     (((fold,), _),) = classifier.asked
     assert (len(fold.train), len(fold.dev)) == (30, 20)
     assert (found.test_accuracy, found.dev_accuracy) == (0.75, 0.8)
@@ -239,8 +235,8 @@ def test_training_again_would_give_the_classifier_that_split_keeps() -> None:
     )
     classifier = SentEvalClassifier()
     folds = [Fold(np.arange(150), np.arange(60))]
-    together = classifier.fit(train, folds, [[1e-5, 1e-2]], classes=3, dev=dev)[0][1]
-    (alone,) = classifier.fit(train, folds, [[1e-2]], classes=3, dev=dev)[0]
+    together = classifier.fit(train, folds, [1e-5, 1e-2], classes=3, dev=dev)[0][1]
+    (alone,) = classifier.fit(train, folds, [1e-2], classes=3, dev=dev)[0]
     assert alone.dev_accuracy == together.dev_accuracy
     assert np.array_equal(alone.predict(dev), together.predict(dev))
 
@@ -248,6 +244,6 @@ def test_training_again_would_give_the_classifier_that_split_keeps() -> None:
 def test_a_rare_class_is_refused() -> None:
     few = LabelledFeatures(np.zeros((12, 1)), np.array([0] * 9 + [2] * 3))
     with pytest.raises(ValueError, match=r"at least 4 rows of each class.* has 3"):
-        inner_kfold(Scripted(SCRIPT), few)
+        Scripted(SCRIPT).inner_kfold(few)
     with pytest.raises(ValueError, match="at least 4 rows"):
-        kfold(Scripted(SCRIPT), train=few, test=few)
+        Scripted(SCRIPT).kfold(train=few, test=few)

@@ -7,7 +7,7 @@ import pytest
 
 from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.encode.vector_store import VectorCache
-from use_st5.evaluation.labelled_texts import LabelledTexts, TableLayout, read_files
+from use_st5.evaluation.labelled_texts import LabelledDataset, LabelledTexts, TableLayout
 
 
 def test_rows_keep_sentences_beside_their_labels() -> None:
@@ -64,7 +64,7 @@ def test_columns_without_header_and_several_files(tmp_path: Path) -> None:
     write(tmp_path / "a.tsv", "x\t1\t\tGood one.\nx\t0\t*\tOne bad.\n")
     write(tmp_path / "b.tsv", "y\t1\t\tLast.")
     files = tuple((DataSource(each, (each,), ""), NO_HEADER.read) for each in ("a.tsv", "b.tsv"))
-    texts = read_files(DataFolder(tmp_path), files)
+    texts = LabelledDataset("ab", files).read_part(DataFolder(tmp_path), "train")
     assert texts.columns == (["Good one.", "One bad.", "Last."],)
     assert texts.labels.tolist() == [1, 0, 1]
 

@@ -19,7 +19,6 @@ from use_st5.evaluation.labelled_texts import (
     LabelledDataset,
     LabelledTexts,
     TableLayout,
-    read_files,
 )
 from use_st5.evaluation.pairs import (
     TASKS,
@@ -68,10 +67,10 @@ def test_missing_data_says_how_to_get_it(tmp_path: Path) -> None:
         MissingDataError,
         match=r"GLUE Toy dev: expected Toy/dev\.tsv or .* from https://gluebenchmark",
     ):
-        read_files(DataFolder(tmp_path), DATASET.dev)
+        DATASET.read_part(DataFolder(tmp_path), "dev")
     write_of_dataset(tmp_path / "elsewhere" / "raw" / "one.txt", "a\tthree\n")
     with pytest.raises(FileNotFoundError, match=r"two\.txt: expected a file"):
-        read_files(DataFolder(tmp_path), DATASET.dev)
+        DATASET.read_part(DataFolder(tmp_path), "dev")
 
 
 # A published header and two rows; the columns and labels that must be read from them.
@@ -162,8 +161,8 @@ def test_published_layouts(tmp_path: Path, name: str) -> None:
     path = tmp_path / name.split()[0] / file
     path.parent.mkdir()
     path.write_text(text, encoding="utf-8")
-    data = DataFolder(tmp_path)
-    read = read_files(data, dataset.train if file == "train.tsv" else dataset.dev)
+    part = "train" if file == "train.tsv" else "dev"
+    read = dataset.read_part(DataFolder(tmp_path), part)
     assert read.columns == columns
     assert read.labels.tolist() == labels
 
