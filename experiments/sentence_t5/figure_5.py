@@ -56,7 +56,7 @@ def measure(
     load = TrainableEncoder.fresh if model.startswith("fresh:") else TrainableEncoder.load
     encoder = load(model.removeprefix("fresh:"), dtype=dtype)
     run, draw = compiled(encoder.model), np.random.default_rng(0)
-    longest = family_of(encoder.model).longest(encoder.model)
+    longest = family_of(encoder.model).max_tokens(encoder.model)
     for tokens, size in shapes:
         if longest is not None and tokens > longest:
             continue

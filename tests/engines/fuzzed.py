@@ -77,8 +77,8 @@ def _of_code_points(draw: random.Random) -> str:
 
 def _main(number: int, seed: int = 0) -> None:
     import tensorflow as tf
-    from use_st5.engines.ngram_ids import NGramIds
 
+    from use_st5.engines.word_ids import NGramIds
     from use_st5.hub.bundled import bundled_folder
     from use_st5.tokenizers.ngram_tokenizer import VOCABULARY_ASSET, NGramTokenizer
     from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from use_st5.engines.ngram_ids import Flat
 
 import use_st5
 from tests.engines.fuzzed import check_same_ids, every_code_point, fuzzed_texts
@@ -27,6 +26,7 @@ from use_st5.encode.encoder import SentenceEncoder
 from use_st5.encode.sentences import check_sentences
 from use_st5.engines.dan import DANEngine
 from use_st5.engines.weights import Table, TableRows
+from use_st5.engines.word_ids import Flat
 from use_st5.export.rounding import codes_by_frequency
 from use_st5.export.web import dan_manifest, to_web
 from use_st5.hub.bundled import bundled_folder
@@ -97,7 +97,7 @@ def check_ids(
     def ours(given: list[str]) -> Flat:
         found = node(folder, [content, *given], "ids")
         starts = np.cumsum([0, *map(len, found)])
-        return Flat(np.array([each for ids in found for each in ids]), starts)
+        return np.array([each for ids in found for each in ids]), starts
 
     check_same_ids(ours, flat, texts, [text.encode() for text in check_sentences(texts)])
 

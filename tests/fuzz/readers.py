@@ -96,25 +96,14 @@ def _packed(make: Callable[[Path], None]) -> Callable[[Path], None]:
 
 
 def _data() -> dict[str, Reader]:
-    from experiments.dialogue_reader import DialogueReader
-    from experiments.multilingual_st5.xnli_reader import read_xnli
-
-    from experiments.nli_reader import NLIReader
     from use_st5 import data
 
     def rows(reader: Any, name: str, **options: Any) -> Callable[[Path], object]:
         return lambda folder: [*reader(folder / name, **options)]
 
-    head = ["sentence1", "sentence2", "gold_label"]
-    objects = [dict(zip(head, row, strict=True)) for row in _ROWS]
     two = ["a\tb\n", "c\td\n"]
-    turns = {"turns": ["Hi.", "Hello 今.", "Bye."]}
     prose = ["Once upon a time. It rained.", "", "Then it stopped. She left — late."]
     return {
-        "nli_jsonl": Reader(_jsonl("n.jsonl", *objects), rows(NLIReader, "n.jsonl")),
-        "nli_tsv": Reader(_table("n.tsv", head, *_ROWS), rows(NLIReader, "n.tsv")),
-        "nli_csv": Reader(_csv("n.csv", head, *_ROWS), rows(NLIReader, "n.csv")),
-        "nli_gzip": Reader(_packed(_table("n.tsv", head, *_ROWS)), rows(NLIReader, "n.tsv.gz")),
         "pairs": Reader(
             _text("p.tsv", *"".join(two).splitlines()),
             rows(data.TableReader, "p.tsv", columns={"anchor": 0, "positive": 1}),
@@ -123,7 +112,6 @@ def _data() -> dict[str, Reader]:
             _csv("t.csv", *_ROWS),
             rows(data.TableReader, "t.csv", columns={"anchor": 0, "negative": 2}),
         ),
-        "dialogues": Reader(_jsonl("d.jsonl", turns, turns), rows(DialogueReader, "d.jsonl")),
         "definitions": Reader(
             _table("d.tsv", ["dog", "n", "an animal"], ["to eat", "v", "to take in", "He ate."]),
             rows(
@@ -131,10 +119,6 @@ def _data() -> dict[str, Reader]:
             ),
         ),
         "running_text": Reader(_text("a.txt", *prose), rows(data.TextReader, "a.txt")),
-        "xnli_languages": Reader(
-            _together(_table("en.tsv", *_ROWS), _table("de.tsv", *_ROWS)),
-            lambda f: read_xnli({code: f / f"{code}.tsv" for code in ("en", "de")}),
-        ),
         "prepared": Reader(_make_prepared, _read_prepared),
     }
 

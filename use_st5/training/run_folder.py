@@ -28,9 +28,9 @@ from use_st5.io.remote_files import (
     remove,
 )
 from use_st5.losses.task_loss import TaskLoss
-from use_st5.training.arguments import FileArguments
+from use_st5.training.arguments import FileArguments, Order
 from use_st5.training.checkpoints import fingerprint, frozen_weights
-from use_st5.training.task import Order, Task
+from use_st5.training.task import Task
 
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
