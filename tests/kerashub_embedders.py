@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.toy_encoders import WORDS
-from use_st5.tokenizers.byte_level_words import byte_letters
+from use_st5.tokenizers.byte_pair_tokenizer import byte_letters
 
 
 def bert() -> Any:

@@ -35,8 +35,8 @@ from use_st5.hub.model_folder import model_folder
 from use_st5.hub.model_manifest import ModelManifest, SimilarityName, check_replaceable, read_card
 from use_st5.hub.model_names import local_source
 from use_st5.io.progress import with_progress
+from use_st5.models.encoder_model import checked_length, in_float32, inference
 from use_st5.models.family import family_for, family_named, family_with, known_family
-from use_st5.models.inference import checked_length, in_float32, inference
 from use_st5.tokenizers.tokenizer import PairTokenizer, Tokenizer
 
 # Texts for which a restored model must give the vectors of its SavedModel, and the tolerance.
@@ -164,9 +164,8 @@ class TrainableEncoder:
             source: The name of a bundled model; the folder of a SavedModel that use_st5 exported
                 (int8 weights become float32, and the vectors stay the same); the folder of another
                 text embedding, such as USE of TensorFlow Hub, which is trained through its own
-                variables; or a checkpoint: a
-                folder of sentence-transformers, Hugging Face or T5X, or a TensorFlow checkpoint;
-                or the name of one of these on a hub, such as "hf://ORG/NAME".
+                variables; a checkpoint: a folder of sentence-transformers, Hugging Face or T5X, or
+                a TensorFlow checkpoint; or the name of one of these on a hub: "hf://ORG/NAME".
             pooling: The pooling, such as "mean", if the checkpoint does not specify it.
             vocabulary: The vocabulary file of the checkpoint, if it is in another folder.
             dtype: Keras dtype policy, such as "mixed_bfloat16"; None: that of the SavedModel, or

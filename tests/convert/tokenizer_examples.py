@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from use_st5.tokenizers.byte_level_words import byte_letters
+from use_st5.tokenizers.byte_pair_tokenizer import byte_letters
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "##s", "é", "Ca", "今", "##日", "##é"]
 MERGES = [("t", "h"), ("th", "e"), ("Ġ", "c"), ("a", "t")]

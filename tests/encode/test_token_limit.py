@@ -13,8 +13,8 @@ import pytest
 from use_st5.encode.encoder import SentenceEncoder
 from use_st5.encode.token_limit import most_tokens
 from use_st5.export.saved_model import write_graph
+from use_st5.models.encoder_model import checked_length
 from use_st5.models.family import family_of
-from use_st5.models.inference import checked_length
 from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer

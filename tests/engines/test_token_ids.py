@@ -18,12 +18,10 @@ from use_st5.convert.tokenizer_files import MPNET_TOKENS
 from use_st5.engines.token_ids import FramedIds, token_ids
 from use_st5.hub.bundled import bundled_folder
 from use_st5.tokenizers.added_tokens import AddedToken
-from use_st5.tokenizers.byte_level_words import byte_letters
-from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer, byte_letters
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
 from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
-from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
+from use_st5.tokenizers.token_tokenizer import PieceTokenizer, UnigramTokenizer
 from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
 
 MERGES = [("t", "h"), ("th", "e"), ("Ġ", "c"), ("a", "t"), ("Ġc", "at"), ("a", "a"), ("'", "s")]

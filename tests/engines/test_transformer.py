@@ -87,8 +87,7 @@ def test_which_families_have_an_engine() -> None:
 @pytest.mark.parametrize("pooling", ["cls", "max", "mean"])
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
 def test_berts(toy_bert: Toy, tmp_path: Path, pooling: str, activation: str) -> None:
-    from use_st5.models.bert.model import SentenceBert
-    from use_st5.models.bert.projection import NormConfig, ProjectionConfig
+    from use_st5.models.bert.model import NormConfig, ProjectionConfig, SentenceBert
 
     config = dataclasses.replace(toy_bert.model.config, activation=activation, num_token_types=1)
     dense = {"cls": None, "max": ProjectionConfig(7, False, "relu")}.get(

@@ -26,7 +26,7 @@ from use_st5.export.text_model import to_text_model
 from use_st5.hub.bundled import bundled_folder
 from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
+from use_st5.tokenizers.token_tokenizer import PieceTokenizer
 from use_st5.trainable_encoder import TrainableEncoder
 
 pytestmark = pytest.mark.process

@@ -19,14 +19,12 @@ from experiments.sentence_t5.span_corruption import SpanCorruption
 from tests.fuzz.strings import Check, cleaned
 from use_st5.data.sentence_splitter import split_sentences
 from use_st5.hub.bundled import bundled_folder
-from use_st5.tokenizers.byte_level_words import byte_letters
-from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer, byte_letters
 from use_st5.tokenizers.length_buckets import pad_to_bucket
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
 from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer
-from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
+from use_st5.tokenizers.token_tokenizer import PieceTokenizer, UnigramTokenizer
 from use_st5.tokenizers.vocabulary_builder import VocabularyBuilder
 
 # More bytes than any stage reads at once.

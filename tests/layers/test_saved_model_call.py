@@ -11,8 +11,7 @@ import pytest
 import tensorflow as tf
 
 import use_st5
-from use_st5.layers.saved_model_call import SavedModelCall
-from use_st5.layers.saved_model_layer import SavedModelLayer
+from use_st5.layers.saved_model_layer import SavedModelCall, SavedModelLayer
 
 TEXTS = ["how old are you", "what is your age", "a train", ""]
 TARGETS = np.random.default_rng(1).normal(size=(4, 3)).astype(np.float32)

@@ -9,8 +9,8 @@ from tests.losses.fixed_encoder import FixedEncoder, one_id, over_replicas, unit
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
+from use_st5.losses.task_loss import VectorLoss
 from use_st5.losses.teacher_loss import TeacherLoss
-from use_st5.losses.vector_loss import VectorLoss
 
 TABLE = np.random.default_rng(1).standard_normal((8, 6))
 BATCH = {"anchor": one_id(4), "positive": one_id(4, start=4)}

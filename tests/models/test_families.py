@@ -18,8 +18,8 @@ from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.layers.saved_model_layer import SavedModelLayer
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.cross_encoder.model import CrossEncoderModel
+from use_st5.models.encoder_model import in_float32
 from use_st5.models.family import family_of
-from use_st5.models.inference import in_float32
 from use_st5.models.lora import apply_lora
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import TrainingArguments

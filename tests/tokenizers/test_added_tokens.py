@@ -13,7 +13,7 @@ import tensorflow as tf
 from tests.convert.tokenizer_examples import MERGES, WORDS, byte_pair, ids_of, wordpiece
 from use_st5.convert.tokenizer_files import read_tokenizer
 from use_st5.tokenizers.added_tokens import AddedToken, AddedTokens
-from use_st5.tokenizers.byte_level_words import byte_letters
+from use_st5.tokenizers.byte_pair_tokenizer import byte_letters
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 

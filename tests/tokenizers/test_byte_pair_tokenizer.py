@@ -1,4 +1,4 @@
-"""RoBERTa's tokenizer, compared with Hugging Face's, and cases computed by hand."""
+"""Byte pairs, and the words that they are made of."""
 
 from __future__ import annotations
 
@@ -16,12 +16,42 @@ from hypothesis import strategies as st
 
 from tests.tokenizers.real_sentences import real_sentences
 from use_st5.data.arrays import fingerprint
-from use_st5.tokenizers.byte_level_words import byte_letters
 from use_st5.tokenizers.byte_pair_tokenizer import (
+    ByteLevelWords,
     BytePairTokenizer,
+    byte_letters,
     read_merges,
     read_pieces,
 )
+
+
+def test_words_by_hand() -> None:
+    texts = ["I've  two\n cats'll", "", "it's's 'tis", " \n", "a \n\nb", "¡'s 9'sx"]
+    words, splits = ByteLevelWords()(tf.constant(texts))
+    found = [word.decode() for word in words.numpy()]
+    assert [found[a:b] for a, b in zip(splits[:-1].numpy(), splits[1:].numpy(), strict=True)] == [
+        ["I", "'ve", " ", " two", "\n", " cats", "'ll"],
+        [],
+        ["it", "'s", "'s", " '", "tis"],
+        [" \n"],
+        ["a", " \n", "\n", "b"],
+        ["¡'", "s", " 9", "'s", "x"],
+    ]
+
+
+def test_every_character_is_of_its_class() -> None:
+    pre_tokenizers = pytest.importorskip(
+        "tokenizers", reason="the extra `peers` is not installed"
+    ).pre_tokenizers
+    peer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    points = [each for each in range(1, 0x32500) if not 0xD800 <= each < 0xE000]
+    texts = [f"a{chr(each)}1{chr(each)}!{chr(each)} {chr(each)}{chr(each)}a" for each in points]
+    words, splits = ByteLevelWords()(tf.constant(texts))
+    lengths = tf.strings.length(words).numpy().tolist()
+    for text, start, end in zip(texts, splits[:-1].numpy(), splits[1:].numpy(), strict=True):
+        expected = [len(word) for word, _ in peer.pre_tokenize_str(text)]
+        assert lengths[start:end] == expected, ascii(text)
+
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 PAD, START, END = 0, 1, 2

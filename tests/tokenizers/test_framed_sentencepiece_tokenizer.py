@@ -17,7 +17,7 @@ from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
-from use_st5.tokenizers.framed_sentencepiece_tokenizer import (  # noqa: E402
+from use_st5.tokenizers.sentencepiece_tokenizer import (  # noqa: E402
     FramedSentencePieceTokenizer,
 )
 
@@ -203,7 +203,7 @@ def test_another_tokenizer_is_refused(
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="begins with <pad>"):
+    with pytest.raises(ValueError, match="with <pad> first"):
         FramedSentencePieceTokenizer(b"\xff\x00")
     (tmp_path / "sentencepiece.bpe.model").write_bytes(b"\xff\x00")
     with pytest.raises(ValueError, match=r"sentencepiece.bpe.model: .*Give the tokenizer"):

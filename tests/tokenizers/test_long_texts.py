@@ -11,13 +11,11 @@ import pytest
 import tensorflow as tf
 
 from use_st5.tokenizers import long_texts
-from use_st5.tokenizers.byte_level_words import byte_letters
-from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer, byte_letters
 from use_st5.tokenizers.long_texts import cut, fold
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
-from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
+from use_st5.tokenizers.token_tokenizer import PieceTokenizer, UnigramTokenizer
 
 WORDS = ("the", "cat", "n't", "``", ".", "mr.", "wan", "na", "c", "##a", "##t")
 UNIGRAMS = NGramVocabulary(WORDS, unigram_buckets=5)

@@ -10,12 +10,10 @@ import pytest
 import tensorflow as tf
 
 from tests.models.toy_family import TrigramTokenizer
-from use_st5.tokenizers.byte_level_words import byte_letters
-from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer, byte_letters
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
-from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
+from use_st5.tokenizers.token_tokenizer import PieceTokenizer, UnigramTokenizer
 from use_st5.tokenizers.tokenizer import Tokenizer
 
 WORDS = ("the", "cat", "sat", "on", "mat", "##s", "##at", "c", "un")

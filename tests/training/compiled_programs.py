@@ -21,8 +21,7 @@ from experiments.sentence_t5.span_corruption_loss import SpanCorruptionLoss
 from tests.toy_encoders import USE_TRANSFORMER
 from tests.training import toy
 from use_st5 import losses
-from use_st5.losses.task_loss import TaskLoss
-from use_st5.losses.vector_loss import VectorLoss
+from use_st5.losses.task_loss import TaskLoss, VectorLoss
 from use_st5.models.bert.model import BertConfig, ProjectionConfig, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.modernbert.model import ModernBertConfig, SentenceModernBert

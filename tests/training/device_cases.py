@@ -13,8 +13,7 @@ import numpy as np
 
 from tests.training import toy
 from use_st5 import losses
-from use_st5.losses.task_loss import Feature, TaskLoss
-from use_st5.losses.vector_loss import VectorLoss
+from use_st5.losses.task_loss import Feature, TaskLoss, VectorLoss
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
 

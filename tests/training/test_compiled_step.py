@@ -22,8 +22,7 @@ import tensorflow as tf
 from experiments.sentence_t5.span_corruption_loss import SpanCorruptionLoss
 from tests.training.compiled_programs import ENCODERS, LOSSES
 from use_st5 import losses
-from use_st5.losses.task_loss import TaskLoss
-from use_st5.losses.vector_loss import VectorLoss
+from use_st5.losses.task_loss import TaskLoss, VectorLoss
 from use_st5.models.family import families
 
 # A TPU does not call the host, computes no 64-bit floats, and must know every size beforehand.

@@ -618,8 +618,7 @@ def test_the_argument_of_a_loss_of_ones_own_is_part_of_the_run(start: str, tmp_p
     import keras
 
     import use_st5
-    from use_st5.losses.task_loss import Feature
-    from use_st5.losses.vector_loss import VectorLoss
+    from use_st5.losses.task_loss import Feature, VectorLoss
 
     class Far(VectorLoss):
         features = (Feature("anchor", "ids"), Feature("positive", "ids"))

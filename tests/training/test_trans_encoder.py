@@ -12,7 +12,7 @@ import pytest
 
 from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
-from use_st5.models.inference import inference
+from use_st5.models.encoder_model import inference
 from use_st5.training import tensorflow_step, trans_encoder
 from use_st5.training.array_data import ArrayData
 from use_st5.training.history import History

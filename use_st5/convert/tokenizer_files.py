@@ -19,8 +19,8 @@ from use_st5.tokenizers.byte_pair_tokenizer import (
     read_merges,
     read_pieces,
 )
-from use_st5.tokenizers.framed_sentencepiece_tokenizer import FramedSentencePieceTokenizer
 from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens
+from use_st5.tokenizers.sentencepiece_tokenizer import FramedSentencePieceTokenizer
 from use_st5.tokenizers.wordpiece_tokenizer import BERT_TOKENS, WordPieceTokenizer, read_words
 
 _WHOLE, _SETTINGS = "tokenizer.json", "tokenizer_config.json"

@@ -113,7 +113,7 @@ class _PositionBias:
         return bias
 
     def _buckets(self, distances: np.ndarray) -> np.ndarray:
-        """The bucket of each distance, as `use_st5.layers.relative_position_bias` computes it."""
+        """The bucket of each distance, as `use_st5.layers.positions` computes it."""
         half = len(self._table) // 2
         exact = half // 2
         size = np.abs(distances)

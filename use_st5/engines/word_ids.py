@@ -24,7 +24,7 @@ _MOST_WORDS = 2**20
 _PIECE = 2**20
 # For fewer tokens than this, a loop in Python takes less time than the calls of NumPy.
 _FEW = 128
-# The limits of `use_st5.tokenizers.piece_tokenizer`.
+# The limits of `use_st5.tokenizers.token_tokenizer`.
 _PIECE_LETTERS, _MOST_PIECES = 16, 8
 
 

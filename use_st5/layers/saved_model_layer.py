@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -9,18 +10,116 @@ from typing import Any, Literal
 
 import keras
 import tensorflow as tf
+from keras.src.backend.tensorflow.trainer import TensorFlowTrainer  # it has no public name
 from keras.src.saving import serialization_lib  # the safe mode has no public name
 
 import use_st5
-from use_st5.export.loading import load_saved_model, text_function
+from use_st5.export.loading import embed_text, load_saved_model, text_function
 from use_st5.export.other_processes import refuse_after_fork
 from use_st5.hub.bundled import bundled_folder, bundled_names
 from use_st5.hub.model_folder import model_folder
 from use_st5.hub.model_manifest import ModelManifest, check_replaceable, older_files
 from use_st5.hub.model_writer import count_weights, write_again
 from use_st5.io.files import atomic_path
-from use_st5.layers.replicated_strings import allow_replicated_strings
-from use_st5.layers.saved_model_call import SavedModelCall
+
+_METHOD = "_maybe_symbolic_build"
+
+
+def allow_replicated_strings() -> None:
+    """Makes Keras's `fit` build a model from the batch of one replica.
+
+    Before the first step, Keras computes the mean of a batch over all replicas, but TensorFlow has
+    no mean of strings: `Value for attr 'T' of string … AddN`. Keras reads only the shapes and
+    dtypes of the mean, which are those of one replica's batch. This function changes nothing
+    without a strategy, or if Keras no longer has the method.
+    """
+    original = getattr(TensorFlowTrainer, _METHOD, None)
+    if original is None or hasattr(original, "__wrapped__") or not tf.distribute.has_strategy():
+        return
+
+    @functools.wraps(original)
+    def build_from_one_replica(self: Any, iterator: Any = None, data_batch: Any = None) -> None:
+        if self._distribute_strategy is not None and iterator is not None:
+            _, _, batches = next(iter(iterator))
+            data_batch = tf.nest.map_structure(_of_one_replica, next(batches))
+        original(self, iterator=None, data_batch=data_batch)
+
+    setattr(TensorFlowTrainer, _METHOD, build_from_one_replica)
+
+
+def _of_one_replica(value: Any) -> Any:
+    replicated = isinstance(value, tf.distribute.DistributedValues)
+    return value.values[0] if replicated else value
+
+
+class SavedModelCall:
+    """Calls a SavedModel with the conventions of `hub.KerasLayer`.
+
+    Args:
+        model: The loaded SavedModel.
+        arguments: Further arguments of the call, by name.
+        signature: The signature to call; None: the SavedModel itself, or its first signature from
+            a batch of strings to one tensor if it cannot be called.
+        output_key: The output of a dict to return; None: all outputs.
+
+    Raises:
+        ValueError: The SavedModel has no such signature, or cannot be called and has none.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        arguments: Mapping[str, Any],
+        signature: str | None = None,
+        output_key: str | None = None,
+    ) -> None:
+        names = [*getattr(model, "signatures", {})]
+        if signature is not None and signature not in names:
+            raise ValueError(f"Expected signature to be one of {names}, received {signature!r}.")
+        if signature is None and not callable(model) and not names:
+            raise ValueError(
+                "Expected a SavedModel that can be called, or one with signatures, found neither."
+            )
+        self._model = model
+        self._arguments = dict(arguments)
+        self._signature = signature
+        self._output_key = output_key
+
+    def __call__(self, inputs: Any, *, training: bool) -> Any:
+        """The output, or a dict of outputs, for a tensor or a dict of tensors."""
+        if self._signature is None:
+            result = embed_text(self._model, inputs, training=training, **self._arguments)
+        else:
+            function = self._model.signatures[self._signature]
+            result = function(**self._named(function, inputs), **self._arguments)
+        return result if self._output_key is None else self._output(result)
+
+    def _named(self, function: Any, inputs: Any) -> dict[str, Any]:
+        """The inputs of a signature by their names."""
+        if isinstance(inputs, Mapping):
+            return dict(inputs)
+        names = [
+            each for each in function.structured_input_signature[1] if each not in self._arguments
+        ]
+        if len(names) != 1:
+            raise ValueError(
+                f"Expected a dict of the inputs {names} for the signature {self._signature!r}, "
+                "received one tensor."
+            )
+        return {names[0]: inputs}
+
+    def _output(self, result: Any) -> Any:
+        if not isinstance(result, Mapping):
+            raise ValueError(
+                f"output_key: expected none, because the SavedModel returns one tensor. Received "
+                f"{self._output_key!r}."
+            )
+        if self._output_key not in result:
+            raise ValueError(
+                f"Expected output_key to be one of {sorted(result)}, received {self._output_key!r}."
+            )
+        return result[self._output_key]
 
 
 @keras.saving.register_keras_serializable(package="use_st5")

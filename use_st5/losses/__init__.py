@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from use_st5.losses.task_loss import Feature as Feature
     from use_st5.losses.task_loss import Gather as Gather
     from use_st5.losses.task_loss import TaskLoss as TaskLoss
+    from use_st5.losses.task_loss import VectorLoss as VectorLoss
     from use_st5.losses.teacher_loss import TeacherLoss as TeacherLoss
-    from use_st5.losses.vector_loss import VectorLoss as VectorLoss
 
 __getattr__, __dir__, __all__ = public_names(__name__)

@@ -10,8 +10,7 @@ from keras.saving import register_keras_serializable
 
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.losses.in_batch_softmax import equal_ids, in_batch_softmax
-from use_st5.losses.task_loss import Feature, Gather
-from use_st5.losses.vector_loss import VectorLoss
+from use_st5.losses.task_loss import Feature, Gather, VectorLoss
 
 
 @register_keras_serializable(package="use_st5")

@@ -9,8 +9,7 @@ import keras
 
 from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.losses.in_batch_softmax import equal_ids, in_batch_softmax
-from use_st5.losses.task_loss import Feature, Gather, build_stack, dense_stack
-from use_st5.losses.vector_loss import VectorLoss
+from use_st5.losses.task_loss import Feature, Gather, VectorLoss, build_stack, dense_stack
 
 
 @keras.saving.register_keras_serializable(package="use_st5")

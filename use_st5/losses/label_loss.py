@@ -7,8 +7,14 @@ from typing import Any
 
 import keras
 
-from use_st5.losses.task_loss import Feature, Gather, build_stack, cross_entropy, dense_stack
-from use_st5.losses.vector_loss import VectorLoss
+from use_st5.losses.task_loss import (
+    Feature,
+    Gather,
+    VectorLoss,
+    build_stack,
+    cross_entropy,
+    dense_stack,
+)
 
 
 @keras.saving.register_keras_serializable(package="use_st5")

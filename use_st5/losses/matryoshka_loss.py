@@ -8,8 +8,7 @@ from typing import Any
 from keras import ops, saving
 
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.task_loss import Feature, Gather
-from use_st5.losses.vector_loss import VectorLoss
+from use_st5.losses.task_loss import Feature, Gather, VectorLoss
 
 
 @saving.register_keras_serializable(package="use_st5")

@@ -10,8 +10,7 @@ from keras import ops
 
 from use_st5.layers.attention import EXCLUDED
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.task_loss import Feature, Gather
-from use_st5.losses.vector_loss import VectorLoss
+from use_st5.losses.task_loss import Feature, Gather, VectorLoss
 
 Objective = Literal["mse", "bce", "cosent"]
 Similarity = Literal["cosine", "angular"]

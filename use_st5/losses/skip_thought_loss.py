@@ -2,14 +2,140 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
-from use_st5.losses.sentence_decoder import SentenceDecoder
-from use_st5.losses.task_loss import Feature, Gather, stack_ids
-from use_st5.losses.vector_loss import VectorLoss
+from use_st5.losses.task_loss import Feature, Gather, VectorLoss, stack_ids
+
+# Kinds of decoded sentences: the one before and the one after.
+_DIRECTIONS = 2
+
+
+class SentenceDecoder(keras.layers.Layer):
+    """Predicts the tokens of a sentence from one vector.
+
+    Pre-norm blocks of causal self-attention, conditioning and a feed-forward network, over token
+    embeddings with sinusoidal positions (Vaswani et al. 2017). The output layer shares the token
+    embeddings. The conditioning is cross-attention over a single vector. Its softmax is always 1,
+    so it is computed as a linear map of that vector, added at every position.
+
+    Targets are padded at the end, so the causal mask also hides padding from real tokens.
+
+    Args:
+        vocabulary_size: Number of token ids.
+        hidden_dim: Width; even.
+        num_layers: Number of blocks.
+        num_heads: Attention heads; divides `hidden_dim`.
+        intermediate_dim: Width of the feed-forward network.
+
+    Call arguments:
+        tokens: int32 `[batch, length]`, the target itself; position t sees only tokens before t.
+        vectors: float32 `[batch, dim]`.
+        directions: int32 `[batch]`: 0 for the sentence before, 1 for the one after.
+
+    Returns:
+        float32 logits `[batch, length, vocabulary_size]`.
+
+    Raises:
+        ValueError: The width is odd, or not a multiple of the number of heads.
+    """
+
+    def __init__(
+        self,
+        *,
+        vocabulary_size: int,
+        hidden_dim: int,
+        num_layers: int,
+        num_heads: int,
+        intermediate_dim: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if hidden_dim % 2 or hidden_dim % num_heads:
+            raise ValueError(
+                "hidden_dim must be even and a multiple of num_heads. Received: "
+                f"hidden_dim={hidden_dim}, num_heads={num_heads}"
+            )
+        self.vocabulary_size = vocabulary_size
+        self.hidden_dim = hidden_dim
+        self.blocks = [
+            _Block(hidden_dim, num_heads, intermediate_dim, dtype=self.dtype_policy)
+            for _ in range(num_layers)
+        ]
+        self.norm = keras.layers.LayerNormalization(dtype=self.dtype_policy)
+
+    def build(self, vectors_shape: tuple[int | None, int]) -> None:
+        stddev = 1.0 / math.sqrt(self.hidden_dim)
+        initializer = keras.initializers.RandomNormal(mean=0.0, stddev=stddev)
+        self.tokens = self.add_weight(
+            name="tokens", shape=(self.vocabulary_size, self.hidden_dim), initializer=initializer
+        )
+        self.directions = self.add_weight(
+            name="directions", shape=(_DIRECTIONS, self.hidden_dim), initializer=initializer
+        )
+        self.bias = self.add_weight(name="bias", shape=(self.vocabulary_size,), initializer="zeros")
+        for block in self.blocks:
+            block.build(vectors_shape)
+        self.norm.build((None, None, self.hidden_dim))
+
+    def __call__(self, tokens: Any, *, vectors: Any, directions: Any) -> Any:
+        """Builds for the vectors' width in the first call, then runs `call` (see the class)."""
+        if not self.built:
+            self.build(tuple(vectors.shape))
+        return super().__call__(tokens, vectors=vectors, directions=directions)
+
+    def call(self, tokens: Any, vectors: Any, directions: Any) -> Any:
+        length = tokens.shape[1]
+        # Scaled so that token and position weigh alike (Vaswani et al. 2017, section 3.4).
+        x = ops.take(self.tokens, tokens[:, : length - 1], axis=0) * math.sqrt(self.hidden_dim)
+        x = ops.pad(x, [[0, 0], [1, 0], [0, 0]])
+        x = x + ops.convert_to_tensor(_sinusoids(length, self.hidden_dim))[None]
+        x = x + ops.take(self.directions, directions, axis=0)[:, None, :]
+        for block in self.blocks:
+            x = block(x, vectors=vectors)
+        return ops.matmul(self.norm(x), ops.transpose(self.tokens)) + self.bias
+
+
+class _Block(keras.layers.Layer):
+    """`x + attention(norm(x))`, `+ W·vector`, `+ feed_forward(norm(x))`."""
+
+    def __init__(self, width: int, num_heads: int, intermediate_dim: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        options = {"dtype": self.dtype_policy}
+        self.width = width
+        self.attention_norm = keras.layers.LayerNormalization(**options)
+        self.attention = keras.layers.MultiHeadAttention(num_heads, width // num_heads, **options)
+        self.condition = keras.layers.Dense(width, **options)
+        self.feed_forward_norm = keras.layers.LayerNormalization(**options)
+        self.expand = keras.layers.Dense(intermediate_dim, activation="gelu", **options)
+        self.contract = keras.layers.Dense(width, **options)
+
+    def build(self, vectors_shape: tuple[int | None, int]) -> None:
+        shape = (None, None, self.width)
+        self.attention_norm.build(shape)
+        self.attention.build(shape, shape)
+        self.condition.build(vectors_shape)
+        self.feed_forward_norm.build(shape)
+        self.expand.build(shape)
+        self.contract.build((None, None, self.expand.units))
+
+    def call(self, x: Any, vectors: Any) -> Any:
+        normal = self.attention_norm(x)
+        x = x + self.attention(normal, normal, use_causal_mask=True)
+        x = x + self.condition(vectors)[:, None, :]
+        return x + self.contract(self.expand(self.feed_forward_norm(x)))
+
+
+def _sinusoids(length: int, width: int) -> np.ndarray:
+    """Sinusoidal positions, float32 `[length, width]` (Vaswani et al. 2017, 3.5)."""
+    rates = 10_000.0 ** (-np.arange(0, width, 2) / width)
+    angles = np.arange(length)[:, None] * rates[None, :]
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)
+
 
 _PADDING, _UNKNOWN = 0, 1
 

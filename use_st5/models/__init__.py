@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from use_st5.models.family import family_named as family_named
     from use_st5.models.family import family_of as family_of
     from use_st5.models.family import register as register
+    from use_st5.models.lora import LoRAAdapters as LoRAAdapters
     from use_st5.models.lora import apply_lora as apply_lora
     from use_st5.models.lora import load_lora as load_lora
-    from use_st5.models.lora_adapters import LoRAAdapters as LoRAAdapters
     from use_st5.models.modernbert.model import ModernBertConfig as ModernBertConfig
     from use_st5.models.modernbert.model import SentenceModernBert as SentenceModernBert
     from use_st5.models.mpnet.model import MPNetConfig as MPNetConfig

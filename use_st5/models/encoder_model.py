@@ -1,12 +1,13 @@
-"""The base class of the Keras models of most families: presets and configurations."""
+"""The base class of the Keras models of most families, and any model as one function."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import keras
+import numpy as np
 
 
 class EncoderModel(keras.Model):
@@ -53,3 +54,51 @@ class EncoderModel(keras.Model):
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
         return cls(cls.config_type(**config.pop("config")), **config)
+
+
+def inference(model: keras.Model) -> Callable[[Any], Any]:
+    """Compiles a model without dropout: int32 `[batch, length]` → `[batch, dimension]`.
+
+    Under TensorFlow it is one graph for all shapes, under JAX one program for each shape.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return lambda ids: model.predict_on_batch(np.asarray(ids))
+    import tensorflow as tf
+
+    signature = [tf.TensorSpec([None, None], tf.int32)]
+    return tf.function(
+        lambda ids: model(ids, training=False), input_signature=signature, autograph=False
+    )
+
+
+def checked_length(model: keras.Model, max_length: int | None) -> int | None:
+    """The maximum number of tokens of a text: the argument, or else the limit of the model.
+
+    Raises:
+        ValueError: The argument is not between 1 and the limit of the model.
+    """
+    family = _family(model)
+    longest = None if family is None else family.max_tokens(model)
+    if max_length is None:
+        return longest
+    if longest is not None and not 1 <= max_length <= longest:
+        raise ValueError(
+            f"max_length: expected 1 to {longest:,}, the most tokens that this "
+            f"{type(model).__name__} reads, received {max_length:,}."
+        )
+    return max_length
+
+
+def _family(model: keras.Model) -> Any:
+    # Imported here: families read checkpoints with TensorFlow, but models also run without it.
+    from use_st5.models.family import known_family
+
+    return known_family(model)
+
+
+def in_float32(model: keras.Model) -> keras.Model:
+    """A copy with the same weights that computes in float32."""
+    copy = type(model).from_config({**model.get_config(), "dtype": "float32"})
+    copy.build()
+    copy.set_weights(model.get_weights())
+    return copy

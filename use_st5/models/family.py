@@ -127,7 +127,7 @@ class Family(abc.ABC):
             tokenizer: Makes the ids of the model.
             precision: One of `precisions`.
             max_length: Tokens beyond this number are cut; None cuts nothing. The caller checks that
-                it is at most `max_tokens` (`use_st5.models.inference.checked_length`).
+                it is at most `max_tokens` (`use_st5.models.encoder_model.checked_length`).
 
         Raises:
             ValueError: The model, the tokenizer and the settings do not fit each other.

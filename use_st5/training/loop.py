@@ -14,7 +14,7 @@ from keras import ops
 
 from use_st5.io.files import sole_writer
 from use_st5.io.remote_files import remote_path
-from use_st5.losses.vector_loss import VectorLoss
+from use_st5.losses.task_loss import VectorLoss
 from use_st5.training.arguments import Order
 from use_st5.training.array_data import check_shared
 from use_st5.training.checkpoints import Checkpoints, changing_variables

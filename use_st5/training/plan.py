@@ -12,9 +12,8 @@ from typing import Any
 from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.encode.sentences import mostly_not_english, not_english_message
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
-from use_st5.losses.task_loss import TaskLoss
+from use_st5.losses.task_loss import TaskLoss, VectorLoss
 from use_st5.losses.teacher_loss import TeacherLoss
-from use_st5.losses.vector_loss import VectorLoss
 from use_st5.models.family import known_family
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments, completed

@@ -19,7 +19,7 @@ import numpy as np
 from use_st5.io.files import write_json
 from use_st5.io.progress import progress_lines
 from use_st5.io.remote_files import as_written, remote_path
-from use_st5.models.inference import in_float32
+from use_st5.models.encoder_model import in_float32
 from use_st5.models.lora import apply_lora
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments, make_arguments

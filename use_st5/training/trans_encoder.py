@@ -24,7 +24,7 @@ from use_st5.io.records import read_record
 from use_st5.losses.pair_logit_loss import Objective, PairLogitLoss
 from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.losses.task_loss import TaskLoss
-from use_st5.models.inference import inference
+from use_st5.models.encoder_model import inference
 from use_st5.training.arguments import STEPS_PER_EXECUTION, TrainingArguments
 from use_st5.training.array_data import ArrayData, row_lengths
 from use_st5.training.checkpoints import saving_quietly

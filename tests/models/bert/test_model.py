@@ -14,9 +14,14 @@ import tensorflow as tf
 
 from tests.models.bert.huggingface_folder import token_vectors
 from tests.toy_encoders import Toy
-from use_st5.models.bert.model import BERT_PRESETS, BertConfig, ProjectionConfig, SentenceBert
+from use_st5.models.bert.model import (
+    BERT_PRESETS,
+    BertConfig,
+    NormConfig,
+    ProjectionConfig,
+    SentenceBert,
+)
 from use_st5.models.bert.names import weight_shapes
-from use_st5.models.bert.projection import NormConfig
 from use_st5.models.modernbert.model import (
     MODERNBERT_PRESETS,
     ModernBertConfig,

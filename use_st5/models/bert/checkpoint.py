@@ -29,8 +29,11 @@ from use_st5.models.bert.model import (
     POOLINGS,
     Activation,
     BertConfig,
+    DenseActivation,
+    NormConfig,
     Pooler,
     Pooling,
+    ProjectionConfig,
     SentenceBert,
 )
 from use_st5.models.bert.names import (
@@ -47,10 +50,9 @@ from use_st5.models.bert.names import (
     weight_shapes,
     weight_variables,
 )
-from use_st5.models.bert.projection import DenseActivation, NormConfig, ProjectionConfig
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
-from use_st5.tokenizers.framed_sentencepiece_tokenizer import FramedSentencePieceTokenizer
 from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
+from use_st5.tokenizers.sentencepiece_tokenizer import FramedSentencePieceTokenizer
 from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
 
 # transformers' names of activations → ours; torch's classes → Keras's names.

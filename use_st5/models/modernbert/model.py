@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
-from use_st5.layers.attention import EXCLUDED, MultiHeadAttention
+from use_st5.layers.attention import EXCLUDED, MultiHeadAttention, Packing
 from use_st5.layers.lora_dense import LoRADense
-from use_st5.layers.packing import Packing
-from use_st5.layers.rotary_positions import rotary_angles
+from use_st5.layers.positions import rotary_angles
 from use_st5.models.bert.model import (
     STDDEV,
     BertConfig,

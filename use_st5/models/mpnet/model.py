@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
-from use_st5.layers.relative_position_bias import RelativePositionBias
+from use_st5.layers.positions import RelativePositionBias
 from use_st5.models.bert.model import STDDEV, BertConfig, SentenceBert
 
 RELATIVE_BIAS = "relative_bias"

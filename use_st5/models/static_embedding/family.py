@@ -18,9 +18,9 @@ from use_st5.models.bert.family import read_framed_tokenizer
 from use_st5.models.family import Family
 from use_st5.models.static_embedding.model import FRAME, StaticEmbedding
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer
-from use_st5.tokenizers.framed_sentencepiece_tokenizer import FramedSentencePieceTokenizer
 from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
 from use_st5.tokenizers.long_texts import beginnings, summed
+from use_st5.tokenizers.sentencepiece_tokenizer import FramedSentencePieceTokenizer
 from use_st5.tokenizers.tokenizer import Tokenizer
 from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
 

@@ -10,8 +10,8 @@ from keras import ops
 
 from use_st5.layers.attention import MultiHeadAttention
 from use_st5.layers.lora_dense import LoRADense
+from use_st5.layers.positions import RelativePositionBias
 from use_st5.layers.random_normal import RandomNormal
-from use_st5.layers.relative_position_bias import RelativePositionBias
 
 # Rows of the vocabulary: 32,000 pieces and 100 sentinels, rounded up to a multiple of 128.
 T5_ROWS = 32_128

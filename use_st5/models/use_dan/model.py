@@ -7,9 +7,8 @@ from typing import Any
 
 import keras
 
+from use_st5.layers.deep_averaging import NGramEmbedding, ResidualFeedForward
 from use_st5.layers.l2_normalize import L2Normalize
-from use_st5.layers.ngram_embedding import NGramEmbedding
-from use_st5.layers.residual_feed_forward import ResidualFeedForward
 from use_st5.models.encoder_model import EncoderModel
 
 

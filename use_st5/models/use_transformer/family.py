@@ -11,8 +11,7 @@ from use_st5.export.stored_weights import stored_table
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.family import Family
 from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS, USETransformer
-from use_st5.tokenizers.piece_tokenizer import PieceTokenizer
-from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
+from use_st5.tokenizers.token_tokenizer import PieceTokenizer, UnigramTokenizer
 from use_st5.tokenizers.tokenizer import Tokenizer
 
 

@@ -1,4 +1,8 @@
+"""Initial values, dense layers with adapters, and Transformer blocks."""
+
 from __future__ import annotations
+
+import threading
 
 import keras
 import ml_dtypes
@@ -7,6 +11,44 @@ import pytest
 import tensorflow as tf
 
 from use_st5.layers.lora_dense import LoRADense
+from use_st5.layers.random_normal import RandomNormal, without_initial_values
+from use_st5.layers.transformer_block import TransformerBlock
+from use_st5.models.t5.model import T5Config, T5Stack
+
+
+def test_the_numbers_are_those_of_keras() -> None:
+    ours = RandomNormal(stddev=0.5, seed=3)((4, 5))
+    np.testing.assert_array_equal(ours, keras.initializers.RandomNormal(stddev=0.5, seed=3)((4, 5)))
+    assert keras.saving.deserialize_keras_object(
+        keras.saving.serialize_keras_object(RandomNormal())
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_nothing_is_drawn_for_a_checkpoint(dtype: str) -> None:
+    with without_initial_values():
+        stack = T5Stack(T5Config(9, 1, 8, 16, 2, key_value_dim=4), decoder=True, dtype=dtype)
+        stack.build((None, None, 8))
+    for variable in stack.variables:
+        assert variable.dtype == dtype
+        norm = variable.path.endswith("scale")
+        np.testing.assert_array_equal(variable, np.full(variable.shape, float(norm), "float32"))
+    assert np.any(keras.ops.convert_to_numpy(RandomNormal()((9,)))), "only inside"
+
+
+def test_other_threads_draw_on() -> None:
+    drawn = []
+    with without_initial_values():
+        thread = threading.Thread(target=lambda: drawn.append(RandomNormal()((9,))))
+        thread.start()
+        thread.join()
+    assert np.any(np.asarray(drawn[0]))
+
+
+def test_it_ends_with_an_error_too() -> None:
+    with pytest.raises(KeyError), without_initial_values():
+        raise KeyError
+    assert np.any(np.asarray(RandomNormal()((9,))))
 
 
 def built(dtype: str = "float32", **kwargs: object) -> LoRADense:
@@ -89,3 +131,37 @@ def test_only_the_adapter_has_gradients() -> None:
     outputs = 2 * np.asarray(layer(X))
     np.testing.assert_allclose(gradients[0], 3.0 * X.T @ outputs @ b.T, rtol=1e-4)
     np.testing.assert_allclose(gradients[1], 3.0 * (X @ a).T @ outputs, rtol=1e-4)
+
+
+def norm(x: np.ndarray) -> np.ndarray:
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-6)
+
+
+@pytest.fixture
+def block() -> TransformerBlock:
+    block = TransformerBlock(2, 6)
+    block.build((None, None, 4))
+    block.inner.bias.assign(np.linspace(-1, 1, 6))
+    return block
+
+
+def test_by_hand_for_a_single_token(block: TransformerBlock) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 1, 4)).astype("f")
+    attention = block.attention
+    kernels = (attention.value.kernel, attention.output_dense.kernel)
+    value, output = (np.asarray(kernel) for kernel in kernels)
+    y = x + norm(x) @ value @ output
+    inner, bias, outer = (np.asarray(w) for w in (block.inner.kernel, block.inner.bias,
+                                                  block.outer.kernel))  # fmt: skip
+    expected = y + np.maximum(0, norm(y) @ inner + bias) @ outer
+    np.testing.assert_allclose(block(x), expected, atol=1e-5)
+
+
+def test_what_is_not_visible_does_not_matter(block: TransformerBlock) -> None:
+    x = np.random.default_rng(0).normal(size=(1, 5, 4)).astype("f")
+    visible = np.array([True, True, True, False, False])[None, None, None]
+    changed = x.copy()
+    changed[:, 3:] += 1e3 * np.random.default_rng(1).normal(size=(1, 2, 4))
+    before, after = block(x, visible=visible), block(changed, visible=visible)
+    np.testing.assert_array_equal(before[:, :3], after[:, :3])
+    np.testing.assert_allclose(before[:, :3], block(x[:, :3]), atol=1e-6)

@@ -1,10 +1,20 @@
+"""Relative, rotary and sinusoidal positions."""
+
 from __future__ import annotations
+
+import math
 
 import keras
 import numpy as np
 import pytest
 
-from use_st5.layers.relative_position_bias import RelativePositionBias, relative_position_bucket
+from use_st5.layers.positions import (
+    RelativePositionBias,
+    relative_position_bucket,
+    rotary_angles,
+    rotated,
+    sinusoidal_positions,
+)
 
 # Key minus query → bucket: values of t5x/examples/t5/layers.py (reference facts, section 4.6).
 ENCODER = {
@@ -38,3 +48,38 @@ def test_the_bias_of_a_half_precision_model_is_not_rounded() -> None:
     bias = layer(query_length=2, key_length=2)
     assert bias.dtype == "float32"
     np.testing.assert_allclose(np.asarray(bias), 1.001, rtol=1e-7)
+
+
+def test_pairs_turn_like_complex_numbers() -> None:
+    x = np.random.default_rng(0).normal(size=(1, 2, 5, 6)).astype(np.float32)
+    turned = np.asarray(rotated(x, rotary_angles(5, 6, 100.0)))
+    rates = 100.0 ** (-np.arange(3) / 3)
+    expected = (x[..., :3] + 1j * x[..., 3:]) * np.exp(1j * np.arange(5)[:, None] * rates)
+    np.testing.assert_allclose(turned[..., :3], expected.real, atol=1e-5)
+    np.testing.assert_allclose(turned[..., 3:], expected.imag, atol=1e-5)
+
+
+def test_an_odd_width_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match="expected an even number for rotary positions, received 5"
+    ):
+        rotary_angles(3, 5, 100.0)
+
+
+def test_by_hand() -> None:
+    signal = np.asarray(sinusoidal_positions(3, 4))
+    expected = [[math.sin(p), math.sin(p / 1e4), math.cos(p), math.cos(p / 1e4)] for p in range(3)]
+    np.testing.assert_allclose(signal, expected, atol=1e-6)
+
+
+def test_a_shift_is_a_rotation() -> None:
+    """The dot product of two positions depends on their distance alone."""
+    signal = np.asarray(sinusoidal_positions(40, 16), np.float64)
+    products = signal @ signal.T
+    np.testing.assert_allclose(products[5:, 5:], products[:-5, :-5], atol=1e-4)
+
+
+@pytest.mark.parametrize("dim", [0, 2, 7])
+def test_odd_widths_are_refused(dim: int) -> None:
+    with pytest.raises(ValueError, match="an even number from 4 on"):
+        sinusoidal_positions(3, dim)

@@ -1,10 +1,11 @@
-"""The masked mean of n-gram embeddings."""
+"""The layers of a deep averaging network."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from use_st5.layers.ngram_embedding import NGramEmbedding
+from use_st5.layers.deep_averaging import NGramEmbedding, ResidualFeedForward
 
 
 def _layer(**options: float) -> NGramEmbedding:
@@ -45,3 +46,20 @@ def test_term_dropout_keeps_the_mean_of_what_is_left_and_acts_in_training_only()
 def test_config_round_trip() -> None:
     layer = NGramEmbedding.from_config(_layer(term_dropout=0.25).get_config())
     assert (layer.num_embeddings, layer.embedding_dim, layer.term_dropout) == (6, 2, 0.25)
+
+
+def test_blocks_by_hand() -> None:
+    layer = ResidualFeedForward((3, 3, 4, 5))
+    x = np.random.default_rng(0).normal(size=(2, 3)).astype("f")
+    y = layer(x)
+    w = [dense.kernel.numpy() for dense in layer.dense_layers]
+    h = np.tanh(np.tanh(x @ w[0]) @ w[1]) + x
+    expected = np.tanh(np.tanh(h @ w[2]) @ w[3]) + h @ layer.projections["1"].kernel.numpy()
+    np.testing.assert_allclose(y, expected, atol=1e-5)
+    assert len(layer.weights) == 5
+
+
+@pytest.mark.parametrize("hidden_dims", [(), (4,), (4, 4, 4)])
+def test_odd_numbers_of_layers_are_refused(hidden_dims: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="even number of layers"):
+        ResidualFeedForward(hidden_dims)
