@@ -296,12 +296,12 @@ class TrainableEncoder:
     @classmethod
     def _of_foreign(cls, folder: Path, manifest: ModelManifest | None) -> Self:
         """Loads a SavedModel with unknown layers; it is trained through its own variables."""
-        from use_st5.models.saved_model.family import read_saved_model
+        from use_st5.models.saved_model.model import TextSavedModel
+        from use_st5.tokenizers.byte_tokenizer import ByteTokenizer
 
-        model, tokenizer = read_saved_model(folder)
         return cls(
-            model,
-            tokenizer,
+            TextSavedModel(folder),
+            ByteTokenizer(),
             name=manifest.name if manifest else folder.name,
             card=read_card(folder),
             metadata=manifest.metadata if manifest else {},

@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras import ops
 
 from use_st5.export import EncoderGraph
-from use_st5.models import Family, families, family_named, family_of, register
+from use_st5.models import Family, family_named, family_of, register
 from use_st5.tokenizers import Tokenizer
 
 Mode = Literal["average", "concat"]
@@ -95,10 +95,6 @@ class EnsembleFamily(Family):
     presets: ClassVar = {}
     tokenizers: ClassVar = {}
     precisions = ("float32", "int8")
-
-    def tokenizer_class(self, kind: str) -> type[Tokenizer]:
-        """The tokenizer of a kind, which may be that of any family."""
-        return next(f.tokenizers[kind] for f in families().values() if kind in f.tokenizers)
 
     def max_tokens(self, model: Ensemble) -> int | None:
         """The lowest of the members' limits; None if no member has one."""

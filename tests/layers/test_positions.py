@@ -59,13 +59,6 @@ def test_pairs_turn_like_complex_numbers() -> None:
     np.testing.assert_allclose(turned[..., 3:], expected.imag, atol=1e-5)
 
 
-def test_an_odd_width_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match="expected an even number for rotary positions, received 5"
-    ):
-        rotary_angles(3, 5, 100.0)
-
-
 def test_by_hand() -> None:
     signal = np.asarray(sinusoidal_positions(3, 4))
     expected = [[math.sin(p), math.sin(p / 1e4), math.cos(p), math.cos(p / 1e4)] for p in range(3)]
@@ -77,9 +70,3 @@ def test_a_shift_is_a_rotation() -> None:
     signal = np.asarray(sinusoidal_positions(40, 16), np.float64)
     products = signal @ signal.T
     np.testing.assert_allclose(products[5:, 5:], products[:-5, :-5], atol=1e-4)
-
-
-@pytest.mark.parametrize("dim", [0, 2, 7])
-def test_odd_widths_are_refused(dim: int) -> None:
-    with pytest.raises(ValueError, match="an even number from 4 on"):
-        sinusoidal_positions(3, dim)

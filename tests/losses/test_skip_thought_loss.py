@@ -73,18 +73,6 @@ def test_every_position_hears_of_the_vector_and_the_direction(decoder: SentenceD
         assert (difference.max(axis=-1) > 1e-3).all()
 
 
-@pytest.mark.parametrize(("width", "heads"), [(7, 1), (8, 3)])
-def test_impossible_widths_are_refused(width: int, heads: int) -> None:
-    with pytest.raises(ValueError, match=f"hidden_dim={width}, num_heads={heads}"):
-        SentenceDecoder(
-            vocabulary_size=9,
-            hidden_dim=width,
-            num_layers=1,
-            num_heads=heads,
-            intermediate_dim=8,
-        )
-
-
 def _dense(layer: Any, x: np.ndarray) -> np.ndarray:
     kernel, bias = layer.get_weights()
     return x @ kernel + bias

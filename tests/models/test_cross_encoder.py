@@ -68,25 +68,10 @@ def test_the_order_of_a_pair_matters(model: CrossEncoderModel) -> None:
     assert float(model(pair)[0, 0]) != float(model(turned)[0, 0])
 
 
-def test_dropout_acts_in_training_alone(model: CrossEncoderModel) -> None:
-    np.testing.assert_array_equal(model(IDS), model(IDS))
-    assert np.abs(np.asarray(model(IDS, training=True)) - np.asarray(model(IDS))).max() > 1e-5
-
-
 def test_its_variables_are_the_encoder_s_and_then_the_head_s(model: CrossEncoderModel) -> None:
     joined = [*model.encoder.variables, *model.head_variables]
     assert [id(each) for each in model.variables] == [id(each) for each in joined]
 
-
-def test_it_comes_back_from_its_configuration(model: CrossEncoderModel) -> None:
-    again = CrossEncoderModel.from_config(model.get_config())
-    again.build()
-    again.set_weights(model.get_weights())
-    np.testing.assert_array_equal(again(IDS), model(IDS))
-    assert again.dropout == 0.5
-
-
-pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
 from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer  # noqa: E402
 
@@ -230,24 +215,9 @@ def test_a_sentence_encoder_is_what_it_is_not(exported: Path) -> None:
         use_st5.load(exported)
 
 
-@both_precisions
-def test_its_variables_can_be_trained(loaded: Any) -> None:
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(loaded(FIRST, SECOND))
-    gradients = tape.gradient(loss, loaded.trainable_variables)
-    assert len(gradients) > 20
-    assert all(gradient is not None for gradient in gradients)
-
-
 def test_a_tokenizer_of_single_texts_is_refused(encoder: TrainableEncoder, tmp_path: Path) -> None:
     assert not hasattr(PTBTokenizer, "padded_pairs")
     with pytest.raises(ValueError, match=r"puts two texts into one row of ids \(padded_pairs\)"):
         family_of(encoder.model).graph(
             encoder.model, PTBTokenizer(), precision="float32", max_length=None
         )
-
-
-def test_adapters_are_those_of_the_encoder(encoder: TrainableEncoder) -> None:
-    layers = family_of(encoder.model).lora_layers(encoder.model)
-    assert "block_0/query" in layers
-    assert len(layers) == 6

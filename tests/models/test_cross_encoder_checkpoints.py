@@ -88,7 +88,7 @@ def test_other_heads_are_not_taken_for_one(bare: Path) -> None:
         TrainableEncoder.load(bare)
 
 
-@pytest.mark.parametrize("labels", [0, 2, 3])
+@pytest.mark.parametrize("labels", [0, 3])
 def test_more_than_one_label_is_refused(bare: Path, labels: int) -> None:
     names = {str(i): f"LABEL_{i}" for i in range(labels)}
     add_head(bare, head_of(labels), id2label=names)
@@ -101,12 +101,6 @@ def test_a_head_of_another_width_is_refused(bare: Path) -> None:
     add_head(bare, head_of(1, width=6))
     with pytest.raises(ValueError, match=r"classifier.weight: expected \[1, 8\], found \[1, 6\]"):
         TrainableEncoder.load(bare)
-
-
-def test_its_pooling_is_its_own(bare: Path) -> None:
-    add_head(bare, head_of(1))
-    with pytest.raises(ValueError, match=r"poolings \('cls',\) of the family 'cross_encoder'"):
-        TrainableEncoder.load(bare, pooling="mean")
 
 
 def peer(folder: Path, kind: str) -> Any:
@@ -188,11 +182,8 @@ IDS, TYPES = "input_ids", "token_type_ids"
     "settings",
     [
         settings_of("BertTokenizer"),
-        settings_of("BertTokenizer", IDS),
-        settings_of("DistilBertTokenizer"),
         settings_of("DistilBertTokenizer", IDS, TYPES),
         settings_of("PreTrainedTokenizerFast"),
-        settings_of("PreTrainedTokenizerFast", IDS, TYPES),
         settings_of(None, IDS),
     ],
     ids=str,
@@ -209,7 +200,7 @@ def test_token_types_are_those_that_the_tokenizer_gives(
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("change", ["two separators", "one type", "another order", "RoBERTa's"])
+@pytest.mark.parametrize("change", ["two separators", "RoBERTa's"])
 def test_other_pairs_are_refused(change: str, tmp_path: Path) -> None:
     peer(tmp_path, "bert")
     path = tmp_path / "tokenizer.json"
@@ -217,10 +208,6 @@ def test_other_pairs_are_refused(change: str, tmp_path: Path) -> None:
     pair = content["post_processor"]["pair"]
     if change == "two separators":
         pair.insert(2, pair[2])
-    elif change == "one type":
-        pair[3]["Sequence"]["type_id"] = 0
-    elif change == "another order":
-        pair[1], pair[3] = pair[3], pair[1]
     else:
         ends = {"cls": ["[CLS]", 2], "sep": ["[SEP]", 3]}
         content["post_processor"] = {"type": "RobertaProcessing", **ends}

@@ -137,9 +137,6 @@ def test_a_dan_does_not_read_the_order_of_its_terms(toy_use_dan: Toy) -> None:
 
 
 def test_refusals() -> None:
-    for block in (0, 2):
-        with pytest.raises(ValueError, match=f"early_output.*Received: {block}"):
-            dataclasses.replace(TINY, early_output=block)
     with pytest.raises(ValueError, match="use_dan_v5.*use_dan_en"):
         USEDAN.from_preset("use_dan_v5")
     with pytest.raises(ValueError, match="without bi-grams"):

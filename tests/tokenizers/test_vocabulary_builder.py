@@ -51,11 +51,6 @@ def test_counts_are_within_the_bound(seed: int) -> None:
     ]
 
 
-def test_too_small_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 2, received 1"):
-        BoundedCounter(max_terms=1)
-
-
 SENTENCES = ["The cat sat.", "the cat didn't", "", "A cat, the cat", "zebra"]
 
 
@@ -117,8 +112,6 @@ def test_options() -> None:
     assert builder.build(num_unigrams=4, always=always).unigrams == ("the", "zebra", "can", "not")
     with pytest.raises(ValueError, match="num_unigrams=3 words in `always`, received 4"):
         builder.build(num_unigrams=3, always=always)
-    with pytest.raises(ValueError, match="received -1 and 0"):
-        builder.build(num_unigrams=-1)
     assert builder.build(num_unigrams=0).size == 3
 
 

@@ -55,12 +55,7 @@ class LoRADense(keras.layers.Dense):
         """Adds `α/r · A·B` to the kernel, in the kernel's dtype, and removes A and B.
 
         The kernel stays frozen. The code that froze the model decides whether to unfreeze it.
-
-        Raises:
-            ValueError: LoRA is not enabled.
         """
-        if not self.lora_enabled:
-            raise ValueError(f"{self.path}: expected a layer with an adapter, this one has none.")
         change = ops.matmul(self.lora_kernel_a, self.lora_kernel_b)
         change = change * (self.lora_alpha / self.lora_rank)
         self._kernel.assign(ops.cast(self._kernel, "float32") + change)

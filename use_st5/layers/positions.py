@@ -131,12 +131,7 @@ def rotary_angles(length: Any, width: int, theta: float) -> tuple[Any, Any]:
 
     Returns:
         `(cosines, sines)`, both float32 `[length, width / 2]`.
-
-    Raises:
-        ValueError: `width` is odd.
     """
-    if width % 2:
-        raise ValueError(f"width: expected an even number for rotary positions, received {width}.")
     # In float32, as in transformers: at 8,000 positions, the rounding of a rate matters.
     powers = np.arange(0, width, 2, dtype=np.float32) / np.float32(width)
     rates = np.float32(1) / np.float32(theta) ** powers
@@ -170,12 +165,7 @@ def sinusoidal_positions(length: Any, dim: int) -> Any:
 
     Returns:
         float32 `[length, dim]`.
-
-    Raises:
-        ValueError: `dim` is odd or below 4.
     """
-    if dim < 4 or dim % 2:
-        raise ValueError(f"dim: expected an even number from 4 on, received {dim}.")
     waves = dim // 2
     rates = _LONGEST_WAVE ** (-np.arange(waves) / (waves - 1))
     angles = ops.cast(ops.arange(length), "float32")[:, None] * rates.astype(np.float32)[None]

@@ -31,9 +31,6 @@ class TransformerBlock(keras.layers.Layer):
 
     Returns:
         `[batch, length, dim]`.
-
-    Raises:
-        ValueError: The width is not divisible by the number of heads.
     """
 
     def __init__(
@@ -53,10 +50,6 @@ class TransformerBlock(keras.layers.Layer):
 
     def build(self, input_shape: tuple[Any, ...]) -> None:
         dim = input_shape[-1]
-        if dim % self.num_heads:
-            raise ValueError(
-                f"num_heads: expected a divisor of the width {dim}, received {self.num_heads}."
-            )
         self.attention = MultiHeadAttention(
             self.num_heads,
             dim // self.num_heads,

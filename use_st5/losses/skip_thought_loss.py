@@ -39,9 +39,6 @@ class SentenceDecoder(keras.layers.Layer):
 
     Returns:
         float32 logits `[batch, length, vocabulary_size]`.
-
-    Raises:
-        ValueError: The width is odd, or not a multiple of the number of heads.
     """
 
     def __init__(
@@ -55,11 +52,6 @@ class SentenceDecoder(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if hidden_dim % 2 or hidden_dim % num_heads:
-            raise ValueError(
-                "hidden_dim must be even and a multiple of num_heads. Received: "
-                f"hidden_dim={hidden_dim}, num_heads={num_heads}"
-            )
         self.vocabulary_size = vocabulary_size
         self.hidden_dim = hidden_dim
         self.blocks = [

@@ -109,12 +109,15 @@ class Family(abc.ABC):
         Raises:
             ValueError: The family has no tokenizer of this kind.
         """
-        if kind not in self.tokenizers:
+        tokenizers = self.tokenizers or {  # A family without its own has those of all families.
+            name: each for family in families().values() for name, each in family.tokenizers.items()
+        }
+        if kind not in tokenizers:
             raise ValueError(
-                f"Expected a tokenizer of the family {self.name!r}, one of {[*self.tokenizers]}, "
+                f"Expected a tokenizer of the family {self.name!r}, one of {[*tokenizers]}, "
                 f"received {kind!r}. Update use_st5 or export the model again."
             )
-        return self.tokenizers[kind]
+        return tokenizers[kind]
 
     @abc.abstractmethod
     def graph(
@@ -288,23 +291,6 @@ def family_of(model: keras.Model) -> Family:
             "use_st5.models.family.register adds a family."
         )
     return family
-
-
-def any_tokenizer_class(kind: str) -> type[Tokenizer]:
-    """The tokenizer class of a kind in any family, for models that contain other models.
-
-    Raises:
-        ValueError: No family has a tokenizer of this kind.
-    """
-    tokenizers = {
-        name: each for family in families().values() for name, each in family.tokenizers.items()
-    }
-    if kind not in tokenizers:
-        raise ValueError(
-            f"Expected one of the tokenizers {sorted(tokenizers)}, received {kind!r}. Update "
-            "use_st5 or export the model again."
-        )
-    return tokenizers[kind]
 
 
 def family_with(preset: str) -> Family:

@@ -25,15 +25,12 @@ def pad_to_bucket(ids: tf.Tensor, buckets: Sequence[int] = BUCKETS) -> tf.Tensor
         int32 `[batch, bucket]`.
 
     Raises:
-        ValueError: The buckets are not ascending numbers from 1 on.
         tf.errors.InvalidArgumentError: A row is longer than the last bucket; nothing is cut here.
 
     Examples:
         >>> encode = tf.function(model, jit_compile=True)
         >>> encode(pad_to_bucket(tokenizer.padded(texts, 128)))
     """
-    if not buckets or min(buckets) < 1 or list(buckets) != sorted(set(buckets)):
-        raise ValueError(f"buckets: expected ascending lengths from 1 on, received {buckets}.")
     ids = tf.convert_to_tensor(ids)
     positions = tf.range(1, tf.shape(ids)[1] + 1)
     longest = tf.maximum(tf.reduce_max(tf.where(ids != 0, positions, 0)), 0)  # 0 if no row

@@ -33,26 +33,18 @@ class BoundedCounter(Generic[Term]):
 
     Attributes:
         error: the total that was subtracted so far; the counts are exact while it is 0.
-
-    Raises:
-        ValueError: `max_terms` is less than 2.
     """
 
     def __init__(self, *, max_terms: int) -> None:
-        if max_terms < 2:
-            raise ValueError(f"Expected max_terms to be at least 2, received {max_terms}.")
         self.max_terms = max_terms
         self.error = 0
         self.counts: Counter[Term] = Counter()
 
     def update(self, terms: Iterable[Term]) -> None:
-        """Counts a batch of terms."""
+        """Counts a batch of terms; if there are too many, at most half of them remain."""
         self.counts.update(terms)
-        if len(self.counts) > self.max_terms:
-            self._prune()
-
-    def _prune(self) -> None:
-        """Subtracts one number from all counts so that at most half of the terms remain."""
+        if len(self.counts) <= self.max_terms:
+            return
         values = np.fromiter(self.counts.values(), dtype=np.int64, count=len(self.counts))
         place = len(values) - self.max_terms // 2 - 1
         subtracted = int(np.partition(values, place)[place])
@@ -131,13 +123,8 @@ class VocabularyBuilder:
             bigram_buckets: rows that unknown bi-grams are hashed into; 0 drops them.
 
         Raises:
-            ValueError: `always` names more words than `num_unigrams`, or a number is negative.
+            ValueError: `always` names more words than `num_unigrams`.
         """
-        if num_unigrams < 0 or num_bigrams < 0:
-            raise ValueError(
-                "Expected num_unigrams and num_bigrams to be at least 0, received "
-                f"{num_unigrams} and {num_bigrams}."
-            )
         fixed: set[bytes] = set()
         for batch in batched(always, _BATCH):
             fixed.update(self._tokens(tf.constant(batch, tf.string))[0].numpy().tolist())

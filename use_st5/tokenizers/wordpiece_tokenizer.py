@@ -129,7 +129,9 @@ class WordPieceTokenizer(FramedTokenizer):
     ) -> None:
         text = require("tensorflow_text", "text")
         _check_words(words, special)
-        words, padding = _padding_first(words, special.padding)
+        words = [*words]
+        padding = len(words) - 1 - words[::-1].index(special.padding)  # the last one counts
+        words[0], words[padding] = words[padding], words[0]
         # If a word occurs several times, the last one counts, as in Hugging Face's tokenizers.
         ids = {word: number for number, word in enumerate(words)}
         self._unknown_id = ids[special.unknown]
@@ -145,9 +147,10 @@ class WordPieceTokenizer(FramedTokenizer):
         swaps = {0: padding, padding: 0}
         added = [dataclasses.replace(each, id=swaps.get(each.id, each.id)) for each in added]
         content = "".join(f"{word}\n" for word in words).encode()
+        further = ("" if special == BERT_TOKENS else repr(special)) + (repr(added) if added else "")
         self.vocabulary = WordPieceVocabulary(
             size=max(len(words), *(each.id + 1 for each in added), 0),
-            sha256=_digest(content, special, added),
+            sha256=hashlib.sha256(content + further.encode()).hexdigest(),
             lower_case=lower_case,
             strip_accents=strips,
             split_chinese=split_chinese,
@@ -228,20 +231,6 @@ def read_words(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: expected UTF-8, received other bytes. {remedy}") from error
     return lines[:-1] if lines[-1] == "" else lines
-
-
-def _padding_first(words: Sequence[str], padding: str) -> tuple[list[str], int]:
-    """Swaps padding and the first word; returns the words, and the old place of padding."""
-    place = len(words) - 1 - [*words][::-1].index(padding)  # the last one counts
-    words = [*words]
-    words[0], words[place] = words[place], words[0]
-    return words, place
-
-
-def _digest(content: bytes, special: SpecialTokens, added: Sequence[AddedToken]) -> str:
-    special_text = "" if special == BERT_TOKENS else repr(special)
-    added_text = repr(added) if added else ""
-    return hashlib.sha256(content + (special_text + added_text).encode()).hexdigest()
 
 
 def _check_words(words: Sequence[str], special: SpecialTokens) -> None:

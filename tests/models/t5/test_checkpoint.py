@@ -11,10 +11,17 @@ import pytest
 from safetensors.numpy import save_file
 
 from tests.convert.t5x_writer import write_file, write_folder
-from tests.models import t5_peer
 from tests.models.t5 import numpy_t5
-from tests.models.t5.peer_arrays import PEER_IDS, own_config, peer_arrays, peer_outputs, rename
-from tests.models.t5.whole_t5 import encoder_outputs, read_t5
+from tests.models.t5 import peer as t5_peer
+from tests.models.t5.peer import (
+    PEER_IDS,
+    encoder_outputs,
+    own_config,
+    peer_arrays,
+    peer_outputs,
+    read_t5,
+    rename,
+)
 from tests.models.tensorflow_checkpoint import write_checkpoint
 from use_st5.convert.checkpoint import Checkpoint, open_checkpoint
 from use_st5.convert.weights import WeightSource
@@ -167,32 +174,6 @@ def test_bfloat16_with_a_projection_in_float32(tmp_path: Path) -> None:
     np.testing.assert_allclose(model(np.array([[5, 6, 1]])), whole, atol=0.05)
 
 
-def test_every_name_and_shape_is_checked(tmp_path: Path) -> None:
-    tensors = numpy_t5.arrays()
-    norm, query = "encoder/encoder_norm/scale", "encoder/layers_1/attention/key/kernel"
-    wrong = {**tensors, query: np.zeros((8, 5), np.float32), "encoder/extra": np.zeros(1)}
-    del wrong[norm]
-    write_file(tmp_path / "file", wrong)
-    with pytest.raises(ValueError) as error:
-        read_sentence_t5(open_checkpoint(tmp_path / "file"))
-    message = str(error.value)
-    assert f"Missing: {norm}." in message
-    assert f"Other shapes: {query}: expected [8, 6], found [8, 5]." in message
-    assert "Unknown: encoder/extra." in message
-
-
-def test_the_decoder_is_left_out_where_it_is_not_used(tmp_path: Path) -> None:
-    tensors = {
-        **numpy_t5.arrays(),
-        "decoder/a": np.zeros(2),
-        "decoder/logits_dense/kernel": np.ones(2),
-    }
-    write_file(tmp_path / "file", tensors)
-    seen: list[str] = []
-    read_sentence_t5(open_checkpoint(tmp_path / "file"), on_tensor=seen.append)
-    assert not any(name.startswith("decoder/") for name in seen)
-
-
 def test_the_vocabulary_is_named_or_that_of_the_table(tmp_path: Path) -> None:
     pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
     table = np.zeros((T5_ROWS, 8), np.float32)
@@ -208,12 +189,6 @@ def test_the_vocabulary_is_named_or_that_of_the_table(tmp_path: Path) -> None:
         FAMILY.read(small)
     with pytest.raises(ValueError, match=r"at most 50 pieces, .* table; it has 32,000"):
         FAMILY.read(small, vocabulary=T5_VOCABULARY)
-
-
-def test_poolings_that_there_are_not(tmp_path: Path) -> None:
-    write_file(tmp_path / "file", numpy_t5.arrays())
-    with pytest.raises(ValueError, match="Unknown pooling: 'max'"):
-        read_sentence_t5(open_checkpoint(tmp_path / "file"), pooling="max")
 
 
 def test_folders_are_known_by_their_settings(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The shapes, the parts and the whole of a T5."""
+"""The shapes, the parts and the whole of a T5, and Sentence-T5."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from benchmarks.tpu_arithmetic import encoder_weights
-from tests.models import t5_peer
+from tests.models.t5 import peer as t5_peer
 from use_st5.models.t5.model import T5, T5_PRESETS, T5Block, T5Config, T5FeedForward
 from use_st5.models.t5.names import weight_shapes
-from use_st5.models.t5.sentence_t5 import SentenceT5
+from use_st5.models.t5.sentence_t5 import POOLINGS, SentenceT5
 
 # Derived from the published gin files; 110 M, 335 M, 1.24 B, 4.8 B and m-ST5's 5.7 B agree.
 ENCODER_PARAMETERS = {
@@ -85,12 +85,6 @@ def test_the_first_of_the_gated_pair_is_activated_by_the_tanh_gelu() -> None:
     np.testing.assert_allclose(layer(np.ones((1, 1), "f")), [[gelu * 3.0]], atol=1e-5)
 
 
-def test_unknown_activations_are_refused() -> None:
-    with pytest.raises(ValueError, match="Unknown activation: 'gelu'"):
-        dataclasses.replace(SMALL, activation="gelu")
-
-
-# Two heads that are together narrower than the model.
 SMALL = T5Config(9, 1, 12, 24, 2, key_value_dim=4)
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2, 5, 12)).astype(np.float32)
@@ -134,17 +128,6 @@ def test_a_lone_token_needs_no_scores(activation: str) -> None:
     alone = layer.of_one_token(X[:, :1], CONTEXT, visible)
     expected = layer(X[:, :1], context=CONTEXT, context_visible=visible)
     np.testing.assert_allclose(alone, expected, atol=1e-6)
-
-
-def test_what_is_not_visible_has_no_effect() -> None:
-    layer = built_block()
-    visible = np.tril(np.ones((5, 5), bool))
-    before = np.asarray(layer(X, visible=visible))
-    changed = X.copy()
-    changed[:, 3:] += 1.0
-    after = np.asarray(layer(changed, visible=visible))
-    np.testing.assert_allclose(before[:, :3], after[:, :3], atol=1e-6)
-    assert np.abs(before[:, 3:] - after[:, 3:]).max() > 0.1
 
 
 def test_the_bias_moves_attention() -> None:
@@ -204,24 +187,6 @@ def test_the_decoder_sees_no_later_token(activation: str) -> None:
     assert np.abs(before[:, 10:] - after[:, 10:]).max() > 1e-3
 
 
-def test_every_weight_learns_and_the_model_is_saved(activation: str, tmp_path: object) -> None:
-    import tensorflow as tf
-
-    model = T5(t5_peer.config(activation))
-    encoder_ids, decoder_ids = random_ids()
-    inputs = {"encoder_ids": encoder_ids, "decoder_ids": decoder_ids}
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean(tf.square(model(inputs)))
-    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
-    for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
-        gradient = tf.convert_to_tensor(gradient)
-        assert np.isfinite(gradient).all(), variable.path
-        assert np.abs(gradient).max() > 0, variable.path
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(again(inputs), model(inputs))
-
-
 def test_an_untied_output_layer_is_neither_scaled_nor_the_table() -> None:
     tied = T5(t5_peer.config("gated_gelu"))
     config = dataclasses.replace(tied.config, tied_softmax=False)
@@ -237,8 +202,116 @@ def test_an_untied_output_layer_is_neither_scaled_nor_the_table() -> None:
     np.testing.assert_allclose(untied(inputs), tied(inputs), atol=1e-4)
 
 
-def test_float16_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"exceed float16's largest number, 65,504.*mixed_float16"):
-        T5(t5_peer.config("relu"), dtype="mixed_float16")
-    with pytest.raises(ValueError, match="Unknown preset: 't5_tiny'"):
-        SentenceT5.from_preset("t5_tiny")
+EOS = 1
+
+
+def sentences(*lengths: int, width: int | None = None) -> np.ndarray:
+    """Ids of sentences of some lengths, each ending in EOS, padded on the right."""
+    rng = np.random.default_rng(0)
+    ids = np.zeros((len(lengths), width or max(lengths)), np.int32)
+    for row, length in enumerate(lengths):
+        ids[row, : length - 1] = rng.integers(2, 100, length - 1)
+        ids[row, length - 1] = EOS
+    return ids
+
+
+@pytest.fixture(params=POOLINGS)
+def pooling(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_raw_vectors_are_those_of_transformers(activation: str, pooling: str) -> None:
+    torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
+    pytest.importorskip("transformers")
+    theirs = t5_peer.peer(activation)
+    ours = SentenceT5(
+        t5_peer.config(activation), pooling=pooling, projection_dim=None, normalize=False
+    )
+    ours.build()
+    t5_peer.put(ours.embedding.embeddings, theirs.shared.weight)
+    t5_peer.copy_stack(ours.encoder, theirs.encoder)
+    if ours.decoder is not None:
+        t5_peer.copy_stack(ours.decoder, theirs.decoder)
+    ids = sentences(9, 40, 2, 140)
+    with torch.no_grad():
+        out = theirs(
+            input_ids=torch.tensor(ids).long(),
+            attention_mask=torch.tensor(ids != 0).long(),
+            decoder_input_ids=torch.zeros(len(ids), 1).long(),
+            output_hidden_states=True,
+        )
+    encoded, mask = out.encoder_last_hidden_state.numpy(), (ids != 0)[..., None]
+    expected = {
+        "mean": (encoded * mask).sum(1) / mask.sum(1),
+        "first": encoded[:, 0],
+        "decoder": out.decoder_hidden_states[-1].numpy()[:, 0],
+    }[pooling]
+    np.testing.assert_allclose(ours(ids), expected, atol=1e-5)
+
+
+def test_a_short_vector_is_scaled_as_in_the_published_models() -> None:
+    """Their graphs add 1e-6 to the squared length: a vector of length 0.001 gets √½."""
+    model = SentenceT5(t5_peer.config("relu"), normalize=False)
+    model.build()
+    ids = sentences(5)
+    long = np.linalg.norm(model(ids))
+    model.projection.kernel.assign(model.projection.kernel * (1e-3 / long))
+    model.normalize = True
+    assert np.linalg.norm(model(ids)) == pytest.approx(0.5**0.5, rel=1e-4)
+
+
+def test_the_mean_includes_the_end_of_the_sentence() -> None:
+    model = SentenceT5(t5_peer.config("relu"), projection_dim=None, normalize=False)
+    model.build()
+    ids = sentences(5)
+    mask = keras.ops.convert_to_tensor(ids != 0)
+    encoded = np.asarray(model.encoder(model.embedding(ids), tokens=mask))
+    np.testing.assert_allclose(model(ids), encoded.mean(1), atol=1e-5)
+    assert np.abs(np.asarray(model(ids)) - encoded[:, :4].mean(1)).max() > 1e-3
+
+
+def test_the_projection_comes_before_the_norm_and_has_no_bias() -> None:
+    raw = SentenceT5(t5_peer.config("relu"), projection_dim=None, normalize=False)
+    model = SentenceT5(t5_peer.config("relu"), projection_dim=7)
+    ids = sentences(6, 9)
+    raw.build()
+    model.build()
+    for ours, other in zip(raw.weights, model.weights, strict=False):
+        ours.assign(other)
+    projected = np.asarray(raw(ids)) @ np.asarray(model.projection.kernel)
+    expected = projected / np.linalg.norm(projected, axis=1, keepdims=True)
+    np.testing.assert_allclose(model(ids), expected, atol=1e-5)
+    assert model.dimension == 7
+    assert raw.dimension == 32
+    assert model.count_params() - raw.count_params() == 7 * 32
+
+
+def test_only_the_decoder_pooling_has_a_decoder() -> None:
+    config = t5_peer.config("relu")
+    projection = 32 * 768
+    for pooling in ("mean", "first", "decoder"):
+        model = SentenceT5(config, pooling=pooling)
+        model.build()
+        shapes = weight_shapes(config, decoder=pooling == "decoder")
+        assert model.count_params() == sum(map(math.prod, shapes.values())) + projection
+
+
+def test_bfloat16_stays_close_and_projects_in_float32(pooling: str) -> None:
+    model = SentenceT5(t5_peer.config("gated_gelu"), pooling=pooling, projection_dim=16)
+    half = SentenceT5(
+        t5_peer.config("gated_gelu"), pooling=pooling, projection_dim=16, dtype="mixed_bfloat16"
+    )
+    model.build()
+    half.build()
+    half.set_weights(model.get_weights())
+    vectors, rounded = np.asarray(model(sentences(9, 30))), half(sentences(9, 30))
+    assert rounded.dtype == "float32"
+    assert half.projection.compute_dtype == "float32"
+    assert np.sum(vectors * np.asarray(rounded), axis=1).min() > 0.995
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="Unknown pooling: 'max'"):
+        SentenceT5(t5_peer.config("relu"), pooling="max")
+    with pytest.raises(ValueError, match="float16"):
+        SentenceT5(t5_peer.config("relu"), dtype="float16")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.models.t5.whole_t5 import encoder_outputs, read_t5
+from tests.models.t5.peer import encoder_outputs, read_t5
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.models.t5.checkpoint import read_sentence_t5
 

@@ -164,15 +164,14 @@ def read_framed_tokenizer(
         label: Name of the model, for messages.
         kinds: Allowed classes of the tokenizer.
         vocabulary: A file of the tokenizer; None: it is in the checkpoint's folder.
-
-    Raises:
-        ValueError: The tokenizer has another class, does not fit the rows of the table, or
-            does not lowercase texts, although the settings of sentence-transformers require it.
     """
     folder = vocabulary.parent if vocabulary else checkpoint.beside
     tokenizer: FramedTokenizer
     if checkpoint.format == "TensorFlow":
-        tokenizer = _of_words(vocabulary or folder / "vocab.txt")
+        # The original BERT's: only its words show whether the model is cased.
+        words = read_words(vocabulary or folder / "vocab.txt")
+        cased = any(word != word.lower() for word in words if not word.startswith("["))
+        tokenizer = WordPieceTokenizer(words, lower_case=not cased)
     else:
         tokenizer = read_tokenizer(folder)
     if type(tokenizer) not in kinds:
@@ -188,13 +187,6 @@ def read_framed_tokenizer(
             "do_lower_case of sentence-transformers is set, found one that does not."
         )
     return tokenizer
-
-
-def _of_words(path: Path) -> WordPieceTokenizer:
-    """The original BERT's tokenizer; only its words show whether the model is cased."""
-    words = read_words(path)
-    cased = any(word != word.lower() for word in words if not word.startswith("["))
-    return WordPieceTokenizer(words, lower_case=not cased)
 
 
 FAMILY = BertFamily()

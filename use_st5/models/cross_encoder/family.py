@@ -14,7 +14,7 @@ from use_st5.export.stored_weights import raw_variables
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.models.cross_encoder import checkpoint as checkpoints
 from use_st5.models.cross_encoder.model import CrossEncoderModel
-from use_st5.models.family import Family, any_tokenizer_class, family_named, family_of
+from use_st5.models.family import Family, family_named, family_of
 from use_st5.tokenizers.tokenizer import PairTokenizer, Tokenizer
 
 
@@ -32,10 +32,6 @@ class CrossEncoderFamily(Family):
         "query_value": ("query", "value"),
         "all_linear": ("query", "key", "value", "output", "inner", "linear", "outer"),
     }
-
-    def tokenizer_class(self, kind: str) -> type[Tokenizer]:
-        """The tokenizer class of a kind, from any family."""
-        return any_tokenizer_class(kind)
 
     def graph(
         self,

@@ -38,7 +38,13 @@ class KerasHubEncoder(keras.Model):
     def __init__(self, embedder: Any, padding: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if isinstance(embedder, Mapping):
-            embedder = _made(embedder, self.dtype_policy)
+            config, where = embedder, "use_st5.json"
+            backbone = kerashub_class(config["backbone_kind"], "Backbone", where)
+            embedder = kerashub_class(config["kind"], "TextEmbedder", where)(
+                backbone.from_config({**config["backbone"], "dtype": self.dtype_policy}),
+                pooling_mode=config["pooling_mode"],
+                normalize=config["normalize"],
+            )
         self.embedder = embedder
         self.padding = padding
         self.dimension: int = embedder.output.shape[-1]
@@ -70,13 +76,3 @@ class KerasHubEncoder(keras.Model):
             },
             "padding": self.padding,
         }
-
-
-def _made(config: Mapping[str, Any], dtype: Any) -> Any:
-    backbone = kerashub_class(config["backbone_kind"], "Backbone", "use_st5.json")
-    embedder = kerashub_class(config["kind"], "TextEmbedder", "use_st5.json")
-    return embedder(
-        backbone.from_config({**config["backbone"], "dtype": dtype}),
-        pooling_mode=config["pooling_mode"],
-        normalize=config["normalize"],
-    )

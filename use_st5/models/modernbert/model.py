@@ -156,9 +156,6 @@ class SentenceModernBert(SentenceBert):
 
     Returns:
         float32 `[batch, dimension]`.
-
-    Raises:
-        ValueError: The pooling is unknown, or `head` is True.
     """
 
     config_type = ModernBertConfig

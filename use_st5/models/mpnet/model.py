@@ -61,9 +61,6 @@ class SentenceMPNet(SentenceBert):
 
     Returns:
         float32 `[batch, dimension]`.
-
-    Raises:
-        ValueError: The pooling is unknown.
     """
 
     config_type = MPNetConfig

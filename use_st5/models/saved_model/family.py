@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from typing import ClassVar
 
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of
@@ -52,18 +51,6 @@ class SavedModelFamily(Family):
         return dataclasses.replace(
             graph, tracked={**graph.tracked, "saved_model": model.encoder.model}
         )
-
-
-def read_saved_model(folder: str | os.PathLike[str]) -> tuple[TextSavedModel, ByteTokenizer]:
-    """A SavedModel of another origin as a model and its tokenizer.
-
-    Raises:
-        ValueError: The SavedModel does not turn strings into vectors, or has no trainable
-            variables.
-    """
-    model = TextSavedModel(folder)
-    model.build()
-    return model, ByteTokenizer()
 
 
 FAMILY = SavedModelFamily()

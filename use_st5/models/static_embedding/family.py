@@ -111,7 +111,14 @@ class StaticEmbeddingFamily(Family):
     ) -> tuple[StaticEmbedding, FramedTokenizer]:
         """A model with the table of the checkpoint, and its tokenizer."""
         checkpoint.pooling(pooling)  # refuses a pooling
-        name, (rows, width) = _table(checkpoint)
+        shapes = checkpoint.source.shapes()
+        if len(shapes) != 1 or not {*shapes} <= {*_NAMES} or len(*shapes.values()) != 2:
+            raise ValueError(
+                f"{checkpoint.source.where}: expected one table, {' or '.join(_NAMES)}, found "
+                f"{listed(f'{name} {[*shape]}' for name, shape in sorted(shapes.items()))}. Save "
+                "the model again (sentence-transformers: model.save(folder))."
+            )
+        ((name, (rows, width)),) = shapes.items()
         tokenizer = read_framed_tokenizer(
             dataclasses.replace(checkpoint, settings={"vocab_size": rows}),
             _LABEL,
@@ -129,22 +136,6 @@ class StaticEmbeddingFamily(Family):
             model.build()
         assign_weights({name: Target(model.embedding.embeddings)}, source, on_tensor=on_tensor)
         return model, tokenizer
-
-
-def _table(checkpoint: Checkpoint) -> tuple[str, tuple[int, ...]]:
-    """Name and shape of the table.
-
-    Raises:
-        ValueError: The file does not contain exactly one table.
-    """
-    shapes = checkpoint.source.shapes()
-    if len(shapes) != 1 or not {*shapes} <= {*_NAMES} or len(*shapes.values()) != 2:
-        raise ValueError(
-            f"{checkpoint.source.where}: expected one table, {' or '.join(_NAMES)}, found "
-            f"{listed(f'{name} {[*shape]}' for name, shape in sorted(shapes.items()))}. Save the "
-            "model again (sentence-transformers: model.save(folder))."
-        )
-    return next(iter(shapes.items()))
 
 
 FAMILY = StaticEmbeddingFamily()

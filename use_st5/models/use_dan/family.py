@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import keras
@@ -81,7 +80,7 @@ class MeanOfTerms:
         self._pieces = graph_of(tokenizer.pieces, [text])
         self._block = graph_of(tokenizer.block, [text, row, last, last_row])
         self._table = table
-        self._weights = _term_weights(model)
+        self._embedding = model.embedding
         self._width = model.config.embedding_dim
 
     def of_text(self, text: tf.Tensor, training: bool) -> tf.Tensor:
@@ -105,6 +104,15 @@ class MeanOfTerms:
         total = tf.einsum("bl,bld->bd", weights, self._table.lookup(ids))
         count = tf.reduce_sum(weights, axis=1, keepdims=True)
         return total / tf.maximum(count, 1.0)
+
+    def _weights(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
+        """The mask of `NGramEmbedding` (padding and term dropout) for flat ids."""
+        weights = tf.cast(ids > 0, tf.float32)
+        dropout, seed = self._embedding.term_dropout, self._embedding.seed_generator
+        if training and dropout:
+            draw = keras.random.uniform(tf.shape(ids), dtype="float32", seed=seed)
+            weights *= tf.cast(draw >= dropout, tf.float32)
+        return weights
 
     def _of_all(self, text: tf.Tensor) -> tf.Tensor:
         """The mean of each text: flat ids contain no padding, and at least one id per text."""
@@ -142,22 +150,6 @@ class MeanOfTerms:
         state = (zeros, zeros[:, :1], tf.constant(""), tf.constant(-1))
         total, count, *_ = fold(read, state, pieces, rows)
         return tf.cast(total / count, tf.float32)
-
-
-def _term_weights(model: USEDAN) -> Callable[[tf.Tensor, bool], tf.Tensor]:
-    """The mask of `NGramEmbedding` (padding and term dropout) for flat ids."""
-    embedding = model.embedding
-
-    def term_weights(ids: tf.Tensor, training: bool) -> tf.Tensor:
-        weights = tf.cast(ids > 0, tf.float32)
-        if training and embedding.term_dropout:
-            draw = keras.random.uniform(
-                tf.shape(ids), dtype="float32", seed=embedding.seed_generator
-            )
-            weights *= tf.cast(draw >= embedding.term_dropout, tf.float32)
-        return weights
-
-    return term_weights
 
 
 FAMILY = USEDANFamily()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import keras
-
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.export.stored_weights import stored_table
 from use_st5.layers.lora_dense import LoRADense
@@ -42,7 +40,10 @@ class USETransformerFamily(Family):
     ) -> EncoderGraph:
         """The graph over padded ids; in int8 all matrices are rounded."""
         table = stored_table(model.embedding.embeddings, precision)
-        kernels = [] if precision == "float32" else [layer.kernel for layer in _dense(model)]
+        layers = [model.widen, *([] if model.projection is None else [model.projection])]
+        for block in model.blocks:
+            layers += [*block.attention.linear_layers.values(), block.inner, block.outer]
+        kernels = [] if precision == "float32" else [layer.kernel for layer in layers]
         return padded_graph(model, tokenizer, table=table, kernels=kernels, max_length=max_length)
 
     def max_tokens(self, model: USETransformer) -> int:
@@ -56,16 +57,6 @@ class USETransformerFamily(Family):
             for block in model.blocks
             for role, layer in block.attention.linear_layers.items()
         }
-
-
-def _dense(model: USETransformer) -> list[keras.layers.Layer]:
-    """The dense layers of a model."""
-    blocks = [
-        layer
-        for block in model.blocks
-        for layer in (*block.attention.linear_layers.values(), block.inner, block.outer)
-    ]
-    return [model.widen, *blocks, *([] if model.projection is None else [model.projection])]
 
 
 FAMILY = USETransformerFamily()

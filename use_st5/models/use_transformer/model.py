@@ -31,12 +31,9 @@ class USETransformerConfig:
             (`hidden_dim`, or twice that with `early_output`), a linear layer without bias follows.
         max_length: Tokens of a text beyond this number are not read.
         dropout: Rate in training.
-        early_output: Number of a block, from 1. Its outputs are summed too, and this sum is
-            concatenated with that of the last block: it contains information that the last block
-            drops, and the vectors then fill more than `hidden_dim` dimensions.
-
-    Raises:
-        ValueError: `early_output` is not the number of a block below the last.
+        early_output: Number of a block, from 1, below the last. Its outputs are summed too, and
+            this sum is concatenated with that of the last block: it contains information that the
+            last block drops, and the vectors then fill more than `hidden_dim` dimensions.
     """
 
     num_embeddings: int
@@ -49,13 +46,6 @@ class USETransformerConfig:
     max_length: int = 128
     dropout: float = 0.0
     early_output: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.early_output is not None and not 0 < self.early_output < self.num_layers:
-            raise ValueError(
-                "early_output: expected the number of a block, from 1, below the last, "
-                f"{self.num_layers}. Received: {self.early_output}"
-            )
 
 
 USE_TRANSFORMER_PRESETS: dict[str, USETransformerConfig] = {
