@@ -27,7 +27,7 @@ LARGEST_PARTS = {
     "beam": 894,
     "bias": 360,
     "cli": 5_554,
-    "convert": 2_133,
+    "convert": 2_045,
     "data": 2_658,
     "encode": 2_015,
     "engines": 2_642,

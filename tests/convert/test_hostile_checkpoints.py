@@ -257,7 +257,7 @@ def test_arrays_that_claim_more_than_their_chunks_have(tmp_path: Path, unbuilt: 
     metadata = json.loads(path.read_text(encoding="utf-8"))
     claimed = {"shape": [10**9, 8], "chunks": [10**9, 8]}
     path.write_text(json.dumps(metadata | claimed), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"0.0: expected .* bytes for a chunk \[1000000000, 8\]"):
+    with pytest.raises(ValueError, match=r"chunks \[1000000000, 8\]"):
         read_sentence_t5(open_checkpoint(tmp_path / "folder"))
 
 

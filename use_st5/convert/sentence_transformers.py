@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-import keras
 import msgspec
 
 from use_st5.convert.safetensors_source import SafetensorsSource
@@ -23,24 +22,6 @@ _REMEDY = "Save the model again (sentence-transformers: model.save(folder))."
 _READ = ("Transformer", "Pooling", "Dense", "LayerNorm", "Normalize", "StaticEmbedding")
 # The orders of modules that are read, each kind by its first letter.
 _ORDER = re.compile("TP[DL]*N?|SN?")
-_STUDENT = "for such speed use a USE-DAN, such as use_dan_en"
-# The other modules of sentence-transformers, and what to do about each.
-_UNREAD = {
-    "WordEmbeddings": f"it averages word vectors; {_STUDENT}",
-    "WordWeights": f"it weights word vectors; {_STUDENT}",
-    "BoW": f"it counts words; {_STUDENT}",
-    "LSTM": "no family here has one; give a model without it",
-    "CNN": "no family here has one; give a model without it",
-    "Dropout": "it changes no vector; remove its entry from modules.json",
-    "WeightedLayerPooling": "it mixes the outputs of several layers; give a model without it",
-    "Router": "it has a network for each kind of text; give the folder of one of them",
-    "Asym": "it has a network for each kind of text; give the folder of one of them",
-    "CLIPModel": "it reads images; give a model of texts",
-    "MLMTransformer": "sparse encoders are not read; give a dense one",
-    "SpladePooling": "sparse encoders are not read; give a dense one",
-    "SparseStaticEmbedding": "sparse encoders are not read; give a dense one",
-    "SparseAutoEncoder": "sparse encoders are not read; give a dense one",
-}
 _LONGEST = 2**31 - 1
 # The most bytes of a tokenizer.json, which contains a vocabulary.
 _TOKENIZER_LIMIT = 2**26
@@ -51,71 +32,38 @@ Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenseModule:
-    """A dense layer after the pooling.
+class LayerModule:
+    """A dense layer or a layer norm after the pooling.
 
     Attributes:
         where: Its `config.json`.
         width: The width of its output.
-        bias: Whether it adds a bias.
-        activation: Name of torch's class, such as "Identity" or "Tanh".
+        activation: Name of torch's class, such as "Identity" or "Tanh"; None for a layer norm.
+        bias: Whether a dense layer adds a bias.
         source: Its tensors.
     """
 
     where: Path
     width: int
-    bias: bool
-    activation: str
+    activation: str | None = None
+    bias: bool = True
     source: WeightSource
 
     def check(self, input_width: int) -> None:
         """Compares its tensors with the width of its input, before a layer is built."""
-        shapes = {_KERNEL: (self.width, input_width), _BIAS: (self.width,)}
-        check_shapes({name: shapes[name] for name in self._names()}, self.source)
+        if self.activation is None:
+            check_shapes({_SCALE: (input_width,), _SHIFT: (input_width,)}, self.source)
+            return
+        shapes: dict[str, tuple[int, ...]] = {_KERNEL: (self.width, input_width)}
+        check_shapes(shapes | ({_BIAS: (self.width,)} if self.bias else {}), self.source)
 
-    def assign(
-        self, layer: keras.layers.Dense, *, on_tensor: Callable[[str], None] = lambda name: None
-    ) -> None:
-        """Reads its tensors into a layer.
-
-        Args:
-            layer: A built layer.
-            on_tensor: Called with the name of each tensor when it is in the layer.
-        """
-        targets = {_KERNEL: Target(layer.kernel, transposed=True), _BIAS: Target(layer.bias)}
-        mapping = {name: targets[name] for name in self._names()}
-        assign_weights(mapping, self.source, on_tensor=on_tensor)
-
-    def _names(self) -> list[str]:
-        return [_KERNEL, _BIAS] if self.bias else [_KERNEL]
-
-
-@dataclass(frozen=True, kw_only=True)
-class NormModule:
-    """A layer norm after the pooling.
-
-    Attributes:
-        where: Its `config.json`.
-        width: The width of its input and its output.
-        source: Its tensors.
-    """
-
-    where: Path
-    width: int
-    source: WeightSource
-
-    def check(self, input_width: int) -> None:
-        """The same as `DenseModule.check`."""
-        check_shapes({name: (input_width,) for name in (_SCALE, _SHIFT)}, self.source)
-
-    def assign(
-        self,
-        layer: keras.layers.LayerNormalization,
-        *,
-        on_tensor: Callable[[str], None] = lambda name: None,
-    ) -> None:
-        """The same as `DenseModule.assign`."""
-        mapping = {_SCALE: Target(layer.gamma), _SHIFT: Target(layer.beta)}
+    def assign(self, layer: Any, *, on_tensor: Callable[[str], None] = lambda name: None) -> None:
+        """Reads its tensors into a built layer of Keras; `on_tensor` gets the name of each."""
+        if self.activation is None:
+            mapping = {_SCALE: Target(layer.gamma), _SHIFT: Target(layer.beta)}
+        else:
+            mapping = {_KERNEL: Target(layer.kernel, transposed=True)}
+            mapping |= {_BIAS: Target(layer.bias)} if self.bias else {}
         assign_weights(mapping, self.source, on_tensor=on_tensor)
 
 
@@ -139,7 +87,7 @@ class SentenceModules:
     transformer: Path
     pooling: str | None
     pooling_file: Path
-    behind_pooling: tuple[DenseModule | NormModule, ...]
+    behind_pooling: tuple[LayerModule, ...]
     normalize: bool
     max_length: int | None
     lower_case: bool = False
@@ -239,11 +187,15 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     kinds = [re.sub(r"^sentence_transformers\..*\.", "", entry.type) for entry in entries]
     if kinds == ["Transformer"] and (modules := _cross_encoder(path.parent / entries[0].path)):
         return modules
-    _refuse_others(path, kinds)
+    if {*kinds} - {*_READ} or not _ORDER.fullmatch("".join(kind[0] for kind in kinds)):
+        raise ValueError(
+            f"{path}: expected Transformer, Pooling, and perhaps Dense or LayerNorm, and Normalize "
+            "at the end; or StaticEmbedding, and perhaps Normalize; found "
+            f"{listed(kinds) if kinds else 'nothing'}. Give a model of these modules."
+        )
     homes = [path.parent / entry.path for entry in entries]
     if kinds[0] == "StaticEmbedding":
         return _static_embedding(path, homes[0], normalize=len(kinds) > 1)
-    readers: dict[str, Callable[[Path], DenseModule | NormModule]]
     readers = {"Dense": _dense, "LayerNorm": _layer_norm}
     pooling_file = homes[1] / "config.json"
     pooling = _read(pooling_file, dict[str, Any])
@@ -310,24 +262,6 @@ def read_similarity(folder: Path) -> SimilarityName:
     return "dot" if name == "dot" else "cosine"
 
 
-def _refuse_others(path: Path, kinds: list[str]) -> None:
-    """Checks that use_st5 reads all the modules; the error says what to do."""
-    for kind in kinds:
-        if kind in _UNREAD:
-            raise ValueError(f"{path}: the module {kind} is not read: {_UNREAD[kind]}.")
-        if kind not in _READ:
-            raise ValueError(
-                f"{path}: expected the modules {', '.join(_READ)}, found {kind:.200}. Its code is "
-                "not run: give a model without it."
-            )
-    if not _ORDER.fullmatch("".join(kind[0] for kind in kinds)):
-        raise ValueError(
-            f"{path}: expected Transformer, Pooling, and perhaps Dense or LayerNorm, and Normalize "
-            "at the end; or StaticEmbedding, and perhaps Normalize; found "
-            f"{listed(kinds) if kinds else 'nothing'}. Give a model of these modules."
-        )
-
-
 def _static_embedding(path: Path, folder: Path, *, normalize: bool) -> SentenceModules:
     """The modules of a table: only its tokenizer may cut texts, not counting special tokens."""
     tokenizer = _read(folder / "tokenizer.json", _WholeTokenizer, limit=_TOKENIZER_LIMIT)
@@ -372,36 +306,29 @@ def _max_length(folder: Path) -> int | None:
     path = folder / "tokenizer_config.json"
     limit = _read(path, _Tokenizer).model_max_length if path.is_file() else None
     for settings in _settings(folder):
-        if changes := {*settings.config_args, *settings.tokenizer_args} - _HARMLESS:
+        others = {*settings.config_args, *settings.tokenizer_args} - _HARMLESS
+        others |= {
+            name
+            for name, value in settings.text_processing.items()
+            if name != "max_length" and value not in _USUAL.get(name, ())
+        }
+        lengths = {
+            "query_length": settings.query_length,
+            "document_length": settings.document_length,
+        }
+        others |= {name for name, value in lengths.items() if value is not None}
+        if others:
             raise ValueError(
-                f"{folder}: expected no config_args and tokenizer_args of the Transformer, found "
-                f"{listed(sorted(changes))}. Write them into config.json or "
-                "tokenizer_config.json, and remove them here."
+                f"{folder}: expected only settings of the Transformer that use_st5 reads, found "
+                f"{listed(sorted(others))}. Write them into config.json or tokenizer_config.json, "
+                "or remove them, if the model was trained without them."
             )
-        _check_processing(folder, settings)
         if (given := settings.text_processing.get("max_length")) is not None:
             return check_record(given, Tokens, where=f"{folder}: max_length", remedy=_REMEDY)
         if settings.max_seq_length is not None:
             return settings.max_seq_length
     # A tokenizer without a limit states 10³⁰.
     return int(limit) if limit is not None and 1 <= limit <= _LONGEST else None
-
-
-def _check_processing(folder: Path, settings: _Transformer) -> None:
-    """Refuses settings of version 6 that make other tokens of a text than use_st5 does."""
-    found = [
-        f"{name} {value!r:.200}"
-        for name, value in settings.text_processing.items()
-        if name != "max_length" and value not in _USUAL.get(name, ())
-    ]
-    lengths = {"query_length": settings.query_length, "document_length": settings.document_length}
-    found += [f"{name} {value}" for name, value in lengths.items() if value is not None]
-    if found:
-        raise ValueError(
-            f"{folder}: expected only max_length, truncation and padding in processing_kwargs of "
-            f"the Transformer, and no query_length and document_length, found {listed(found)}. "
-            "Remove them here, if the model was trained without them."
-        )
 
 
 def _pooling(settings: dict[str, Any]) -> str:
@@ -416,10 +343,10 @@ def _pooling(settings: dict[str, Any]) -> str:
     return "+".join(name.removesuffix("_tokens").removesuffix("_token") for name in names)
 
 
-def _dense(folder: Path) -> DenseModule:
+def _dense(folder: Path) -> LayerModule:
     path = folder / "config.json"
     settings = _read(path, _Dense)
-    return DenseModule(
+    return LayerModule(
         where=path,
         width=settings.out_features,
         bias=settings.bias,
@@ -428,10 +355,10 @@ def _dense(folder: Path) -> DenseModule:
     )
 
 
-def _layer_norm(folder: Path) -> NormModule:
+def _layer_norm(folder: Path) -> LayerModule:
     path = folder / "config.json"
     width = _read(path, _LayerNorm).dimension
-    return NormModule(where=path, width=width, source=SafetensorsSource(folder))
+    return LayerModule(where=path, width=width, source=SafetensorsSource(folder))
 
 
 def _read(path: Path, kind: type[Kind], *, limit: int = LIMIT) -> Kind:

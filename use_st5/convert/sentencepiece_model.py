@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,16 +71,12 @@ def read_framed_model(folder: str | os.PathLike[str]) -> bytes:
     remedy = "Give the tokenizer of an XLM-RoBERTa."
     if (path := Path(folder, _REBUILT_FROM)).is_file():
         tokenizer = read_record(path, _Tokenizer, remedy=remedy, limit=MODEL_LIMIT)
-        build = functools.partial(_framed, tokenizer)
-    elif (path := Path(folder, _FRAMED_FILE)).is_file():
-        content = read_bounded(path, limit=MODEL_LIMIT, remedy=remedy)
-        build = functools.partial(_framed_original, content)
-    else:
-        raise FileNotFoundError(
-            f"{os.fspath(folder)}: expected {_REBUILT_FROM} or {_FRAMED_FILE}, found none."
-        )
+        with named_errors(path, remedy):
+            return _framed(tokenizer)
+    path = Path(folder, _FRAMED_FILE)
+    content = read_bounded(path, limit=MODEL_LIMIT, remedy=remedy)
     with named_errors(path, remedy):
-        return build()
+        return _framed_original(content)
 
 
 def _framed(tokenizer: _Tokenizer) -> bytes:

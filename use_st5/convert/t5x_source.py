@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import mmap
 import os
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+# Registers bfloat16 with NumPy.
+import ml_dtypes  # noqa: F401
 import msgspec
 import numpy as np
 
-from use_st5.convert.weights import WeightSource, listed, number_dtype
+from use_st5.convert.weights import WeightSource, listed
 from use_st5.io.records import Positive, read_bounded, read_record
 
 INDEX = "checkpoint"
@@ -105,22 +109,18 @@ def _arrays(tree: Any, name: str, folder: Path) -> Iterator[tuple[str, Any]]:
             f"{folder / INDEX}: expected an array at {name:.200}, found {tree!r:.200}."
         )
     elif _CHUNKED in tree:
-        yield name, _chunked(tree, name, folder)
+        try:
+            yield name, _Chunked(tree)
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            raise ValueError(
+                f"{folder / INDEX}: expected an array in pieces at {name:.200} "
+                f"({type(error).__name__}: {error!s:.200}). Copy it again."
+            ) from error
     elif "kvstore" in tree:
         yield name, ZarrArray(folder / _folder_name(tree["kvstore"], name, folder))
     else:
         for key, branch in tree.items():
             yield from _arrays(branch, f"{name}/{key}".removeprefix("/"), folder)
-
-
-def _chunked(tree: dict[str, Any], name: str, folder: Path) -> _Chunked:
-    try:
-        return _Chunked(tree)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError(
-            f"{folder / INDEX}: expected an array in pieces at {name:.200} "
-            f"({type(error).__name__}: {error!s:.200}). Copy it again."
-        ) from error
 
 
 def _folder_name(kvstore: Any, name: str, folder: Path) -> str:
@@ -152,6 +152,7 @@ def _joined(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 # flax.serialization: arrays and scalars of NumPy are MessagePack extensions, each a triple (shape,
 # name of the dtype, bytes).
 _NDARRAY, _NUMPY_SCALAR = 1, 3
+_NUMBERS = re.compile(r"bfloat16|float(16|32|64)|u?int(8|16|32|64)|bool|\|b1|[<>|=]?[fiu][1248]")
 _Triple = tuple[list[Annotated[int, msgspec.Meta(ge=0)]], str, memoryview]
 
 
@@ -187,11 +188,19 @@ def _tree(content: msgspec.Raw) -> Any:
     return msgspec.msgpack.decode(content, ext_hook=_array)
 
 
+def _number_dtype(name: str) -> np.dtype:
+    """The dtype of numbers of this name; others, such as that of objects, are refused."""
+    if _NUMBERS.fullmatch(name):
+        with contextlib.suppress(TypeError):  # such as "f1"
+            return np.dtype(name)
+    raise ValueError(f"expected a dtype of numbers, such as float32, received {name!r:.200}")
+
+
 def _array(kind: int, content: memoryview) -> np.ndarray:
     if kind not in (_NDARRAY, _NUMPY_SCALAR):
         raise ValueError(f"an extension of kind {kind}")
     shape, name, numbers = msgspec.msgpack.decode(content, type=_Triple)
-    dtype = number_dtype(name)
+    dtype = _number_dtype(name)
     if len(numbers) != math.prod(shape) * dtype.itemsize:
         raise ValueError(f"an array {dtype} {shape} of {len(numbers)} bytes")
     return np.ndarray(shape, dtype, numbers)
@@ -244,7 +253,7 @@ class ZarrArray:
                 f"{metadata.chunks!s:.200}. {_REMEDY}"
             )
         try:
-            self.dtype = number_dtype(metadata.dtype)
+            self.dtype = _number_dtype(metadata.dtype)
         except ValueError as error:
             raise ValueError(f"{path}: $.dtype: {error}. {_REMEDY}") from error
 
@@ -268,29 +277,20 @@ class ZarrArray:
 
     def check_chunks(self) -> None:
         """Compares the shape with the files of the chunks, without reading them."""
-        lengths = zip(self.shape, self._chunk, strict=True)
-        counts = [-(-length // chunk) for length, chunk in lengths]
-        total = sum(1 for path in self._folder.rglob("*") if path.is_file()) - 1  # except `.zarray`
-        if math.prod(counts) > total:
-            raise FileNotFoundError(
-                f"{self._folder}: expected {math.prod(counts):,} chunks of an array "
-                f"{list(self.shape)}, found {total:,} files. Copy it again."
+        files = [path for path in self._folder.rglob("*") if path.name != METADATA]
+        largest = self._largest_file()
+        stored = sum(min(path.stat().st_size, largest) for path in files if path.is_file())
+        pairs = zip(self.shape, self._chunk, strict=True)
+        count = math.prod(-(-length // chunk) for length, chunk in pairs)
+        size = math.prod(self._chunk) * self.dtype.itemsize
+        smallest = count * (size // _MOST_DEFLATED if self._compressed else size)
+        # Zarr leaves out chunks that contain only the fill value; chunks of weights never do.
+        if len(files) < count or stored < smallest:
+            raise ValueError(
+                f"{self._folder}: expected {count:,} chunks {list(self._chunk)} of {self.dtype} "
+                f"with {smallest:,} bytes or more, found {len(files):,} with {stored:,} bytes. "
+                "Copy it again."
             )
-        smallest = math.prod(self._chunk) * self.dtype.itemsize
-        smallest = smallest // _MOST_DEFLATED if self._compressed else smallest
-        for numbers in itertools.product(*map(range, counts)):
-            path = self._path(numbers)
-            # Zarr leaves out chunks that contain only the fill value; chunks of weights never do.
-            if not path.is_file():
-                raise FileNotFoundError(
-                    f"{path}: expected a chunk of the array, found no file. Copy it again."
-                )
-            size = path.stat().st_size
-            if not smallest <= size <= self._largest_file():
-                raise ValueError(
-                    f"{path}: expected {smallest:,} to {self._largest_file():,} bytes for a chunk "
-                    f"{list(self._chunk)} of {self.dtype}, found {size:,}. Copy it again."
-                )
 
     def _read(self, numbers: tuple[int, ...]) -> np.ndarray:
         """Reads a whole chunk, including any part that reaches beyond the array."""

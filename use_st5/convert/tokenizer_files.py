@@ -60,6 +60,11 @@ class _Settings(msgspec.Struct):
     do_basic_tokenize: Literal[True] = True
     word_tokenizer_type: Literal["basic"] = "basic"
 
+    def of(self, name: str, otherwise: Any) -> Any:
+        """A setting, or else what the normalizer has."""
+        value = getattr(self, name)
+        return otherwise if value is msgspec.UNSET else value
+
     @property
     def class_name(self) -> str:
         """The tokenizer's class without the end "Fast"; if none is given, BERT's is used."""
@@ -207,21 +212,23 @@ def _from_whole(path: Path, settings: _Settings) -> FramedTokenizer:
     parts = (model.type, normalizer.type, pre_tokenizer.type)
     if parts == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
         special = _special(path, _frame(tokenizer.post_processor), _WORD_PIECE_TOKENS)
-        _expect(path, "$.normalizer.clean_text", normalizer.clean_text, True)
-        model_options = (
-            model.unk_token,
-            model.continuing_subword_prefix,
-            model.max_input_chars_per_word,
-        )
-        _expect(path, "$.model", model_options, ("[UNK]", "##", 100))
+        options = (model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word)
+        found = (normalizer.clean_text, *options)
+        _expect(path, "$.normalizer.clean_text, $.model", found, (True, "[UNK]", "##", 100))
         words = _in_order(path, model.vocab)
         return _wordpieces(path, words, settings, normalizer, special, added_tokens)
     if parts in (("BPE", "none", "ByteLevel"), ("BPE", "NFC", "ByteLevel")):
         special = _special(path, _frame(tokenizer.post_processor), _BYTE_PAIR_TOKENS)
-        _expect(path, "$.pre_tokenizer.use_regex", pre_tokenizer.use_regex, True)
         affixes = (model.continuing_subword_prefix or "", model.end_of_word_suffix or "")
-        options = (model.dropout or 0, model.byte_fallback, model.ignore_merges, *affixes)
-        _expect(path, "$.model", options, (0, False, False, "", ""))
+        switches = (
+            pre_tokenizer.use_regex,
+            model.dropout or 0,
+            model.byte_fallback,
+            model.ignore_merges,
+            *affixes,
+        )
+        usual = (True, 0, False, False, "", "")
+        _expect(path, "$.pre_tokenizer.use_regex, $.model", switches, usual)
         pieces = _checked(path, model.vocab, dict[str, Count])
         pieces |= {each.content: each.id for each in tokenizer.added_tokens if each.special}
         merges = [*_pairs(path, _checked(path, model.merges, list[str | tuple[str, str]]))]
@@ -278,14 +285,10 @@ def _added(path: Path, tokens: Sequence[_Added]) -> list[AddedToken]:
 
 def _special(path: Path, frame: list[str], kinds: Sequence[SpecialTokens]) -> SpecialTokens:
     """The special tokens of a vocabulary, recognised by those that frame a text."""
-    for each in kinds:
-        if frame == [each.start, each.separator]:
-            return each
     frames = [[each.start, each.separator] for each in kinds]
-    raise ValueError(
-        f"{path}: $.post_processor: expected {' or '.join(map(str, frames))} around a text, found "
-        f"{frame!s:.200}. {_REMEDY}"
-    )
+    if frame not in frames:
+        _expect(path, "$.post_processor", frame, " or ".join(map(str, frames)))
+    return kinds[frames.index(frame)]
 
 
 def _wordpieces(
@@ -299,9 +302,9 @@ def _wordpieces(
     with named_errors(path):
         return WordPieceTokenizer(
             words,
-            lower_case=_given(settings.do_lower_case, normalizer.lowercase),
-            strip_accents=_given(settings.strip_accents, normalizer.strip_accents),
-            split_chinese=_given(settings.tokenize_chinese_chars, normalizer.handle_chinese_chars),
+            lower_case=settings.of("do_lower_case", normalizer.lowercase),
+            strip_accents=settings.of("strip_accents", normalizer.strip_accents),
+            split_chinese=settings.of("tokenize_chinese_chars", normalizer.handle_chinese_chars),
             special=special,
             added=added,
         )
@@ -316,14 +319,9 @@ def _byte_pairs(
     prefix_space: bool,
     **how: Any,
 ) -> BytePairTokenizer:
-    has_prefix_space = _given(settings.add_prefix_space, prefix_space)
-    _expect(path, "add_prefix_space", has_prefix_space, False)
+    _expect(path, "add_prefix_space", settings.of("add_prefix_space", prefix_space), False)
     with named_errors(path):
         return BytePairTokenizer(pieces, merges, **how)
-
-
-def _given(setting: Any, otherwise: Any) -> Any:
-    return otherwise if setting is msgspec.UNSET else setting
 
 
 def _expect(path: Path, what: str, found: object, expected: object) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import contextlib
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,8 +16,6 @@ import keras
 # Registers bfloat16 with NumPy, under the name that Keras uses too.
 import ml_dtypes  # noqa: F401
 import numpy as np
-
-_NUMBERS = re.compile(r"bfloat16|float(16|32|64)|u?int(8|16|32|64)|bool|\|b1|[<>|=]?[fiu][1248]")
 
 
 class WeightSource(abc.ABC):
@@ -112,16 +109,6 @@ class RenamedSource(WeightSource):
                 first_piece = np.concatenate([first_piece, next(pieces)])
             yield np.concatenate([first_piece[list(kept_rows)], first_piece[count:]])
         yield from pieces
-
-
-def number_dtype(name: object) -> np.dtype:
-    """The dtype of a checkpoint's numbers, by the name that a file gives it."""
-    if isinstance(name, str) and _NUMBERS.fullmatch(name):
-        try:
-            return np.dtype(name)
-        except TypeError:  # such as "f1"
-            pass
-    raise ValueError(f"expected a dtype of numbers, such as float32, received {name!r:.200}")
 
 
 # A variable of this many bytes or more is written piece by piece, without a second copy in memory.

@@ -173,7 +173,7 @@ def test_another_dense_layer_is_refused(converted: tuple[Any, Path], tmp_path: P
     path = folder / "2_Dense" / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**config, "bias": True}), encoding="utf-8")
-    with pytest.raises(ValueError, match="without bias and activation, found bias True"):
+    with pytest.raises(ValueError, match="found bias True"):
         read_sentence_t5(open_checkpoint(folder))
 
 

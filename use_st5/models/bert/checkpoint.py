@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from use_st5.convert.checkpoint import BERT_CONFIG, Checkpoint
-from use_st5.convert.sentence_transformers import DenseModule, SentenceModules
+from use_st5.convert.sentence_transformers import SentenceModules
 from use_st5.convert.weights import (
     RenamedSource,
     Target,
@@ -234,7 +234,16 @@ def layers_of(modules: SentenceModules | None, hidden_dim: int) -> dict[str, Any
     for module in modules.behind_pooling if modules else ():
         module.check(width)
         width = module.width
-        configs.append(_projection_of(module) if isinstance(module, DenseModule) else NormConfig())
+        if module.activation is None:
+            configs.append(NormConfig())
+        elif module.activation in _DENSE_ACTIVATIONS:
+            activation = _DENSE_ACTIVATIONS[module.activation]
+            configs.append(ProjectionConfig(width, module.bias, activation))
+        else:
+            raise ValueError(
+                f"{module.where}: expected one of the activations {[*_DENSE_ACTIVATIONS]}, found "
+                f"{module.activation!r}."
+            )
     first = configs[0] if configs and isinstance(configs[0], ProjectionConfig) else None
     return {"dense": first, "after": configs if first is None else configs[1:]}
 
@@ -246,15 +255,6 @@ def assign_layers(
     if modules is not None:
         for module, layer in zip(modules.behind_pooling, model.behind_pooling, strict=True):
             module.assign(layer, on_tensor=on_tensor)
-
-
-def _projection_of(dense: DenseModule) -> ProjectionConfig:
-    if dense.activation not in _DENSE_ACTIVATIONS:
-        raise ValueError(
-            f"{dense.where}: expected one of the activations {[*_DENSE_ACTIVATIONS]}, found "
-            f"{dense.activation!r}."
-        )
-    return ProjectionConfig(dense.width, dense.bias, _DENSE_ACTIVATIONS[dense.activation])
 
 
 class _Settings(msgspec.Struct):

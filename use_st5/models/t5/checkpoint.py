@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 
 from use_st5.convert.checkpoint import Checkpoint
-from use_st5.convert.sentence_transformers import DenseModule, SentenceModules
+from use_st5.convert.sentence_transformers import LayerModule, SentenceModules
 from use_st5.convert.weights import (
     RenamedSource,
     Target,
@@ -264,20 +264,16 @@ def _pooling(checkpoint: Checkpoint, requested: str | None) -> Pooling:
     return cast("Pooling", pooling)  # `SentenceT5` refuses others
 
 
-def _dense(modules: SentenceModules, hidden_dim: int) -> DenseModule | None:
+def _dense(modules: SentenceModules, hidden_dim: int) -> LayerModule | None:
     """The projection of a folder of sentence-transformers; None if it has none."""
     if not modules.behind_pooling:
         return None
-    dense, *other_modules = modules.behind_pooling
-    if other_modules or not isinstance(dense, DenseModule):
+    dense, *others = modules.behind_pooling
+    if others or dense.bias or dense.activation != "Identity":
         raise ValueError(
-            f"{dense.where}: expected one Dense at most behind the pooling of a T5, found "
-            f"{len(other_modules) + 1} modules or a LayerNorm. Give a model without them."
-        )
-    if dense.bias or dense.activation != "Identity":
-        raise ValueError(
-            f"{dense.where}: expected a dense layer without bias and activation, found bias "
-            f"{dense.bias} and {dense.activation}."
+            f"{dense.where}: expected one Dense at most behind the pooling of a T5, without bias "
+            f"and activation, found bias {dense.bias}, {dense.activation or 'LayerNorm'} and "
+            f"{len(others)} other modules. Give a model without them."
         )
     dense.check(hidden_dim)
     return dense
