@@ -225,7 +225,7 @@ def test_a_page_for_browsers(use: Callable, model: Path, tmp_path: Path) -> None
     [
         ("use_dan_en", ("--precision", "float32"), 2, "expected small or int8 for --web"),
         ("use_dan_en", ("--precision", "small", "--to", "new"), 2, "small is for --web"),
-        ("use_transformer_en", ("--to", "new"), 1, "the family use_transformer"),
+        ("use_transformer_en", ("--to", "new"), 1, "expected a USE-DAN for a page"),
     ],
 )
 def test_pages_are_refused_before_any_work(

@@ -1,17 +1,23 @@
-"""Tensors that fit, tensors that do not fit, and tensors that are written in pieces."""
+"""Tensors by name in safetensors and TensorFlow's checkpoints, and in a model's variables."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import keras
+import ml_dtypes
 import numpy as np
 import pytest
+import tensorflow as tf
 from safetensors.numpy import save_file
 
-from use_st5.convert.safetensors_source import SINGLE, SafetensorsSource
+from tests.models.tensorflow_checkpoint import write_checkpoint
+from use_st5.convert import safetensors_source
+from use_st5.convert.safetensors_source import INDEX, SINGLE, SafetensorsSource
+from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
 from use_st5.convert.weights import (
     RenamedSource,
     Target,
@@ -141,3 +147,126 @@ def test_only_the_named_ones_are_seen(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.concatenate([*source.pieces("x")]), tensors["a"])
     with pytest.raises(KeyError):
         source.read("a")
+
+
+def test_every_dtype_is_read_as_it_is_stored(tmp_path: Path) -> None:
+    tensors = {
+        "a": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "b": np.array([1.5, 2.5], np.float16),
+        "c": np.array([[0.1]], ml_dtypes.bfloat16),
+    }
+    save_file(tensors, tmp_path / SINGLE)
+    source = SafetensorsSource(tmp_path)
+    assert source.shapes() == {"a": (2, 3), "b": (2,), "c": (1, 1)}
+    for name, tensor in tensors.items():
+        read = source.read(name)
+        assert read.dtype == tensor.dtype
+        np.testing.assert_array_equal(read, tensor)
+
+
+@pytest.mark.parametrize("size", [1, 24, 100, 10**6])
+def test_pieces_are_some_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(safetensors_source, "_PIECE", size)
+    tensors = {
+        "a": np.arange(77, dtype=np.float32).reshape(11, 7),
+        "b": np.arange(5, dtype=ml_dtypes.bfloat16),
+    }
+    save_file(tensors, tmp_path / SINGLE)
+    source = SafetensorsSource(tmp_path)
+    for name, tensor in tensors.items():
+        pieces = [*source.pieces(name)]
+        np.testing.assert_array_equal(np.concatenate(pieces), tensor)
+        assert len(pieces) == 1 or max(p.nbytes for p in pieces) <= max(size, tensor[0].nbytes)
+
+
+def write_index(folder: Path, **files: str) -> None:
+    (folder / INDEX).write_text(json.dumps({"weight_map": files}), encoding="utf-8")
+
+
+def test_damaged_folders(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"expected model.safetensors.*found neither\.$"):
+        SafetensorsSource(tmp_path)
+    (tmp_path / INDEX).write_text("[]", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"index.json: \$: expected object, received array"):
+        SafetensorsSource(tmp_path)
+    write_index(tmp_path, a="one.safetensors")
+    with pytest.raises(FileNotFoundError, match=r"one.safetensors: expected this shard"):
+        SafetensorsSource(tmp_path)
+    (tmp_path / "one.safetensors").write_bytes(b"\x00" * 100)
+    with pytest.raises(ValueError, match=r"one.safetensors: expected a safetensors file"):
+        SafetensorsSource(tmp_path)
+    save_file({"a": np.zeros(1, np.float32)}, tmp_path / "one.safetensors")
+    write_index(tmp_path, a="one.safetensors", b="one.safetensors")
+    with pytest.raises(ValueError, match=r"found 1 missing, such as 'b'"):
+        SafetensorsSource(tmp_path)
+    write_index(tmp_path, a="../one.safetensors")
+    with pytest.raises(ValueError, match=r"\$.weight_map\[...\]: expected a path inside"):
+        SafetensorsSource(tmp_path)
+
+
+A = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for step, value in ((1, A), (2, A + 1)):
+        checkpoint = tf.train.Checkpoint(
+            a=tf.Variable(value), b=tf.Variable(tf.cast(A, "bfloat16"))
+        )
+        checkpoint.write(str(tmp_path / f"model.ckpt-{step}"))
+    text = 'model_checkpoint_path: "model.ckpt-2"\n'
+    (tmp_path / "checkpoint").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_prefix_an_index_and_the_newest_of_a_folder(folder: Path) -> None:
+    for path, expected in (("model.ckpt-1", A), ("model.ckpt-1.index", A), ("", A + 1)):
+        assert is_tensorflow_checkpoint(folder / path)
+        source = TensorFlowSource(folder / path)
+        assert source.shapes()["a"] == (2, 3)
+        np.testing.assert_array_equal(source.read("a"), expected)
+        assert source.read("b").dtype == ml_dtypes.bfloat16
+
+
+def test_what_is_none(folder: Path) -> None:
+    for path in (folder / "model.ckpt-3", folder / "checkpoint", folder.parent):
+        assert not is_tensorflow_checkpoint(path)
+        with pytest.raises(FileNotFoundError, match="expected a TensorFlow checkpoint"):
+            TensorFlowSource(path)
+    (folder / "model.ckpt-1.index").write_bytes(b"no table")
+    with pytest.raises(ValueError, match="expected a TensorFlow checkpoint.*Copy it again"):
+        TensorFlowSource(folder / "model.ckpt-1")
+
+
+def test_an_index_that_lacks_a_part(folder: Path) -> None:
+    """TensorFlow raises different kinds of errors, depending on the missing part."""
+    index = folder / "model.ckpt-1.index"
+    whole = index.read_bytes()
+    for place, missing in ((0, 3), (0, 60), (120, 60), (len(whole) - 3, 3)):
+        index.write_bytes(whole[:place] + whole[place + missing :])
+        with pytest.raises(ValueError, match=r"model.ckpt-1: expected .*[Cc]opy"):
+            TensorFlowSource(folder / "model.ckpt-1").read("a")
+
+
+def test_optimizers_are_left_out(tmp_path: Path) -> None:
+    names = (
+        "model/kernel/.ATTRIBUTES/VARIABLE_VALUE",
+        "model/kernel/.OPTIMIZER_SLOT/optimizer/m/.ATTRIBUTES/VARIABLE_VALUE",
+        "_CHECKPOINTABLE_OBJECT_GRAPH",
+        "encoder/block_000/scale",
+        "encoder/block_000/scale_slot_vr",
+        "encoder/global_step_layer",
+        "global_step",
+        "bert/encoder/layer_0/output/dense/kernel/adam_m",
+        "bert/encoder/layer_0/output/dense/kernel/adam_v",
+    )
+    tensors = {name: np.full(2, number, "f") for number, name in enumerate(names)}
+    write_checkpoint(tmp_path / "c", tensors)
+    source = TensorFlowSource(tmp_path / "c")
+    found = {name: source.read(name)[0] for name in source.shapes()}
+    assert found == {
+        "model/kernel": 0,
+        "encoder/block_000/scale": 3,
+        "encoder/global_step_layer": 5,
+    }
+    source.check_stored(source.shapes())

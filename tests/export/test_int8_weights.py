@@ -1,4 +1,4 @@
-"""Rounding of tables and kernels, and a SavedModel with rounded kernels."""
+"""Stored weights: rounding of tables and kernels, and a SavedModel with rounded kernels."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import tensorflow as tf
 
 from tests.models.toy_family import TrigramTokenizer
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
+from use_st5.export.rounding import codes_by_frequency, int8_codes
 from use_st5.export.saved_model import restore_weights, write_graph
-from use_st5.export.stored_weights import Int8Weights, stored_table
+from use_st5.export.stored_weights import Float32Table, Int8Weights, rounded_kernel, stored_table
 
 TEXTS = ["How old are you?", "", "the river bank", "naïve café 😀"]
 
@@ -182,3 +183,64 @@ def test_restoring_many_kernels_is_no_reason_to_warn_of_retracing(
     finally:
         logger.removeHandler(caplog.handler)
     assert "retracing" not in caplog.text
+
+
+def built(dtype: str = "float32") -> keras.layers.Embedding:
+    layer = keras.layers.Embedding(5, 3, dtype=dtype)
+    layer.build((None, None))
+    return layer
+
+
+def test_float32_keeps_the_variable_and_int8_rounds_it() -> None:
+    embeddings = built().embeddings
+    kept = stored_table(embeddings, "float32")
+    assert isinstance(kept, Float32Table)
+    assert kept.variables[0] is embeddings.value
+    rounded = stored_table(embeddings, "int8")
+    assert isinstance(rounded, Int8Weights)
+    for table in (kept, rounded):
+        np.testing.assert_allclose(table.lookup([[4, 0]]), embeddings.numpy()[[[4, 0]]], atol=1e-3)
+        assert table.precision in ("float32", "int8")
+
+
+def test_another_precision_is_refused() -> None:
+    half = built("bfloat16").embeddings
+    for store in (rounded_kernel, lambda variable: stored_table(variable, "float32")):
+        with pytest.raises(ValueError, match="embeddings: expected float32, received bfloat16"):
+            store(half)
+
+
+def test_codes_by_frequency_have_finer_steps_for_frequent_rows() -> None:
+    # Each row, and so the median row, has the root mean square 2: at rank 4,950 a step is 0.35
+    # times 2. At rank 575 it is half as large, since 575 + 50 is an eighth of 5,000.
+    row = np.zeros(12, np.float32)
+    row[:3] = 4.0, -4.0, 4.0
+    codes, scales = codes_by_frequency(np.stack([row, row]), np.array([4950, 575]))
+    np.testing.assert_allclose(scales, [[0.7], [0.35]], rtol=1e-6)
+    assert codes[:, :4].tolist() == [[6, -6, 6, 0], [11, -11, 11, 0]]
+
+
+def test_codes_by_frequency_of_larger_rows_have_larger_steps() -> None:
+    table = np.float32([[1.0, -1.0], [2.0, -2.0], [4.0, 4.0], [0.0, 0.0]])
+    codes, scales = codes_by_frequency(table, np.full(4, 4950))
+    # The median of the sizes is 1.5. A step grows with the root of size times median.
+    np.testing.assert_allclose(scales[2] / scales[0], 2.0, rtol=1e-6)
+    np.testing.assert_allclose(scales[1, 0], 0.35 * 3**0.5, rtol=1e-6)
+    assert (scales[3, 0], codes[3].any()) == (1.0, False)
+
+
+def test_codes_by_frequency_end_at_127() -> None:
+    table = np.ones((3, 400), np.float32)
+    table[0, :2] = 500.0, -500.0
+    codes, scales = codes_by_frequency(table, np.zeros(3, int))
+    assert (codes.max(), codes.min()) == (127, -127)
+    assert np.abs(codes * scales - table).max() <= scales.max() / 2 + 1e-6
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_is_refused(value: float) -> None:
+    weights = np.float32([[1.0, 2.0], [value, 0.0]])
+    with pytest.raises(ValueError, match=r"NaN or infinity in rows \[1\]"):
+        codes_by_frequency(weights, np.arange(2))
+    with pytest.raises(ValueError, match=r"NaN or infinity in columns \[0\]"):
+        int8_codes(weights, axis=0)

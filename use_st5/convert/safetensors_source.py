@@ -31,11 +31,7 @@ class _Index(msgspec.Struct):
 
 
 class SafetensorsSource(WeightSource):
-    """`model.safetensors`, or the shards that `model.safetensors.index.json` names.
-
-    Args:
-        folder: The folder with the files.
-    """
+    """`model.safetensors`, or the shards that `model.safetensors.index.json` names."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.where = os.fspath(folder)

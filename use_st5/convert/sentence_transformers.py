@@ -177,9 +177,6 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     and the normalisation (`modules.json`, `1_Pooling`, `2_Dense`, `3_Normalize`); or only a
     Transformer that classifies sequences, which is a cross-encoder; or a StaticEmbedding, which
     pools by itself, and possibly the normalisation.
-
-    Args:
-        folder: The folder with `modules.json`.
     """
     path = Path(folder, MODULES)
     entries = _read(path, list[_Module])
@@ -246,11 +243,7 @@ def read_prompts(folder: Path, modules: SentenceModules) -> Prompts:
 
 
 def read_similarity(folder: Path) -> SimilarityName:
-    """Reads the similarity for which a model was trained; without one it is the cosine.
-
-    Args:
-        folder: The folder with `modules.json`.
-    """
+    """Reads the similarity for which a model was trained; without one it is the cosine."""
     path = folder / PROMPTS
     name = _read(path, _Prompts).similarity_fn_name if path.is_file() else None
     if name not in (None, "cosine", "dot"):

@@ -34,9 +34,6 @@ class T5XSource(WeightSource):
     arrays the names of folders next to it, in Zarr's layout. The older file contains all arrays.
     Names are paths below "target", such as `encoder/layers_0/mlp/wi/kernel`; the optimizer's state
     is left out. If a kernel of attention has an axis for the heads, it is merged into the next one.
-
-    Args:
-        path: The folder or the file.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -228,9 +225,6 @@ class ZarrArray:
 
     T5X uses no more of Zarr than this. The packages zarr and tensorstore would add compressors in
     native code, which no T5X checkpoint uses.
-
-    Args:
-        folder: The folder.
 
     Attributes:
         shape: Its shape.

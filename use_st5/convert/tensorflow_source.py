@@ -32,10 +32,6 @@ class TensorFlowSource(WeightSource):
 
     Names are those of TensorFlow 1, or paths below the object that was saved, such as
     `model/encoder/kernel`; optimizers are left out.
-
-    Args:
-        path: The checkpoint's prefix (`model.ckpt-N`), its index, or a folder: then the newest
-            checkpoint that its file `checkpoint` names is read.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

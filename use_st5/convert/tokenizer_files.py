@@ -148,9 +148,6 @@ def read_tokenizer(folder: str | os.PathLike[str]) -> FramedTokenizer:
     The files are `tokenizer.json`, which comes first, or `vocab.txt` (BERT), `vocab.json` and
     `merges.txt` (RoBERTa), or `sentencepiece.bpe.model` (XLM-RoBERTa); and `tokenizer_config.json`,
     if there is one.
-
-    Args:
-        folder: The folder of a checkpoint of transformers.
     """
     folder = Path(folder)
     settings = _read_settings(folder)

@@ -212,11 +212,6 @@ def assign_weights(
 
     If Keras runs on TensorFlow, only a piece of a large tensor (256 MB) is in memory in addition to
     the variables; otherwise a whole tensor is.
-
-    Args:
-        mapping: Name in the checkpoint → the variable that it is assigned to.
-        source: The checkpoint.
-        on_tensor: Called with each name when its tensor is in place.
     """
     for name, target in mapping.items():
         row = 0

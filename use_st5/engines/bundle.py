@@ -42,9 +42,6 @@ class _Entry(NamedTuple):
 class Bundle:
     """The variables of a SavedModel, by the keys under which its root holds them.
 
-    Args:
-        folder: The SavedModel's folder.
-
     Attributes:
         names: Key of each variable, such as "variables/3" → its path in the Keras model, such as
             "usedan/network/feed_forward/hidden_1/kernel".

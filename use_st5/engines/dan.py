@@ -30,10 +30,6 @@ _ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 class DANEngine:
     """Runs a USE-DAN: the mean of a text's rows, then dense layers in residual blocks.
 
-    Args:
-        folder: The folder of its SavedModel.
-        manifest: The content of its `use_st5.json`.
-
     Attributes:
         rows: The rows of the token table.
         blocks: The kernels of each block: two, and a third for the projection if there is one.
@@ -131,11 +127,6 @@ class DANEngine:
 
 class GraphDANEngine(DANEngine):
     """A USE-DAN whose dense layers ONNX Runtime computes.
-
-    Args:
-        model: The file of the graph of the dense layers (`use_st5.engines.onnx_model`).
-        folder: The folder of the model's SavedModel.
-        manifest: The content of its `use_st5.json`.
 
     Attributes:
         session: The graph.

@@ -214,10 +214,6 @@ def round_blocks(source: Path, path: Path) -> None:
     A token with large numbers, or a number that is large in all tokens, changes only the scale of
     its block. So vectors stay closer to float32 and do not depend on the batch, but a product takes
     longer than with `round_products`.
-
-    Args:
-        source: The graph in float32.
-        path: The file to write.
     """
     onnx = require("onnx", "onnx")
     model = onnx.load(os.fspath(source))

@@ -36,11 +36,7 @@ _EXCLUDED = -1e9
 
 
 class GraphWriter:
-    """Collects the nodes and weights of an encoder; values are named by numbers.
-
-    Args:
-        weights: The weights of the model's layers; None for a graph without layers.
-    """
+    """Collects the nodes and weights of an encoder; values are named by numbers."""
 
     def __init__(self, weights: Weights | None = None) -> None:
         self._onnx = require("onnx", "onnx")

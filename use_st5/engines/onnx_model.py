@@ -126,13 +126,7 @@ def _is_intact(content: Path) -> bool:
 
 
 def add_onnx_model(folder: Path, manifest: ModelManifest | None, families: Families) -> None:
-    """Writes the graph of a model into its folder for `onnx_model`, if its engine needs one.
-
-    Args:
-        folder: The folder of its SavedModel, which nobody else reads yet.
-        manifest: The content of its `use_st5.json`.
-        families: The engines of families by name.
-    """
+    """Writes the graph of a model into its folder for `onnx_model`, if its engine needs one."""
     manifest, family = with_engine(folder, manifest, "onnx", families)
     if family.without_graph is not None:
         return

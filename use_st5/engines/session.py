@@ -16,9 +16,6 @@ from use_st5.engines.onnx_graph import OUTPUT
 class Session:
     """Runs a graph; `OMP_NUM_THREADS` sets the number of threads, as for OpenMP.
 
-    Args:
-        file: The graph (`use_st5.engines.onnx_model`).
-
     Attributes:
         inputs: The names of its inputs.
         on_run: A function that is called with the input arrays of each run; None calls nothing.

@@ -38,10 +38,6 @@ class TableRows(threading.local):
     New arrays of this size would come from the system and go back to it in each call: the page
     faults took up to a third of the time of `DANEngine.run`.
 
-    Args:
-        table: The table.
-        most: Maximum number of rows of a call.
-
     Attributes:
         table: The table.
     """
@@ -69,11 +65,7 @@ class TableRows(threading.local):
 
 
 class Weights:
-    """Finds the weights of a model by name and shape.
-
-    Args:
-        folder: The folder of its SavedModel.
-    """
+    """Finds the weights of a model by name and shape."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._bundle = folder, Bundle(folder)

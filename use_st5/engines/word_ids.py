@@ -67,11 +67,7 @@ class PartCache(dict[str, tuple[int, ...]]):
 
 
 class NGramIds:
-    """Maps sentences to ids of unigrams and bi-grams, as `NGramTokenizer.flat` does.
-
-    Args:
-        vocabulary: The terms and their ids.
-    """
+    """Maps sentences to ids of unigrams and bi-grams, as `NGramTokenizer.flat` does."""
 
     def __init__(self, vocabulary: NGramVocabulary) -> None:
         self.vocabulary = vocabulary
@@ -93,11 +89,7 @@ class NGramIds:
         self._fixed = len(self._spelled)
 
     def flat(self, texts: Sequence[str]) -> Flat:
-        """The ids of all texts, one text after the other.
-
-        Args:
-            texts: Texts without lone surrogates.
-        """
+        """The ids of all texts, one text after the other."""
         self._forget()
         numbers, starts = self._cache.flat(texts, empty=EMPTY_ID)
         previous = np.empty_like(numbers)

@@ -215,10 +215,6 @@ def restore_weights(model: keras.Model, loaded: Any) -> None:
     """Gives a Keras model the weights of a SavedModel that `write_graph` made from the same kind.
 
     Weights that are stored in int8 become float32: the codes times their scales.
-
-    Args:
-        model: A built model with the shapes of the one that was written.
-        loaded: The SavedModel.
     """
     weights, targets = stored_weights(loaded.variables), list(model.variables)
     shapes, expected = ([tuple(each.shape) for each in group] for group in (weights, targets))
