@@ -79,19 +79,6 @@ def test_openais_client_gets_the_vectors_of_encode(
             client.embeddings.create(model="gpt", input="a")
 
 
-def test_langchain_gets_the_vectors_of_encode(
-    address: str, encoder: use_st5.SentenceEncoder
-) -> None:
-    openai = pytest.importorskip("langchain_openai")
-    # Without this option the client sends the ids of OpenAI's tokenizer, which it downloads.
-    client = openai.OpenAIEmbeddings(
-        base_url=f"{address}/v1", api_key="none", check_embedding_ctx_length=False
-    )
-    client.model = "use_dan_en"
-    np.testing.assert_allclose(client.embed_documents(TEXTS), encoder.encode(TEXTS), atol=1e-5)
-    np.testing.assert_allclose(client.embed_query("a"), encoder.encode("a"), atol=1e-5)
-
-
 def test_fewer_dimensions_are_scaled_to_length_1(
     post: Callable, encoder: use_st5.SentenceEncoder
 ) -> None:
@@ -154,11 +141,8 @@ def test_rerank_sorts_documents(post: Callable) -> None:
     [
         ({}, "missing required field input."),
         ([], "body: expected object, received array."),
-        ({"input": []}, "input: expected array of length >= 1."),
         ({"input": None}, "input: expected str | array, received null."),
-        ({"input": ["a", None]}, "input[1]: expected str, received null."),
         ({"input": [1, 2]}, "input[0]: expected str, received int. Token ids are not accepted"),
-        ({"input": [[1], [2]]}, "with LangChain use OpenAIEmbeddings(check_embedding_ctx_length=F"),
         ({"input": "a", "encoding_format": "hex"}, "encoding_format: expected float or base64; i"),
         ({"input": "a", "dimensions": 0}, "dimensions: expected int >= 1."),
         ({"input": ["a"] * 51}, "Expected up to 50 texts, received 51."),
@@ -193,6 +177,7 @@ def test_null_is_the_default_of_every_optional_field(post: Callable, address: st
     """LiteLLM and other clients send null for what their user did not choose."""
     import httpx
 
+    assert httpx.get(f"{address}/docs").status_code == 200
     described = httpx.get(f"{address}/openapi.json").json()["paths"]
     bodies = {
         "/v1/embeddings": {"input": TEXTS},
@@ -232,7 +217,7 @@ def test_a_body_that_is_no_json_does_not_stop_the_server(address: str, body: byt
     assert httpx.get(f"{address}/healthz").json() == {"status": "ok"}
 
 
-@pytest.mark.parametrize("media_type", [None, "text/plain", "application/x-www-form-urlencoded"])
+@pytest.mark.parametrize("media_type", [None, "text/plain"])
 def test_a_body_is_sent_as_json(address: str, media_type: str | None) -> None:
     """A page in a browser could send other types to a local server."""
     import httpx
@@ -275,13 +260,6 @@ def test_the_error_of_a_model_stays_in_the_log() -> None:
     ) as url:
         failed = httpx.post(f"{url}/rerank", json={"query": "a", "documents": ["b"]})
     assert error(failed, 500) == "The server failed (OSError). Its log has the details."
-
-
-def test_an_empty_name_of_a_model_is_told(post: Callable) -> None:
-    told = error(post("/v1/embeddings", {"input": "a", "model": ""}), 404)
-    assert (
-        told == "model: expected a sentence encoder, one of use_dan_en, or no model; received ''."
-    )
 
 
 def test_a_missing_kind_of_model_is_told(encoder: use_st5.SentenceEncoder) -> None:
@@ -395,14 +373,6 @@ def test_metrics_count_requests_texts_and_batches(address: str, post: Callable) 
     assert value("use_st5_batch_size_count") == before[1] + 1
     assert value('use_st5_requests_total{path="/v1/embeddings",status="200"}') >= 1
     assert value("use_st5_waiting_texts") == 0
-
-
-def test_every_path_is_described(address: str) -> None:
-    import httpx
-
-    paths = httpx.get(f"{address}/openapi.json").json()["paths"]
-    assert {"/v1/embeddings", "/similarity", "/rerank", "/healthz", "/metrics"} <= set(paths)
-    assert httpx.get(f"{address}/docs").status_code == 200
 
 
 def test_no_model_is_an_error() -> None:

@@ -150,9 +150,8 @@ _HELP = manual(
     f"""Universal sentence encoders: embed, compare, evaluate, train, export.
 
     Bundled English models: {", ".join(bundled_names())}. They need no network, no key and no
-    download. Where a command takes a model, it takes the name of a bundled one, a folder, or the
-    name of a model of a hub, such as hf://sentence-transformers/all-MiniLM-L6-v2, which is
-    downloaded once.
+    download. A command's model is the name of a bundled one, a folder, or the name of a model on a
+    hub, such as hf://sentence-transformers/all-MiniLM-L6-v2, which is downloaded once.
 
     [bold]Exit codes[/bold]: 0 done, 1 failure, 2 wrong usage, 130 interrupted by Ctrl-C. An error
     is one line on standard error.""",

@@ -130,7 +130,7 @@ def bitext(
         if isinstance(languages, list) and len(languages) == 1:
             say(
                 f"warning: {encoder.name} knows one language, {languages[0]}. Pairs with a text in "
-                "another language are random. For translations, give a multilingual model with "
+                "another language are random. For translations, choose a multilingual model with "
                 "--model."
             )
         from use_st5.search import mine_bitext

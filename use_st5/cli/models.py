@@ -35,7 +35,7 @@ DEFAULT_MODEL = "use_dan_en"
 ModelOption = Annotated[
     str,
     typer.Option(
-        "--model", "-m", help="A bundled model's name, a folder, or hf://ORG/NAME and the like."
+        "--model", "-m", help="A bundled model's name, a folder, or a hub's name (hf://ORG/NAME)."
     ),
 ]
 
@@ -54,11 +54,11 @@ BackendChoice = Annotated[
 ]
 PromptOption = Annotated[
     str | None,
-    typer.Option("--prompt", metavar="TEXT", help="A prompt to put before each text."),
+    typer.Option("--prompt", metavar="TEXT", help="Text to put before each text."),
 ]
 PromptNameOption = Annotated[
     str | None,
-    typer.Option("--prompt-name", metavar="NAME", help="The same, by the model's name for it."),
+    typer.Option("--prompt-name", metavar="NAME", help="The name of one of the model's prompts."),
 ]
 
 

@@ -16,12 +16,12 @@ from use_st5.io.progress import progress_lines
 HELP = manual(
     r"""Sort texts by their scores for a query, the best first.
 
-    MODEL is a cross-encoder, which reads the query and a text together. It is a folder that use_st5
-    exported, or a checkpoint of Hugging Face or sentence-transformers: a BERT, MPNet, RoBERTa or
-    XLM-RoBERTa that classifies pairs and has one label, such as those for MS MARCO or STS. It
-    computes every pair separately, so use it for a few hundred texts that a search has found, not
-    for a whole corpus. If a pair is too long, its longer text is cut. Standard error says how many
-    pairs were cut.
+    MODEL is a cross-encoder, which reads the query and a text together: a folder that use_st5
+    exported, or a checkpoint of Hugging Face or sentence-transformers that classifies pairs and has
+    one label (BERT, MPNet, RoBERTa, XLM-RoBERTa), such as those for MS MARCO or STS. It computes
+    every pair separately, so use it for the few hundred texts that a search returned, not for a
+    whole corpus. If a pair is too long, its longer text is cut. Standard error says how many pairs
+    were cut.
 
     The texts are the lines of files, or of standard input (-, or no file). Scores are from 0 to 1.
     Texts with equal scores keep their order. In a pipe the result is lines with tabs: score, place

@@ -21,8 +21,8 @@ HELP = manual(
     differences to a baseline with 95 % intervals, and what was not measured. If matplotlib is
     installed (extra plots), it shows plots, which are .png files beside it.
 
-    NAME=FILE gives a model another name. Two models with the same name need this. The models appear
-    in the order of the arguments.
+    NAME=FILE gives a model another name, for example if two have the same. The models appear in the
+    order of the arguments.
 
     The command prints the paths of the files.""",
     "use-st5 report evaluation/use_dan_en.json evaluation/all-MiniLM-L6-v2.json",

@@ -33,14 +33,14 @@ HELP = manual(
     POST /v1/embeddings returns vectors, POST /similarity cosines, and POST /rerank sorts documents
     with a cross-encoder. /docs describes all requests, /healthz answers when the server is ready,
     and /metrics has counters for Prometheus. Requests of several clients are computed together.
-    If too many texts wait, a request gets the status 429.
+    If too many texts are waiting, a request gets the status 429.
 
     If a model has prompts (see use-st5 info), a request for vectors names one in its field
     prompt_name. Without it, the model's default prompt is used, if it has one.
 
-    MODEL is a sentence encoder or a cross-encoder. The name of its folder is its name in requests.
-    After Ctrl-C or SIGTERM the server completes the accepted requests and stops. It has no
-    encryption and no passwords: put it behind a proxy before you open it to others.
+    MODEL is a sentence encoder or a cross-encoder. Requests name it by its folder's name. After
+    Ctrl-C or SIGTERM the server answers the accepted requests and stops. It has no encryption and
+    no passwords: put it behind a proxy before you open it to others.
 
     Needs the extra `serve`.""",
     "use-st5 serve use_dan_en",

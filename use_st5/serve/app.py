@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
@@ -159,7 +160,13 @@ class _Service:
 
     async def compute(self, name: str, items: Sequence[Any], request: Request) -> np.ndarray:
         """Waits until a batch with these items is computed, and returns the model's rows."""
-        self._check(items)
+        lengths = [len(item) if isinstance(item, str) else sum(map(len, item)) for item in items]
+        if max(lengths) > self.limits.characters:
+            most = f"{self.limits.characters:,} characters, received one of {max(lengths):,}."
+            raise HTTPException(400, f"Expected texts of up to {most}")
+        if sum(lengths) > self.limits.body_bytes:  # Each pair has the whole query.
+            most = f"{self.limits.body_bytes:,} characters together, received {sum(lengths):,}."
+            raise HTTPException(400, f"Expected texts or pairs of up to {most}")
         try:
             future = self._batchers[name].submit(items)
         except QueueFullError as error:
@@ -168,41 +175,19 @@ class _Service:
             raise HTTPException(503, str(error)) from error
         self.metrics.texts.inc(len(items))
         result = asyncio.wrap_future(future)
-        deadline = asyncio.get_running_loop().time() + self.limits.seconds
-        while not result.done():
-            await asyncio.wait({result}, timeout=_CHECK_CLIENT)
-            if result.done():
-                break
-            if await request.is_disconnected():
+        deadline = time.monotonic() + self.limits.seconds
+        while not (await asyncio.wait({result}, timeout=_CHECK_CLIENT))[0]:
+            is_lost = await request.is_disconnected()
+            if is_lost or time.monotonic() > deadline:
                 result.cancel()
-                raise HTTPException(499, "The client closed the connection.")
-            if asyncio.get_running_loop().time() > deadline:
-                result.cancel()
-                raise HTTPException(503, f"No result within {self.limits.seconds:g} seconds.")
+                late = f"No result within {self.limits.seconds:g} seconds."
+                raise HTTPException(499 if is_lost else 503, "" if is_lost else late)
         return result.result()
 
     def close(self) -> None:
         """Computes the waiting requests, and ends the threads."""
         for batcher in self._batchers.values():
             batcher.close()
-
-    def _check(self, items: Sequence[Any]) -> None:
-        """Refuses too long texts before they wait."""
-        lengths = [len(item) if isinstance(item, str) else sum(map(len, item)) for item in items]
-        longest, total = max(lengths), sum(lengths)
-        if longest > self.limits.characters:
-            raise HTTPException(
-                400,
-                f"Expected texts of up to {self.limits.characters:,} characters, received one of "
-                f"{longest:,}.",
-            )
-        # Each pair has the whole query.
-        if total > self.limits.body_bytes:
-            raise HTTPException(
-                400,
-                f"Expected texts or pairs of up to {self.limits.body_bytes:,} characters together, "
-                f"received {total:,}.",
-            )
 
 
 def create_app(
