@@ -23,8 +23,6 @@ from use_st5.io.progress import progress_lines
 from use_st5.io.streams import in_chunks
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from use_st5.engines.classifier import SavedClassifier
     from use_st5.training.classifier import Classifier
 
@@ -75,13 +73,15 @@ def classify(
         for texts in chunks:
             probabilities = loaded.probabilities(texts, **options)
             total, cut = total + len(texts), cut + len(loaded.encoder.truncated(texts))
-            if as_json:
-                _print_objects(texts, probabilities, loaded.labels)
-                continue
-            chosen = zip(
-                texts, probabilities.argmax(axis=1), probabilities.max(axis=1), strict=True
-            )
-            cells += [(loaded.labels[place], f"{most:.4f}", text) for text, place, most in chosen]
+            for text, row in zip(texts, probabilities, strict=True):
+                label = loaded.labels[row.argmax()]
+                if as_json:
+                    parts = zip(loaded.labels, row.tolist(), strict=True)
+                    by_label = {name: round(part, 6) for name, part in parts}
+                    answer = {"label": label, "probabilities": by_label, "text": text}
+                    echo(json.dumps(answer, ensure_ascii=False))
+                else:
+                    cells.append((label, f"{row.max():.4f}", text))
     if not total:
         raise ValueError("expected texts to classify, one a line, received none")
     say_truncated(loaded.encoder, cut, total)
@@ -115,10 +115,3 @@ def _texts(files: Sequence[str], column: str | None) -> Iterator[str]:
     for file in files:
         with open_texts(file, column=column) as texts:
             yield from texts
-
-
-def _print_objects(texts: Sequence[str], rows: np.ndarray, labels: Sequence[str]) -> None:
-    for text, row in zip(texts, rows, strict=True):
-        by_label = {name: round(float(part), 6) for name, part in zip(labels, row, strict=True)}
-        answer = {"label": labels[row.argmax()], "probabilities": by_label, "text": text}
-        echo(json.dumps(answer, ensure_ascii=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -123,7 +124,9 @@ def evaluate(
             claims.enter_context(sole_file(output))
         encoder = named_encoder(model_choice, batch_size=batch_size)
         if output is None:
-            output = _FOLDER / f"{_file_name(encoder.name)}.json"
+            # File systems may refuse other characters.
+            name = re.sub(r"[^\w.+-]", "_", encoder.name)
+            output = _FOLDER / f"{name}.json"
             claims.enter_context(sole_file(output))
         older = _older_record(output, encoder, chosen, seed=seed)
         folder = _cache_folder(encoder, cache, no_cache)
@@ -251,8 +254,3 @@ def _association(name: str, result: Mapping[str, Any]) -> tuple[str, ...]:
     )
     p = "< 0.0001" if p == "0.0000" else p
     return name, f"{x} / {y}", f"{a} / {b}", effect, f"{low} to {high}", p
-
-
-def _file_name(name: str) -> str:
-    """The model's name with `_` instead of characters that file systems may refuse."""
-    return "".join(letter if letter.isalnum() or letter in "-_.+" else "_" for letter in name)

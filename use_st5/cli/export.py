@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
@@ -96,8 +97,7 @@ def export(
     runtimes = {name: to for name, to in (("onnx", onnx), ("litert", litert)) if to is not None}
     _check_options(to, archive, web, runtimes, precision, length)
     source = _find(model)
-    for target in (to, archive, web, *runtimes.values()):
-        _check_outside(source, target)
+    _check_outside(source, (to, archive, web, *runtimes.values()))
     with ExitStack() as targets:
         if to is not None:
             targets.enter_context(sole_model(to, overwrite=overwrite))
@@ -164,12 +164,13 @@ def _check_options(
         raise typer.BadParameter("expected --onnx or --litert, too.", param_hint="--length")
 
 
-def _check_outside(source: Path, target: Path | None) -> None:
+def _check_outside(source: Path, targets: Iterable[Path | None]) -> None:
     """Refuses to write into the model's own folder, which would no longer be as exported."""
-    if target and not remote_path(target) and target.resolve().is_relative_to(source.resolve()):
-        raise typer.BadParameter(
-            f"expected another folder, outside of the model's own folder, received {target}."
-        )
+    for target in targets:
+        if target and not remote_path(target) and target.resolve().is_relative_to(source.resolve()):
+            raise typer.BadParameter(
+                f"expected another folder, outside of the model's own folder, received {target}."
+            )
 
 
 def _checked_precision(source: Path) -> str:

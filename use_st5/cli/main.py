@@ -213,11 +213,6 @@ def _options(
     pass
 
 
-def _say_warning(message: Warning | str, *_place: Any, **_options: Any) -> None:
-    """Prints a warning as one line, without the place in the code."""
-    say(str(message))
-
-
 def main() -> None:
     """Runs the command line; `use_st5.__main__` calls it."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -227,7 +222,8 @@ def main() -> None:
         signal.signal(signal.SIGINT, _interrupt)
     if _debug_first(sys.argv[1:])[1]:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "0")
-    warnings.showwarning = _say_warning
+    # A warning is one line, without the place in the code.
+    warnings.showwarning = lambda message, *_, **__: say(str(message))
     name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     try:
         # Shows a line if a command prints nothing for ten seconds.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -49,10 +48,15 @@ def rank(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Ranks texts."""
-    placed_texts = list(_texts(files or [STDIN], column))
-    if not placed_texts:
+    texts: list[str] = []
+    places: list[tuple[str, int]] = []  # The file of a text, and its line or row.
+    for file in files or [STDIN]:
+        with open_texts(file, column=column) as lines:
+            for number, text in enumerate(lines, start=1):
+                places.append((file, number))
+                texts.append(text)
+    if not texts:
         raise ValueError("expected texts to rank, one a line, received none")
-    places, texts = zip(*placed_texts, strict=True)
     cross_encoder = load_cross_encoder(model)
     with progress_lines(lambda: f"ranking {len(texts):,} texts"):
         cut = cross_encoder.truncated([(query, text) for text in texts])
@@ -69,11 +73,3 @@ def rank(
         return
     cells = [(f"{hit.score:.4f}", "{}:{}".format(*places[hit.place]), hit.text) for hit in ranked]
     print_table(["score", "place", "text"], cells)
-
-
-def _texts(files: Sequence[str], column: str | None) -> Iterator[tuple[tuple[str, int], str]]:
-    """Yields the place of each text (its file and its line or row), and the text."""
-    for file in files:
-        with open_texts(file, column=column) as texts:
-            for number, text in enumerate(texts, start=1):
-                yield (file, number), text

@@ -61,7 +61,9 @@ def _read(arguments: list[str]) -> list[EvaluationRecord]:
     files: dict[str, str] = {}
     records = []
     for argument in arguments:
-        name, file = _name_and_file(argument)
+        name, equals, file = argument.partition("=")
+        if not equals or Path(argument).is_file():
+            name, file = "", argument
         if not Path(file).is_file():
             raise FileNotFoundError(
                 f"{file}: expected a file that `use-st5 evaluate` wrote, found none"
@@ -78,11 +80,3 @@ def _read(arguments: list[str]) -> list[EvaluationRecord]:
         files[name] = file
         records.append(record)
     return records
-
-
-def _name_and_file(argument: str) -> tuple[str, str]:
-    """Splits `NAME=FILE`, unless the whole argument is the name of a file."""
-    name, equals, file = argument.partition("=")
-    if not equals or Path(argument).is_file():
-        return "", argument
-    return name, file

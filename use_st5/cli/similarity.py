@@ -182,7 +182,13 @@ def _all_against_all(
     else:
         _print_closest(texts, matrix, metric)
     if heatmap is not None:
-        _draw(texts, matrix, heatmap, metric)
+        from use_st5.plots import similarity_heatmap
+
+        with sole_file(heatmap), warnings.catch_warnings():
+            # Characters that matplotlib's font lacks are drawn as boxes.
+            warnings.filterwarnings("ignore", message="Glyph .* missing")
+            similarity_heatmap(texts, matrix, path=heatmap, label=f"{metric.value} similarity")
+        say(f"heat map: {heatmap}")
 
 
 def _encoded(texts: list[str], encoder: CountingEncoder) -> np.ndarray:
@@ -204,16 +210,6 @@ def _check_heatmap(path: Path, texts: int) -> None:
     from use_st5.plots import check_picture
 
     check_picture(path)
-
-
-def _draw(texts: list[str], matrix: np.ndarray, path: Path, metric: Metric) -> None:
-    from use_st5.plots import similarity_heatmap
-
-    with sole_file(path), warnings.catch_warnings():
-        # Characters that matplotlib's font lacks are drawn as boxes, so a warning is not needed.
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        similarity_heatmap(texts, matrix, path=path, label=f"{metric.value} similarity")
-    say(f"heat map: {path}")
 
 
 def _print_matrix(texts: list[str], matrix: np.ndarray, metric: Metric) -> None:

@@ -102,7 +102,7 @@ class SentenceEncoder(SentenceTransformersNames):
         engine = open_engine(self.folder, self.manifest, backend, family_engine)
         self._run: Callable[[list[str]], np.ndarray] = engine.run
         self._limit = TokenLimit(
-            engine.max_length, getattr(engine, "token_counts", None), batch_of=list
+            engine.max_length, getattr(engine, "token_counts", None), takes_tensors=False
         )
         self._dimension = engine.dimension
 

@@ -34,8 +34,7 @@ class TokenLimit:
         token_counts: Strings `[batch]` (for pairs two such arguments) → int32 `[batch]`; None if
             the model cannot count tokens.
         known: Whether it is known which texts are cut.
-        batch_of: Turns a list of strings into the argument of `token_counts`; by default into a
-            string tensor.
+        takes_tensors: Whether `token_counts` takes string tensors, or lists.
     """
 
     def __init__(
@@ -44,11 +43,11 @@ class TokenLimit:
         token_counts: Callable[..., Any] | None,
         *,
         known: bool = True,
-        batch_of: Callable[[list[str]], Any] | None = None,
+        takes_tensors: bool = True,
     ) -> None:
         self.max_length = max_length
         self._token_counts: Any = token_counts
-        self._batch_of = batch_of or _string_tensor
+        self._takes_tensors = takes_tensors
         self._known = known and (max_length is None or token_counts is not None)
 
     @classmethod
@@ -77,7 +76,11 @@ class TokenLimit:
         candidates = [rows[i] for i in indices]
         counts = np.zeros(len(candidates), np.int32)
         for batch in length_sorted_batches(candidates, sentences=_TEXTS, characters=_CHARACTERS):
-            inputs = [self._batch_of([column[i] for i in indices[batch]]) for column in texts]
+            inputs: list[Any] = [[column[i] for i in indices[batch]] for column in texts]
+            if self._takes_tensors:
+                import tensorflow as tf  # Models of other backends count without it.
+
+                inputs = [tf.constant(column, tf.string) for column in inputs]
             counts[batch] = np.asarray(self._token_counts(*inputs))
         return indices[counts > self.max_length]
 
@@ -102,12 +105,6 @@ class TokenLimit:
             'on_truncation="ignore" or "error".',
             stacklevel=3,
         )
-
-
-def _string_tensor(texts: list[str]) -> Any:
-    import tensorflow as tf  # Models of other backends count without it.
-
-    return tf.constant(texts, tf.string)
 
 
 def most_tokens(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,9 +112,13 @@ class _Service:
         self.encoders, self.cross_encoders = dict(encoders), dict(cross_encoders)
         self.metrics = Metrics(lambda: sum(each.waiting for each in self._batchers.values()))
         self._batchers: dict[str, Batcher] = {}
-        computes: dict[str, Callable[[list[Any]], np.ndarray]]
-        computes = {name: _encode(each) for name, each in encoders.items()}
-        computes |= {name: _score(each) for name, each in cross_encoders.items()}
+        # The texts already contain their prompts, which may differ within a batch.
+        options: dict[str, Any] = {"prompt": "", "show_progress": False, "on_truncation": "ignore"}
+        computes: dict[str, Callable[[list[Any]], np.ndarray]] = {
+            name: functools.partial(encoder.encode, **options) for name, encoder in encoders.items()
+        }
+        for name, scorer in cross_encoders.items():
+            computes[name] = functools.partial(scorer.predict, show_progress=False)
         for name, compute in computes.items():
             batcher = Batcher(
                 compute, batch_tokens=limits.batch_tokens, queue_size=limits.queue_size
@@ -309,16 +314,6 @@ def _add_other_routes(app: FastAPI, service: _Service) -> None:
     async def metrics() -> Response:
         """Counters for Prometheus."""
         return Response(service.metrics.text(), media_type=service.metrics.media_type)
-
-
-def _encode(encoder: SentenceEncoder) -> Callable[[list[str]], np.ndarray]:
-    # The texts already contain their prompts, which may differ within a batch.
-    options: dict[str, Any] = {"prompt": "", "show_progress": False, "on_truncation": "ignore"}
-    return lambda texts: encoder.encode(texts, **options)
-
-
-def _score(model: CrossEncoder) -> Callable[[list[tuple[str, str]]], np.ndarray]:
-    return lambda pairs: model.predict(pairs, show_progress=False)
 
 
 def _json(value: Any) -> Response:
