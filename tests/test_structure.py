@@ -42,7 +42,7 @@ LARGEST_PARTS = {
     "models": 6_172,
     "plots": 237,
     "search": 1_099,
-    "serve": 824,
+    "serve": 792,
     "sklearn": 122,
     "tokenizers": 3_121,
     "trainable_encoder": 509,

@@ -392,10 +392,6 @@ class TrainableEncoder:
 
         Returns:
             float32 `[n, m]`.
-
-        Raises:
-            TypeError: An input is neither sentences nor real numbers.
-            ValueError: The metric is unknown, or the vectors do not fit or are not finite.
         """
         metric = metric or self.similarity_fn_name
         return compared(self.encode, a, b, dimension=self.dimension, metric=metric)
