@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.data.text_reader import TextReader, detect_layout
+from use_st5.data.text_reader import TextReader, short_line
 
 WRAPPED = """\
 CHAPTER I
@@ -81,11 +81,11 @@ def test_layout_can_be_named(tmp_path: Path) -> None:
 
 
 def test_one_short_sentence_per_line_is_not_wrapped_text() -> None:
-    assert detect_layout(["i like it.", "so do i.", "why is that?"] * 50).kind == "lines"
+    assert short_line(["i like it.", "so do i.", "why is that?"] * 50) is None
     long = "and then i told him that we would all be there by eight o'clock."
-    assert detect_layout([long, "yes."] * 50).kind == "lines"
-    assert detect_layout(["a title", "Another", "Yet Another One"] * 50).kind == "lines"
-    assert detect_layout([]).kind == "lines"
+    assert short_line([long, "yes."] * 50) is None
+    assert short_line(["a title", "Another", "Yet Another One"] * 50) is None
+    assert short_line([]) is None
 
 
 def test_windows_1252_and_mixed_files_are_read_and_noted(tmp_path: Path) -> None:

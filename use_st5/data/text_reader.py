@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
@@ -56,13 +55,19 @@ class TextReader:
     ) -> None:
         if layout not in ("auto", "wrapped", "lines"):
             raise ValueError(f"layout: expected 'auto', 'wrapped' or 'lines', received {layout!r}.")
-        self.paths = _text_files(path)
+        if isinstance(path, str | Path) and Path(path).is_dir():
+            paths = sorted(Path(path).rglob("*"))
+            self.paths = [p for p in paths if p.name.endswith((".txt", ".txt.gz")) and p.is_file()]
+            if not self.paths:
+                raise FileNotFoundError(f"{path}: expected *.txt or *.txt.gz files, found none.")
+        else:
+            self.paths = as_paths(path)
         self.layout = layout
         self.report = ReadReport()
 
     def __iter__(self) -> Iterator[dict[str, str]]:
         """Starts a pass over all triples of neighbouring sentences."""
-        report = self._start()
+        report = self.report = ReadReport()
         for path in self.paths:
             for example in _triples(chain.from_iterable(self._paragraphs(path, report))):
                 report.examples += 1
@@ -71,7 +76,7 @@ class TextReader:
 
     def sentences(self) -> Iterator[str]:
         """Starts a pass over all sentences, in order."""
-        report = self._start()
+        report = self.report = ReadReport()
         for path in self.paths:
             for paragraph in self._paragraphs(path, report):
                 report.examples += len(paragraph)
@@ -82,16 +87,16 @@ class TextReader:
         """Yields paragraphs as lists of sentences."""
         lines = _decoded(path, report)
         sample = list(islice(lines, _SAMPLE))
-        layout = detect_layout(sample) if self.layout == "auto" else Layout(self.layout)
-        for paragraph in paragraphs(chain(sample, lines), layout):
-            sentences = [each for each in split_sentences(paragraph) if _has_word(each)]
+        short = {"lines": None, "wrapped": 0}.get(self.layout, short_line(sample))
+        for paragraph in _joined(chain(sample, lines), short):
+            sentences = [
+                sentence
+                for sentence in split_sentences(paragraph)
+                if any(character.isalnum() for character in sentence)
+            ]
             if sentences:
                 report.rows += 1
                 yield sentences
-
-    def _start(self) -> ReadReport:
-        self.report = ReadReport()
-        return self.report
 
     def _check(self, report: ReadReport) -> None:
         if not report.rows:
@@ -100,16 +105,6 @@ class TextReader:
                 "text, found no sentence."
                 + (f" Malformed: {report.offences[0]}." if report.offences else "")
             )
-
-
-def _text_files(path: str | Path | list[str] | list[Path]) -> list[Path]:
-    if isinstance(path, str | Path) and Path(path).is_dir():
-        paths = sorted(p for p in Path(path).rglob("*") if p.name.endswith((".txt", ".txt.gz")))
-        files = [p for p in paths if p.is_file()]
-        if not files:
-            raise FileNotFoundError(f"{path}: expected *.txt or *.txt.gz files, found none.")
-        return files
-    return as_paths(path)
 
 
 def _decoded(path: Path, report: ReadReport) -> Iterator[str]:
@@ -121,10 +116,9 @@ def _decoded(path: Path, report: ReadReport) -> Iterator[str]:
             yield line.decode("utf-8")
         except UnicodeDecodeError:
             report.notes["line decoded as windows-1252"] += 1
-            # Five bytes mean nothing in windows-1252; latin-1 gives every byte a meaning.
             try:
                 yield line.decode("cp1252")
-            except UnicodeDecodeError:
+            except UnicodeDecodeError:  # Five bytes mean nothing there; all mean one in latin-1.
                 yield line.decode("latin-1")
 
 
@@ -136,59 +130,41 @@ def _triples(sentences: Iterable[str]) -> Iterator[dict[str, str]]:
             yield dict(zip(("previous", "sentence", "next"), window, strict=True))
 
 
-def _has_word(sentence: str) -> bool:
-    return any(character.isalnum() for character in sentence)
+def short_line(lines: list[str]) -> float | None:
+    """How the paragraphs of a file end, by its first lines, with the blank ones.
 
-
-@dataclass(frozen=True)
-class Layout:
-    """How the paragraphs of a text end.
-
-    Attributes:
-        kind: "wrapped": a blank line; "lines": the end of each line.
-        width: Characters of a full line in a wrapped text without blank lines, whose paragraphs
-            end with a short line; 0 for any other text.
+    Returns:
+        None: at the end of each line; 0: at a blank line; another number: at a line of fewer
+        characters, too, because a wrapped text without blank lines ends its paragraphs with one.
     """
-
-    kind: str
-    width: int = 0
-
-
-def detect_layout(lines: list[str]) -> Layout:
-    """Detects the layout from the first lines of a file, with the blank ones."""
     texts = [line.strip() for line in lines if line.strip()]
     if not texts:
-        return Layout("lines")
+        return None
     width = sorted(map(len, texts))[int(0.95 * (len(texts) - 1))]
     inside = sum(
         before.strip() != "" and not before.rstrip().endswith(_FINAL) and _starts_small(line)
         for before, line in zip(lines, lines[1:], strict=False)
     )
     if not _MIN_WIDTH <= width <= _MAX_WIDTH or inside < _MIN_SMALL_STARTS * len(texts):
-        return Layout("lines")
+        return None
     blanks = len(lines) - len(texts)
-    return Layout("wrapped", width=0 if blanks >= _MIN_BLANKS * len(lines) else width)
+    return 0 if blanks >= _MIN_BLANKS * len(lines) else _SHORT * width
 
 
-def paragraphs(lines: Iterable[str], layout: Layout) -> Iterator[str]:
+def _joined(lines: Iterable[str], short: float | None) -> Iterator[str]:
     """Joins lines into paragraphs; blank ones are left out."""
     block: list[str] = []
     for line in lines:
         text = line.strip()
-        if block and (not text or _is_last(block[-1], text, layout)):
+        if block and (
+            not text or short is None or (len(block[-1]) < short and not _starts_small(text))
+        ):
             yield " ".join(block)
             block = []
         if text:
             block.append(text)
     if block:
         yield " ".join(block)
-
-
-def _is_last(line: str, following: str, layout: Layout) -> bool:
-    """Whether a paragraph ends with `line` although no blank line follows."""
-    if layout.kind == "lines":
-        return True
-    return len(line) < _SHORT * layout.width and not _starts_small(following)
 
 
 def _starts_small(line: str) -> bool:
