@@ -375,16 +375,6 @@ def test_the_format_may_be_named(tmp_path: Path) -> None:
         list(TableReader(path, {"x": 0}, file_format="xml"))
 
 
-def test_wrong_columns(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", '{"a": "x"}\n')
-    with pytest.raises(ValueError, match="positions are for tsv and csv"):
-        list(TableReader(path, {"a": 0}))
-    with pytest.raises(ValueError, match="at least one key"):
-        TableReader(path, {})
-    with pytest.raises(ValueError, match=r"optional: \['b'\] are not among \['a'\]"):
-        TableReader(path, {"a": "a"}, optional=("b",))
-
-
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "big.tsv"
     with path.open("w") as file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import tempfile
@@ -102,8 +101,11 @@ def read_rows(
             try:
                 if isinstance(record, MalformedRowError):
                     raise record
-                row_id = place if id_field is None else _as_id(record.get(id_field), id_field)
-                yield TextRow(row_id, as_text(record.get(text_field), text_field))
+                own = place if id_field is None else record.get(id_field)
+                if isinstance(own, int) and not isinstance(own, bool):
+                    own = str(own)
+                text = as_text(record.get(text_field), text_field)
+                yield TextRow(as_text(own, id_field or "id"), text)
             except MalformedRowError as reason:
                 yield BadRow.of(place, str(reason), content)
     except (ValueError, OSError, NotImplementedError) as error:  # Arrow has all of them.
@@ -147,9 +149,11 @@ def _parquet(file: BinaryIO, columns: list[str]) -> _Records:
 def _tfrecord(file: BinaryIO, columns: list[str]) -> _Records:
     import tensorflow as tf
 
-    with _local_copy(file) as path:
-        options = tf.io.TFRecordOptions(compression_type="GZIP" if is_gzip(file) else "")
-        records = tf.compat.v1.io.tf_record_iterator(str(path), options)
+    options = tf.io.TFRecordOptions(compression_type="GZIP" if is_gzip(file) else "")
+    with tempfile.NamedTemporaryFile() as copy:  # TensorFlow reads no file of Beam's.
+        shutil.copyfileobj(file, copy)
+        copy.flush()
+        records = tf.compat.v1.io.tf_record_iterator(copy.name, options)
         try:
             for number, record in enumerate(records, start=1):
                 try:
@@ -173,20 +177,6 @@ def format_of(name: str) -> FileFormat:
     return _FORMATS[suffix]
 
 
-@contextlib.contextmanager
-def _local_copy(file: BinaryIO) -> Iterator[Path]:
-    """Gives the path of the file on this machine's disk; a file without one is copied there."""
-    name = getattr(file, "name", None)
-    if isinstance(name, str) and Path(name).is_file():
-        yield Path(name)
-        return
-    with tempfile.NamedTemporaryFile() as copy:
-        shutil.copyfileobj(file, copy)
-        copy.flush()
-        file.seek(0)
-        yield Path(copy.name)
-
-
 def _only_value(features: Any, key: str) -> Any:
     """Returns the value of a feature; None if it has none, a list if it has several."""
     if key not in features:
@@ -208,9 +198,3 @@ def as_text(value: Any, field: str) -> str:
     if value is None:
         raise MalformedRowError(f"no {field!r}")
     raise MalformedRowError(f"{field!r} is of type {type(value).__name__}, expected text")
-
-
-def _as_id(value: Any, field: str) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return as_text(value, field)

@@ -83,7 +83,10 @@ def _ends_sentence(text: str, start: int, candidate: re.Match[str]) -> bool:
     end, following = candidate["end"], candidate["next"]
     if end[0] in "。！？":
         return True
-    if not (following[0].isupper() or following[0].isdigit() or _has_no_case(following[0])):
+    first = following[0]
+    # A letter of a script without capitals, such as Chinese or Arabic, may start a sentence, too.
+    has_no_case = first.isalpha() and first.upper() == first.lower()
+    if not (first.isupper() or first.isdigit() or has_no_case):
         return False
     if end != "." or candidate["close"]:
         return True
@@ -101,19 +104,8 @@ def _full_stop_ends(before: str, following: str) -> bool:
         return not following[0].isdigit()
     if lower in _MAYBE_FINAL:
         return following.casefold() in _STARTERS
-    if len(word) == 1 and word.isupper():
-        return _initial_ends(word, before, following)
+    if len(word) == 1 and word.isupper():  # "you and I. He" against "I. Newton", "J. Smith"
+        is_pronoun = word == "I" and before[:-1].rstrip()[-1:].islower()
+        return is_pronoun and following.casefold() in _STARTERS
     # "1. Introduction": if a number is the whole sentence so far, it belongs to the next words.
     return not (word == before and word.isdigit())
-
-
-def _initial_ends(word: str, before: str, following: str) -> bool:
-    """Whether the full stop after a single capital ends the sentence."""
-    if word == "I":  # "you and I. He" against "I. Newton"
-        return before[:-1].rstrip()[-1:].islower() and following.casefold() in _STARTERS
-    return False
-
-
-def _has_no_case(character: str) -> bool:
-    """Whether it is a letter of a script without capitals, such as Chinese or Arabic."""
-    return character.isalpha() and character.upper() == character.lower()

@@ -71,9 +71,8 @@ class TableReader(Reader):
 
     Raises:
         FileNotFoundError: A file is missing.
-        ValueError: `columns` is empty or does not fit the format; during the pass: as in `Reader`,
-            a needed column is missing or exists twice, or a quote of a csv is not closed within a
-            few lines.
+        ValueError: During the pass: as in `Reader`, a needed column is missing or exists twice, or
+            a quote of a csv is not closed within a few lines.
     """
 
     expects = "rows with the named columns"
@@ -89,10 +88,6 @@ class TableReader(Reader):
         max_malformed: float = 0.01,
     ) -> None:
         super().__init__(path, strict=strict, max_malformed=max_malformed)
-        if not columns:
-            raise ValueError("columns: expected at least one key → column, received none.")
-        if unknown := set(optional) - set(columns):
-            raise ValueError(f"optional: {sorted(unknown)} are not among {list(columns)}.")
         self.columns = dict(columns)
         self.optional = frozenset(optional)
         self.file_format = file_format
@@ -100,13 +95,6 @@ class TableReader(Reader):
 
     def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
         file_format = self.file_format or format_of(path)
-        if file_format in ("jsonl", "parquet") and not all(
-            isinstance(column, str | tuple) for column in self.columns.values()
-        ):
-            raise ValueError(
-                f"{path}: positions are for tsv and csv. Expected the names of JSON keys, "
-                f"received {[*self.columns.values()]}."
-            )
         if file_format == "parquet":
             rows = (row for batch in self._parquet(path) for row in batch.to_pylist())
             return enumerate(rows, start=1)
@@ -273,18 +261,18 @@ class Table(TableReader):
             row = self._from_object(json_object(text))
             if not isinstance(row, dict):
                 raise row
-            types = [self._type_of(key, row.get(key)) for key in self.columns]
-            schema = pa.schema([*zip(self.columns.values(), types, strict=True)])
-            return functools.partial(_parsed_objects, schema, [*self.columns]), data
+            schema = []
+            for key, name in self.columns.items():
+                # The type of the values in all rows is guessed from the one in the first row.
+                is_number = key == self.score and not isinstance(row.get(key), str)
+                is_class = key == self.label and isinstance(row.get(key), int)
+                schema.append(
+                    (name, pa.float64() if is_number else pa.int64() if is_class else TEXT)
+                )
+            return functools.partial(_parsed_objects, pa.schema(schema), [*self.columns]), data
         names = next(csv.reader([text], strict=True)) if file_format == "csv" else text.split("\t")
         places = self._places(path, names)
         return functools.partial(_parsed_fields, places, len(names), file_format), rest
-
-    def _type_of(self, key: str, value: Any) -> pa.DataType:
-        """Guesses the type of a key's values in all rows from its value in the first row."""
-        if key == self.label and isinstance(value, int):
-            return pa.int64()
-        return pa.float64() if key == self.score and not isinstance(value, str) else TEXT
 
     def _cleaned(self, table: pa.Table) -> pa.Table:
         """The rows of a table without white space around texts; a ValueError if one may be bad."""

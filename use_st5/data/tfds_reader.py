@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -73,7 +75,13 @@ class TFDSReader(Reader):
         dataset = self._builder.as_dataset(split=self.split, shuffle_files=False)
         for number, raw in enumerate(self._tfds.as_numpy(dataset), start=1):
             try:
-                yield number, {key: _value(_at(raw, path)) for key, path in self.columns.items()}
+                yield (
+                    number,
+                    {
+                        key: _value(functools.reduce(operator.getitem, column.split("/"), raw))
+                        for key, column in self.columns.items()
+                    },
+                )
             except MalformedRowError as error:
                 yield number, error
 
@@ -156,12 +164,6 @@ class DataSet(TFDSReader):
         if self.label and self._classes:
             row = row | {self.label: self._classes[row[self.label]]}
         return [clean_row(row, self.columns, self.label, self.score)]
-
-
-def _at(raw: Any, path: str) -> Any:
-    for key in path.split("/"):
-        raw = raw[key]
-    return raw
 
 
 def _value(value: Any) -> Any:
