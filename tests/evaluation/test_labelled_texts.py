@@ -1,13 +1,132 @@
+"""Published text files, line by line, and labelled texts."""
+
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from use_st5.data.data_folder import DataFolder, DataSource
-from use_st5.encode.vector_store import VectorCache
+from tests.evaluation.toys import letter_context
+from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
+from use_st5.encode.vector_store import Encode, VectorCache
+from use_st5.evaluation._text_files import (
+    numbered_lines,
+    parse_score,
+    read_columns,
+    read_lines,
+    read_side_by_side,
+    split_fields,
+)
 from use_st5.evaluation.labelled_texts import LabelledDataset, LabelledTexts, TableLayout
+from use_st5.evaluation.probing import TASKS, probing_task, read_probing
+from use_st5.evaluation.senteval_classifier import SentEvalClassifier
+from use_st5.evaluation.task import TaskContext, TaskResult
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "file.tsv"
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\r\nb", ["a", "b"]),
+        (b"a\n\n\n", ["a", "", ""]),
+        (b"\xef\xbb\xbfa\n", ["a"]),
+        # str.splitlines splits at these characters; here they are parts of a sentence.
+        ("a\u2028b\x85c\x0bd\x1ce\n".encode(), ["a\u2028b\x85c\x0bd\x1ce"]),
+        (b" a\t \n", [" a\t "]),
+    ],
+)
+def test_lines_end_at_line_feeds_alone(file: Path, content: bytes, lines: list[str]) -> None:
+    file.write_bytes(content)
+    assert read_lines(file) == lines
+
+
+def test_other_encodings(file: Path) -> None:
+    file.write_bytes("café\n".encode("latin-1"))
+    assert read_lines(file, encoding="latin-1") == ["café"]
+    with pytest.raises(ValueError, match=r"file\.tsv:1: expected UTF-8 text.* 0xe9 at pos.* 3"):
+        read_lines(file)
+
+
+def test_a_binary_file_is_no_text(file: Path) -> None:
+    file.write_bytes(b"a\nb\0c\n")
+    for encoding in ("utf-8", "latin-1"):
+        with pytest.raises(ValueError, match=r"file\.tsv:2: expected a line .* a NUL byte"):
+            read_lines(file, encoding=encoding)
+
+
+def test_a_line_without_end_is_refused_before_it_is_read(file: Path) -> None:
+    with file.open("wb") as stream:
+        stream.write(b"a\n" + 1_000_001 * b"b")
+        stream.truncate(10_000_000_000)  # ten gigabytes, all of it a hole
+    with pytest.raises(ValueError, match=r"file\.tsv:2: .* a line of more than 1,000,000 bytes"):
+        read_lines(file)
+
+
+def test_no_file(file: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"file\.tsv: expected a file, found none"):
+        read_lines(file)
+    with pytest.raises(ValueError, match="expected a file, received a folder"):
+        read_lines(file.parent)
+
+
+def test_numbers_count_blank_lines(file: Path) -> None:
+    file.write_text("a\n\n \t\nb\n")
+    assert list(numbered_lines(file)) == [(1, "a"), (4, "b")]
+
+
+def test_side_by_side(file: Path) -> None:
+    other = file.with_name("other.tsv")
+    file.write_text("a\n\nb\n")
+    other.write_text("1\n2\n3\n")
+    assert read_side_by_side(file, other) == [(1, "a", "1"), (2, "", "2"), (3, "b", "3")]
+    other.write_text("1\n2\n")
+    assert read_side_by_side(file, other, first=2) == [(1, "a", "1"), (2, "", "2")]
+    for paths in ((file, other), (other, file)):
+        with pytest.raises(ValueError, match=r"other\.tsv:3: .* line 3 of file\.tsv, .* the end"):
+            read_side_by_side(*paths)
+
+
+def test_fields(file: Path) -> None:
+    assert split_fields(file, 7, 'a\t"b\t\t', at_least=4) == ["a", '"b', "", ""]
+    with pytest.raises(ValueError, match=r"file\.tsv:7: expected at least 3 .* received 2: 'a"):
+        split_fields(file, 7, "a\tb", at_least=3)
+
+
+def test_columns_by_name(file: Path) -> None:
+    file.write_text("id\tsecond\tfirst\n\n1\tb\ta\n2\td\tc\n")
+    assert list(read_columns(file, ("first", "second"))) == [(3, ["a", "b"]), (4, ["c", "d"])]
+
+
+def test_columns_that_are_missing(file: Path) -> None:
+    file.write_text("id\tsecond\tfirst\n1\tb\ta\n2\td\n")
+    columns = read_columns(file, ("first",))
+    assert next(columns) == (2, ["a"])
+    with pytest.raises(ValueError, match=r"file\.tsv:3: expected 3 tab-separated fields, .* 2"):
+        next(columns)
+    file.write_text("id\tsecond\tfirst\n1\t\tb\ta\n")
+    with pytest.raises(ValueError, match=r"file\.tsv:2: expected 3 tab-separated fields, .* 4"):
+        list(read_columns(file, ("first",)))
+    missing = r"file\.tsv:1: expected the columns gold, id; gold missing in .*'id'"
+    with pytest.raises(ValueError, match=missing):
+        list(read_columns(file, ("gold", "id")))
+    file.write_text("")
+    with pytest.raises(ValueError, match="id missing in the header"):
+        list(read_columns(file, ("id",)))
+
+
+def test_scores(file: Path) -> None:
+    assert parse_score(file, 1, " 4.250\r") == 4.25
+    for text in ("", "high", "nan", "inf", "4,2", "-0.1", "5.01"):
+        message = rf"file\.tsv:3: expected a score from 0 to 5, received '{text}'"
+        with pytest.raises(ValueError, match=message):
+            parse_score(file, 3, text)
 
 
 def test_rows_keep_sentences_beside_their_labels() -> None:
@@ -39,7 +158,6 @@ def test_a_sentence_without_text_is_embedded_as_a_full_stop() -> None:
 
 PAIRS = TableLayout(("one", "two"), "label", ("no", "yes"))
 
-
 NO_HEADER = TableLayout((3,), 1, ("bad", "good"))
 
 
@@ -69,7 +187,7 @@ def test_columns_without_header_and_several_files(tmp_path: Path) -> None:
     assert texts.labels.tolist() == [1, 0, 1]
 
 
-def test_scores(tmp_path: Path) -> None:
+def test_scores_of_labelled_texts(tmp_path: Path) -> None:
     layout = TableLayout(("one",), "score")
     path = write(tmp_path / "a.tsv", "one\tscore\na\t4.25\nb\t0\n")
     assert layout.read(path).labels.tolist() == [4.25, 0.0]
@@ -120,3 +238,147 @@ def test_a_few_broken_lines_are_left_out_where_the_layout_allows_it(tmp_path: Pa
     assert texts.broken_lines == 2
     with pytest.raises(ValueError, match=r"train\.tsv:6: .* received 1: 'g' At most 2 such lines"):
         layout.read(write(tmp_path / "train.tsv", text + "g\n"))
+
+
+GOOD = (
+    "tr\tPRES\tShe sings .\nva\tPAST\tHe sang .\ntr\tPAST\tThey ran .\nte\tPRES\tWe run .\r\n"
+    "te\tPAST\tmain verb\tI saw\u2028it .\n"
+)
+
+
+def write_probing(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "past_present.txt"
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_parts_and_classes(tmp_path: Path) -> None:
+    data = read_probing(write_probing(tmp_path, GOOD))
+    assert {part: texts.columns for part, texts in data.items()} == {
+        "train": (["She sings .", "They ran ."],),
+        "dev": (["He sang ."],),
+        "test": (["We run .", "I saw\u2028it ."],),
+    }
+    # PAST is 0, PRES is 1.
+    labels = {part: texts.labels.tolist() for part, texts in data.items()}
+    assert labels == {"train": [1, 0], "dev": [0], "test": [1, 0]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GOOD + "te\tPAST\n", r"present\.txt:6: expected at least 3 .* received 2: 'te\\tPAST'"),
+        (GOOD + "dev\tPAST\tHe ran .\n", r"txt:6: expected tr, va or te first, received 'dev'"),
+        (GOOD + "te\tFUT\tHe will .\n", r"txt:6: expected a class of the training part .* 'FUT'"),
+        ("tr\tA\ta\ntr\tB\tb\nte\tA\tc\n", r"txt: expected lines of tr, va and te, .*\['va'\]"),
+        ("", r"found none of \['tr', 'va', 'te'\]"),
+        ("tr\tA\ta\nva\tA\tb\nte\tA\tc\n", r"two classes or more to train on, found \['A'\]"),
+    ],
+)
+def test_errors_name_file_and_line_of_probing(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_probing(write_probing(tmp_path, text))
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none\.txt: expected a file"):
+        read_probing(tmp_path / "none.txt")
+
+
+SIZES = {"train": 400, "dev": 100, "test": 200}
+
+
+def encode(sentences: list[str]) -> np.ndarray:
+    """Counts of the letters a to d, repeated 16 times."""
+    return np.array([[sentence.count(x) for x in "abcd" * 16] for sentence in sentences])
+
+
+def toy(seed: int, rule: str) -> dict[str, LabelledTexts]:
+    """Sentences of the letters a to d whose class is the most frequent letter, or random."""
+    generator = np.random.default_rng(seed)
+    data = {}
+    for part, count in SIZES.items():
+        numbers = generator.integers(4, size=count)
+        words = generator.choice([*"abcd"], (count, 6))
+        sentences = ["".join(row) + 5 * "abcd"[n] for row, n in zip(words, numbers, strict=True)]
+        labels = numbers if rule == "letter" else generator.integers(4, size=count)
+        data[part] = LabelledTexts((sentences,), labels)
+    return data
+
+
+def score(encode: Encode, data: dict[str, LabelledTexts]) -> TaskResult:
+    return TASKS[0].score(TaskContext(VectorCache(encode), DataFolder(".")), data)
+
+
+def test_what_embeddings_show_is_found() -> None:
+    assert score(encode, toy(0, "letter")).scores["accuracy"] > 0.99
+
+
+def test_what_they_do_not_show_stays_near_chance() -> None:
+    assert abs(score(encode, toy(0, "random")).scores["accuracy"] - 0.25) < 0.1
+
+
+def test_each_sentence_is_embedded_once() -> None:
+    asked = []
+
+    def asking(sentences: list[str]) -> np.ndarray:
+        asked.extend(sentences)
+        return encode(sentences)
+
+    data = toy(1, "letter")
+    score(asking, data)
+    distinct = {sentence for texts in data.values() for sentence in texts.columns[0]}
+    assert sorted(asked) == sorted(distinct)
+
+
+TASK = probing_task("probing_toy", "Toy", "toy.txt")
+
+
+def write_tasks(folder: Path, name: str) -> None:
+    (folder / "probing").mkdir()
+    lines = [
+        f"{part}\t{'NO' if n % 2 else 'YES'}\t{'xy'[n % 2]} {n % 9}"
+        for part, count in (("tr", 200), ("va", 50), ("te", 40))
+        for n in range(count)
+    ]
+    (folder / "probing" / name).write_text("\n".join(lines), encoding="utf-8")
+
+
+def test_result(tmp_path: Path) -> None:
+    write_tasks(tmp_path, "toy.txt")
+    result = TASK.run(letter_context(tmp_path, seed=7))
+    assert result.main == "accuracy"
+    assert result.scores == {"accuracy": 1.0, "dev_accuracy": 1.0}
+    assert result.counts == {"classes": 2, "train": 200, "dev": 50, "test": 40}
+    assert result.details["classifier"] == SentEvalClassifier(seed=7).options()
+    assert result.details["l2"] in (1e-5, 1e-4, 1e-3, 1e-2)
+    json.dumps(result.details)
+
+
+def test_missing_data_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match="expected probing/toy.txt .*SentEval"):
+        TASK.run(letter_context(tmp_path, seed=7))
+
+
+FILES = {
+    "probing_length": "sentence_length.txt",
+    "probing_word_content": "word_content.txt",
+    "probing_depth": "tree_depth.txt",
+    "probing_top_constituents": "top_constituents.txt",
+    "probing_bigram_shift": "bigram_shift.txt",
+    "probing_tense": "past_present.txt",
+    "probing_subject_number": "subj_number.txt",
+    "probing_object_number": "obj_number.txt",
+    "probing_odd_man_out": "odd_man_out.txt",
+    "probing_coordination_inversion": "coordination_inversion.txt",
+}
+
+
+def test_files_are_those_of_senteval() -> None:
+    assert {task.name: task.sources[0].places[1] for task in TASKS} == FILES
+    assert {task.group for task in TASKS} == {"probing"}
+
+
+def test_options_are_those_of_older_records() -> None:
+    expected = {"mlp_grid": False, "classifier": "senteval", "hidden_dim": 0, "dropout": 0.0}
+    assert all(expected.items() <= task.options.items() for task in TASKS)

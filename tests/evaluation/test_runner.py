@@ -1,10 +1,13 @@
+"""Running tasks: registry, records, caches."""
+
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,11 @@ import numpy as np
 import pytest
 
 from tests.evaluation.toys import BagOfWords, words_task
-from use_st5.data.data_folder import DataSource, MissingDataError
+from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
 from use_st5.encode.vector_store import Encode
+from use_st5.evaluation import registry
 from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.registry import all_tasks, groups, select_tasks, with_data
 from use_st5.evaluation.runner import ResultStore, evaluate
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext, TaskResult
 
@@ -225,3 +230,136 @@ def test_refusals(data: Path, tmp_path: Path) -> None:
     bad.write_text('{"format": 2}', encoding="utf-8")
     with pytest.raises(ValueError, match=r"received 2: a newer version of use_st5 wrote it"):
         EvaluationRecord.read(bad)
+
+
+def test_every_task_says_what_it_is() -> None:
+    for name, task in all_tasks().items():
+        assert task.name == name == name.lower()
+        assert task.title
+        assert len(task.protocol) > 20, f"{name}: a protocol is a sentence"
+        json.dumps(dict(task.options))
+        for source in task.sources + task.optional_sources:
+            assert source.places
+            assert source.origin, f"{name}: nobody knows where to get {source.name}"
+    assert not set(groups()) & {"all"}
+
+
+def test_no_two_tasks_have_one_name() -> None:
+    modules = [importlib.import_module(f"use_st5.evaluation.{each}") for each in registry._MODULES]
+    assert len(all_tasks()) == sum(len(module.TASKS) for module in modules)
+
+
+def test_tasks_are_chosen_by_name_and_group_in_the_order_of_the_tables() -> None:
+    names = [task.name for task in select_tasks("sickr, sts12,sts12")]
+    assert names == ["sts12", "sickr"]
+    assert [task.name for task in select_tasks("sts")] == [task.name for task in groups()["sts"]]
+    assert select_tasks("all") == [*all_tasks().values()]
+
+
+@pytest.mark.parametrize("wanted", ["", ",", "sts99", "sts,nothing"])
+def test_unknown_names_are_refused(wanted: str) -> None:
+    with pytest.raises(ValueError, match=r"groups \(sts, .*received (none|sts99|nothing)\."):
+        select_tasks(wanted)
+
+
+@pytest.mark.process
+def test_listing_tasks_needs_nothing_heavy(fresh_python: Callable[..., str]) -> None:
+    heavy = ["tensorflow", "keras", "sklearn", "matplotlib"]
+    code = (
+        "import sys; from use_st5.evaluation.registry import all_tasks; all_tasks();"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    assert fresh_python("-c", code) == "[]\n"
+
+
+def test_tasks_whose_data_is_there(tmp_path: Path) -> None:
+    words = words_task()
+    tasks = [*select_tasks("stsb,mr"), words]
+    assert with_data(tasks, DataFolder(tmp_path)) == []
+    (tmp_path / "words.txt").write_text("a\n")
+    assert with_data(tasks, DataFolder(tmp_path)) == [words]
+
+
+TASK = {
+    "group": "sts",
+    "title": "STS",
+    "protocol": "",
+    "options": {},
+    "main": "spearman",
+    "scores": {"spearman": None},
+    "counts": {},
+    "details": {"anything": [1]},
+    "data": {},
+    "seconds": 1.5,
+    "kept": "whatever else there is",
+}
+
+WHOLE = {
+    "format": 1,
+    "model": {"name": "m", "identity": None, "dimension": 2},
+    "created": "",
+    "versions": {},
+    "command": "",
+    "seed": 1,
+    "tasks": {"sts12": TASK},
+}
+
+
+def read(folder: Path, changes: dict[str, Any]) -> EvaluationRecord:
+    path = folder / "a.json"
+    path.write_text(json.dumps(WHOLE | changes), encoding="utf-8")
+    return EvaluationRecord.read(path)
+
+
+def test_everything_is_kept(tmp_path: Path) -> None:
+    assert read(tmp_path, {}).tasks == {"sts12": TASK}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": "1"}, r"a.json: \$.seed: expected int, received str"),
+        ({"model": {"name": "m"}}, r"a.json: \$.model: expected the field"),
+        ({"model": [1]}, r"a.json: \$.model: expected object, received array"),
+        ({"tasks": [1]}, r"a.json: \$.tasks: expected object, received array"),
+        ({"failed": {"a": 1}}, r"a.json: \$.failed\[...\]: expected str, received int"),
+        ({"command": None}, r"a.json: \$.command: expected str, received null"),
+    ],
+)
+def test_fields_of_another_kind(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=rf"{message}.*Give a record that `use-st5 evaluate`"):
+        read(tmp_path, changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("sts12", {"main": "x"}, r"\$.main: expected one of \['spearman'\], received 'x'"),
+        ("sts12", {"scores": {"spearman": "1"}}, r"\$.scores\[...\]: expected float \| null"),
+        ("sts12", {"options": 3}, r"\$.options: expected object, received int"),
+        ("sts12", {"seconds": "1"}, r"\$.seconds: expected float, received str"),
+        ("sts12", {"details": []}, r"\$.details: expected object, received array"),
+        ("sts12", {"data": {"a": 1}}, r"\$.data\[...\]: expected str, received int"),
+        ("w", {"group": "weat", "details": {"categories": [1]}}, r"categories\[0\]: expected str"),
+        ("w", {"group": "weat", "details": {"categories": ["a"]}}, "expected four categories"),
+    ],
+)
+def test_what_is_read_of_tasks(
+    tmp_path: Path, name: str, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"a.json: task {name}.*{message}"):
+        read(tmp_path, {"tasks": {name: TASK | changes}})
+
+
+@pytest.mark.parametrize("field", ["options", "seconds"])
+def test_a_field_that_tables_show_is_missing(tmp_path: Path, field: str) -> None:
+    without = {name: value for name, value in TASK.items() if name != field}
+    with pytest.raises(ValueError, match=rf"a.json: task sts12: \$: expected the field {field}"):
+        read(tmp_path, {"tasks": {"sts12": without}})
+
+
+@pytest.mark.parametrize("name", ["use_dan_en", "use_transformer_en", "all-MiniLM-L6-v2"])
+def test_the_records_in_the_repository(name: str) -> None:
+    path = Path(__file__).parents[2] / "results" / f"{name}.json"
+    record = EvaluationRecord.read(path)
+    assert record.tasks == json.loads(path.read_text(encoding="utf-8"))["tasks"]

@@ -1,13 +1,20 @@
-"""The teachers: questions, answers, and vectors compared with those of transformers."""
+"""The teachers' vectors, the texts they read, and the tasks that learn from them."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import lzma
 import os
+from collections.abc import Collection
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from experiments.bundled_models.related_sentences import GROUP_SIZE, pair_texts
+from experiments.bundled_models.search_text import balanced, search_texts
 from experiments.bundled_models.teacher import (
     HINT_DIM,
     MPNET_DIM,
@@ -15,7 +22,19 @@ from experiments.bundled_models.teacher import (
     Teacher,
     both_teachers,
 )
-from tests.experiments.bundled_models.small_trainings import fake_teacher
+from experiments.bundled_models.teacher_tasks import Related, TeacherSentences
+from experiments.bundled_models.teacher_text import TEXT as WHOLE
+from experiments.bundled_models.teacher_text import (
+    Sample,
+    TeacherText,
+    TextWithVectors,
+    related_pairs,
+    teacher_sentences,
+)
+from experiments.bundled_models.word_vocabulary import VocabularySettings
+from experiments.held_out import held_out_sentences
+from tests.experiments.bundled_models.small_trainings import TEXT, fake_teacher
+from use_st5.data.text_hashes import normalized
 
 
 def test_what_is_missing_is_asked_once_and_answered(tmp_path: Path) -> None:
@@ -63,3 +82,220 @@ def test_the_vectors_of_transformers_in_float32() -> None:
             with torch.inference_mode():
                 mean = model(**ids).last_hidden_state.mean(1)[0].numpy()
             assert vector @ mean / np.linalg.norm(mean) > 0.999
+
+
+PAIRS = {(1, 2): [(f"short {i}", f"Altered {i}") for i in range(5)], (3, 4): [("A b c", "A c")]}
+
+
+def material() -> SimpleNamespace:
+    """A stand-in for `TextWithVectors` with random vectors."""
+    texts = pair_texts(PAIRS)
+    rows = np.random.default_rng(0).normal(size=(len(texts), 3)).astype(np.float32)
+
+    def answers(numbers: np.ndarray, *, hints: bool) -> dict[str, np.ndarray]:
+        return {"teacher": rows[numbers]} | ({"hint": -rows[numbers]} if hints else {})
+
+    return SimpleNamespace(
+        sentences=texts,
+        pairs=PAIRS,
+        numbers={text: number for number, text in enumerate(texts)},
+        answers=answers,
+    )
+
+
+def test_related_sentences_come_in_groups_with_vectors_and_hints() -> None:
+    text = material()
+    data = Related(lengths={"few": (1, 2, 6)}, ids="token_ids", hints=True)
+    ((name, (examples, columns)),) = data.sources("related", text).items()
+    assert name == "related_few"
+    assert set(columns) == {"sentence", "number"}
+    found = list(examples())
+    assert [each["sentence"] for each in found[:2]] == ["short 0", "Altered 0"]
+    numbers = np.array([each["number"] for each in found], np.int32)
+    ids = np.stack([numbers + 1, numbers], axis=1)
+    batches = data.array_data({"sentence": ids, "number": numbers}, text)
+    assert (len(batches), batches.group_size) == (5 * GROUP_SIZE, GROUP_SIZE)
+    batch = batches.batch(0, 2 * GROUP_SIZE, seed=1)
+    np.testing.assert_array_equal(batch["sentence"][:, 1], batch["number"])
+    vectors = text.answers(batch["number"], hints=True)
+    np.testing.assert_array_equal(batch["teacher"], vectors["teacher"])
+    np.testing.assert_array_equal(batch["hint"], vectors["hint"])
+    first, altered, *near = batch["number"][:GROUP_SIZE]
+    assert (first % 2, altered) == (0, first + 1)
+    assert all(other % 2 == 0 and other != first for other in near)
+
+
+def test_the_loss_finds_the_types_and_widths_of_a_batch() -> None:
+    text = material()
+    ids, numbers = np.ones((4, 6), np.int32), np.arange(4, dtype=np.int32)
+    data = TeacherSentences(lengths={}, ids="ids").array_data(
+        {"sentence": ids, "number": numbers}, text
+    )
+    batch = data.batch(0, 2, seed=0)
+    assert set(batch) == set(data.arrays) == {"sentence", "number", "teacher"}
+    for name, array in batch.items():
+        assert array.dtype == data.arrays[name].dtype
+        assert array.shape[1:] == data.row_shape(name)
+    other = TeacherSentences(lengths={}, ids="ids").array_data(
+        {"sentence": ids, "number": numbers[::-1]}, text
+    )
+    names = ["sentence", "teacher"]
+    assert data.fingerprint(names) != other.fingerprint(names)
+
+
+def test_sentences_go_by_their_number_of_words() -> None:
+    text = material()
+    data = TeacherSentences(lengths={"two": (1, 2, 6), "more": (3, 9, 9)}, ids="ids")
+    sources = data.sources("teacher", text)
+    found = {name: [each["sentence"] for each in make()] for name, (make, _) in sources.items()}
+    assert found["teacher_more"] == ["A b c"]
+    assert len(found["teacher_two"]) == 11
+
+
+def test_some_sentences_are_read_in_lowercase() -> None:
+    text = material()
+    data = TeacherSentences(lengths={"two": (1, 2, 6)}, ids="ids", lowercase=0.5)
+    (examples, _) = data.sources("teacher", text)["teacher_two"]
+    first, again = ([each["sentence"] for each in examples()] for _ in range(2))
+    assert first == again
+    capitals = sum(each.startswith("A") for each in first)
+    assert 0 < capitals < 6
+
+
+def opened(
+    corpora: Path, folder: Path, text: TeacherText = TEXT, held_out: Collection[str] = ()
+) -> TextWithVectors:
+    teacher = Teacher(folder / "teacher")
+    return TextWithVectors(text, corpora, folder / "prepared", teacher, lambda: held_out)
+
+
+def flat(sources: dict[str, list[str]]) -> list[str]:
+    return [text for texts in sources.values() for text in texts]
+
+
+def test_distinct_and_repeatable(corpora: Path) -> None:
+    sources = teacher_sentences(corpora, TEXT, ())
+    assert list(sources) == [*TEXT.sources, "spans"]
+    sentences = flat(sources)
+    assert len(sentences) == len(set(sentences))
+    assert sources == teacher_sentences(corpora, TEXT, ())
+    assert sources["examples"] == ["The cat eats."]
+    assert len(sources["novels"]) == 10
+    assert all(sentence == " ".join(sentence.split()) for sentence in sentences)
+
+
+def test_a_sample_has_lengths(corpora: Path) -> None:
+    text = TeacherText(sources={"novels": Sample(None, fewest=4, most=5)})
+    found = teacher_sentences(corpora, text, ())["novels"]
+    assert {len(sentence.split()) for sentence in found} == {4, 5}
+
+
+def test_sts_sentences_are_held_out_however_they_are_written(corpora: Path) -> None:
+    held_out = held_out_sentences(corpora)
+    sentences = flat(teacher_sentences(corpora, TEXT, held_out))
+    assert "The cat eats." in sentences
+    assert not held_out & {normalized(sentence) for sentence in sentences}
+    assert "The cat eats." not in flat(teacher_sentences(corpora, TEXT, {"the cat eats"}))
+
+
+def test_spans_are_cut_from_the_sentences_that_are_kept(corpora: Path) -> None:
+    text = TeacherText(sources={"novels": Sample(3)}, spans=40, span_sources=("novels",))
+    sources = teacher_sentences(corpora, text, ())
+    assert sources["spans"]
+    assert all(any(span in novel for novel in sources["novels"]) for span in sources["spans"])
+
+
+def test_alterations_are_of_the_named_sources_and_lengths(corpora: Path) -> None:
+    sources = teacher_sentences(corpora, TEXT, ())
+    ((fewest, most, pairs),) = related_pairs(sources, TEXT, ())
+    assert (fewest, most, len(pairs)) == (5, 9, 12)
+    assert {first for first, _ in pairs} <= set(sources["captions"])
+    assert all(5 <= len(first.split()) <= 9 for first, _ in pairs)
+
+
+def test_a_prepared_folder_is_for_one_text(corpora: Path, tmp_path: Path) -> None:
+    assert opened(corpora, tmp_path).sentences == opened(corpora, tmp_path).sentences
+    other = opened(corpora, tmp_path, dataclasses.replace(TEXT, spans=1))
+    with pytest.raises(ValueError, match=r"(?s)other settings.*spans=30.*wanted now.*spans=1\b"):
+        _ = other.sentences
+
+
+def test_the_vocabulary_holds_words_and_pieces_of_the_file(corpora: Path, tmp_path: Path) -> None:
+    (corpora / "pieces.txt").write_text("[CLS]\nzebra\n##s\n##ing\né\n", encoding="utf-8")
+    settings = VocabularySettings(60, 0, 5, pieces="pieces.txt")
+    unigrams = opened(corpora, tmp_path).vocabulary(settings).unigrams
+    assert len(unigrams) <= 60
+    assert unigrams[-2:] == ("##s", "##ing")
+    assert {"zebra", "mr"} & set(unigrams) == {"zebra"}
+    assert "ball" in unigrams  # From the corpora, not from the text.
+    assert not {"[CLS]", "é"} & set(unigrams)
+    (corpora / "pieces.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"pieces\.txt"):
+        opened(corpora, tmp_path / "other").vocabulary(settings)
+
+
+def test_bigrams_are_of_the_training_text_alone(corpora: Path) -> None:
+    settings = VocabularySettings(10, 5, 5)
+    vocabulary = settings.build(corpora, ["red fox", "red fox"], ["blue bird"] * 9)
+    assert vocabulary.bigrams == ("red fox",)
+    assert {"red", "fox", "blue", "bird"} == set(vocabulary.unigrams)
+
+
+def test_all_vectors_must_be_there(corpora: Path, tmp_path: Path) -> None:
+    text = opened(corpora, tmp_path)
+    asked = {*text.sentences, *(second for pairs in text.pairs.values() for _, second in pairs)}
+    with pytest.raises(FileNotFoundError, match=rf"of {len(asked) + 1} texts"):
+        text.check(["word"])
+    with pytest.raises(FileNotFoundError, match="of 1 texts"):
+        text.check(["word"], sentences=False)
+    with pytest.raises(FileNotFoundError):
+        text.check(["word"])
+    Teacher(tmp_path / "teacher").answer(fake_teacher)
+    text = opened(corpora, tmp_path)
+    text.check(["word"])
+    some = text.sentences[:20]
+    rows = fake_teacher(some)
+    np.testing.assert_allclose(text.vectors(some)[:, :5], rows[:, :5], rtol=0.01, atol=0.01)
+    numbers = np.array([text.numbers[each] for each in some])
+    found = text.answers(numbers, hints=True)
+    np.testing.assert_array_equal(found["teacher"], text.vectors(some))
+    assert set(text.answers(numbers, hints=False)) == {"teacher"}
+    # The mean is subtracted from all hints, which changes no difference between two hints.
+    hints, layer = found["hint"], rows[:, TEACHER_DIM:]
+    assert hints.shape == (20, HINT_DIM)
+    np.testing.assert_allclose(hints - hints[0], layer - layer[0], atol=0.1)
+    every = text.answers(np.arange(len(asked)), hints=True)["hint"]
+    assert np.abs(every.mean(axis=0)).max() < 0.1
+
+
+def test_the_text_of_the_shipped_models() -> None:
+    assert {"sts_train", "inference", "opinions", "questions"} <= set(WHOLE.sources)
+    assert set(WHOLE.related_sources) | set(WHOLE.span_sources) <= set(WHOLE.sources)
+
+
+def test_every_beginning_holds_the_square_root_of_each_group() -> None:
+    groups = {"large": [f"l{n}" for n in range(10_000)], "small": [f"s{n}" for n in range(100)]}
+    order = balanced(groups)
+    assert sorted(order) == sorted(groups["large"] + groups["small"])
+    # A tenth of each group: √10,000 : √100 = 10 : 1 until the small one ends after 1,100 texts.
+    assert sum(text.startswith("s") for text in order[:110]) == pytest.approx(10, abs=1)
+    assert sum(text.startswith("s") for text in order[:1_100]) == pytest.approx(100, abs=1)
+
+
+def test_texts_of_a_pair_follow_each_other_and_each_text_comes_once(tmp_path: Path) -> None:
+    passages, pairs = (tmp_path / "english_search" / name for name in ("passages", "pairs"))
+    passages.mkdir(parents=True)
+    pairs.mkdir()
+    rows = [{"text": "One  passage.", "domain": "law"}, {"text": "Another.", "domain": "arts"}]
+    with lzma.open(passages / "a.jsonl.xz", "wt", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(row)}\n" for row in rows)
+    with lzma.open(pairs / "b.tsv.xz", "wt", encoding="utf-8") as file:
+        file.write("What is it?\tA third.\nWhat else?\tAnother.\n")
+    texts = search_texts(tmp_path)
+    assert sorted(texts) == ["A third.", "Another.", "One passage.", "What else?", "What is it?"]
+    assert texts.index("A third.") == texts.index("What is it?") + 1
+
+
+def test_a_folder_without_passages_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="english_search"):
+        search_texts(tmp_path)

@@ -1,11 +1,18 @@
+"""Pairs without labels, and the report of what models learn from them."""
+
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from experiments.trans_encoder import comparison
+from experiments.trans_encoder import report as scoring
+from experiments.trans_encoder.mined_pairs import mined_pairs
 from experiments.trans_encoder.pairs import (
     FilePool,
     MinedPool,
@@ -15,9 +22,16 @@ from experiments.trans_encoder.pairs import (
     overlap,
 )
 from experiments.trans_encoder.train import PUBLISHED_POOL
-from tests.experiments.trans_encoder.pair_sets import write_semeval, write_sick, write_stsb
+from tests.experiments.trans_encoder.pair_sets import (
+    some_pairs,
+    write_mrpc,
+    write_semeval,
+    write_sick,
+    write_stsb,
+)
 from use_st5.data.data_folder import DataFolder
 from use_st5.evaluation import sts as sets
+from use_st5.training.trans_encoder import DistilledModel
 
 
 def letters(texts: list[str]) -> np.ndarray:
@@ -127,3 +141,140 @@ def test_equal_pairs_are_one() -> None:
     assert [*distinct([("a", "b"), ("b", "a."), ("a", "a"), ("a", "c")])] == [
         ("a", "b"), ("a", "a"), ("a", "c"),
     ]  # fmt: skip
+
+
+TEXTS = ["a", "b", "c", "d", "e"]
+
+# The lengths differ; b and c point in the same direction, and so do d and e.
+VECTORS = np.array([[1, 0, 0], [0, 1, 0.1], [0, 5, 0], [0, 0, 1], [0.1, 0, 9]])
+
+
+def test_neighbours_are_by_the_cosine_and_no_pair_is_there_twice() -> None:
+    pairs = mined_pairs(TEXTS, VECTORS, neighbours=1, others=0)
+    assert ("b", "c") in pairs
+    assert ("d", "e") in pairs
+    assert len({frozenset(pair) for pair in pairs}) == len(pairs)
+    assert ("c", "b") not in pairs
+
+
+def test_others_are_drawn_from_all_but_the_sentence_itself() -> None:
+    texts = [str(number) for number in range(200)]
+    vectors = np.random.default_rng(0).standard_normal((200, 4))
+    pairs = mined_pairs(texts, vectors, neighbours=0, others=3)
+    assert all(first != second for first, second in pairs)
+    assert 500 < len(pairs) <= 600
+    # Partners are drawn evenly: apart from chance, their mean is that of all sentences.
+    assert abs(np.mean([int(second) for _, second in pairs]) - 99.5) < 10
+    assert pairs == mined_pairs(texts, vectors, neighbours=0, others=3)
+    assert pairs != mined_pairs(texts, vectors, neighbours=0, others=3, seed=1)
+
+
+def test_equal_sentences_are_one() -> None:
+    pairs = mined_pairs(["a", "a", "b", "a"], VECTORS[:4], neighbours=1, others=1)
+    assert pairs == [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "said"),
+    [
+        (TEXTS, {"neighbours": 5}, "more than 5 different sentences"),
+        (["a", "a", "a", "a", "a"], {}, "received 1"),
+        (TEXTS, {"others": -1}, "Expected more than"),
+        (TEXTS[:4], {}, "Expected 4 vectors, received 5"),
+    ],
+)
+def test_what_does_not_fit_is_refused(texts: list[str], options: dict, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        mined_pairs(texts, VECTORS, **options)
+
+
+class Lengths:
+    """Encodes a text by its length; scores a pair by the difference of the two lengths."""
+
+    def encode(self, given: object) -> np.ndarray:
+        rows = list(given)
+        if isinstance(rows[0], str):
+            return np.array([[len(text), 1.0] for text in rows])
+        return np.array([[len(a) - len(b)] for a, b in rows], np.float32)
+
+
+def test_both_kinds_are_scored_as_the_tasks_do(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
+    pairs = [("aaaa", "b"), ("a", "bb"), ("aa", "bb"), ("aaa", "b")]
+    write_semeval(tmp_path, "12", pairs)
+    write_mrpc(tmp_path, pairs)
+    sets, missing = scoring.test_sets(tmp_path)
+    assert [(each.name, each.metric) for each in sets] == [
+        ("sts12", "spearman_all"),
+        ("pairs_mrpc", "auc"),
+    ]
+    assert {"STS13", "STS-B test", "QQP"} <= {*missing}
+    similarities = scoring.similarities_of(sets, Lengths(), kind="cross")
+    np.testing.assert_allclose(similarities["sts12"], 1 / (1 + np.exp(-np.array([3.0, -1, 0, 2]))))
+    # Gold scores 0, 1, 2, 3 and ranks 4, 1, 2, 3: 1 - 6 * (9 + 1 + 1 + 1) / 60. MRPC's classes
+    # are 0, 1, 0, 1: one of four comparisons of a positive and a negative pair is right.
+    assert scoring.scores_of(sets, similarities) == pytest.approx(
+        {"sts12": -0.2, "pairs_mrpc": 0.25}
+    )
+    cosines = scoring.similarities_of(sets, Lengths(), kind="bi")
+    assert cosines["sts12"][2] == pytest.approx(1)
+    both = scoring.ensemble_similarities([similarities, cosines])
+    np.testing.assert_allclose(both["sts12"], (similarities["sts12"] + cosines["sts12"]) / 2)
+
+
+def test_the_report_has_sets_means_and_the_course() -> None:
+    def of_set(name: str, title: str, seed: int) -> scoring.TestSet:
+        return scoring.TestSet(name, title, "spearman_all", some_pairs(4, seed), lambda each: 0.0)
+
+    sets = [of_set("sts12", "STS12", 1), of_set("stsb", "STS-B test", 2), of_set("x", "X", 3)]
+    scores = {"start": {"sts12": 0.5, "stsb": 0.7, "x": 0.9}}
+    models = [DistilledModel("minilm", "cross", 1, 0.81234, 200, None)]
+    text = scoring.report("Title", sets, ["STS14"], some_pairs(4, 1), scores, models)
+    lines = text.splitlines()
+    assert "| STS12 | 4 | transductive: 100% of pairs, 100% of sentences | 50.00 |" in lines
+    assert "| mean |  |  | 70.00 |" in lines
+    assert "| mean of those without a pair in the pool |  |  | 80.00 |" in lines
+    assert "| 1 | minilm, cross | 81.23 | 200 |" in lines
+    assert "Not in the data folder: STS14." in lines
+
+
+class Fake:
+    """A variant whose scores follow from its seed."""
+
+    def __init__(self, gain: float) -> None:
+        self.gain = gain
+        self.seeds: list[int] = []
+
+    def run(self, data: Path, output: Path, *, seed: int, **given: Any) -> dict[str, float]:
+        assert given["pretrained"] == Path("bert")
+        self.seeds.append(seed)
+        start, bi = 0.5 + seed / 100, 0.5 + seed / 100 + self.gain
+        scores = {"start/stsb": start, "bi/stsb": bi, "start/pairs_mrpc": 0.6, "bi/pairs_mrpc": 0.7}
+        output.mkdir(parents=True)
+        (output / "scores.json").write_text(json.dumps(scores))
+        return scores
+
+
+@pytest.fixture
+def variants(monkeypatch: pytest.MonkeyPatch) -> dict[str, Fake]:
+    made = {"self": Fake(0.02), "self_more": Fake(0.04)}
+    monkeypatch.setattr(comparison.trans_encoder, "VARIANTS", made)
+    return made
+
+
+def test_variants_and_seeds_come_into_one_table(variants: dict[str, Fake], tmp_path: Path) -> None:
+    given: dict[str, Any] = {"pretrained": Path("bert"), "variants": [*variants]}
+    scores = comparison.run(tmp_path, tmp_path / "out", seeds=2, **given)
+    assert scores["self: bi/stsb"] == pytest.approx(0.525)
+    lines = (tmp_path / "out/tables.md").read_text().splitlines()
+    assert "| self: start | 2 | 50.50 ± 0.71 | 50.50 ± 0.71 |" in lines
+    assert "| self_more: bi | 2 | 4.00 ± 0.00 | 4.00 ± 0.00 |" in lines, "the gain"
+    assert "| self: bi | 2 | 70.00 ± 0.00 | 70.00 ± 0.00 |" in lines, "of pairs"
+    # Existing runs are not made again; the next seed is added.
+    comparison.run(tmp_path, tmp_path / "out", seeds=3, **given)
+    assert [each.seeds for each in variants.values()] == [[0, 1, 2]] * 2
+
+
+def test_a_variant_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"variants: expected some of self, .* received \['own'\]"):
+        comparison.run(tmp_path, tmp_path / "out", variants=["own"])

@@ -1,14 +1,24 @@
-"""STS by the source of the sentences and by the words that two sentences share."""
+"""DefSent's words, ensembles, and STS by source and shared words."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
+import use_st5
+from experiments.corpora import definitions
+from experiments.sbert_defsent.defined_words import defined_words, split_of
+from experiments.sbert_defsent.ensemble import Ensemble
 from experiments.sbert_defsent.sts_tasks import (
     BY_SHARED_WORDS,
     BY_SOURCE,
@@ -17,10 +27,110 @@ from experiments.sbert_defsent.sts_tasks import (
 )
 from tests.evaluation.test_sts import COUNTS, letters
 from tests.evaluation.toys import BagOfWords
+from tests.models.toy_family import TrigramConfig, TrigramEncoder, TrigramTokenizer
+from tests.toy_encoders import Toy
 from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.sts import STSPair
 from use_st5.evaluation.task import TaskContext
+from use_st5.models.family import family_named, family_of
+from use_st5.trainable_encoder import TrainableEncoder
+
+SPLITS = ("train", "dev", "test")
+
+# Ids as an uncased vocabulary has them: case and accents do not count.
+IDS = {"cat": 5, "dog": 6, "resume": 7, "turkey": 8}
+
+
+def single_ids(words: Sequence[str]) -> np.ndarray:
+    plain = (word.lower().replace("é", "e") for word in words)
+    return np.array([IDS.get(word, 0) for word in plain], np.int32)
+
+
+def all_parts(rows: list[tuple[str, str]]) -> dict[str, list[dict]]:
+    examples = [{"word": word, "definition": text, "example": ""} for word, text in rows]
+    return {split: [*defined_words(examples, single_ids, split)] for split in SPLITS}
+
+
+def test_words_of_one_token_alone_each_once() -> None:
+    rows = [
+        ("cat", "a small animal"),
+        ("tabby cat", "one with stripes"),
+        ("Cat", " a small animal "),
+        ("cat", "a nasty woman"),
+        ("unheard", "not heard"),
+        ("dog", ""),
+    ]
+    found = [each for part in all_parts(rows).values() for each in part]
+    assert found == [
+        {"definition": "a small animal", "word": 5},
+        {"definition": "a nasty woman", "word": 5},
+    ]
+
+
+def test_no_word_is_in_two_parts(data_dir: Path) -> None:
+    """Uses all words of the real dictionaries."""
+    words = {example["word"] for example in definitions(data_dir)}
+    ids = {word: number for number, word in enumerate(sorted({w.lower() for w in words}), 1)}
+
+    def every_word(chosen: Sequence[str]) -> np.ndarray:
+        return np.array([ids[word.lower()] for word in chosen])
+
+    parts = {
+        split: {each["word"] for each in defined_words(definitions(data_dir), every_word, split)}
+        for split in SPLITS
+    }
+    for one, other in combinations(parts.values(), 2):
+        assert not one & other
+    shares = np.array([len(part) for part in parts.values()]) / len(ids)
+    np.testing.assert_allclose(shares, [0.8, 0.1, 0.1], atol=0.005)
+
+
+def test_other_spellings_of_a_word_stay_with_it() -> None:
+    rows = [(word, f"meaning {n}") for n, word in enumerate(["résumé", "Resume", "resume "])]
+    sizes = sorted(len(part) for part in all_parts(rows).values())
+    assert sizes == [0, 0, 2], "the third is unknown to this vocabulary"
+    assert len({split_of(word) for word, _ in rows}) == 1
+
+
+def test_accents_do_not_count() -> None:
+    """If accents counted, some of these ten words would come into another part."""
+    words = [
+        "café",
+        "naïve",
+        "façade",
+        "fiancée",
+        "cliché",
+        "décor",
+        "crêpe",
+        "jalapeño",
+        "piñata",
+        "protégé",
+    ]
+    plain = [
+        "cafe",
+        "naive",
+        "facade",
+        "fiancee",
+        "cliche",
+        "decor",
+        "crepe",
+        "jalapeno",
+        "pinata",
+        "protege",
+    ]
+    assert [split_of(word) for word in words] == [split_of(word) for word in plain]
+
+
+@given(st.text())
+def test_any_text_has_a_part(word: str) -> None:
+    assert split_of(word) == split_of(f" {word} ") in SPLITS
+
+
+def test_the_parts_stay_what_they_are() -> None:
+    """Otherwise a word that a model has learned could come into a later test."""
+    words = ("cat", "dog", "turkey", "seven", "blue", "run")
+    assert [split_of(word) for word in words] == ["test", *["train"] * 5]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +274,7 @@ def test_sources_of_the_paper(data_dir: Path) -> None:
 
 
 # Rows of one split: gold score and second sentence; the first is "a b c d".
-SPLITS = {
+STS_SPLITS = {
     "train": [(1, "e"), (0, "f"), (4, "a"), (5, "b")],
     "dev": [(3, "a b"), (3, "c d"), (2, "a b c")],
     "test": [(1, "b c d"), (5, "d c b a"), (4, "A b c d!")],
@@ -185,7 +295,7 @@ def write_by_dice(folder: Path, splits: dict[str, list[tuple[float, str]]]) -> N
 
 
 def test_by_hand_tasks(tmp_path: Path) -> None:
-    write_by_dice(tmp_path / "stsbenchmark", SPLITS)
+    write_by_dice(tmp_path / "stsbenchmark", STS_SPLITS)
     context = TaskContext(VectorCache(near_the_alphabet), DataFolder(tmp_path))
     result = BY_SHARED_WORDS.run(context)
     quintiles = result.details["quintiles"]
@@ -206,7 +316,7 @@ def test_by_hand_tasks(tmp_path: Path) -> None:
 
 
 def test_a_split_is_missing(tmp_path: Path) -> None:
-    write_by_dice(tmp_path / "stsbenchmark", {name: SPLITS[name] for name in ("dev", "test")})
+    write_by_dice(tmp_path / "stsbenchmark", {name: STS_SPLITS[name] for name in ("dev", "test")})
     with pytest.raises(MissingDataError, match="STS-B train: expected"):
         BY_SHARED_WORDS.run(TaskContext(VectorCache(near_the_alphabet), DataFolder(tmp_path)))
 
@@ -219,3 +329,85 @@ def test_all_splits_of_the_benchmark(data_dir: Path) -> None:
     assert (quintiles[0]["dice_from"], quintiles[-1]["dice_to"]) == (0, 1)
     scores = [result.scores[f"spearman_q{number}"] for number in range(1, 6)]
     assert result.scores["spearman_mean"] == pytest.approx(np.mean(scores))
+
+
+ENSEMBLE_IDS = np.array([[5, 17, 9, 0], [8, 1, 0, 0]], np.int32)
+
+TEXTS = ["How old are you?", "", "What is your age?", "naïve café 😀"]
+
+# An int8 model has rounded weights.
+TOLERANCE = {"float32": 1e-5, "int8": 0.05}
+
+
+def member(seed: int, dimension: int = 8) -> TrigramEncoder:
+    keras.utils.set_random_seed(seed)
+    model = TrigramEncoder(TrigramConfig(dimension=dimension))
+    model.build()
+    return model
+
+
+def test_average_and_concatenation_of_vectors_as_they_are() -> None:
+    first, second = member(0), member(1)
+    one, other = np.asarray(first(ENSEMBLE_IDS)), np.asarray(second(ENSEMBLE_IDS))
+    average = Ensemble([first, second])
+    np.testing.assert_allclose(average(ENSEMBLE_IDS), (one + other) / 2, atol=1e-6)
+    assert np.abs(np.linalg.norm(average(ENSEMBLE_IDS), axis=1) - 1).max() > 1e-3, (
+        "not scaled again"
+    )
+    concat = Ensemble([first, second], mode="concat")
+    assert (average.dimension, concat.dimension) == (8, 16)
+    np.testing.assert_allclose(
+        concat(ENSEMBLE_IDS), np.concatenate([one, other], axis=1), atol=1e-6
+    )
+
+
+def test_three_members_of_several_dimensions() -> None:
+    model = Ensemble([member(0, 4), member(1, 6), member(2, 8)], mode="concat")
+    model.build()
+    assert model(ENSEMBLE_IDS).shape == (2, 18)
+    assert model.compute_output_shape((None, None)) == (None, 18)
+    assert len(model.variables) == 9
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_exported_and_loaded_in_every_way(precision: str, tmp_path: Path) -> None:
+    """Also with the further settings that version 0.2 wrote."""
+    model = Ensemble([member(0), member(1, 6)], mode="concat")
+    encoder = TrainableEncoder(model, TrigramTokenizer(), name="two", max_length=30)
+    folder = tmp_path / precision
+    manifest = encoder.export(folder, precision=precision)
+    assert (manifest.family, manifest.precision) == ("ensemble", precision)
+    vectors = use_st5.load(folder).encode(TEXTS)
+    np.testing.assert_allclose(vectors, encoder.encode(TEXTS), atol=TOLERANCE[precision])
+    loaded = tf.saved_model.load(str(folder))
+    np.testing.assert_allclose(loaded.encode_ids(loaded.preprocess(TEXTS)), vectors, atol=1e-5)
+    again = TrainableEncoder.load(folder)
+    assert family_of(again.model).config(again.model) == manifest.config
+    np.testing.assert_allclose(again.encode(TEXTS), vectors, atol=1e-5)
+    older = {**manifest.config, "normalize": False, "unit_members": False, "stages": None}
+    assert family_named("ensemble").restore(older).dimension == 14
+
+
+def test_members_of_another_family(toy_use_dan: Toy, tmp_path: Path) -> None:
+    """An ensemble of two USE-DANs gives the mean of their vectors."""
+    first = toy_use_dan.model
+    second = type(first)(first.config)
+    keras.utils.set_random_seed(1)
+    model = Ensemble([first, second])
+    model.build()
+    TrainableEncoder(model, toy_use_dan.tokenizer, name="dans").export(tmp_path / "dans")
+    vectors = use_st5.load(tmp_path / "dans").encode(TEXTS)
+    ids = toy_use_dan.tokenizer.padded(TEXTS)
+    np.testing.assert_allclose(vectors, (first(ids) + second(ids)) / 2, atol=1e-5)
+
+
+def test_refusals() -> None:
+    first = member(0)
+    with pytest.raises(ValueError, match=r"one dimension to average, received \[8, 4\]"):
+        Ensemble([first, member(1, 4)])
+    with pytest.raises(ValueError, match="each another model, received 2, of which 1 differ"):
+        Ensemble([first, first])
+    with pytest.raises(ValueError, match="two or more members"):
+        Ensemble([first])
+    with pytest.raises(ValueError, match="Unknown mode: 'sum'"):
+        Ensemble([first, member(1)], mode="sum")

@@ -1,0 +1,285 @@
+"""Word vectors, and the models on them."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from experiments.use.transfer.skip_gram import DIMENSION, skip_gram_vectors
+from experiments.use.transfer.word_cnn import WordCNN
+from experiments.use.transfer.word_dan import WordDAN
+from experiments.use.transfer.word_embedding import WordEmbedding
+from experiments.use.transfer.word_vectors import WordVectors
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+
+WORDS = ("the", "London", "café", "n't")
+
+VECTORS = np.array([[1, 2, 3], [-0.5, 0.25, 8], [1e-3, 0, -7], [4, 5, 6]], np.float32)
+
+
+def binary(*, line_feeds: bool) -> bytes:
+    rows = zip(WORDS, VECTORS, strict=True)
+    end = b"\n" if line_feeds else b""
+    packed = (word.encode() + b" " + struct.pack("<3f", *vector) + end for word, vector in rows)
+    return b"4 3\n" + b"".join(packed)
+
+
+def text(*, header: bool, end: str = "\n") -> bytes:
+    lines = [f"{w} {' '.join(map(str, v))}" for w, v in zip(WORDS, VECTORS.tolist(), strict=True)]
+    return "".join(line + end for line in [*(["4 3"] if header else []), *lines]).encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(binary(line_feeds=True), id="word2vec.c binary"),
+        pytest.param(binary(line_feeds=False), id="gensim binary"),
+        pytest.param(text(header=True), id="word2vec text"),
+        pytest.param(text(header=True, end=" \n"), id="word2vec.c text"),
+        pytest.param(text(header=False), id="GloVe"),
+        pytest.param(text(header=False, end="\r\n"), id="GloVe, Windows"),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_layouts(content: bytes, packed: bool, tmp_path: Path) -> None:
+    path = tmp_path / ("vectors.gz" if packed else "vectors")
+    path.write_bytes(gzip.compress(content) if packed else content)
+    found = WordVectors.load(path)
+    assert found.words == WORDS
+    np.testing.assert_array_equal(found.vectors, VECTORS)
+    assert found.vectors.dtype == np.float32
+    assert WordVectors.load(path, limit=2).words == WORDS[:2]
+
+
+@pytest.mark.parametrize("in_binary", [False, True])
+def test_files_of_gensim(in_binary: bool, tmp_path: Path) -> None:
+    keyed_vectors = pytest.importorskip("gensim.models").KeyedVectors
+    made = keyed_vectors(50)
+    rng = np.random.default_rng(0)
+    # Ten thousand vectors contain every byte, also line feeds and spaces.
+    made.add_vectors([f"w{i}" for i in range(10_000)], rng.normal(size=(10_000, 50)))
+    made.save_word2vec_format(str(tmp_path / "vectors"), binary=in_binary)
+    found = WordVectors.load(tmp_path / "vectors")
+    assert found.words == tuple(made.index_to_key)
+    np.testing.assert_array_equal(found.vectors, made.vectors)
+
+
+def test_words_with_spaces_and_words_twice(tmp_path: Path) -> None:
+    path = tmp_path / "glove.txt"
+    path.write_text(", 1 2\n. . . 3 4\nat name@domain.com 5 6\n, 7 8\n")
+    found = WordVectors.load(path)
+    assert found.words == (",", ". . .", "at name@domain.com")
+    np.testing.assert_array_equal(found.vectors, [[1, 2], [3, 4], [5, 6]])
+
+
+def test_lower_case_tokens_find_cased_words() -> None:
+    vectors = WordVectors(("US", "us", "London", "LONDON"), np.eye(4))
+    np.testing.assert_array_equal(vectors.places(["us", "london", "paris", "US"]), [1, 2, -1, 0])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (text(header=True)[:-6], ":5: expected a word and 3 numbers, received \"n't 4.0"),
+        (
+            text(header=True).rpartition(b"n't")[0],
+            "expected 4 words as its first line says, found 3",
+        ),
+        (binary(line_feeds=True)[:-5], "word 4"),
+        (text(header=False).replace(b"0.25", b"x"), ":2: expected a word and 3 numbers"),
+        (text(header=False).replace(b"0.25 ", b""), ":2: expected a word and 3 numbers"),
+        (text(header=False).replace(b"0.25", b"nan"), "London"),
+        (b"one word a line\nand no numbers\n", ":1: expected a word"),
+        (b"\n", ":1: expected a word"),
+        (text(header=False).replace(b"0.25", b"1e99"), "vectors: Expected finite .*London"),
+        (b"4 1000000000000\nthe 1 2 3\n", "vectors: expected up to .* received '4 1000000000000'"),
+        (b"1000000000000 3\nthe 1 2 3\n", "vectors: expected up to .* in the first line"),
+        (b"9" * 9999 + b" 3\nthe 1 2 3\n", "vectors: expected up to .* received '9999"),
+        (b"4 0\nthe\n", "vectors: expected up to .* received '4 0'"),
+        (b"4 3\n", "vectors: expected 4 words of 3 binary numbers, found the end"),
+        (b"4 3\nthe \x00\x01", "vectors: expected 4 words of 3 .* in word 1 \\('the'\\)"),
+        (b"4 3\n" + bytes(10**6), "vectors: expected 4 words of 3 .* in word 1"),
+        (b"", "found none"),
+        (b"0 3\n", "found none"),
+    ],
+)
+def test_damaged_files(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "vectors"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        WordVectors.load(path)
+
+
+# The names matter: gzip writes the time, and two processes must collect tests of the same names.
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(text(header=False))[:-9], b"the 1 2 3\n"],
+    ids=["not complete", "not gzip"],
+)
+def test_damaged_gzip_files(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "vectors.gz").write_bytes(content)
+    with pytest.raises(ValueError, match="vectors.gz: expected a complete gzip file"):
+        WordVectors.load(tmp_path / "vectors.gz")
+
+
+def test_unusable_arguments(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="absent"):
+        WordVectors.load(tmp_path / "absent")
+    with pytest.raises(ValueError, match="limit"):
+        WordVectors.load(tmp_path / "absent", limit=0)
+    with pytest.raises(ValueError, match=r"\[2, dimension\]"):
+        WordVectors(("a", "b"), np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="twice"):
+        WordVectors(("a", "a"), np.zeros((2, 2)))
+
+
+TEXTS = ["The dog barks.", "The cat", "a dog"]
+
+WORD_TABLE = WordVectors(
+    ("Dog", "zebra", "New York", "cat", "okapi"), np.arange(15).reshape(5, 3) / 10
+)
+
+
+def row(layer: WordEmbedding, word: str) -> np.ndarray:
+    return np.asarray(layer(layer.ids(tf.constant([word]))))[0, 0]
+
+
+def test_pretrained_vectors_are_the_rows() -> None:
+    layer = WordEmbedding.from_texts(TEXTS, vectors=WORD_TABLE, num_words=7)
+    # By falling frequency, then words of the vectors, up to seven; "New York" is no token.
+    words = ("dog", "the", ".", "a", "barks", "cat", "zebra")
+    assert layer.vocabulary.unigrams == words
+    np.testing.assert_allclose(row(layer, "dog"), WORD_TABLE.vectors[0])
+    np.testing.assert_allclose(row(layer, "CAT"), WORD_TABLE.vectors[3])
+    np.testing.assert_allclose(row(layer, "zebra"), WORD_TABLE.vectors[1])
+    # Words that are neither in the texts nor among the seven share one row.
+    np.testing.assert_array_equal(row(layer, "okapi"), row(layer, "never"))
+    reach = np.sqrt(3 * WORD_TABLE.vectors.var())
+    for word in ("the", "barks", "never", ""):
+        drawn = row(layer, word)
+        assert (np.abs(drawn) <= reach).all()
+        assert not (drawn == WORD_TABLE.vectors).all(axis=1).any()
+
+
+def test_learned_words_are_those_of_the_texts() -> None:
+    layer = WordEmbedding.from_texts(TEXTS, num_words=2, dimension=4)
+    assert layer.vocabulary.unigrams == ("dog", "the")
+    ids = layer.ids(tf.constant(["the dog the", "", "cat"])).numpy()
+    np.testing.assert_array_equal(ids, [[3, 2, 3], [1, 0, 0], [4, 0, 0]])
+    assert layer(ids).shape == (3, 3, 4)
+    assert np.abs(layer.embeddings.numpy()).max() <= 0.25
+
+
+@pytest.mark.parametrize("trainable", [False, True])
+def test_config_holds_the_words_and_not_the_vectors(trainable: bool) -> None:
+    layer = WordEmbedding.from_texts(TEXTS, vectors=WORD_TABLE, trainable=trainable)
+    again = keras.layers.deserialize(keras.layers.serialize(layer))
+    assert again.vocabulary == layer.vocabulary
+    assert again.dimension == 3
+    again.build()
+    assert len(again.trainable_weights) == int(trainable)
+    assert "Dog" not in str(layer.get_config())
+
+
+def test_bigrams_are_refused() -> None:
+    with pytest.raises(ValueError, match="bi-grams"):
+        WordEmbedding(NGramVocabulary(("a", "b"), bigrams=("a b",)))
+
+
+VOCABULARY = NGramVocabulary(("a", "b", "c", "d"))
+
+IDS = np.array([[2, 3, 4], [5, 0, 0], [0, 0, 0]])
+
+
+def test_is_the_maximum_of_the_rectified_filters() -> None:
+    layer = WordCNN(WordEmbedding(VOCABULARY, dimension=2), filters=3, widths=(1, 2))
+    found = np.asarray(layer(IDS))
+    assert found.shape == (3, 6) == layer.compute_output_shape((3, None))
+    table = layer.embedding.embeddings.numpy()
+    one, two = (convolution.kernel.numpy() for convolution in layer.convolutions)
+    a, b, c, d = table[2:6]
+    nothing = np.zeros(2)
+    singles = [x @ one[0] for x in (a, b, c)]
+    # The last window reaches one word beyond the end.
+    pairs = [x @ two[0] + y @ two[1] for x, y in ((a, b), (b, c), (c, nothing))]
+    expected = np.maximum(np.concatenate([np.max(singles, axis=0), np.max(pairs, axis=0)]), 0)
+    np.testing.assert_allclose(found[0], expected, atol=1e-6)
+    alone = np.maximum(np.concatenate([d @ one[0], d @ two[0]]), 0)
+    np.testing.assert_allclose(found[1], alone, atol=1e-6)
+    np.testing.assert_array_equal(found[2], 0)
+
+
+def test_padding_counts_for_nothing() -> None:
+    layer = WordCNN(WordEmbedding(VOCABULARY), filters=7)
+    layer.build()
+    for convolution in layer.convolutions:  # so that padding could win if it counted
+        convolution.bias.assign(np.linspace(-0.1, 0.1, 7))
+    short = layer(IDS)
+    padded = layer(np.pad(IDS, [(0, 0), (0, 9)]))
+    np.testing.assert_allclose(padded, short, atol=1e-6)
+
+
+def test_config_round_trip() -> None:
+    layer = WordCNN(WordEmbedding(VOCABULARY, dimension=5, trainable=False), filters=7, widths=[2])
+    again = keras.layers.deserialize(keras.layers.serialize(layer))
+    again.build()
+    assert {weight.shape for weight in again.weights} == {(2, 5, 7), (7,), (7, 5)}
+    assert len(again.trainable_weights) == 2
+
+
+WORD_DAN_IDS = np.array([[2, 3, 4, 0], [5, 0, 0, 0], [0, 0, 0, 0]])
+
+
+def test_is_dense_layers_on_the_mean() -> None:
+    layer = WordDAN(WordEmbedding(VOCABULARY, dimension=3), hidden_units=(4, 2))
+    found = np.asarray(layer(WORD_DAN_IDS))
+    assert found.shape == (3, 2) == layer.compute_output_shape((3, None))
+    table = layer.embedding.embeddings.numpy()
+    expected = np.stack([table[2:5].mean(axis=0), table[5], np.zeros(3)])
+    for dense in layer.dense:
+        expected = np.maximum(expected @ dense.kernel.numpy() + dense.bias.numpy(), 0)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(layer(WORD_DAN_IDS[:, ::-1]), found, atol=1e-6)
+
+
+def test_dropped_words_leave_the_mean() -> None:
+    keras.utils.set_random_seed(0)
+    layer = WordDAN(WordEmbedding(VOCABULARY, dimension=1), hidden_units=(), word_dropout=0.3)
+    layer.build()
+    layer.embedding.embeddings.assign([[9.0], [9], [1], [2], [3], [4], [9]])
+    ids = np.tile([2, 5, 0], (4000, 1))
+    np.testing.assert_array_equal(layer(ids), 2.5)
+    means, counts = np.unique(layer(ids, training=True), return_counts=True)
+    np.testing.assert_array_equal(means, [0, 1, 2.5, 4])  # kept: none, the first, both, the second
+    np.testing.assert_allclose(counts / 4000, [0.09, 0.21, 0.49, 0.21], atol=0.03)
+
+
+def test_config_round_trip_of_word_dan() -> None:
+    layer = WordDAN(WordEmbedding(VOCABULARY, dimension=5), hidden_units=[3], word_dropout=0.1)
+    again = keras.layers.deserialize(keras.layers.serialize(layer))
+    again.build()
+    assert again.word_dropout == 0.1
+    assert {weight.shape for weight in again.trainable_weights} == {(7, 5), (5, 3), (3,)}
+
+
+def test_trains_once_and_reads_again(corpora: Path, tmp_path: Path) -> None:
+    pytest.importorskip("gensim")
+    vectors = skip_gram_vectors(corpora, tmp_path / "out", seed=0)
+    assert vectors.dimension == DIMENSION
+    assert {"dog", "the", "."} <= set(vectors.words)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["skip_gram.0.bin"]
+    again = skip_gram_vectors(tmp_path / "absent", tmp_path / "out", seed=0)
+    np.testing.assert_array_equal(again.vectors, vectors.vectors)
+
+
+def test_each_seed_has_its_own(corpora: Path, tmp_path: Path) -> None:
+    pytest.importorskip("gensim")
+    first, second = (skip_gram_vectors(corpora, tmp_path / "out", seed=seed) for seed in (0, 1))
+    word = first.vectors[[*first.words].index("dog")]
+    assert np.abs(word - second.vectors[[*second.words].index("dog")]).max() > 1e-3
