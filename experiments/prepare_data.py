@@ -145,10 +145,6 @@ class Downloads:
 
     Args:
         folder: The folder; it is searched with all folders below it.
-
-    Raises:
-        FileNotFoundError: There is no such folder.
-        ValueError: An archive in it is damaged.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -174,11 +170,7 @@ class Downloads:
         return sorted(name for each, name in self._places if each == folder)
 
     def read(self, folder: str, name: str) -> bytes:
-        """The content of a file in a folder that `folder_of` gave.
-
-        Raises:
-            ValueError: The archive it is in is damaged, or promises too large a file.
-        """
+        """The content of a file in a folder that `folder_of` gave."""
         path, member = self._places[folder, name]
         if not member:
             return path.read_bytes()
@@ -391,11 +383,6 @@ def read_glue(name: str, data_dir: Path | None) -> dict[str, dict[str, bytes]]:
 
     Returns:
         GLUE's folder → file → content.
-
-    Raises:
-        ImportError: tensorflow-datasets is not installed.
-        ValueError: It is not in `data_dir`, or has other columns than expected.
-        ConnectionError: It could not be downloaded.
     """
     table = _TABLES[name.removeprefix("glue/")]
     splits = {"train.tsv": "train", **table.dev}
@@ -520,11 +507,6 @@ def prepare(
 
     Returns:
         The folders that were written to, and those that were left as they are.
-
-    Raises:
-        FileNotFoundError: `source` is missing, or holds none of the sets.
-        ValueError: `source` holds a damaged file.
-        ConnectionError: A download failed.
     """
     existing_folders = [
         to / place

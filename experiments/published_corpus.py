@@ -34,20 +34,12 @@ class Corpus:
     other_places: tuple[str, ...] = ()
 
     def files(self, data: Path) -> list[Path]:
-        """Its files in a data folder.
-
-        Raises:
-            FileNotFoundError: There is no such folder, or none of its files in it.
-        """
+        """Its files in a data folder."""
         origin = f"its publisher ({self.licence}); CORPORA in experiments.corpora lists all corpora"
         places = (self.place, *self.other_places)
         source = DataSource(f"{self.name}, {self.what}", places, origin, self.licence)
         return DataFolder(data).files(source)
 
     def examples(self, data: Path) -> Iterator[Example]:
-        """A fresh pass over its examples.
-
-        Raises:
-            FileNotFoundError: The corpus is not in the folder.
-        """
+        """A fresh pass over its examples."""
         return iter(self.read(self.files(data)))

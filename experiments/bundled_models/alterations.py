@@ -49,9 +49,6 @@ def generate_alterations(sentences: Sequence[str], *, seed: int = 0) -> Iterator
 
     Yields:
         A sentence that differs from the original one.
-
-    Raises:
-        ValueError: Sentences have fewer than two words, or there is just one.
     """
     if len(sentences) < 2 or any(" " not in sentence for sentence in sentences):
         raise ValueError("Expected at least two sentences, of two words or more each.")

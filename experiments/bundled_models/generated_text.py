@@ -89,9 +89,6 @@ def generate_questions(
 
     Yields:
         One question each.
-
-    Raises:
-        ValueError: The sentences hold no noun or no name.
     """
     draw = random.Random(seed)
     frames = json.loads(_QUESTIONS.read_text(encoding="utf-8"))["frames"]

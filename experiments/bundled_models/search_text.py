@@ -64,9 +64,6 @@ def search_texts(data: Path) -> list[str]:
     """The passages and the texts of the pairs, in the order of `balanced`.
 
     The texts of a pair follow each other, so that a beginning holds whole pairs.
-
-    Raises:
-        FileNotFoundError: The folder has neither passages nor pairs.
     """
     groups: dict[str, list[str]] = {}
     for domain, passage in read_passages(data):

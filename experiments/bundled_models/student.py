@@ -49,9 +49,6 @@ def word_table(vectors: np.ndarray, *, rows: int, dim: int, first: int, seed: in
 
     Returns:
         float32 `[rows, dim]`.
-
-    Raises:
-        ValueError: The table is too wide or too short.
     """
     words, teacher_dim = vectors.shape
     if dim > teacher_dim or first + words > rows:

@@ -63,11 +63,7 @@ class Teacher:
         self._vectors = VectorStore(folder, dtype="float16", chunk=chunk, alone=True)
 
     def check(self, texts: Iterable[str]) -> None:
-        """Checks that all texts have vectors.
-
-        Raises:
-            FileNotFoundError: Some texts have none; these texts are written into the folder.
-        """
+        """Checks that all texts have vectors."""
         texts = [*dict.fromkeys(texts)]
         missing = [text for text in texts if text not in self._vectors]
         if missing:

@@ -196,9 +196,6 @@ class TextWithVectors:
         Args:
             words: Single words or pieces.
             sentences: Whether the vectors of sentences and alterations must be there, too.
-
-        Raises:
-            FileNotFoundError: Some are missing, and the error says how to compute them.
         """
         self.teacher.check([*(self.numbers if sentences else ()), *words])
 
@@ -239,11 +236,7 @@ class TextWithVectors:
 
     @cached_property
     def _texts(self) -> dict[str, Any]:
-        """The content of `sentences` and `pairs`; made and written if the folder has none.
-
-        Raises:
-            ValueError: The folder holds texts of other settings.
-        """
+        """The content of `sentences` and `pairs`; made and written if the folder has none."""
         path, settings = self.prepared / "texts.json", repr(self.settings)
         if not path.exists():
             self.prepared.mkdir(parents=True, exist_ok=True)

@@ -32,11 +32,7 @@ class VocabularySettings:
     pieces: str | None = None
 
     def wordpieces(self, data: Path) -> tuple[list[str], list[str]]:
-        """The words and the pieces of the file that `pieces` names; empty without a file.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-        """
+        """The words and the pieces of the file that `pieces` names; empty without a file."""
         return read_wordpieces(data / self.pieces) if self.pieces else ([], [])
 
     def build(
@@ -79,9 +75,6 @@ def read_wordpieces(path: Path) -> tuple[list[str], list[str]]:
 
     Returns:
         The words, and the pieces with their mark.
-
-    Raises:
-        FileNotFoundError: There is no such file.
     """
     if not path.is_file():
         raise FileNotFoundError(

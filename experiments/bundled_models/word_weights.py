@@ -44,9 +44,6 @@ def calibrate(model: USEDAN, vocabulary: NGramVocabulary, calibration: Calibrati
         model: The trained model; its last block must change the width and so have a projection.
         vocabulary: The vocabulary it was trained with.
         calibration: The factors.
-
-    Raises:
-        ValueError: The table and the vocabulary have different sizes, or there is no projection.
     """
     projections = list(model.network.get_layer("feed_forward").projections.values())
     if not projections or model.config.num_embeddings != vocabulary.size:
@@ -85,9 +82,6 @@ def weigh_words(model: USEDAN, vocabulary: NGramVocabulary, *, a: float = _USUAL
         model: The model with its initial weights.
         vocabulary: The vocabulary of its tokenizer.
         a: As in `word_weights`.
-
-    Raises:
-        ValueError: The table and the vocabulary have different sizes, or `a` is not above 0.
     """
     if model.config.num_embeddings != vocabulary.size:
         raise ValueError(
@@ -105,9 +99,6 @@ def word_weights(vocabulary: NGramVocabulary, *, a: float = _USUAL) -> np.ndarra
     for sentence embeddings", section 3). A vocabulary has no counts, but it is ordered by them, so
     `p` follows Zipf's law: `1 / (r · ln n)` for the r-th of n terms, separately for words and
     bi-grams. Rows of hash buckets, which rare terms share, have weight 1.
-
-    Raises:
-        ValueError: `a` is not above 0.
     """
     if not a > 0:
         raise ValueError(f"a: expected a number above 0, received {a}.")

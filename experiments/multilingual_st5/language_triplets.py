@@ -23,9 +23,6 @@ class ParallelTriplets:
 
     Attributes:
         texts: Language → triplets (premise, entailed, contradicting), in the same order for all.
-
-    Raises:
-        ValueError: There are no triplets, or the languages have different numbers of triplets.
     """
 
     texts: Mapping[str, Sequence[tuple[str, str, str]]]
@@ -56,9 +53,6 @@ class ParallelTriplets:
 
         Returns:
             int `[languages, triplets, 3]`, numbers in `languages`.
-
-        Raises:
-            ValueError: There are fewer than three languages.
         """
         count, rows = len(self.languages), len(self)
         if count < 3:
@@ -97,9 +91,6 @@ def parallel_triplets(pairs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Paral
     Args:
         pairs: Language → "premise", "hypothesis" and "label" (0 entailment, 2 contradiction), as
             `nli_pairs` gives them.
-
-    Raises:
-        ValueError: The languages differ in number of rows or labels, or there are no triplets.
     """
     _check_parallel(pairs)
     first = pairs["en" if "en" in pairs else next(iter(pairs))]

@@ -33,11 +33,7 @@ from use_st5.tokenizers import SentencePieceTokenizer
 
 
 def dev_files(data: Path) -> dict[str, Path]:
-    """XTREME's development files of XNLI by language.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-    """
+    """XTREME's development files of XNLI by language."""
     files = {path.stem.removeprefix("dev-"): path for path in data.glob("xnli/dev-*.tsv")}
     if not files:
         raise FileNotFoundError(f"Expected xnli/dev-XX.tsv below {data}. Found none.")
@@ -45,11 +41,7 @@ def dev_files(data: Path) -> dict[str, Path]:
 
 
 def subset_tokenizer(data: Path) -> SentencePieceTokenizer:
-    """The part of mT5's vocabulary in the data folder; its pieces keep mT5's ids.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-    """
+    """The part of mT5's vocabulary in the data folder; its pieces keep mT5's ids."""
     folder = data / "vocab" / "mt5-cn-subset"
     piece_ids = read_json(folder / "sentencepiece_cn_keep_tokens.json")
     return SentencePieceTokenizer(folder / "sentencepiece_cn.model", piece_ids=piece_ids)

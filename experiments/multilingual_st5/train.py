@@ -204,11 +204,7 @@ def multilingual_scores(encoder: TrainableEncoder, data: Path, output: Path) -> 
 
 
 def base_folder(data: Path, size: str) -> Path:
-    """The folder of Google's mT5 of a size, anywhere in the data folder.
-
-    Raises:
-        FileNotFoundError: It is not there.
-    """
+    """The folder of Google's mT5 of a size, anywhere in the data folder."""
     folders = sorted(data.rglob(f"mt5-{size}"))
     if not folders:
         raise FileNotFoundError(

@@ -90,11 +90,6 @@ def run(
 
     Returns:
         Mean of the main scores by "row/task".
-
-    Raises:
-        ValueError: There is no such row.
-        MissingDataError: No evaluation set is in the folder.
-        FileExistsError: The folder of a run exists, and the runs must not resume.
     """
     check_names("methods", methods, NAMES)
     with sole_writer(output, inside=True):
@@ -134,9 +129,6 @@ def tasks_at_hand(data: Path, classifier: SentEvalClassifier = QUICK) -> list[Ev
     Args:
         data: The folder.
         classifier: The classifier of the transfer tasks.
-
-    Raises:
-        MissingDataError: The folder has the data of no task.
     """
     all_tasks = [
         *(*select_tasks(",".join(STS)), BY_SOURCE, BY_SHARED_WORDS),

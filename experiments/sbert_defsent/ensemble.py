@@ -37,10 +37,6 @@ class Ensemble(keras.Model):
 
     Returns:
         float32 `[batch, dimension]`.
-
-    Raises:
-        ValueError: There are fewer than two members, one is there twice, the mode is unknown, or
-            the dimensions of vectors to average differ.
     """
 
     def __init__(

@@ -186,9 +186,6 @@ def with_choice(stages: Sequence[Stage], file: Path) -> tuple[Stage, ...]:
     Args:
         stages: The stages of a training.
         file: The file `chosen.json`.
-
-    Raises:
-        ValueError: No stage trains the method.
     """
     choice = json.loads(file.read_text(encoding="utf-8"))
     names = [stage.name for stage in stages]
@@ -229,11 +226,7 @@ def multi(steps: int | None, *, pairs: CorpusTask = PAIRS, words: CorpusTask = W
 
 
 def open_pretrained(folder: Path | None) -> TrainableEncoder:
-    """The checkpoint to start from; None: MiniLM's.
-
-    Raises:
-        ValueError: The checkpoint is not a BERT or RoBERTa.
-    """
+    """The checkpoint to start from; None: MiniLM's."""
     folder = given_or_minilm(folder)
     encoder = TrainableEncoder.load(folder, pooling=None)
     if not isinstance(encoder.model, SentenceBert):

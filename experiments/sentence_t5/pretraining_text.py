@@ -43,9 +43,6 @@ def pretraining_tokens(
 
     Returns:
         int32 `[pieces, length]`, mapped into memory.
-
-    Raises:
-        ValueError: The file holds pieces of another length.
     """
     if not path.exists():
         left_out = held_out()
@@ -59,12 +56,7 @@ def pretraining_tokens(
 
 
 def open_tokens(path: Path, length: int) -> np.ndarray:
-    """The array that `pretraining_tokens` wrote, mapped into memory.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file holds pieces of another length.
-    """
+    """The array that `pretraining_tokens` wrote, mapped into memory."""
     if not path.exists():
         raise FileNotFoundError(
             f"Expected the prepared text, {path}. Where TensorFlow is, run the same "

@@ -32,9 +32,6 @@ class SpanCorruption:
 
     Args:
         length: Tokens of a text.
-
-    Raises:
-        ValueError: The text is too short for a span, or there are more spans than sentinels.
     """
 
     length: int
@@ -78,9 +75,6 @@ class SpanCorruption:
         Returns:
             "inputs", int32 `[texts, inputs_length]`, and "targets", int32
             `[texts, targets_length]`.
-
-        Raises:
-            ValueError: The texts have another length.
         """
         if tokens.ndim != 2 or tokens.shape[1] != self.length:
             raise ValueError(f"Expected ids [texts, {self.length}]. Received: {list(tokens.shape)}")

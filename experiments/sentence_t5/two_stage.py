@@ -131,11 +131,7 @@ def stage(
 
 
 def pretrained_folder(pretrained: Path | None, output: Path) -> Path:
-    """The folder that `pretrain` wrote: the given one, or else `pretrain_t5` beside the output.
-
-    Raises:
-        FileNotFoundError: There is no model in it.
-    """
+    """The folder that `pretrain` wrote: the given one, or else `pretrain_t5` beside the output."""
     folder = pretrained or output.parent / "pretrain_t5"
     if not (folder / MODEL_NAME).exists():
         raise FileNotFoundError(

@@ -60,9 +60,6 @@ def run(
 
     Returns:
         Mean over the seeds by "variant: model/set".
-
-    Raises:
-        ValueError: There is no such variant.
     """
     recipes = trans_encoder.VARIANTS
     check_names("variants", variants, recipes)

@@ -33,10 +33,6 @@ def mined_pairs(
 
     Returns:
         Pairs in the order of their first sentences: neighbours, the nearest first, then others.
-
-    Raises:
-        ValueError: There are not enough sentences for the neighbours or others of each, or their
-            number differs from that of the vectors.
     """
     if len(vectors) != len(sentences):
         raise ValueError(f"Expected {len(sentences)} vectors, received {len(vectors)}.")

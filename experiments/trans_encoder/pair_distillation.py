@@ -75,10 +75,6 @@ class PairDistillation:
 
         Returns:
             Scores by "model/set".
-
-        Raises:
-            MissingDataError: STS-B dev, or a set of the pool, is not in the data folder.
-            ValueError: Settings contradict each other, or the folder has another run.
         """
         _check_options(**options)
         run = Run(data, output, **options)
@@ -209,11 +205,7 @@ def _folders(
 
 
 def _check_options(**options: Any) -> None:
-    """Refuses options that the cycles do not support, since each model is trained separately.
-
-    Raises:
-        ValueError: There is such an option.
-    """
+    """Refuses options that the cycles do not support, since each model is trained separately."""
     if options.get("strategy") == "multi_worker":
         raise ValueError(
             "Expected a strategy of one machine, received multi_worker: each model of the cycles "

@@ -41,11 +41,7 @@ class SetPool:
     complete: bool = False
 
     def pairs(self, data: Path, embed: Embed, seed: int) -> list[Pair]:
-        """The pairs in the order of the sets.
-
-        Raises:
-            MissingDataError: A set is not in the folder.
-        """
+        """The pairs in the order of the sets."""
         del embed  # Nothing is searched.
         folder = DataFolder(data)
         test_pairs = {
@@ -86,11 +82,7 @@ class MinedPool:
     others: int = 1
 
     def pairs(self, data: Path, embed: Embed, seed: int) -> list[Pair]:
-        """The pairs in the order of the drawn sentences.
-
-        Raises:
-            FileNotFoundError: A corpus is missing, or all STS sets are.
-        """
+        """The pairs in the order of the drawn sentences."""
         held_out, rng = held_out_sentences(data), np.random.default_rng(seed)
         sources: list[Iterable] = (
             [CORPORA[name].examples(data) for name in self.corpora]
@@ -137,11 +129,7 @@ Pool = SetPool | MinedPool | FilePool
 
 
 def given_pool(usual: Pool, pairs: Path | None, text: Path | None) -> Pool:
-    """The pool of a run: a file of pairs, running text, or the usual one.
-
-    Raises:
-        ValueError: Both are given.
-    """
+    """The pool of a run: a file of pairs, running text, or the usual one."""
     if pairs is not None and text is not None:
         raise ValueError("Expected --pairs or --text, received both.")
     if pairs is not None:

@@ -144,9 +144,6 @@ class Opened:
             folders: Base → the folder of a BERT or RoBERTa; None: MiniLM's. "language_model" and
                 "second_language_model" → the folder of the plain language model of which the
                 base's cross-encoder is made; None: the base.
-
-        Raises:
-            ValueError: A cross-encoder would be made of a model that is not a BERT or RoBERTa.
         """
         from experiments.minilm import given_or_minilm
         from use_st5 import TrainableEncoder
@@ -184,11 +181,7 @@ class Opened:
 
 
 def _below(folder: Path, opened: TrainableEncoder | None) -> TrainableEncoder:
-    """The encoder below a cross-encoder's head: `opened`, or else the BERT of the folder.
-
-    Raises:
-        ValueError: The model is not a BERT or RoBERTa.
-    """
+    """The encoder below a cross-encoder's head: `opened`, or else the BERT of the folder."""
     from use_st5 import TrainableEncoder
     from use_st5.convert import open_checkpoint
 

@@ -62,9 +62,6 @@ def learning_curve(
     Returns:
         For each size, in their order, the "examples", the mean "accuracy" in 0 … 1, its sample
         standard deviation "std" and the "draws".
-
-    Raises:
-        ValueError: A size does not fit the training set.
     """
     most = len(data["train"])
     if bad := [size for size in sizes if not 1 <= size <= most]:

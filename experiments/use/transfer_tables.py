@@ -81,10 +81,6 @@ def run(
 
     Returns:
         Mean accuracy by "task/row", in 0 … 1.
-
-    Raises:
-        MissingDataError: The data of a named task is missing.
-        ValueError: A task or row is unknown, encoders share a name, or a cell has other settings.
     """
     folder = DataFolder(data)
     all_rows = transfer_rows(encoders)

@@ -24,9 +24,6 @@ class LabelledTexts:
         columns: The first sentences and, if the task is about pairs, the second ones.
         labels: `[rows]`: class numbers (int64), or scores (float64).
         broken_lines: Number of lines of the file that were left out because fields were missing.
-
-    Raises:
-        ValueError: Columns of different lengths.
     """
 
     columns: tuple[list[str], ...]

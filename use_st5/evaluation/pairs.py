@@ -179,9 +179,6 @@ def similarity_auc(similarities: np.ndarray, pairs: LabelledTexts) -> float:
 
     It is the probability that a pair of class 1 is more similar than a pair of another class; a tie
     counts as a half.
-
-    Raises:
-        ValueError: There are no pairs of class 1, or no other pairs.
     """
     hits = pairs.labels == 1
     if hits.all() or not hits.any():

@@ -115,9 +115,6 @@ class EvaluationRecord:
 
 def check_task(result: dict[str, Any], *, where: str, remedy: str) -> None:
     """Checks those fields of a task's entry that reports and tables read.
-
-    Raises:
-        ValueError: A field is missing or has another type, or the main score is missing.
     """
     task = check_record(result, _TaskRecord, where=where, remedy=remedy)
     if task.group in ("weat", "seat"):

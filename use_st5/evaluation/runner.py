@@ -193,9 +193,6 @@ class ResultStore:
 
         `hashes` maps the path of each data file to its SHA-256; only the file name of the path
         matters.
-
-        Raises:
-            ValueError: The file is damaged.
         """
         path = self._path(task, hashes, seed)
         if not path.is_file():

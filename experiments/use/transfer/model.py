@@ -100,9 +100,6 @@ class TransferModel(keras.Model):
         Returns:
             "sentence", float32 `[texts, dimension]`, if there is a sentence encoder; "words", int32
             `[texts, length]`, 0 = padding, if there is a word-level model.
-
-        Raises:
-            ValueError: The sentence encoder is trainable, so that its vectors change in training.
         """
         if self.sentence is not None and self.sentence.trainable:
             raise ValueError(

@@ -67,11 +67,7 @@ class PreparedSplit:
 
 
 def transfer_rows(encoders: Sequence[str]) -> dict[str, TransferRow]:
-    """The paper's rows by name: each encoder alone and with words, then words alone.
-
-    Raises:
-        ValueError: The rows of two encoders would have the same names.
-    """
+    """The paper's rows by name: each encoder alone and with words, then words alone."""
     by_name: dict[str, str] = {}
     for encoder in encoders:
         name = Path(encoder).name

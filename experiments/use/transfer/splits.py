@@ -52,9 +52,6 @@ def split(
         repeat: The number of the repeat, from 0.
         seed: Seed of the tenth, the folds and the drawn examples.
         examples: The number of training texts to draw, anew in each repeat; None: all.
-
-    Raises:
-        ValueError: There are fewer training texts than `examples`.
     """
     train, number = data["train"], 0
     if "dev" not in data:

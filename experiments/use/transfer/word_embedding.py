@@ -39,9 +39,6 @@ class WordEmbedding(keras.layers.Layer):
 
     Returns:
         float32 `[batch, length, dimension]`.
-
-    Raises:
-        ValueError: The vocabulary holds bi-grams.
     """
 
     def __init__(

@@ -90,11 +90,6 @@ class WordVectors:
         Args:
             path: The file; if its name ends in `.gz`, it is unpacked while reading.
             limit: The number of first rows to read; None: all.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: The file has another layout, or is damaged or cut short; the message names
-                the line or the word.
         """
         path = Path(path)
         if limit is not None and limit < 1:
