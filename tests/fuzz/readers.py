@@ -101,9 +101,20 @@ def _data() -> dict[str, Reader]:
     def rows(reader: Any, name: str, **options: Any) -> Callable[[Path], object]:
         return lambda folder: [*reader(folder / name, **options)]
 
+    head = ["sentence1", "sentence2", "gold_label"]
+    objects = [dict(zip(head, row, strict=True)) for row in _ROWS]
+    named = {"columns": dict(zip(("premise", "hypothesis", "label"), head, strict=True))}
     two = ["a\tb\n", "c\td\n"]
     prose = ["Once upon a time. It rained.", "", "Then it stopped. She left — late."]
     return {
+        "nli_jsonl": Reader(
+            _jsonl("n.jsonl", *objects), rows(data.TableReader, "n.jsonl", **named)
+        ),
+        "nli_tsv": Reader(_table("n.tsv", head, *_ROWS), rows(data.TableReader, "n.tsv", **named)),
+        "nli_csv": Reader(_csv("n.csv", head, *_ROWS), rows(data.TableReader, "n.csv", **named)),
+        "nli_gzip": Reader(
+            _packed(_table("n.tsv", head, *_ROWS)), rows(data.TableReader, "n.tsv.gz", **named)
+        ),
         "pairs": Reader(
             _text("p.tsv", *"".join(two).splitlines()),
             rows(data.TableReader, "p.tsv", columns={"anchor": 0, "positive": 1}),
@@ -628,7 +639,7 @@ def _make_training(folder: Path) -> None:
 def _read_training(folder: Path) -> None:
     checkpoints = _training_checkpoints(folder)
     checkpoints.restore(9)
-    checkpoints.state(9)
+    checkpoints.state(9, dict[str, Any])
 
 
 def _lora_model() -> Any:

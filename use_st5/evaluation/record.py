@@ -114,8 +114,7 @@ class EvaluationRecord:
 
 
 def check_task(result: dict[str, Any], *, where: str, remedy: str) -> None:
-    """Checks those fields of a task's entry that reports and tables read.
-    """
+    """Checks those fields of a task's entry that reports and tables read."""
     task = check_record(result, _TaskRecord, where=where, remedy=remedy)
     if task.group in ("weat", "seat"):
         check_record(task.details, _Categories, where=f"{where}, details", remedy=remedy)
