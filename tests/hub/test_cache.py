@@ -119,9 +119,3 @@ def test_content_is_made_once() -> None:
         folder = kept_content(MODELS, "a", "a", lambda target: (target.mkdir(), made.append(1)))
     assert folder == cached_content(MODELS, "a")
     assert made == [1]
-
-
-def test_content_that_another_process_removes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "cached_content", lambda part, key: None)
-    with pytest.raises(FileNotFoundError, match="hf://org/a@1: expected its copy in the cache"):
-        kept_content(MODELS, "a", "hf://org/a@1", Path.mkdir)

@@ -121,23 +121,15 @@ def kept_content(
         origin: The name of its source.
         make: A function that writes the content at the path that it gets.
         is_intact: Whether an existing content is as it was made.
-
-    Raises:
-        FileNotFoundError: Another process removed the new entry immediately.
     """
     content = cached_content(part, key)
-    if content is not None and not is_intact(content):
+    if content is not None and is_intact(content):
+        return content
+    if content is not None:
         _remove(content.parent)
-        content = None
-    if content is None:
-        with new_content(part, key, origin) as target:
-            make(target)
-        content = cached_content(part, key)
-    if content is None:
-        raise FileNotFoundError(
-            f"{origin}: expected its copy in the cache, which another process removed. Run again."
-        )
-    return content
+    with new_content(part, key, origin) as target:
+        make(target)
+    return cache_folder(part) / key / _CONTENT
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from typing import Any
 
 from use_st5._imports import require
 from use_st5.hub.bundled import SAVED_MODEL_FILE
+from use_st5.io.files import file_sha256
 from use_st5.io.remote_files import check_inner_names, is_inner
 
 EXTRA = "hub-models"
@@ -83,9 +84,7 @@ def from_hugging_face(name: str) -> Downloaded:
     Raises:
         ValueError: The name has another form, or a file has another hash than the hub says.
         FileNotFoundError: The model or the revision does not exist, or it has no safetensors.
-        PermissionError: The model is open only to accounts that accepted its terms.
-        OSError: The download failed.
-        ImportError: huggingface_hub is not installed.
+        OSError: The download failed, or the account may not read the model.
     """
     repository, revision = hugging_face_name(name)
     hub = require("huggingface_hub", EXTRA)
@@ -144,14 +143,7 @@ def wanted_files(names: list[str], modules: list[str], *, where: str) -> list[st
 
 
 def from_kaggle(name: str) -> Downloaded:
-    """Downloads a SavedModel of Kaggle Models, TensorFlow Hub's successor, by kagglehub.
-
-    Raises:
-        ValueError: The name has another form.
-        FileNotFoundError: The download holds no SavedModel and no checkpoint.
-        OSError: The download failed.
-        ImportError: kagglehub is not installed.
-    """
+    """Downloads a SavedModel of Kaggle Models, TensorFlow Hub's successor, by kagglehub."""
     match = _KAGGLE.fullmatch(name)
     if match is None:
         raise ValueError(
@@ -175,11 +167,6 @@ def to_hugging_face(folder: Path, name: str, *, private: bool, message: str) -> 
 
     Returns:
         The address of the commit.
-
-    Raises:
-        ValueError: The name has another form, or states a revision.
-        OSError: The upload failed.
-        ImportError: huggingface_hub is not installed.
     """
     repository, revision = hugging_face_name(name)
     if revision is not None or "/" not in repository:
@@ -192,16 +179,7 @@ def to_hugging_face(folder: Path, name: str, *, private: bool, message: str) -> 
 
 
 def to_kaggle(folder: Path, name: str, *, license: str, message: str) -> str:
-    """Uploads a folder as a new version of a model of Kaggle.
-
-    Returns:
-        The name.
-
-    Raises:
-        ValueError: The name has another form, or states a version.
-        OSError: The upload failed.
-        ImportError: kagglehub is not installed.
-    """
+    """Uploads a folder as a new version of a model of Kaggle; returns its name."""
     match = _KAGGLE.fullmatch(name)
     if match is None or match[1].count("/") != 3:
         raise ValueError(
@@ -219,51 +197,25 @@ def _already_there(
     hub: ModuleType, name: str, repository: str, revision: str | None, error: Exception
 ) -> Downloaded:
     """Finds a model in the cache of huggingface_hub, because the hub cannot be reached."""
-    patterns = ["*.json", "*.txt", "*.model", "model*.safetensors", "saved_model.pb", "variables/*"]
-    ignored_patterns = ["onnx/*", "openvino/*"]
     try:
-        folder = Path(
-            hub.snapshot_download(
-                repository,
-                revision=revision,
-                allow_patterns=patterns,
-                ignore_patterns=ignored_patterns,
-                local_files_only=True,
-            )
-        )
-        _check_whole(folder, name)
+        found = hub.snapshot_download(repository, revision=revision, local_files_only=True)
+        folder = Path(found)
+        files = [each.relative_to(folder).as_posix() for each in folder.rglob("*")]
+        names = wanted_files(files, _module_folders(folder / _MODULES), where=name)
+        for index in (each for each in names if each.endswith(".safetensors.index.json")):
+            for shard in json.loads((folder / index).read_bytes())["weight_map"].values():
+                (folder / index).with_name(shard).stat()
     except Exception as cache_error:
         raise ConnectionError(
             f"{name}: expected a model that was downloaded before, since Hugging Face's hub cannot "
             f"be reached ({type(error).__name__}: {_first_line(error)}); found none, or not all of "
             "its files. Check the network and HF_HUB_OFFLINE, and run again."
         ) from cache_error
-    return Downloaded(folder, folder.name)
-
-
-def _check_whole(folder: Path, name: str) -> None:
-    """Checks that a download has weights, and each file that its indexes name.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-    """
-    names = [each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()]
-    modules = _module_folders(folder / _MODULES) if _MODULES in names else []
-    for each in wanted_files(names, modules, where=name):
-        if each == SAVED_MODEL_FILE and not any(folder.glob("variables/*.index")):
-            raise FileNotFoundError(f"{folder}: expected variables, found none.")
-        if each.endswith(".safetensors.index.json"):
-            index = json.loads((folder / each).read_bytes())
-            for shard in set(index["weight_map"].values()):
-                (folder / each).with_name(shard).stat()
+    return Downloaded(folder, folder.name, names)
 
 
 def _fetch(hub: ModuleType, name: str, repository: str, commit: str, listed: Any) -> Path:
-    """Downloads one file, and checks its hash.
-
-    Raises:
-        ValueError: It has another hash; the damaged file is removed. Or it lies outside the cache.
-    """
+    """Downloads one file, and checks its hash; a damaged file is removed."""
     with _inner_names_only(hub, name):
         path = Path(hub.hf_hub_download(repository, listed.rfilename, revision=commit))
     # The folder of the repository, which a user may have moved to another disk by a link.
@@ -274,8 +226,12 @@ def _fetch(hub: ModuleType, name: str, repository: str, commit: str, listed: Any
             f"{name}: expected {path} inside the cache, found a link to {path.resolve()}. Remove "
             "the link, and run again."
         )
-    kind, expected = ("sha256", listed.lfs.sha256) if listed.lfs else ("git sha1", listed.blob_id)
-    digest = _hash(path, kind)
+    if listed.lfs:
+        kind, expected, digest = "sha256", listed.lfs.sha256, file_sha256(path)
+    else:  # git's hash
+        kind, expected, content = "git sha1", listed.blob_id, path.read_bytes()
+        head = b"blob %d\0" % len(content)
+        digest = hashlib.sha1(head + content, usedforsecurity=False).hexdigest()
     if expected is not None and digest != expected:
         with contextlib.suppress(OSError):
             path.resolve().unlink()
@@ -289,11 +245,7 @@ def _fetch(hub: ModuleType, name: str, repository: str, commit: str, listed: Any
 
 @contextlib.contextmanager
 def _inner_names_only(hub: ModuleType, name: str) -> Iterator[None]:
-    """Refuses answers that would lead huggingface_hub out of its cache, before it reads them.
-
-    Raises:
-        ValueError: A hash or commit in the headers of an answer is a path that leads elsewhere.
-    """
+    """Refuses answers that would lead huggingface_hub out of its cache, before it reads them."""
 
     def check(answer: Any) -> None:
         for header in _NAMING_HEADERS if answer.request.method == "HEAD" else ():
@@ -312,15 +264,6 @@ def _inner_names_only(hub: ModuleType, name: str) -> Iterator[None]:
         hooks.remove(check)
 
 
-def _hash(path: Path, kind: str) -> str:
-    """A file's sha256, or the hash that git gives to its content."""
-    digest = hashlib.sha256()
-    if kind != "sha256":
-        digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: digest).hexdigest()
-
-
 def _module_folders(path: Path) -> list[str]:
     """Returns the folders that `modules.json` names; `convert` later reports a damaged file."""
     with contextlib.suppress(ValueError, TypeError, KeyError):
@@ -333,17 +276,17 @@ def _module_folders(path: Path) -> list[str]:
 def _hub_errors(name: str) -> Iterator[None]:
     """Turns the errors of huggingface_hub into Python's own, which say what to do."""
     errors = importlib.import_module("huggingface_hub.errors")
+    login = "set HF_TOKEN, or run: hf auth login"
     try:
         yield
     except errors.GatedRepoError as error:
         raise PermissionError(
-            f"{name}: expected a model that this account may read, found one whose terms must be "
-            "accepted on the hub's page first. Then set HF_TOKEN, or run: hf auth login"
+            f"{name}: the model's terms must be accepted on the hub's page first. Then {login}"
         ) from error
     except errors.RepositoryNotFoundError as error:
         raise FileNotFoundError(
             f"{name}: expected a model of Hugging Face's hub, found none of this name. Check the "
-            "spelling; for a private model set HF_TOKEN, or run: hf auth login"
+            f"spelling; for a private model {login}"
         ) from error
     except errors.RevisionNotFoundError as error:
         raise FileNotFoundError(
@@ -358,11 +301,11 @@ def _hub_errors(name: str) -> Iterator[None]:
     except (ValueError, ConnectionError, FileNotFoundError):
         raise
     except Exception as error:
-        if isinstance(error, errors.LocalTokenNotFoundError) or _is_no_access(error):
+        status = getattr(getattr(error, "response", None), "status_code", 0)
+        if isinstance(error, errors.LocalTokenNotFoundError) or status in (401, 403):
             raise PermissionError(
-                f"{name}: expected a token with access, the hub refused ({_first_line(error)}). "
-                "Set HF_TOKEN to a token with the permission to read, for push to write, or run: "
-                "hf auth login"
+                f"{name}: expected a token with access, the hub refused ({_first_line(error)}): "
+                f"{login}. To push, the token needs the permission to write."
             ) from error
         raise OSError(
             f"{name}: the transfer failed ({type(error).__name__}: {_first_line(error)}). Run "
@@ -376,11 +319,6 @@ def _is_unreachable(error: Exception) -> bool:
     return bool(
         names & {"OfflineModeIsEnabled", "ConnectError", "ConnectionError", "TimeoutException"}
     )
-
-
-def _is_no_access(error: Exception) -> bool:
-    """Whether a server refused the account: 401 Unauthorized or 403 Forbidden."""
-    return getattr(getattr(error, "response", None), "status_code", 0) in (401, 403)
 
 
 def _first_line(error: Exception) -> str:

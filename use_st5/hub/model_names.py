@@ -79,24 +79,13 @@ def short_name(path: str | os.PathLike[str]) -> str:
 
 
 def local_source(path: str | os.PathLike[str]) -> Path:
-    """Returns the local path of a model or checkpoint, given by a name or by any path.
-
-    Raises:
-        FileNotFoundError: There is no such model.
-        ValueError: The name has another form, or the files are not what was promised.
-        OSError: The files could not be downloaded.
-        ImportError: The package that downloads is not installed.
-    """
+    """Returns the local path of a model or checkpoint, given by a name or by any path."""
     name = model_name(path)
     return cached_path(path) if name is None else Path(fetch(name).folder)
 
 
 def fetch(name: str) -> Fetched:
-    """Downloads a model, or finds what was downloaded before; see `local_source` for errors.
-
-    Args:
-        name: A name as `model_name` returns it.
-    """
+    """Downloads a model by the name that `model_name` returns, or finds the earlier download."""
     path = _record(name)
     with contextlib.suppress(OSError, ValueError):
         record = read_record(path, Fetched, remedy="", version=_FORMAT, limit=_LIMIT)
