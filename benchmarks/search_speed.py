@@ -7,8 +7,8 @@
 
 The first rows of the file are the queries, the others are the corpus; --rows takes random vectors
 of length 1 instead. Both run with one thread, in one process and by turns. Times are processor
-time; the ratio is sentence-transformers' time to ours. `exact_search` is called as an index calls
-it, with rows that are known to have length 1. Both compare by the dot product and find ten rows.
+time; the ratio is sentence-transformers' time to ours. Both compare by the dot product and find ten
+rows.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def beside_sentence_transformers(queries: np.ndarray, corpus: np.ndarray) -> Non
     rows = torch.from_numpy(corpus)
     for count in _QUERIES:
         some = queries[:count]
-        ours = partial(exact_search, some, corpus, k=_K, longest=1.0)
+        ours = partial(exact_search, some, corpus, k=_K)
         tensor = torch.from_numpy(some)
         theirs = partial(semantic_search, tensor, rows, top_k=_K, score_function=dot_score)
         agreement = np.mean(ours()[1] == [[hit["corpus_id"] for hit in line] for line in theirs()])

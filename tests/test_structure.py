@@ -34,7 +34,7 @@ LARGEST_PARTS = {
     "evaluation": 4_268,
     "export": 1_790,
     "foundation": 153,
-    "hub": 1_523,
+    "hub": 1_376,
     "integrations": 84,
     "io": 1_203,
     "layers": 1_489,

