@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from typer.testing import Result
 
-from use_st5.hub.cache import ARCHIVES, MODELS, entries, new_content
+from use_st5.hub.cache import ARCHIVES, MODELS, entries, kept_content
 from use_st5.hub.model_names import Fetched, _record, recorded
 
 NAME, URL = "hf://org/model", "https://example.com/a.zip"
@@ -20,9 +20,8 @@ def _filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("USE_ST5_CACHE_GB", raising=False)
     for part, key, origin, size in ((MODELS, "m", f"{NAME}@1", 3_000), (ARCHIVES, "a", URL, 5_000)):
-        with new_content(part, key, origin) as target:
-            target.mkdir()
-            (target / "file").write_bytes(b"x" * size)
+        content = kept_content(part, key, origin, Path.mkdir)
+        (content / "file").write_bytes(b"x" * size)
     for name in (NAME, URL):
         fetched = Fetched(name=name, identity="1", folder=str(tmp_path), files={})
         _record(name).write_bytes(msgspec.json.encode(fetched))

@@ -13,10 +13,8 @@ from use_st5.hub.cache import (
     MODELS,
     REMOTE,
     cache_folder,
-    cached_content,
     entries,
     kept_content,
-    new_content,
     remove_content,
 )
 from use_st5.io.remote_files import staging_path
@@ -28,9 +26,11 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def add(key: str, size: int, used: int, part: str = MODELS) -> None:
-    with new_content(part, key, f"hf://org/{key}@1") as target:
+    def make(target: Path) -> None:
         target.mkdir()
         (target / "weights").write_bytes(b"x" * size)
+
+    kept_content(part, key, f"hf://org/{key}@1", make)
     os.utime(cache_folder(part) / key / "origin.txt", (used, used))
 
 
@@ -40,7 +40,7 @@ def test_the_longest_unused_entries_go(monkeypatch: pytest.MonkeyPatch) -> None:
     add("b", 4_000, 2)
     (cache_folder(REMOTE) / "copy").mkdir()
     (cache_folder(REMOTE) / "copy" / "file").write_bytes(b"x" * 90_000)
-    assert cached_content(MODELS, "a") is not None  # used now, after b
+    kept_content(MODELS, "a", "a", pytest.fail)  # used now, after b
     add("c", 4_000, 3)
     assert {each.origin for each in entries()} == {"hf://org/a@1", "hf://org/c@1", "copy"}
     add("d", 50_000, 4)  # larger than the limit: only this one stays
@@ -48,11 +48,13 @@ def test_the_longest_unused_entries_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_entry_appears_when_it_is_complete() -> None:
-    with pytest.raises(KeyboardInterrupt), new_content(MODELS, "a", "a") as target:
+    def interrupted(target: Path) -> None:
         target.mkdir()
-        assert cached_content(MODELS, "a") is None
+        assert not entries()
         raise KeyboardInterrupt
-    assert not entries()
+
+    with pytest.raises(KeyboardInterrupt):
+        kept_content(MODELS, "a", "a", interrupted)
     assert not list(cache_folder(MODELS).iterdir())
 
 
@@ -62,7 +64,6 @@ def test_an_interrupted_removal_leaves_no_entry(monkeypatch: pytest.MonkeyPatch)
         patch.setattr(cache.shutil, "rmtree", lambda *_, **__: None)
         remove_content(cache_folder(MODELS) / "a" / "content")
     assert not entries()
-    assert cached_content(MODELS, "a") is None
 
 
 @pytest.mark.parametrize("part", [MODELS, REMOTE])
@@ -99,11 +100,12 @@ def test_files_that_are_not_uploaded_yet_are_no_entries() -> None:
 
 
 def test_the_first_of_two_writers_stays() -> None:
-    with new_content(MODELS, "a", "a") as target:
+    def slow(target: Path) -> None:
         target.mkdir()
         (target / "file").write_text("second")
         add("a", 5, 1)
-    assert (cache_folder(MODELS) / "a" / "content" / "weights").is_file()
+
+    assert (kept_content(MODELS, "a", "a", slow) / "weights").is_file()
 
 
 @pytest.mark.parametrize("value", ["many", "-1", "nan", "inf"])
@@ -117,5 +119,5 @@ def test_content_is_made_once() -> None:
     made = []
     for _ in range(2):
         folder = kept_content(MODELS, "a", "a", lambda target: (target.mkdir(), made.append(1)))
-    assert folder == cached_content(MODELS, "a")
+    assert folder == cache_folder(MODELS) / "a" / "content"
     assert made == [1]

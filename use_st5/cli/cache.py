@@ -47,7 +47,7 @@ def cache(
         raise FileNotFoundError(f"expected names in the cache, found none of {missing}")
     if clear:
         for entry in matches:
-            remove_entry(entry)
+            remove_entry(entry.folder)
         for name in recorded_names:
             if not name_filter or name_filter & _names(name):
                 forget(name)

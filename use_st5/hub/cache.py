@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,17 +65,12 @@ def entries() -> list[Entry]:
     return sorted(present, key=lambda entry: entry.used, reverse=True)
 
 
-def remove_entry(entry: Entry) -> None:
-    """Removes an entry from the disk."""
-    _remove(entry.folder)
-
-
 def remove_content(folder: Path) -> None:
     """Removes the entry of the cache that a folder belongs to, if there is one."""
     for part in (MODELS, ARCHIVES):
         base = cache_folder(part)
         if base in folder.parents:
-            _remove(base / folder.relative_to(base).parts[0])
+            remove_entry(base / folder.relative_to(base).parts[0])
 
 
 def remove_leftovers() -> None:
@@ -87,22 +82,13 @@ def remove_leftovers() -> None:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove(folder: Path) -> None:
+def remove_entry(folder: Path) -> None:
+    """Removes the folder of an entry, if there is one."""
     # Under another name first: an interruption must not leave an entry with some of its files.
     with contextlib.suppress(OSError):
         doomed = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=folder.parent), folder.name)
         folder.rename(doomed)
         shutil.rmtree(doomed.parent, ignore_errors=True)
-
-
-def cached_content(part: str, key: str) -> Path | None:
-    """Returns the content of a complete entry, and marks it as used now; None if there is none."""
-    folder = cache_folder(part) / key
-    if not (folder / _CONTENT).is_dir():
-        return None
-    with contextlib.suppress(OSError):  # Another process may remove it.
-        os.utime(folder / _ORIGIN)
-    return folder / _CONTENT
 
 
 def kept_content(
@@ -115,27 +101,6 @@ def kept_content(
 ) -> Path:
     """Returns the content of an entry, which is made if it does not exist or is damaged.
 
-    Args:
-        part: As in `new_content`.
-        key: The name of the entry.
-        origin: The name of its source.
-        make: A function that writes the content at the path that it gets.
-        is_intact: Whether an existing content is as it was made.
-    """
-    content = cached_content(part, key)
-    if content is not None and is_intact(content):
-        return content
-    if content is not None:
-        _remove(content.parent)
-    with new_content(part, key, origin) as target:
-        make(target)
-    return cache_folder(part) / key / _CONTENT
-
-
-@contextlib.contextmanager
-def new_content(part: str, key: str, origin: str) -> Iterator[Path]:
-    """Gives a path in the cache; what the block writes there becomes the content of an entry.
-
     The entry appears when it is complete. If another process made the same entry first, that one
     stays. Then the entries that were not used for the longest time are removed until the limit
     holds; the new entry stays in any case.
@@ -144,27 +109,33 @@ def new_content(part: str, key: str, origin: str) -> Iterator[Path]:
         part: "models", "archives" or "engines".
         key: The name of the entry.
         origin: The name of its source.
+        make: A function that writes the content at the path that it gets.
+        is_intact: Whether an existing content is as it was made.
     """
     folder = cache_folder(part) / key
+    content = folder / _CONTENT
+    if content.is_dir() and is_intact(content):
+        with contextlib.suppress(OSError):  # It is used now. Another process may remove it.
+            os.utime(folder / _ORIGIN)
+        return content
+    if content.is_dir():
+        remove_entry(folder)
     with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=cache_folder(part)) as temporary:
         new_folder = Path(temporary, key)
         new_folder.mkdir()
-        yield new_folder / _CONTENT
+        make(new_folder / _CONTENT)
         (new_folder / _ORIGIN).write_text(origin + "\n", encoding="utf-8")
         try:
             new_folder.rename(folder)
         except OSError:
-            if not (folder / _CONTENT).is_dir():
+            if not content.is_dir():
                 raise
     _keep_limit(folder)
+    return content
 
 
 def limit() -> int:
-    """The largest size of models, archives and engines together, in bytes.
-
-    Raises:
-        ValueError: The environment variable holds no number of 0 or more.
-    """
+    """The largest size of models, archives and engines together, in bytes."""
     setting = os.environ.get(LIMIT, "")
     with contextlib.suppress(ValueError, OverflowError):
         if (number := float(setting or _DEFAULT_LIMIT)) >= 0:
@@ -180,7 +151,7 @@ def _keep_limit(newest: Path) -> None:
         if total <= max_bytes:
             return
         if entry.folder != newest:
-            remove_entry(entry)
+            remove_entry(entry.folder)
             total -= entry.size
 
 

@@ -169,13 +169,19 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     Raises:
         FileExistsError: The folder holds anything else, or it is a file.
     """
-    if remote := remote_path(path):
-        _files_at(remote)
+    if remote_path(path):
+        older_files(path)
         return
     folder = Path(os.path.realpath(path))
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    content = _other_content(folder) if folder.is_dir() else "a file"
+    content = "a file"
+    if folder.is_dir():
+        manifest = None
+        if (folder / SAVED_MODEL_FILE).is_file():
+            with contextlib.suppress(ValueError):
+                manifest = ModelManifest.read(folder)
+        content = other_names(folder, {FILE_NAME, *manifest.files} if manifest else set())
     if content:
         raise FileExistsError(
             f"Expected {folder} to be empty or to contain only a model of use_st5, because it "
@@ -190,40 +196,27 @@ def older_files(path: str | os.PathLike[str]) -> list[str] | None:
         FileExistsError: The folder holds files, and none of them says that a model is there.
     """
     remote = remote_path(path)
-    return _files_at(remote) if remote else None
-
-
-def _files_at(remote: str) -> list[str]:
+    if remote is None:
+        return None
     names = names_in(remote)
-    content = f"{names[:3]} without {FILE_NAME}" if names else ""
+    content = f"{names[:3]} without {FILE_NAME}"
     try:
         older = unfinished_upload(remote)
         if FILE_NAME in names:
             older += [FILE_NAME, *_read(f"{remote}/{FILE_NAME}").files]
-        if older:
+        if older or not names:
             return older
     except ValueError as error:
         content = str(error)
-    if content:
-        raise FileExistsError(
-            f"Expected {remote} to be empty or to contain a model of use_st5, because it would be "
-            f"replaced. Found {content}. Choose another folder."
-        )
-    return []
+    raise FileExistsError(
+        f"Expected {remote} to be empty or to contain a model of use_st5, because it would be "
+        f"replaced. Found {content}. Choose another folder."
+    )
 
 
 def _read(path: str | Path) -> ModelManifest:
     remedy = "Copy or export the model again."
     return read_record(path, ModelManifest, remedy=remedy, version=FORMAT, limit=_LIMIT)
-
-
-def _other_content(folder: Path) -> str:
-    """Names in a folder that belong to no model of use_st5; empty if there are none."""
-    manifest = None
-    if (folder / SAVED_MODEL_FILE).is_file():
-        with contextlib.suppress(ValueError):
-            manifest = ModelManifest.read(folder)
-    return other_names(folder, {FILE_NAME, *manifest.files} if manifest else set())
 
 
 def other_names(folder: Path, known: Collection[str]) -> str:
@@ -281,19 +274,15 @@ def copy_model(folder: Path, target: Path, manifest: ModelManifest | None) -> No
     Raises:
         ValueError: A link of a folder without a manifest leads out of it.
     """
-    if manifest is None:
-        _check_links(folder)
-        shutil.copytree(folder, target)
+    if manifest is not None:
+        for name in (FILE_NAME, *manifest.files):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(folder / name, target / name)
         return
-    for name in (FILE_NAME, *manifest.files):
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(folder / name, target / name)
-
-
-def _check_links(folder: Path) -> None:
     for path in folder.rglob("*"):
         if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
             raise ValueError(
                 f"{path}: expected a file of the model, found a link to {path.resolve()}. Copy "
                 f"the folder with the linked files first, for example: cp -rL {folder} COPY"
             )
+    shutil.copytree(folder, target)
