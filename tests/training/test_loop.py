@@ -1,17 +1,28 @@
-"""The loop alone: steps that only note that they were made."""
+"""The loop: with steps that only note that they were made, and with real ones."""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import gc
+import math
+import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.training import toy
+from use_st5.training.array_data import ArrayData
 from use_st5.training.loop import Metrics, TrainingLoop
-from use_st5.training.task import steps_of_tasks
+from use_st5.training.optimizers import Adam
+from use_st5.training.task import Task, steps_of_tasks
+from use_st5.training.tensorflow_step import TensorFlowLoop
 
 
 class NotedSteps(TrainingLoop):
@@ -161,3 +172,410 @@ def test_a_run_that_has_waited_ends_and_does_not_begin_again(tmp_path: Path) -> 
     assert loop(folder=tmp_path, **options).run(100).step == 40
     again = loop(folder=tmp_path, **options)
     assert (again.run(100).step, again.asked) == (40, [])
+
+
+def trainer_of(*names: str, **options: Any) -> TensorFlowLoop:
+    """A small trainer without XLA (which takes seconds per task) and without noise."""
+    keras.utils.set_random_seed(options.pop("initial", 5))
+    tasks = options.pop("tasks", None) or toy.tasks(options.pop("batch_size", 16), only=names)
+    optimizer = options.pop("optimizer", None) or keras.optimizers.Adam(1e-2)
+    encoder = options.pop("encoder", None) or toy.ToyEncoder(options.pop("dropout", 0.0))
+    defaults = {"steps_per_execution": 2, "jit_compile": False, "progress": False}
+    return TensorFlowLoop(encoder, tasks, optimizer, **{**defaults, **options})
+
+
+def weights_of(trainer: TensorFlowLoop) -> list[np.ndarray]:
+    layers = [trainer.encoder, *(task.loss for task in trainer.tasks.values())]
+    return [variable.numpy() for layer in layers for variable in layer.trainable_variables]
+
+
+def assert_same(a: list[np.ndarray], b: list[np.ndarray], atol: float = 0.0) -> None:
+    for x, y in zip(a, b, strict=True):
+        np.testing.assert_allclose(x, y, rtol=0.0, atol=atol)
+
+
+def table_size(trainer: TensorFlowLoop) -> float:
+    return float(np.abs(trainer.encoder.table.embeddings.numpy()).sum())
+
+
+def test_every_task_is_drawn_and_learns() -> None:
+    trainer = trainer_of(steps_per_execution=1)
+    history = trainer.run(80)
+    assert history.step == sum(history.task_steps.values()) == 80
+    for name in trainer.tasks:
+        losses = [record["loss"] for record in history.records if record["task"] == name]
+        assert len(losses) == history.task_steps[name] > 8
+        assert np.mean(losses[-3:]) < np.mean(losses[:3])
+        assert trainer._train_steps[name]._steps.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"jit_compile": True}, {"gradient_cache": 2}])
+def test_sparse_gradients_of_a_table_teach_what_dense_ones_teach(options: dict[str, Any]) -> None:
+    """Rows of the table are repeated within a batch; clipping uses the norm of their sums."""
+    runs = []
+    for kind in (keras.optimizers.Adam, Adam):
+        given = {"optimizer": kind(1e-2, global_clipnorm=0.05), **options}
+        runs.append(trainer_of("nli", **given))
+        runs[-1].run(8)
+    sparse = [step._takes_sparse for step in runs[1]._train_steps.values()]
+    assert sparse == [not options.get("jit_compile")]
+    assert_same(*[weights_of(run) for run in runs], atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"jit_compile": True}, {"gradient_cache": 2}])
+def test_batches_of_like_lengths_teach_what_whole_ones_teach(options: dict[str, Any]) -> None:
+    """The same rows, not cut to their bucket, make the same steps."""
+    columns = {name: toy.arrays()[name] for name in ("premise", "hypothesis", "label")}
+    columns["hypothesis"] = columns["hypothesis"][:, :3]
+    cut = ArrayData(columns, buckets=(2, 3, 5))
+    whole = ArrayData(columns, buckets=(2, 3, 5))
+    whole.buckets = (5, 5, 5)  # the order of `cut`, at full width
+    runs = []
+    for data in (cut, whole):
+        keras.utils.set_random_seed(0)
+        task = Task("nli", toy.losses()["nli"], data, batch_size=8)
+        runs.append(trainer_of(tasks=[task], **options))
+        runs[-1].run(8)
+    assert_same(*[weights_of(run) for run in runs], atol=1e-6)
+    widths = {cut.batch(step, 8, 0)["premise"].shape[1] for step in range(8)}
+    assert len(widths) > 1
+
+
+def test_many_tasks_are_no_reason_to_warn_of_retracing(caplog: pytest.LogCaptureFixture) -> None:
+    data = ArrayData(toy.arrays())
+    parts = [
+        Task(f"part_{i}", toy.losses()["nli"], data, mixing_weight=1.0, batch_size=4)
+        for i in range(8)
+    ]
+    logger = tf.get_logger()
+    logger.addHandler(caplog.handler)
+    try:
+        trainer_of(tasks=parts, steps_per_execution=1).run(30)
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert "retracing" not in caplog.text
+
+
+def test_a_step_leaves_the_heads_of_other_tasks_alone() -> None:
+    trainer = trainer_of("nli", "teacher")
+    before = {name: task.loss.get_weights() for name, task in trainer.tasks.items()}
+    drawn = trainer.run(2).records[0]["task"]
+    for name, task in trainer.tasks.items():
+        same = [
+            np.array_equal(a, b) for a, b in zip(before[name], task.loss.get_weights(), strict=True)
+        ]
+        assert not any(same) if name == drawn else all(same)
+
+
+def test_tasks_may_share_a_loss_and_its_head(tmp_path: Path) -> None:
+    def make() -> TensorFlowLoop:
+        (task,) = toy.tasks(only=("nli",))
+        wide = {n: np.pad(v, [(0, 0), (0, 2)][: v.ndim]) for n, v in toy.arrays().items()}
+        long = dataclasses.replace(task, name="long", data=ArrayData(wide))
+        return trainer_of(tasks=[task, long], folder=tmp_path)
+
+    trainer = make()
+    history = trainer.run(16)
+    assert min(history.task_steps.values()) > 0
+    assert len(trainer.optimizer._trainable_variables) == 3 + 4  # encoder and one head
+    again = make()
+    again.run(16)
+    assert_same(weights_of(trainer), weights_of(again))
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("text", marks=pytest.mark.end_to_end), "talk", "nli", "teacher"]
+)
+def test_xla_compiles_the_whole_step_and_gives_the_same_losses(name: str) -> None:
+    losses = [
+        [record["loss"] for record in trainer_of(name, jit_compile=jit).run(4).records]
+        for jit in (False, True)
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+def test_one_replica_compiles_with_xla_of_itself() -> None:
+    assert trainer_of("nli", jit_compile="auto").jit_compile
+
+
+def test_micro_batches_add_up_to_the_batch() -> None:
+    # The loss has no terms that compare rows; SGD's steps show the size of the gradient.
+    weights = []
+    for gradient_accumulation_steps in (1, 4):
+        sgd = keras.optimizers.SGD(0.5, clipnorm=0.05)
+        trainer = trainer_of(
+            "nli", optimizer=sgd, gradient_accumulation_steps=gradient_accumulation_steps
+        )
+        trainer.run(4)
+        weights.append(weights_of(trainer))
+    assert_same(*weights, atol=1e-6)
+
+
+def test_a_stopped_run_continues_as_if_it_had_never_stopped(tmp_path: Path) -> None:
+    def make(folder: Path | None, initial: int = 5) -> TensorFlowLoop:
+        schedule = keras.optimizers.schedules.PolynomialDecay(1e-2, 12)
+        trainer = trainer_of(
+            "nli",
+            "teacher",
+            initial=initial,
+            dropout=0.3,
+            optimizer=keras.optimizers.Adam(schedule),
+            folder=folder,
+            evaluate=lambda: {"size": table_size(trainer)},
+            evaluate_every=6,
+        )
+        return trainer
+
+    whole = make(None)
+    whole.run(12)
+    make(tmp_path).run(8)
+    rest = make(tmp_path, initial=99)
+    rest.run(12)
+    assert [record["step"] for record in rest.history.records] == [10, 12]
+    assert_same(weights_of(whole), weights_of(rest))
+    evaluations = [e for e in rest.history.evaluations if e["step"] != 8]  # first run's end
+    assert evaluations == whole.history.evaluations
+    assert rest.history.task_steps == whole.history.task_steps
+    again = make(tmp_path).run(12)
+    assert again.records == []
+    assert again.step == 12
+
+
+class Broken(keras.callbacks.Callback):
+    """Fails after the first steps."""
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize("callbacks", [[], [Broken()]], ids=["to its end", "broken"])
+def test_a_run_leaves_no_pipeline_to_the_garbage_collector(callbacks: list) -> None:
+    """It could end it in the pipeline's own thread, which would wait for itself without end."""
+
+    def pipelines() -> int:
+        return sum(type(each).__name__ == "OwnedIterator" for each in gc.get_objects())
+
+    gc.collect()
+    before = pipelines()
+    gc.disable()
+    try:
+        with contextlib.suppress(RuntimeError):
+            trainer_of(callbacks=callbacks).run(4)
+        assert pipelines() == before
+    finally:
+        gc.enable()
+
+
+def test_a_run_goes_on_after_its_pipelines_ended() -> None:
+    whole, parts = trainer_of(), trainer_of()
+    whole.run(8)
+    for steps in (3, 8):
+        parts.run(steps)
+    assert_same(weights_of(whole), weights_of(parts))
+
+
+def test_other_settings_do_not_continue_a_run(tmp_path: Path) -> None:
+    trainer_of("nli", folder=tmp_path).run(2)
+    tasks = toy.tasks(8, only=("nli",))
+    other = trainer_of(tasks=tasks, folder=tmp_path, seed=1, optimizer=keras.optimizers.SGD(0.5))
+    with pytest.raises(ValueError, match="to continue it") as raised:
+        other.run(4)
+    text = str(raised.value)
+    assert "\n  tasks.nli.batch_size: begun with 16, now 8" in text
+    assert "\n  seed: begun with 0, now 1" in text
+    assert '\n  optimizer.class_name: begun with "Adam", now "SGD"' in text
+    assert "encoder" not in text
+
+
+def test_tasks_in_another_order_do_not_continue_a_run(tmp_path: Path) -> None:
+    trainer_of("talk", "nli", folder=tmp_path).run(2)
+    tasks = toy.tasks(only=("talk", "nli"))[::-1]
+    with pytest.raises(ValueError, match="the order of the tasks"):
+        trainer_of(tasks=tasks, folder=tmp_path).run(4)
+
+
+def test_the_best_checkpoint_is_kept_and_restored(tmp_path: Path) -> None:
+    scores = iter([0.1, 0.9, float("nan"), 0.3, 0.9, 0.2])
+    seen: list[float] = []
+
+    def evaluate() -> dict[str, float]:
+        seen.append(table_size(trainer))
+        return {"score": next(scores), "other": 1.0}
+
+    options = {"evaluate": evaluate, "evaluate_every": 2, "monitor": "score"}
+    trainer = trainer_of("nli", folder=tmp_path, checkpoint_every=2, **options)
+    history = trainer.run(12)
+    assert (history.best_step, history.best_score) == (4, 0.9)
+    assert trainer._checkpoints.steps() == [4, 12]
+    assert table_size(trainer) == seen[5] != seen[1]
+    trainer.restore_best()
+    assert table_size(trainer) == seen[1]
+
+
+def test_a_run_goes_on_without_its_best_checkpoint(tmp_path: Path) -> None:
+    """The message for a damaged checkpoint advises to remove it."""
+    scores = iter([0.1, 0.9, 0.3, 0.2, 0.4])
+    options = {"evaluate": lambda: {"score": next(scores)}, "evaluate_every": 2}
+    trainer_of("nli", folder=tmp_path, checkpoint_every=2, **options).run(6)
+    shutil.rmtree(tmp_path / "checkpoint-000000004")
+    trainer = trainer_of("nli", folder=tmp_path, checkpoint_every=2, **options)
+    history = trainer.run(6)
+    assert (history.best_step, history.best_score) == (6, 0.3)
+    trainer.restore_best()
+    assert trainer_of("nli", folder=tmp_path, checkpoint_every=2, **options).run(10).best_step == 10
+
+
+def test_less_may_be_better() -> None:
+    scores = iter([0.5, 0.2, 0.4])
+    options = {"evaluate": lambda: {"loss": next(scores)}, "evaluate_every": 2, "mode": "min"}
+    assert trainer_of("nli", **options).run(6).best_step == 4
+
+
+def test_an_unknown_monitor_is_named() -> None:
+    options = {"evaluate": lambda: {"a": 1.0, "b": 2.0}, "evaluate_every": 2}
+    with pytest.raises(ValueError, match=r"one of the metrics \['a', 'b'\]. Received: 'c'"):
+        trainer_of("nli", monitor="c", **options).run(2)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
+    columns = toy.arrays()
+    columns["teacher"][3] = math.nan
+    task = dataclasses.replace(toy.tasks(64, only=("teacher",))[0], data=ArrayData(columns))
+    trainer = trainer_of(tasks=[task], folder=tmp_path)
+    with pytest.raises(FloatingPointError, match="nan from task 'teacher' in steps 1 to 2"):
+        trainer.run(2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_that_are_not_finite_are_not_kept(tmp_path: Path) -> None:
+    sgd = keras.optimizers.SGD(float("inf"))
+    trainer = trainer_of("nli", folder=tmp_path, optimizer=sgd, steps_per_execution=1)
+    with pytest.raises(FloatingPointError, match="finite weights after step 1, .*kernel"):
+        trainer.run(1)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Recorder(keras.callbacks.Callback):
+    """Writes down which of its methods are called, with which number and logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, int | None, dict]] = []
+
+    def on_train_begin(self, logs: dict | None = None) -> None:
+        self.calls.append(("train_begin", None, logs or {}))
+
+    def on_train_end(self, logs: dict | None = None) -> None:
+        self.calls.append(("train_end", None, logs or {}))
+
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        self.calls.append(("epoch_begin", epoch, logs or {}))
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        self.calls.append(("epoch_end", epoch, logs or {}))
+
+    def on_train_batch_begin(self, batch: int, logs: dict | None = None) -> None:
+        self.calls.append(("batch_begin", batch, logs or {}))
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        self.calls.append(("batch_end", batch, logs or {}))
+
+
+def test_keras_callbacks_are_called_in_order() -> None:
+    recorder = Recorder()
+    options = {"evaluate": lambda: {"score": 0.5}, "evaluate_every": 4}
+    trainer = trainer_of("nli", callbacks=[recorder], **options)
+    trainer.run(6)
+    assert [(name, number) for name, number, _ in recorder.calls] == [
+        ("train_begin", None),
+        ("epoch_begin", 0),
+        ("batch_begin", 0),
+        ("batch_end", 1),
+        ("batch_begin", 2),
+        ("batch_end", 3),
+        ("epoch_end", 0),
+        ("epoch_begin", 1),
+        ("batch_begin", 4),
+        ("batch_end", 5),
+        ("epoch_end", 1),
+        ("train_end", None),
+    ]
+    assert recorder.model is trainer.encoder
+    assert recorder.calls[3][2].keys() == {"loss", "nli/loss", "nli/accuracy"}
+    assert recorder.calls[6][2]["score"] == 0.5
+
+
+def test_a_measurement_is_a_line_with_losses_and_time_left(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = {"evaluate": lambda: {"score": 0.5}, "evaluate_every": 4, "evaluate_start": True}
+    trainer_of("nli", progress=True, **options).run(8)
+    lines = [line.strip() for line in capsys.readouterr().err.splitlines() if "score" in line]
+    assert lines[0] == "step 0  score 0.5000 (best)"  # No loss and no speed are known yet.
+    for line, step in zip(lines[1:], (4, 8), strict=True):
+        known = rf"step {step}  score 0\.5000  losses: nli \d\.\d{{4}}  "
+        assert re.fullmatch(known + r"[\d.e+]+ steps/s, 0:\d\d:\d\d left", line)
+
+
+def test_tensorboard_gets_losses_rates_and_development_metrics(tmp_path: Path) -> None:
+    options = {"evaluate": lambda: {"score": 0.25}, "evaluate_every": 2, "tensorboard": True}
+    history = trainer_of("nli", folder=tmp_path, **options).run(4)
+    (file,) = (tmp_path / "logs").iterdir()
+    seen: dict[str, list[tuple[int, float]]] = {}
+    for event in tf.compat.v1.train.summary_iterator(str(file)):
+        for value in event.summary.value:
+            number = float(tf.make_ndarray(value.tensor))
+            seen.setdefault(value.tag, []).append((event.step, number))
+    assert seen["validation/score"] == [(2, 0.25), (4, 0.25)]
+    assert seen["learning_rate"] == [(2, pytest.approx(0.01)), (4, pytest.approx(0.01))]
+    losses = [(record["step"], pytest.approx(record["loss"])) for record in history.records]
+    assert seen["nli/loss"] == losses
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"batch_size": 6, "gradient_accumulation_steps": 4},
+            "1 replicas x 4 micro_batches x 1 pieces. Received: 6",
+        ),
+        (
+            {"optimizer": keras.optimizers.Adam(gradient_accumulation_steps=2)},
+            "neither scales the loss nor accumulates gradients",
+        ),
+        ({"optimizer": keras.optimizers.SGD(loss_scale_factor=8.0)}, "neither scales the loss"),
+        (
+            {"optimizer": keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD())},
+            "neither scales the loss",
+        ),
+    ],
+)
+def test_impossible_settings_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        trainer_of(**options)
+
+
+def test_an_unbuilt_encoder_is_refused() -> None:
+    encoder = keras.Sequential([keras.layers.Embedding(4, 2)])
+    with pytest.raises(ValueError, match="built encoder"):
+        trainer_of(encoder=encoder)
+
+
+def test_features_are_checked_before_anything_is_built() -> None:
+    columns = toy.arrays()
+    del columns["premise"]
+    task = dataclasses.replace(toy.tasks(only=("nli",))[0], data=ArrayData(columns))
+    with pytest.raises(ValueError, match="'premise' is missing"):
+        trainer_of(tasks=[task])
+    assert not task.loss.built
+
+
+@pytest.mark.process
+def test_two_processes_do_not_train_into_one_folder(
+    tmp_path: Path, written_elsewhere: Callable[..., int]
+) -> None:
+    trainer = trainer_of("nli", folder=tmp_path)
+    written_elsewhere(tmp_path, inside=True)
+    with pytest.raises(BlockingIOError, match="is being written by process"):
+        trainer.run(2)
+    assert trainer.history.step == 0
