@@ -102,11 +102,8 @@ def test_memory_maps_keep_shapes_and_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({}, "at least one array"),
         ({"x": np.zeros(3), "y": np.zeros(4)}, "lengths: {'x': 3, 'y': 4}"),
         ({"x": np.zeros((0, 2))}, "lengths: {'x': 0}"),
-        ({"x": np.array(["a"])}, "'x' to be a NumPy array of integers or floats"),
-        ({"x": [1, 2]}, "'x' to be a NumPy array of integers or floats. Received: list"),
     ],
 )
 def test_impossible_arrays_are_refused(arrays: dict, message: str) -> None:

@@ -59,7 +59,7 @@ def test_a_file_that_teaches_nothing_is_one_line_with_what_was_found_and_what_is
         ("triplets", "task: expected one of pairs, scored_pairs, .* received 'triplets'"),
         (
             "scored_pairs",
-            "a.tsv: expected the columns score .or relatedness_score,.* for the task scored_pairs",
+            "a.tsv: expected the columns score or relatedness_score.* for the task scored_pairs",
         ),
     ],
 )

@@ -16,11 +16,28 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
+import use_st5
 from tests.tiny_bert import write_tiny_bert
 from tests.toy_encoders import WORDS, Toy
+from use_st5.losses.classification_loss import ClassificationLoss
+from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5.losses.label_loss import LabelLoss
+from use_st5.losses.matryoshka_loss import MatryoshkaLoss
+from use_st5.losses.scored_pair_loss import ScoredPairLoss
+from use_st5.losses.task_loss import Feature, VectorLoss
+from use_st5.models.t5.sentence_t5 import SentenceT5
+from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.arguments import make_arguments
+from use_st5.training.model_loading import open_model
+from use_st5.training.sources import open_source
+from use_st5.training.tasks import PAIRS, SCORED_PAIRS, TASKS, TaskSpec
+from use_st5.training.train import train
+from use_st5.training.validation import ValidationSet, retrieval
 
 SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]
 FEW: dict[str, Any] = {"batch_size": 8, "steps": 4, "evaluations": 2}
@@ -62,10 +79,6 @@ def start(toy_use_dan: Toy) -> str:
 @pytest.mark.end_to_end
 def test_a_mixture_of_all_that_an_encoder_can_learn(start: str, tmp_path: Path) -> None:
     """The columns of each file decide its task; the export is used without the library."""
-    import tensorflow as tf
-
-    from use_st5.training.train import train
-
     pairs = [(row["anchor"], row["positive"]) for row in paired()]
     labels = ("entailment", "neutral", "contradiction")
     names = ("premise", "hypothesis", "label")
@@ -109,10 +122,7 @@ def test_what_was_exported_goes_on_in_hub_and_keras(start: str, tmp_path: Path) 
     The scores are the opposite of the start's similarities, so every step is better than it.
     """
     hub = pytest.importorskip("tensorflow_hub", reason="the extra `hub` is not installed")
-    import tensorflow as tf
     import tf_keras
-
-    from use_st5.training.train import train
 
     rows = [{**row, "score": 5 - row["score"]} for row in scored()]
     path = write(tmp_path / "sts.csv", rows)
@@ -138,8 +148,6 @@ def test_what_was_exported_goes_on_in_hub_and_keras(start: str, tmp_path: Path) 
 
 def test_the_start_is_exported_where_nothing_is_better(start: str, tmp_path: Path) -> None:
     """No step can be nearer to the start's own similarities; the card says what was done."""
-    import use_st5
-
     encoder, measured = use_st5.load(start), scored(40, start=60)
     for row in measured:
         row["score"] = float(encoder.similarity(row["sentence1"], row["sentence2"]).item())
@@ -171,9 +179,6 @@ def test_the_start_is_exported_where_nothing_is_better(start: str, tmp_path: Pat
 def test_what_is_frozen_stays_and_adapters_are_merged(
     start: str, toy_use_transformer: Toy, tmp_path: Path
 ) -> None:
-    from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.train import train
-
     path = write(tmp_path / "pairs.csv", paired())
     options = {
         **FEW,
@@ -192,8 +197,6 @@ def test_what_is_frozen_stays_and_adapters_are_merged(
 @pytest.mark.end_to_end
 def test_definitions_teach_a_bert_the_words(start: str, tmp_path: Path) -> None:
     """DefSent's settings with another dropout; the head starts at random and learns."""
-    from use_st5.training.train import train
-
     bert = write_tiny_bert(tmp_path / "bert", head=False)
     words = [{"word": w, "definition": " ".join([*WORDS[:3], w])} for w in ("cat", "dog", "man")]
     path = write(tmp_path / "dictionary.csv", words * 8)
@@ -209,9 +212,6 @@ def test_definitions_teach_a_bert_the_words(start: str, tmp_path: Path) -> None:
 @pytest.mark.end_to_end
 def test_a_teacher_is_come_nearer_to(start: str, toy_use_transformer: Toy, tmp_path: Path) -> None:
     """From texts without labels, only a teacher's vectors are learnt."""
-    from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.train import train
-
     teacher = TrainableEncoder.load(toy_use_transformer.folders["float32"])
     measured = scored(60)
     for row in measured:
@@ -235,12 +235,6 @@ def test_a_teacher_is_come_nearer_to(start: str, toy_use_transformer: Toy, tmp_p
 def test_a_plain_t5_becomes_an_encoder_of_unit_vectors(
     toy_t5: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from use_st5.models.t5.sentence_t5 import SentenceT5
-    from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.arguments import make_arguments
-    from use_st5.training.model_loading import open_model
-    from use_st5.training.sources import open_source
-
     plain = SentenceT5(toy_t5.model.config, projection_dim=None, normalize=False)
     plain.build()
     before = TrainableEncoder(plain, toy_t5.tokenizer).encode(["a cat", "two dogs"])
@@ -255,8 +249,6 @@ def test_a_plain_t5_becomes_an_encoder_of_unit_vectors(
 def test_the_card_has_the_command_with_tasks_and_names_of_columns(
     start: str, tmp_path: Path
 ) -> None:
-    from use_st5.training.train import train
-
     rows = [{"title": row["anchor"], "body": row["positive"]} for row in paired(30)]
     path = write(tmp_path / "faq.csv", rows)
     names = {"input": "title", "response": "body"}
@@ -267,12 +259,6 @@ def test_the_card_has_the_command_with_tasks_and_names_of_columns(
 
 
 def test_training_validation_and_the_result_have_the_prompts(start: str, tmp_path: Path) -> None:
-    import use_st5
-    from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.tasks import PAIRS
-    from use_st5.training.train import train
-    from use_st5.training.validation import ValidationSet
-
     rows = [{"title": row["anchor"], "body": row["positive"]} for row in paired(30)]
     path = write(tmp_path / "faq.csv", rows)
     other = write(tmp_path / "dev.csv", paired()[40:50])
@@ -299,9 +285,6 @@ def test_training_validation_and_the_result_have_the_prompts(start: str, tmp_pat
 
 
 def test_one_prompt_for_all_texts_is_the_default_of_the_result(start: str, tmp_path: Path) -> None:
-    import use_st5
-    from use_st5.training.train import train
-
     prompt = f"{WORDS[0]} {WORDS[1]}: "
     path = write(tmp_path / "topics.csv", labelled())
     trained = train(start, path, tmp_path / "m", prompts=prompt, **{**FEW, "steps": 1})
@@ -319,8 +302,6 @@ def test_one_prompt_for_all_texts_is_the_default_of_the_result(start: str, tmp_p
 
 
 def test_the_steps_of_a_mixture_are_shown(start: str, tmp_path: Path) -> None:
-    from use_st5.training.train import train
-
     files = write(tmp_path / "a.csv", scored(40)), write(tmp_path / "b.csv", paired(60))
     said: list[str] = []
     options = {**FEW, "steps": 1, "log": said.append}
@@ -332,8 +313,6 @@ def test_the_steps_of_a_mixture_are_shown(start: str, tmp_path: Path) -> None:
 
 @pytest.mark.end_to_end
 def test_a_fresh_model_has_the_vocabulary_of_the_files(tmp_path: Path) -> None:
-    from use_st5.training.train import train
-
     path = write(tmp_path / "pairs.csv", paired())
     trained = train("fresh:use_dan_en", path, tmp_path / "mine", **{**FEW, "steps": 1})
     vocabulary = trained.encoder.tokenizer.vocabulary
@@ -349,20 +328,12 @@ def test_a_fresh_model_has_the_vocabulary_of_the_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", ["words", "bigrams"])
 def test_a_vocabulary_that_is_there_has_no_sizes(start: str, asked: str, tmp_path: Path) -> None:
-    from use_st5.training.train import train
-
     path = write(tmp_path / "pairs.csv", paired())
     with pytest.raises(
         ValueError, match=rf"{asked}: expected no value for this model, received 30"
     ):
         train(start, path, tmp_path / "m", **FEW, **{asked: 30})
     assert not (tmp_path / "m.run").exists()
-
-
-def test_a_fresh_use_transformer_reads_no_bigrams(tmp_path: Path) -> None:
-    from use_st5.training.train import train
-
-    path = write(tmp_path / "pairs.csv", paired())
     with pytest.raises(ValueError, match="bigrams: expected no value"):
         train("fresh:use_transformer_en", path, tmp_path / "m", **FEW, bigrams=30)
 
@@ -373,8 +344,6 @@ def test_a_fresh_use_transformer_reads_no_bigrams(tmp_path: Path) -> None:
 def test_the_dense_layers_of_a_fresh_use_dan_learn_if_that_is_said(
     given: tuple[str, ...] | None, word: str, tmp_path: Path
 ) -> None:
-    from use_st5.training.train import train
-
     path = write(tmp_path / "pairs.csv", paired())
     options = {**FEW, "steps": 1, "freeze": given}
     said: list[str] = []
@@ -385,11 +354,6 @@ def test_the_dense_layers_of_a_fresh_use_dan_learn_if_that_is_said(
 
 
 def test_rows_that_validate_or_test_do_not_train(start: str, tmp_path: Path) -> None:
-    from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.tasks import SCORED_PAIRS
-    from use_st5.training.train import train
-    from use_st5.training.validation import ValidationSet
-
     rows = scored()
     files = [
         write(tmp_path / f"{name}.csv", part)
@@ -451,13 +415,8 @@ def test_another_run_in_the_same_place_is_refused(
         ({"loss": {"temperature": -1}}, "Expected a temperature above 0"),
         ({"loss": {"hard_negatives": 2}}, "expected a column negative_2, which the loss reads"),
         ({"matryoshka_dimensions": (8, 4096)}, "expected numbers up to 16, the dimension"),
-        ({"epoch": 3}, r"Unknown arguments \['epoch'\]. Known are: learning_rate"),
+        ({"epoch": 3}, r"Unknown argument 'epoch'. Known are: learning_rate"),
         ({"settings": "st5"}, "expected one of sentence_t5, .* received 'st5'"),
-        ({"batch_size": 0}, "batch_size: expected a number above 0"),
-        (
-            {"batch_size": 9, "micro_batch_size": 2},
-            "micro_batch_size: expected a number",
-        ),
         ({"freeze": ("head",)}, r"Expected parts of a USEDAN to freeze"),
         (
             {"columns": {"anchor": "Titel"}},
@@ -472,19 +431,12 @@ def test_another_run_in_the_same_place_is_refused(
 def test_options_that_cannot_be(
     options: dict[str, Any], message: str, start: str, tmp_path: Path
 ) -> None:
-    from use_st5.training.train import train
-
     path = write(tmp_path / "pairs.csv", paired())
     with pytest.raises(ValueError, match=message):
         train(start, path, tmp_path / "tuned", **{**FEW, **options})
-    assert [each.name for each in tmp_path.iterdir()] == ["pairs.csv"]
-
-
-def test_no_file_is_refused(tmp_path: Path) -> None:
-    from use_st5.training.train import train
-
     with pytest.raises(ValueError, match="at least one training file, received none"):
-        train("use_dan_en", [], tmp_path / "tuned")
+        train(start, [], tmp_path / "tuned")
+    assert [each.name for each in tmp_path.iterdir()] == ["pairs.csv"]
 
 
 @pytest.mark.end_to_end
@@ -531,11 +483,6 @@ def test_a_killed_run_exports_the_weights_of_one_never_killed(
 def test_an_interrupted_encoder_has_its_weights_of_before(
     toy: str, lora_rank: int | None, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    import keras
-
-    from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.train import train
-
     def stop(step: int, logs: Any) -> None:
         if step == 1:
             raise KeyboardInterrupt
@@ -557,10 +504,6 @@ def test_an_interrupted_encoder_has_its_weights_of_before(
 
 def test_a_loss_of_ones_own_and_a_callback(start: str, tmp_path: Path) -> None:
     """The loss reads the task's columns by their keys; the card and the log name it."""
-    import keras
-
-    import use_st5
-    from use_st5.losses.scored_pair_loss import ScoredPairLoss
 
     class Cubic(ScoredPairLoss):
         """The cube of the distance."""
@@ -591,8 +534,6 @@ def test_a_loss_of_ones_own_and_a_callback(start: str, tmp_path: Path) -> None:
 
 
 def test_rows_in_memory_train_like_a_file(start: str, tmp_path: Path) -> None:
-    import use_st5
-
     options: dict[str, Any] = {**FEW, "steps": 2, "evaluations": 1, "learning_rate": 0.05}
     rows, measured = scored(40), scored(20, start=60)
     named = {"rows.csv": rows, "validation_rows.csv": measured}  # the name seeds the order
@@ -615,10 +556,6 @@ def test_rows_in_memory_train_like_a_file(start: str, tmp_path: Path) -> None:
 
 def test_the_argument_of_a_loss_of_ones_own_is_part_of_the_run(start: str, tmp_path: Path) -> None:
     """The loss has no `get_config`: Keras finds its arguments."""
-    import keras
-
-    import use_st5
-    from use_st5.losses.task_loss import Feature, VectorLoss
 
     class Far(VectorLoss):
         features = (Feature("anchor", "ids"), Feature("positive", "ids"))
@@ -659,10 +596,6 @@ def test_dropout_is_that_of_the_attention_too_and_zero_is_none(
     rate: float, expected: dict[str, float], toy: Toy, tmp_path: Path
 ) -> None:
     """Without dropout, training computes the vectors of inference."""
-    from use_st5.training.arguments import make_arguments
-    from use_st5.training.model_loading import open_model
-    from use_st5.training.sources import open_source
-
     source = open_source(write(tmp_path / "pairs.csv", paired()))
     model = open_model(toy.folders["float32"], [source], make_arguments(dropout=rate)).model
     config = dataclasses.asdict(model.config)
@@ -674,11 +607,6 @@ def test_dropout_is_that_of_the_attention_too_and_zero_is_none(
 
 
 def test_a_task_of_ones_own(start: str, tmp_path: Path) -> None:
-    import use_st5
-    from use_st5.losses.contrastive_loss import ContrastiveLoss
-    from use_st5.training.tasks import TaskSpec
-    from use_st5.training.validation import retrieval
-
     spec = TaskSpec(
         name="titles",
         description="a title and its article",
@@ -703,11 +631,6 @@ def test_a_loss_of_labels_that_was_made_is_built_once(
     lengths: tuple[int, ...], start: str, tmp_path: Path
 ) -> None:
     """Its heads start as linear probes, like those of the losses that `train` makes."""
-    import use_st5
-    from use_st5.losses.classification_loss import ClassificationLoss
-    from use_st5.losses.label_loss import LabelLoss
-    from use_st5.losses.matryoshka_loss import MatryoshkaLoss
-
     labels = len({row["label"] for row in labelled()})
     pairs = [
         {"premise": row["anchor"], "hypothesis": row["positive"], "label": n % 2}
@@ -727,10 +650,6 @@ def test_a_loss_of_labels_that_was_made_is_built_once(
 
 def test_own_tasks_in_the_place_of_others(start: str, tmp_path: Path) -> None:
     """A task of labels gets a classifier; one of definitions may have a loss that names no word."""
-    import use_st5
-    from use_st5.losses.contrastive_loss import ContrastiveLoss
-    from use_st5.training.tasks import TASKS
-
     features = {"anchor": "word", "positive": "definition"}
     own = [
         dataclasses.replace(TASKS["labels"], description="mine"),
@@ -743,10 +662,6 @@ def test_own_tasks_in_the_place_of_others(start: str, tmp_path: Path) -> None:
 
 
 def test_another_backend_of_keras_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    import keras
-
-    from use_st5.training.train import train
-
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
     with pytest.raises(ValueError, match=r"use_st5\.train needs Keras on TensorFlow: unset"):
         train("use_dan_en", "absent.tsv", "tuned")
@@ -757,10 +672,6 @@ def test_a_global_policy_changes_no_training(
     start: str, global_policy: str, tmp_path: Path
 ) -> None:
     """Mixed policies give the vectors of float32; another default dtype draws other dropouts."""
-    import keras
-
-    import use_st5
-
     files = [write(tmp_path / "sts.csv", scored()), write(tmp_path / "topics.csv", labelled())]
     results = []
     for policy, floatx in ((global_policy, keras.config.floatx()), ("float32", "float32")):

@@ -38,8 +38,6 @@ from use_st5.training.validation import ValidationSet, main_score
 
 # The first rows of a file, whose language is judged.
 _ROWS_OF_LANGUAGE = 1000
-# Bytes of a float; and checkpoints on disk: the best, the newest, and the one being written.
-_BYTES, _CHECKPOINTS = 4, 3
 _FROZEN = {
     "embedding": "the token table",
     "all_embeddings": "the tables of tokens, positions and token types with their norm",
@@ -127,18 +125,6 @@ class TrainingPlan:
             facts |= {"seed": self.arguments.seed, "tasks": [*self.tasks]}
         return facts
 
-    def _is_not_english(self) -> bool:
-        """Whether a model for English is trained on first rows of other languages."""
-        if self.encoder.metadata.get("languages") != ["en"]:
-            return False
-        columns = (
-            found.source.table[key][:_ROWS_OF_LANGUAGE].to_pylist()
-            for found in self.stats
-            for key in found.source.kind.texts
-            if key in found.source.columns
-        )
-        return any(mostly_not_english([*filter(None, column)]) for column in columns)
-
     def lines(self) -> Iterator[str]:
         """The log lines before the first step."""
         limit, most = self.arguments.text_length(self.encoder.max_length), self.encoder.max_length
@@ -146,17 +132,23 @@ class TrainingPlan:
             yield from file_stats.lines(limit, longer=most is None or most > limit)
         yield from self.evaluation_lines()
         family = known_family(self.encoder.model)
+        weights = sum(math.prod(each.shape) for each in self.encoder.model.trainable_variables)
         yield (
             f"model: {self.start}, a {family.name if family else 'model'} of "
-            f"{self.encoder.dimension} dimensions, {self._weights:,} weights, a vocabulary of "
+            f"{self.encoder.dimension} dimensions, {weights:,} weights, a vocabulary of "
             f"{self.encoder.tokenizer.vocabulary.size:,}"
         )
-        if self._is_not_english():
-            yield not_english_message(self.start)
+        if self.encoder.metadata.get("languages") == ["en"]:
+            columns = (
+                stats.source.table[key][:_ROWS_OF_LANGUAGE].to_pylist()
+                for stats in self.stats
+                for key in stats.source.hashes
+            )
+            if any(mostly_not_english([*filter(None, column)]) for column in columns):
+                yield not_english_message(self.start)
         if self.arguments.teacher:
             yield f"teacher: {self.arguments.teacher}"
         yield self._cycles_line() if self.in_cycles else self._steps_line()
-        yield self._disk_line()
 
     def evaluation_lines(self) -> Iterator[str]:
         """The log lines that say which rows are evaluated with which metric."""
@@ -214,52 +206,17 @@ class TrainingPlan:
         if isinstance(arguments.loss, Mapping):
             loss = ", ".join(f"{name} {value}" for name, value in arguments.loss.items())
         has_labels = any(found.source.kind.label for found in self.stats)
+        weights = self.weights or {name: stats.kept for name, stats in self.files.items()}
+        total = sum(weights.values())
+        shares = ", ".join(f"{name} {weight / total:.0%}" for name, weight in weights.items())
         return (
             f"training: {self.steps:,} steps of {arguments.batch_size}, learning rate "
             f"{arguments.learning_rate:.3g}{self.learning_rate_note}"
             + (f", loss with {loss}" if loss else "")
             + "".join(f", frozen: {_FROZEN[part]}" for part in arguments.frozen)
             + (f", the classifier {_HEADS[arguments.head_init]}" if has_labels else "")
-            + self._shares()
+            + f", of {shares}" * (len(self.tasks) > 1)
         )
-
-    def _shares(self) -> str:
-        """The share of the steps of each task, if there are several."""
-        if len(self.tasks) < 2:
-            return ""
-        weights = self.weights or {name: stats.kept for name, stats in self.files.items()}
-        total = sum(weights.values())
-        return ", of " + ", ".join(
-            f"{name} {weight / total:.0%}" for name, weight in weights.items()
-        )
-
-    def _disk_line(self) -> str:
-        """Disk space of the run and the model."""
-        arguments = self.arguments
-        sizes = [math.prod(variable.shape) for variable in self.encoder.model.variables]
-        # Adam keeps two numbers for each trained weight; Adafactor almost none, adapters few.
-        adam = arguments.optimizer == "adam" and arguments.lora_rank is None
-        moments = 2 * self._weights if adam else 0
-        # The models of all cycles stay until the end: an encoder and a cross-encoder each.
-        model_count = 2 * arguments.cycles + 1 if self.in_cycles else 0
-        limit = arguments.text_length(self.encoder.max_length)
-        token_count = sum(
-            stats.kept * len(stats.source.columns) * min(limit, int(stats.lengths.max()))
-            for stats in self.stats
-        )
-        run = _CHECKPOINTS * (sum(sizes) + moments) + model_count * sum(sizes) + token_count
-        is_float = arguments.precision != "int8"
-        model = _BYTES * sum(sizes) - (0 if is_float else (_BYTES - 1) * max(sizes))
-        keeps_precision = arguments.precision == self.encoder.stored
-        return (
-            f"disk: up to {_megabytes(_BYTES * run)} for the run until it ends, about "
-            f"{_megabytes(model)} for the model in {arguments.precision}"
-            + (", the precision of the start" if keeps_precision else "")
-        )
-
-    @property
-    def _weights(self) -> int:
-        return sum(math.prod(v.shape) for v in self.encoder.model.trainable_variables)
 
 
 def make_plan(
@@ -281,6 +238,12 @@ def make_plan(
     stats = [without_held_out(found, [*sets, *tests]) for found in stats]
     start = (model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model)
     teacher = open_teacher(arguments.teacher) if arguments.teacher else None
+    family = known_family(encoder.model)
+    precisions = family.precisions if family else ("float32",)
+    if (precision := arguments.precision or encoder.stored) not in precisions:
+        raise ValueError(
+            f"precision: expected {' or '.join(precisions)} for this model, received {precision}."
+        )
     has_unscored = any(source.kind.stands_in_for(UNSCORED_PAIRS) for source in sources)
     if isinstance(teacher, CrossEncoder) and not has_unscored:
         raise ValueError(
@@ -291,7 +254,7 @@ def make_plan(
     plan = TrainingPlan(
         start=start,
         encoder=encoder,
-        arguments=dataclasses.replace(arguments, precision=_precision(encoder, arguments)),
+        arguments=dataclasses.replace(arguments, precision=precision),
         stats=stats,
         sets=sets,
         tests=tests,
@@ -304,17 +267,6 @@ def make_plan(
         check_cycles(plan)
         return dataclasses.replace(plan, steps=arguments.cycles)
     return _with_tasks(plan)
-
-
-def _precision(encoder: TrainableEncoder, arguments: FileArguments) -> str:
-    """How the export stores large matrices: as the start does, unless it is stated."""
-    family = known_family(encoder.model)
-    precisions = family.precisions if family else ("float32",)
-    if (precision := arguments.precision or encoder.stored) in precisions:
-        return precision
-    raise ValueError(
-        f"precision: expected {' or '.join(precisions)} for this model, received {precision}."
-    )
 
 
 def _with_tasks(plan: TrainingPlan) -> TrainingPlan:
@@ -426,10 +378,6 @@ def _check_scores(found: DatasetStats, arguments: FileArguments) -> None:
                 f"{found.source.name}: expected scores from 0 to 1 for the loss with {name}={word},"
                 f" found {found.lowest:g}. Give --score-range -1,1 to scale -1 … 1 to 0 … 1."
             )
-
-
-def _megabytes(count: float) -> str:
-    return f"{max(1, round(count / 1e6)):,} MB"
 
 
 def _change(name: str, scores: Mapping[str, Mapping[str, float]]) -> str:

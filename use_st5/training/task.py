@@ -27,9 +27,6 @@ class Task:
         mixing_weight: Weight of the task in the draw; the trainer divides by the sum over all
             tasks. In a cycle: the number of its steps before the next task's turn.
         batch_size: Examples per step over all replicas.
-
-    Raises:
-        ValueError: The name is empty, or the weight or the batch size is not positive.
     """
 
     name: str
@@ -50,11 +47,7 @@ class Task:
             )
 
     def check_features(self) -> None:
-        """Checks that the data holds what the loss reads.
-
-        Raises:
-            ValueError: A feature is missing or of another kind; both sides are listed.
-        """
+        """Checks that the data holds what the loss reads; a ValueError lists both sides."""
         problems = [
             problem
             for feature in self.loss.features

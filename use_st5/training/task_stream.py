@@ -138,9 +138,6 @@ def array_dataset(
 
     Returns:
         Dicts of tensors `[batch_size / replica_count, …]`.
-
-    Raises:
-        ValueError: The batch is larger than the data or cannot be cut into equal parts.
     """
     data.check_batch(batch_size, parts=replica_count * micro_batches)
     positions = np.arange(batch_size).reshape(micro_batches, replica_count, -1)

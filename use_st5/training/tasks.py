@@ -137,9 +137,6 @@ class TaskSpec:
             found: The file.
             encoder: The encoder to train.
             given: The loss itself, or arguments, of which those that the loss takes are used.
-
-        Raises:
-            ValueError: The loss does not take a value.
         """
         if isinstance(given, TaskLoss):
             return given
@@ -176,11 +173,6 @@ class TaskSpec:
         task = "" if random_head and self.label is not None else self.name
         family_rate = rates.get(task, rates[""])
         return self.learning_rate.get(name, self.learning_rate.get("", family_rate))
-
-
-def _vocabulary_size(encoder: TrainableEncoder) -> int:
-    size: int = encoder.tokenizer.vocabulary.size
-    return size
 
 
 def argument_names(loss: Callable[..., TaskLoss]) -> list[str]:
@@ -273,7 +265,10 @@ NEIGHBOURS = TaskSpec(
     columns={"text": ("text", "sentence")},
     loss=SkipThoughtLoss,
     loss_arguments=lambda found, encoder: {
-        "vocabulary_size": min(_DECODER_WORDS, _vocabulary_size(encoder)),
+        "vocabulary_size": min(
+            _DECODER_WORDS,
+            encoder.tokenizer.vocabulary.size,  # type: ignore[has-type]
+        ),
         "hidden_dim": 128,
         "intermediate_dim": 512,
     },
@@ -321,10 +316,6 @@ def task_of(
         where: The file, for messages.
         requested: The name of the task that the user gave; None: the columns decide.
         tasks: The known tasks by name.
-
-    Raises:
-        ValueError: No task fits the columns, or several do and the user gave none, or there is no
-            such task.
     """
     if requested is not None:
         return _requested(names, where, requested, tasks)
@@ -343,10 +334,13 @@ def task_of(
             f"{where}: expected columns of one task, found {', '.join(names)}, which fit {fits}. "
             f"Choose one with --task, such as --task {best_kinds[0].name}."
         )
+    # Options that make columns those of a task, for example.
+    keys = ("anchor", "positive") if len(names) > 1 else ("text",)
+    words = [shlex.quote(f"{key}={name:.40}") for key, name in zip(keys, names, strict=False)]
     raise ValueError(
         f"{where}: expected the columns of a task, found {_shown(names)}. The tasks have the "
         f"columns: {known_columns(tasks)}. Does the file begin with a line of column names? If "
-        f"they are other names, give the keys of a task: {_renaming(names)}."
+        f"they are other names, give the keys of a task: --column {' --column '.join(words)}."
     )
 
 
@@ -359,21 +353,6 @@ def known_columns(tasks: Mapping[str, TaskSpec] = TASKS) -> str:
     return "; ".join(column_texts)
 
 
-def _renaming(names: Sequence[str]) -> str:
-    """Options that make columns those of a task, for example."""
-    keys = ("anchor", "positive") if len(names) > 1 else ("text",)
-    return " ".join(
-        f"--column {shlex.quote(f'{key}={name:.40}')}"
-        for key, name in zip(keys, names, strict=False)
-    )
-
-
-def _with_others(names: Sequence[str]) -> str:
-    """A column with its other names, in words."""
-    first, *others = names
-    return f"{first} (or {', '.join(others)})" if others else first
-
-
 def _requested(
     names: Sequence[str], where: str, requested: str, tasks: Mapping[str, TaskSpec]
 ) -> TaskSpec:
@@ -382,7 +361,7 @@ def _requested(
     kind = tasks[requested]
     missing_keys = [key for key in kind.needed if key not in kind.found_in(names)]
     if missing_keys:
-        columns = " and ".join(_with_others(kind.columns[key]) for key in missing_keys)
+        columns = " and ".join(" or ".join(kind.columns[key]) for key in missing_keys)
         raise ValueError(
             f"{where}: expected the columns {columns} for the task {requested}, "
             f"found {_shown(names)}. Give the names in the file with --column KEY=NAME."

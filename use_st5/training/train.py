@@ -124,7 +124,7 @@ def train(
         files: Tables with named columns (.tsv, .csv, .jsonl, .parquet), text (.txt), or TensorFlow
             data sets, `NAME[SPLIT]`; mixed by their sizes or, with `=WEIGHT`, by weights. Or rows
             in memory: a DataFrame, an Arrow table, a list of dicts, a data set of Hugging Face or
-                tf.data.
+            `tf.data`.
         to: The folder to write, a SavedModel that takes strings.
         validation: Files whose rows choose the best step; none: rows of `files` are held out.
         test: Files that test the result, once. Without validation and test files, half of the
@@ -304,12 +304,7 @@ def _runtime_options(
     callbacks: Sequence[keras.callbacks.Callback],
     arguments: FileArguments,
 ) -> dict[str, Any]:
-    """The arguments of `Trainer` that a run may change: strategy, batch_files and callbacks.
-
-    Raises:
-        ValueError: Keras does not run on TensorFlow, the strategy is not for one machine, or its
-            replicas cannot share a batch equally.
-    """
+    """The arguments of `Trainer` that a run may change: strategy, batch_files and callbacks."""
     if (backend := keras.config.backend()) != "tensorflow":
         raise ValueError(
             "use_st5.train needs Keras on TensorFlow: unset KERAS_BACKEND before Python starts. "

@@ -59,11 +59,7 @@ class ValidationSet:
 
     @property
     def metric(self) -> Metric:
-        """The metric of the task.
-
-        Raises:
-            ValueError: The task has no metric.
-        """
+        """The metric of the task."""
         if self.kind.metric is None:
             raise ValueError(f"{self.name}: the task {self.kind.name} measures nothing.")
         return self.kind.metric
