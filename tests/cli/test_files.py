@@ -18,7 +18,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from use_st5.training.training_loop import TrainingLoop
 
 import use_st5
 from tests.evaluation.toys import BagOfWords, words_task
@@ -29,6 +28,7 @@ from use_st5.cli.files import local_copy
 from use_st5.evaluation.runner import evaluate
 from use_st5.io.remote_files import cached_path, exists, names_in, upload
 from use_st5.training.classifier import Classifier
+from use_st5.training.loop import TrainingLoop
 
 SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]
 

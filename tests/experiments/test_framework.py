@@ -32,7 +32,8 @@ from experiments.minilm import given_or_minilm, minilm_folder
 from experiments.run import TRIAL_STEPS, Run
 from experiments.seed_table import seed_means, seed_table
 from experiments.stsb_dev import stsb_development
-from use_st5.data import PreparedColumn, prepared
+from use_st5.data import PreparedColumn
+from use_st5.data import arrays as module
 from use_st5.data.data_folder import MissingDataError
 from use_st5.losses import ClassificationLoss
 from use_st5.training import ArrayData
@@ -281,7 +282,7 @@ def test_a_pass_is_made_up_to_whole_calls() -> None:
 def test_a_trial_prepares_the_rows_of_its_steps_alone_and_finds_them_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepared, "fingerprint", lambda tokenizer: {})
+    monkeypatch.setattr(module, "fingerprint", lambda tokenizer: {})
     read: list[int] = []
 
     def examples(data: Path) -> Iterator[dict[str, int]]:
