@@ -24,7 +24,7 @@ LARGEST_FILE = 40 * 2**20
 FOUNDATION = "foundation"
 # The most lines of each part: what it has now.
 LARGEST_PARTS = {
-    "beam": 894,
+    "beam": 878,
     "bias": 360,
     "cli": 5_554,
     "convert": 2_045,
