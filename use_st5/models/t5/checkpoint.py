@@ -73,32 +73,24 @@ def t5_tensors(checkpoint: Checkpoint) -> tuple[WeightSource, T5Names]:
             f"neither {MESH_TENSORFLOW.table} nor {MODEL_GARDEN.encoder['norm']}."
         )
     if names is HUGGING_FACE:
-        source = _without_copies(source)
+        # The table gets its usual name; its copies and the unused bias are hidden.
+        kept = {name: name for name in source.shapes() if name not in _DUPLICATES}
+        if HUGGING_FACE.table not in kept and _COPY in source.shapes():
+            kept[HUGGING_FACE.table] = _COPY
+        source = RenamedSource(source, kept)
     elif names is T5X:
-        _check_unstacked(source)
+        if stacked := [name for name in source.shapes() if name.startswith(_SCANNED)]:
+            raise ValueError(
+                f"{source.where}: expected an array for each layer, found {stacked[0]}: the layers "
+                "are stacked, as t5x's scalable_t5 with scan_layers=True stores them. That is not "
+                "T5's model, since each of its layers has a position bias of its own, as in UMT5. "
+                "Use a checkpoint of t5x's t5 (T5, T5 1.1, mT5)."
+            )
     elif names is MESH_TENSORFLOW:
         source = RenamedSource(source, {_as_in_1_0(name): name for name in source.shapes()})
     else:
         source = _of_garden(source)
     return source, names
-
-
-def _without_copies(source: WeightSource) -> WeightSource:
-    """Gives the table its usual name, and hides its copies and the unused bias."""
-    names = {name: name for name in source.shapes() if name not in _DUPLICATES}
-    if HUGGING_FACE.table not in names and _COPY in source.shapes():
-        names[HUGGING_FACE.table] = _COPY
-    return RenamedSource(source, names)
-
-
-def _check_unstacked(source: WeightSource) -> None:
-    if stacked := [name for name in source.shapes() if name.startswith(_SCANNED)]:
-        raise ValueError(
-            f"{source.where}: expected an array for each layer, found {stacked[0]}: the layers are "
-            "stacked, as t5x's scalable_t5 with scan_layers=True stores them. That is not T5's "
-            "model, since each of its layers has a position bias of its own, as in UMT5. Use a "
-            "checkpoint of t5x's t5 (T5, T5 1.1, mT5)."
-        )
 
 
 def _as_in_1_0(name: str) -> str:
