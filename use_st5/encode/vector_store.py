@@ -75,8 +75,7 @@ class VectorStore:
         """
         if text not in self:
             raise KeyError(text)
-        block, row = self._places[_key(text)]
-        return self._blocks[block][row]
+        return self.rows([text])[0]
 
     @property
     def dimension(self) -> int | None:

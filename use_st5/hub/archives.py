@@ -47,11 +47,6 @@ def unpacked(url: str) -> Downloaded:
 
     Args:
         url: `https://….tar.gz`, `.tgz` or `.zip`; http is accepted only from this machine.
-
-    Raises:
-        ValueError: The URL has another form, or the archive is damaged or refused.
-        FileNotFoundError: The server has no such file.
-        OSError: The download failed.
     """
     _check(url)
     with tempfile.TemporaryFile() as file:

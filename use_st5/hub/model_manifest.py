@@ -124,9 +124,6 @@ class ModelManifest:
         """Compares the sizes of the files: quick, and finds incomplete copies.
 
         The card is left out, because its owner may edit it.
-
-        Raises:
-            ValueError: A file is missing or of another size.
         """
         for name in self._checked_names():
             path, expected = folder / name, self.files[name]["bytes"]
@@ -143,9 +140,6 @@ class ModelManifest:
         Args:
             folder: The folder of the model.
             names: The files whose sha256 is compared; None: all.
-
-        Raises:
-            ValueError: A file is missing or differs.
         """
         self.check_sizes(folder)
         for name in self._checked_names() if names is None else names:

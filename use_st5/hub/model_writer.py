@@ -44,10 +44,6 @@ def write_folder(
         path: The folder to write.
         facts: The fields of `ModelManifest` that are not about files and versions.
         card: The model card, Markdown.
-
-    Raises:
-        FileExistsError: `path` holds anything but a model that use_st5 wrote.
-        BlockingIOError: Another process is writing `path`.
     """
     with sole_writer(path), atomic_path(path, older=older_files(path)) as temporary:
         check_replaceable(path)
@@ -71,10 +67,6 @@ def write_again(
         source: The folder that it was loaded from.
         path: The folder to write.
         dimension: Dimension of its vectors.
-
-    Raises:
-        FileExistsError: `path` holds anything but a model that use_st5 wrote.
-        BlockingIOError: Another process is writing `path`.
     """
     manifest = ModelManifest.read(source)
     facts: dict[str, Any] = {

@@ -35,11 +35,7 @@ class InnerPath(str):
 
     @classmethod
     def checked(cls, text: Any) -> InnerPath:
-        """Returns the text as a path.
-
-        Raises:
-            ValueError: It is no text, is absolute on some system, or leads out of the folder.
-        """
+        """Returns the text as a path."""
         if isinstance(text, str) and is_inner(text):
             return cls(text)
         raise ValueError(f"Expected a path inside the folder of this file, got {text!r}")
@@ -101,12 +97,7 @@ def check_record(value: Any, kind: type[Kind], *, where: str, remedy: str) -> Ki
 
 
 def read_bounded(path: str | os.PathLike[str], *, limit: int, remedy: str) -> bytes:
-    """The bytes of a file that is known to be small.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is larger than `limit` bytes.
-    """
+    """The bytes of a file, which may have up to `limit` bytes."""
     where = as_written(path)
     with open_local(path) as local:
         if not local.is_file():

@@ -49,11 +49,7 @@ def as_written(path: str | os.PathLike[str]) -> str:
 
 
 def check_inner(path: str | os.PathLike[str]) -> None:
-    """Checks that a remote path is below a bucket, not the bucket itself.
-
-    Raises:
-        ValueError: It is the bucket.
-    """
+    """Checks that a remote path is below a bucket, not the bucket itself."""
     remote = remote_path(path)
     if remote and not remote.partition("://")[2].partition("/")[2]:
         raise ValueError(f"{remote}: expected a path in the bucket, such as {remote}/NAME.")
@@ -105,11 +101,7 @@ def joined(folder: Path, name: str, *, where: str) -> Path:
 
 
 def cache_folder(part: str) -> Path:
-    """Returns the folder of a part of the cache; it is created, for this user alone.
-
-    Raises:
-        PermissionError: It belongs to another user.
-    """
+    """Returns the folder of a part of the cache; it is created, for this user alone."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(base, "use_st5", part)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -131,10 +123,6 @@ def open_local(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Use it for files that are read once: `cached_path` keeps its copies. If the remote path does
     not exist, the local path does not exist either.
-
-    Raises:
-        ValueError: A name there leads out of the folder.
-        OSError: It was changed while it was copied.
     """
     remote = remote_path(path)
     if remote is None:
@@ -154,8 +142,6 @@ def cached_path(path: str | os.PathLike[str]) -> Path:
 
     Raises:
         FileNotFoundError: The remote path does not exist, or the folder has no files.
-        ValueError: A name there leads out of the folder.
-        OSError: It was changed while it was copied, or the cache belongs to another user.
     """
     remote = remote_path(path)
     if remote is None:
@@ -262,11 +248,7 @@ def staging_path(path: str) -> Path:
 
 
 def remove(path: str) -> None:
-    """Removes a remote file or folder, the JSON files that describe it first.
-
-    Raises:
-        ValueError: A name in it leads out of the folder.
-    """
+    """Removes a remote file or folder, the JSON files that describe it first."""
     names = sorted(_listing(path), key=_order, reverse=True)
     with _store_errors(path) as files:
         for name in names:
@@ -276,11 +258,7 @@ def remove(path: str) -> None:
 
 
 def names_in(path: str | os.PathLike[str]) -> list[str]:
-    """The names in a local or remote folder; none if there is no such folder.
-
-    Raises:
-        ValueError: A remote name leads out of the folder.
-    """
+    """The names in a local or remote folder; none if there is no such folder."""
     remote = remote_path(path)
     if remote is None:
         return [each.name for each in Path(path).iterdir()] if Path(path).is_dir() else []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from use_st5.encode.similarity import unit_rows
-from use_st5.encode.vector_store import Encode, VectorCache, as_cache
+from use_st5.encode.vector_store import Encode, as_cache
 from use_st5.search.exact import exact_search
 
 # The number of anchors that are searched, and of vectors that are scaled, at a time.
@@ -59,58 +59,39 @@ def mine_hard_negatives(
     Raises:
         ValueError: There is nothing to mine, or an option is out of range.
     """
-    _check_options(per_pair, rank_from, rank_to, margin, relative_margin)
-    pairs = _checked_pairs(pairs)
-    candidates = _distinct([positive for _, positive in pairs] if corpus is None else corpus)
+    _check(pairs, corpus, per_pair, (rank_from, rank_to), margin, relative_margin)
+    distinct_texts: dict[str, str] = {}  # key → the first text that has it
+    for text in [positive for _, positive in pairs] if corpus is None else corpus:
+        distinct_texts.setdefault(_key(text), text)
+    keys, candidates = [*distinct_texts], [*distinct_texts.values()]
     texts = list(dict.fromkeys([*candidates, *(text for pair in pairs for text in pair)]))
-    vectors = _directions(as_cache(encode), texts)
-    anchors, positives = _places(pairs, texts)
-    cosines = _cosines(vectors, anchors, positives)
-    limits = cosines - np.maximum(margin, relative_margin * np.abs(cosines))
-    known_positives = _known_positives(pairs)
-    negatives: list[list[str]] = [[] for _ in pairs]
-    for chunk, pair_groups in _by_anchor(anchors):
-        left_out = [known_positives[_key(texts[anchor])] for anchor in chunk]
-        neighbours = _nearest(vectors[chunk], vectors, candidates, left_out, (rank_from, rank_to))
-        for anchor_pairs, (scores, rows) in zip(pair_groups, neighbours, strict=True):
-            for pair in anchor_pairs:
-                negative_rows = rows[scores <= limits[pair]]
-                negatives[pair] = [candidates[row] for row in negative_rows[:per_pair]]
-    return [(*pair, text) for pair, texts in zip(pairs, negatives, strict=True) for text in texts]
-
-
-def _places(pairs: Sequence[tuple[str, str]], texts: Sequence[str]) -> np.ndarray:
-    """Returns the positions of the anchors and the positives in `texts`, `[2, pairs]`."""
     places = {text: place for place, text in enumerate(texts)}
-    return np.array([[places[text] for text in pair] for pair in pairs]).T
-
-
-def _by_anchor(anchors: np.ndarray) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
-    """Yields distinct anchors, a chunk at a time, and for each anchor the pairs that contain it."""
-    distinct_anchors, starts = np.unique(np.sort(anchors), return_index=True)
-    pair_groups = np.split(np.argsort(anchors, kind="stable"), starts[1:])
-    for start in range(0, len(distinct_anchors), _CHUNK):
-        yield distinct_anchors[start : start + _CHUNK], pair_groups[start : start + _CHUNK]
-
-
-def _nearest(
-    queries: np.ndarray,
-    vectors: np.ndarray,
-    candidates: Sequence[str],
-    left_out: Sequence[set[str]],
-    ranks: tuple[int, int],
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields each query's cosines and rows within the ranks, except the texts that are left out.
-
-    `left_out` holds the keys of these texts. The candidates' vectors are the first of `vectors`.
-    """
-    keys = [_key(text) for text in candidates]
-    k = min(ranks[1] + max(map(len, left_out)), len(keys))
-    scores, rows = exact_search(queries, vectors[: len(keys)], k=k)
-    for excluded_keys, query_scores, query_rows in zip(left_out, scores, rows, strict=True):
-        places = [place for place, row in enumerate(query_rows) if keys[row] not in excluded_keys]
-        ranked = places[ranks[0] - 1 : ranks[1]]
-        yield query_scores[ranked], query_rows[ranked]
+    vectors = as_cache(encode)(texts)
+    for start in range(0, len(vectors), _CHUNK):  # In parts: float64 doubles the memory.
+        vectors[start : start + _CHUNK] = unit_rows(vectors[start : start + _CHUNK])
+    left_out: dict[str, set[str]] = defaultdict(set)
+    pairs_of: dict[int, list[int]] = defaultdict(list)
+    for number, (anchor, positive) in enumerate(pairs):
+        left_out[_key(anchor)] |= {_key(anchor), _key(positive)}
+        pairs_of[places[anchor]].append(number)
+    negatives: list[list[str]] = [[] for _ in pairs]
+    anchors = [*pairs_of]
+    for start in range(0, len(anchors), _CHUNK):
+        chunk = anchors[start : start + _CHUNK]
+        excluded = [left_out[_key(texts[place])] for place in chunk]
+        k = min(rank_to + max(map(len, excluded)), len(keys))
+        scores, rows = exact_search(vectors[chunk], vectors[: len(keys)], k=k)
+        for line, place in enumerate(chunk):
+            columns = [c for c in range(k) if keys[rows[line, c]] not in excluded[line]]
+            ranked = columns[rank_from - 1 : rank_to]
+            for number in pairs_of[place]:
+                own = vectors[places[pairs[number][1]]]
+                # Rounded to float32, as the search rounds.
+                cosine = np.float32(np.dot(vectors[place].astype(np.float64), own))
+                limit = cosine - np.maximum(margin, relative_margin * abs(cosine))
+                chosen = [rows[line, c] for c in ranked if scores[line, c] <= limit]
+                negatives[number] = [candidates[row] for row in chosen[:per_pair]]
+    return [(*pair, text) for pair, texts in zip(pairs, negatives, strict=True) for text in texts]
 
 
 def _key(text: str) -> str:
@@ -118,64 +99,28 @@ def _key(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _distinct(corpus: Sequence[str]) -> list[str]:
-    """Returns the first of each set of equal texts, in their order."""
-    if isinstance(corpus, str) or not len(corpus):
-        raise ValueError("corpus: expected a list of texts, received a string or no texts.")
-    first: dict[str, str] = {}
-    for text in corpus:
-        first.setdefault(_key(text), text)
-    return [*first.values()]
-
-
-def _known_positives(pairs: Sequence[tuple[str, str]]) -> dict[str, set[str]]:
-    """Returns anchor's key → keys of the texts it must not get: its positives and itself."""
-    excluded_keys: dict[str, set[str]] = defaultdict(set)
-    for anchor, positive in pairs:
-        excluded_keys[_key(anchor)] |= {_key(anchor), _key(positive)}
-    return excluded_keys
-
-
-def _directions(embed: VectorCache, texts: list[str]) -> np.ndarray:
-    """Scales the embeddings to length 1, in place and in parts: float64 doubles the memory."""
-    vectors = embed(texts)
-    for start in range(0, len(vectors), _CHUNK):
-        vectors[start : start + _CHUNK] = unit_rows(vectors[start : start + _CHUNK])
-    return vectors
-
-
-def _cosines(vectors: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Cosines of pairs of rows, rounded to float32 as `exact_search` rounds them."""
-    cosines = np.empty(len(first), np.float32)
-    for start in range(0, len(first), _CHUNK):
-        u, v = (vectors[rows[start : start + _CHUNK]] for rows in (first, second))
-        cosines[start : start + _CHUNK] = np.einsum("nd,nd->n", u, v, dtype=np.float64)
-    return cosines
-
-
-def _checked_pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _check(
+    pairs: Sequence[tuple[str, str]],
+    corpus: Sequence[str] | None,
+    per_pair: int,
+    ranks: tuple[int, int],
+    margin: float,
+    relative_margin: float,
+) -> None:
     if not len(pairs):
         raise ValueError("pairs: expected pairs of anchor and positive, received none.")
     for number, pair in enumerate(pairs):
-        texts = () if isinstance(pair, str) else tuple(pair)
-        if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
+        if len(pair) != 2 or isinstance(pair, str) or not all(isinstance(t, str) for t in pair):
             raise ValueError(f"pairs[{number}]: expected anchor and positive, received {pair!r}.")
-    return [(anchor, positive) for anchor, positive in pairs]
-
-
-def _check_options(
-    per_pair: int, rank_from: int, rank_to: int, margin: float, relative_margin: float
-) -> None:
+    if corpus is not None and (isinstance(corpus, str) or not len(corpus)):
+        raise ValueError("corpus: expected a list of texts, received a string or no texts.")
     if per_pair < 1:
         raise ValueError(f"per_pair: expected at least 1, received {per_pair}.")
-    if rank_from < 1 or rank_to - rank_from + 1 < per_pair:
+    if ranks[0] < 1 or ranks[1] - ranks[0] + 1 < per_pair:
         raise ValueError(
             f"rank_from, rank_to: expected at least {per_pair} ranks (per_pair) from 1, received "
-            f"{rank_from} to {rank_to}."
+            f"{ranks[0]} to {ranks[1]}."
         )
-    if not 0 <= margin <= 2:
-        raise ValueError(f"margin: expected a number in [0, 2], received {margin}.")
-    if not 0 <= relative_margin <= 1:
-        raise ValueError(
-            f"relative_margin: expected a number in [0, 1], received {relative_margin}."
-        )
+    for name, value, most in (("margin", margin, 2), ("relative_margin", relative_margin, 1)):
+        if not 0 <= value <= most:
+            raise ValueError(f"{name}: expected a number in [0, {most}], received {value}.")
