@@ -34,7 +34,7 @@ LARGEST_PARTS = {
     "evaluation": 4_268,
     "export": 1_786,
     "foundation": 153,
-    "hub": 1_376,
+    "hub": 1_357,
     "integrations": 84,
     "io": 1_203,
     "layers": 1_423,

@@ -370,6 +370,8 @@ def _records() -> dict[str, Reader]:
 
 def _index(kind: str, **options: Any) -> Reader:
     """An index; damaged, it is refused or gives the same answer as when it is whole."""
+    from use_st5.search.vector_index import VectorIndex
+
     whole: list[object] = []
 
     def make(folder: Path) -> None:
@@ -377,6 +379,7 @@ def _index(kind: str, **options: Any) -> Reader:
         whole[:] = damages.answer(folder / "i")
 
     def read(folder: Path) -> None:
+        VectorIndex(folder / "i").verify()  # Opening checks the sizes of vectors and texts alone.
         assert damages.answer(folder / "i") == whole, "another answer"
 
     return Reader(make, read, **options)
