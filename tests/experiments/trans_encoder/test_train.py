@@ -165,9 +165,7 @@ def test_a_bundled_encoder_learns_from_a_cross_encoder_of_a_bert(
     assert {name.split("/")[0] for name in scores} == {"start", "bi", "cross"}
     assert "9 pairs without labels" in (tmp_path / "run/report.md").read_text()
     assert ModelManifest.read(tmp_path / "run/model").family == "use_dan"
-    with pytest.raises(
-        ValueError, match=r"Expected the settings of .*facts.json.*\n.*pairs: it was begun with"
-    ):
+    with pytest.raises(ValueError, match="was begun with"):
         small("use_dan_en").run(data, tmp_path / "run", pretrained=bert)
 
 
