@@ -22,12 +22,7 @@ _REMEDY = "Name the classifier.keras of the folder TO.run that `use-st5 train` w
 
 
 class ClassifierRecord(msgspec.Struct):
-    """The `.json` file next to a classifier.
-
-    Attributes:
-        labels: The names of the classes, in the order of the classifier's outputs.
-        accuracy: Share of each evaluated set's rows that get the right label, by the set's name.
-    """
+    """The `.json` file next to a classifier: its classes, and the accuracy by evaluated set."""
 
     labels: list[str]
     accuracy: dict[str, float] = {}
@@ -35,14 +30,12 @@ class ClassifierRecord(msgspec.Struct):
 
 def read_labels(path: str | os.PathLike[str]) -> ClassifierRecord:
     """The record of the classifier in the `.keras` file `path`."""
-    # A thousand labels of 4,000 letters each.
-    return read_record(
-        Path(path).with_suffix(".json"), ClassifierRecord, remedy=_REMEDY, limit=2**22
-    )
+    record = Path(path).with_suffix(".json")
+    return read_record(record, ClassifierRecord, remedy=_REMEDY, limit=2**22)
 
 
 def read_weights(
-    path: str | os.PathLike[str], dimension: int, labels: int, *, where: str | None = None
+    path: str | os.PathLike[str], dimension: int, labels: int, *, where: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """The kernel `[dimension, labels]` and the bias `[labels]` of a classifier.
 
@@ -58,7 +51,6 @@ def read_weights(
     h5py = require("h5py", "onnx")
     expected = {"0": (dimension, labels), "1": (labels,)}
     most = 4 * (dimension + 1) * labels + _OVERHEAD
-    where = where or os.fspath(path)
     try:
         with zipfile.ZipFile(path) as archive:
             size = archive.getinfo(_WEIGHTS).file_size
@@ -106,11 +98,6 @@ class SavedClassifier:
     Attributes:
         encoder: The encoder.
         labels: The names of the classes, in the order of the outputs.
-
-    Raises:
-        FileNotFoundError: There is no such file, or no `.json` next to it.
-        ValueError: The file holds something else, or fits another encoder.
-        ImportError: The package h5py is missing.
     """
 
     def __init__(self, path: str | os.PathLike[str], encoder: Any) -> None:
@@ -129,9 +116,7 @@ class SavedClassifier:
     ) -> np.ndarray:
         """The probability of each class, float32 `[texts, labels]`; `[labels]` for a single text.
 
-        Args:
-            texts: As for `SentenceEncoder.encode`.
-            **options: As for `SentenceEncoder.encode`.
+        The arguments are those of `SentenceEncoder.encode`.
         """
         logits = self.encoder.encode(texts, **options) @ self._kernel + self._bias
         powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
