@@ -8,15 +8,31 @@ import functools
 import hashlib
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from use_st5.training.sources import open_source, rows_as_files
-from use_st5.training.tasks import TASKS
+from use_st5.training.sources import (
+    Prompts,
+    Source,
+    check_prompts,
+    exported_prompts,
+    open_source,
+    prompts_by_key,
+    rows_as_files,
+)
+from use_st5.training.tasks import (
+    INFERENCE,
+    LABELS,
+    NEIGHBOURS,
+    SCORED_PAIRS,
+    TASKS,
+    TaskSpec,
+)
+from use_st5.training.validation import with_prompts
 
 PAIRS = [{"anchor": f"a {n}", "positive": f"p {n}"} for n in range(5)]
 
@@ -337,3 +353,80 @@ def test_own_tasks_in_the_place_of_others_are_read_like_these(tmp_path: Path) ->
     assert (prose.kind, single.kind) == (mine["neighbours"], mine["texts"])
     assert [*prose] == [{"previous": "One.", "text": "Two.", "next": "Three."}] * 3
     assert len(prose.pair_keys) == 3
+
+
+# Prompts by column.
+
+PAIR = TASKS["pairs"]
+FAQ = {"anchor": "title", "positive": "body", "negative": "negative"}
+Q, P = "query: ", "passage: "
+
+
+def source(kind: TaskSpec, columns: Mapping[str, str], given: Prompts) -> Source:
+    return Source("absent.tsv", kind, columns, prompts=prompts_by_key(given, kind, columns))
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, {}),
+        ("", {}),
+        (Q, {"anchor": Q, "positive": Q, "negative": Q}),
+        ({"anchor": Q, "positive": P}, {"anchor": Q, "positive": P}),
+        ({"title": Q, "negative": P, "positive": ""}, {"anchor": Q, "negative": P}),
+    ],
+)
+def test_a_column_is_named_by_its_key_or_as_in_the_file(
+    given: Prompts, found: dict[str, str]
+) -> None:
+    assert prompts_by_key(given, PAIR, FAQ) == found
+
+
+def test_scores_and_labels_are_no_texts() -> None:
+    columns = {"sentence1": "sentence1", "sentence2": "sentence2", "score": "score"}
+    assert prompts_by_key(Q, SCORED_PAIRS, columns) == {"sentence1": Q, "sentence2": Q}
+
+
+def test_columns_that_no_file_has_are_refused() -> None:
+    sources = [
+        source(PAIR, FAQ, ""),
+        source(LABELS, {"text": "text", "label": "label"}, ""),
+    ]
+    for known in (Q, {"title": Q, "positive": P, "text": Q}):
+        check_prompts(known, sources)
+    with pytest.raises(ValueError, match="title, positive, body, negative, text; received label."):
+        check_prompts({"anchor": Q, "label": P}, sources)
+
+
+def test_the_prompt_stands_before_the_text_and_a_row_may_lack_one() -> None:
+    row = {"anchor": "a", "positive": "b", "score": 1.0}
+    found = with_prompts(row, {"anchor": Q, "negative": P})
+    assert found == {"anchor": "query: a", "positive": "b", "score": 1.0}
+    assert row["anchor"] == "a"
+
+
+PREMISE = {"premise": "premise", "hypothesis": "hypothesis", "label": "label"}
+
+
+@pytest.mark.parametrize(
+    ("sources", "named", "default"),
+    [
+        ([(PAIR, FAQ, {})], {}, None),
+        ([(PAIR, FAQ, Q)], {"query": Q, "document": Q}, "query"),
+        ([(LABELS, {"text": "text"}, {"text": Q})], {"query": Q, "document": Q}, "query"),
+        ([(NEIGHBOURS, {"text": "text"}, Q)], {"query": Q, "document": Q}, "query"),
+        ([(PAIR, FAQ, {"anchor": Q, "positive": P})], {"query": Q, "document": P}, None),
+        # Only questions have a prompt: documents get none, even if the start had one.
+        ([(PAIR, FAQ, {"anchor": Q})], {"query": Q, "document": ""}, None),
+        ([(INFERENCE, PREMISE, {"premise": Q, "hypothesis": P})],
+         {"premise": Q, "hypothesis": P}, None),
+        ([(PAIR, FAQ, {"anchor": Q, "positive": P}), (LABELS, {"text": "text"}, {"text": "t: "})],
+         {"query": Q, "document": P, "text": "t: "}, None),
+    ],
+)  # fmt: skip
+def test_what_the_trained_model_keeps(
+    sources: list[tuple[TaskSpec, Mapping[str, str], Prompts]],
+    named: dict[str, str],
+    default: str | None,
+) -> None:
+    assert exported_prompts([source(*each) for each in sources]) == (named, default)

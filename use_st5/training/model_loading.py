@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -37,15 +37,27 @@ def open_model(
         encoder = _fresh(os.fspath(model).removeprefix(FRESH), sources, settings)
     else:
         _check_vocabulary_unasked(settings, ("words", "bigrams"))
-        encoder = model if isinstance(model, TrainableEncoder) else _loaded(model)
+        if isinstance(model, TrainableEncoder):
+            encoder = model
+        else:
+            encoder = TrainableEncoder.load(model)
+            family_of(encoder.model).prepare_for_training(encoder.model)
     family = family_of(encoder.model)
     if family.inputs != 1:
         raise ValueError(
             f"{model}: expected a sentence encoder, received a {family.name}, which compares pairs "
             "of texts."
         )
-    encoder = _with_dropout(encoder, _dropout(encoder, kinds, settings))
-    encoder = _naming_words(encoder) if any(map(_names_words, kinds)) else encoder
+    encoder = _with_dropout(encoder, kinds, settings)
+    if any(map(_names_words, kinds)):
+        word_model = family_of(encoder.model).word_model(encoder.model)
+        if word_model is None:
+            raise ValueError(
+                "task definitions: expected a BERT or RoBERTa with a head for masked words, "
+                f"received a {type(encoder.model).__name__}. For other encoders give --task pairs "
+                "--column anchor=word --column positive=definition."
+            )
+        encoder = _with_model(encoder, word_model)
     with frozen_parts(encoder.model, settings.frozen):
         return encoder  # The model has these parts.
 
@@ -63,13 +75,6 @@ def copy_of(model: keras.Model, **config: Any) -> keras.Model:
     return clone
 
 
-def _loaded(model: str | os.PathLike[str]) -> TrainableEncoder:
-    """Loads a checkpoint, with the settings that its family trains with."""
-    encoder = TrainableEncoder.load(model)
-    family_of(encoder.model).prepare_for_training(encoder.model)
-    return encoder
-
-
 def _names_words(kind: TaskSpec) -> bool:
     """Whether a task's loss needs a head for words; a user's own task may have another loss."""
     loss = kind.loss if isinstance(kind.loss, type) else type(kind.loss)
@@ -77,26 +82,33 @@ def _names_words(kind: TaskSpec) -> bool:
     return kind.stands_in_for(DEFINITIONS) and not has_other_loss
 
 
-def _naming_words(encoder: TrainableEncoder) -> TrainableEncoder:
-    model = family_of(encoder.model).word_model(encoder.model)
-    if model is None:
-        raise ValueError(
-            "task definitions: expected a BERT or RoBERTa with a head for masked words, received a "
-            f"{type(encoder.model).__name__}. For other encoders give --task pairs --column "
-            "anchor=word --column positive=definition."
-        )
-    return _with_model(encoder, model)
-
-
 def _fresh(preset: str, sources: Sequence[Source], settings: FileArguments) -> TrainableEncoder:
     """An encoder of a named shape with initial weights; if needed, with the sources' vocabulary."""
+    from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
+    from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
+    from use_st5.tokenizers.vocabulary_builder import build_vocabulary
+
     family = family_with(preset)
-    tokenizer = family.usual_tokenizer()
-    if tokenizer is None:
-        tokenizer = _counted(family.tokenizers, _texts(sources), settings)
-    else:
+    if (tokenizer := family.usual_tokenizer()) is not None:
         _check_vocabulary_unasked(settings, ("words", "bigrams"))
-    return TrainableEncoder.fresh(preset, tokenizer)
+        return TrainableEncoder.fresh(preset, tokenizer)
+    grams = NGramTokenizer.kind in family.tokenizers
+    if not grams:
+        _check_vocabulary_unasked(settings, ("bigrams",))
+    vocabulary = build_vocabulary(
+        (
+            row[key]
+            for source in sources
+            for row in source
+            for key in source.kind.texts
+            if key in row
+        ),
+        num_unigrams=settings.words,
+        num_bigrams=settings.bigrams,
+        unigram_buckets=_UNKNOWN_ROWS,
+    )
+    kind = NGramTokenizer if grams else UnigramTokenizer
+    return TrainableEncoder.fresh(preset, kind(vocabulary))
 
 
 def _check_vocabulary_unasked(settings: FileArguments, names: Sequence[str]) -> None:
@@ -109,45 +121,16 @@ def _check_vocabulary_unasked(settings: FileArguments, names: Sequence[str]) -> 
         )
 
 
-def _counted(kinds: Mapping[str, Any], texts: Iterable[str], settings: FileArguments) -> Any:
-    """A tokenizer whose vocabulary is made from the counts of words in texts."""
-    from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
-    from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
-    from use_st5.tokenizers.vocabulary_builder import build_vocabulary
-
-    grams = NGramTokenizer.kind in kinds
-    if not grams:
-        _check_vocabulary_unasked(settings, ("bigrams",))
-    vocabulary = build_vocabulary(
-        texts,
-        num_unigrams=settings.words,
-        num_bigrams=settings.bigrams,
-        unigram_buckets=_UNKNOWN_ROWS,
-    )
-    return NGramTokenizer(vocabulary) if grams else UnigramTokenizer(vocabulary)
-
-
-def _texts(sources: Sequence[Source]) -> Iterable[str]:
-    for source in sources:
-        for row in source:
-            yield from (row[key] for key in source.kind.texts if key in row)
-
-
-def _dropout(
+def _with_dropout(
     encoder: TrainableEncoder, kinds: Sequence[TaskSpec], settings: FileArguments
-) -> float | None:
-    """The dropout to set; None: the model's own."""
-    if settings.dropout is not None:
-        return settings.dropout
-    config = getattr(encoder.model, "config", None)
-    rate = getattr(config, "dropout", None)
-    reads_texts = any(kind.stands_in_for(TEXTS) for kind in kinds)
-    return _DROPOUT_OF_TEXTS if rate == 0 and reads_texts else None
-
-
-def _with_dropout(encoder: TrainableEncoder, rate: float | None) -> TrainableEncoder:
+) -> TrainableEncoder:
+    """The encoder, or a copy with the dropout that is given or that single texts need."""
+    rate = settings.dropout
     if rate is None:
-        return encoder
+        own_rate = getattr(getattr(encoder.model, "config", None), "dropout", None)
+        if own_rate != 0 or not any(kind.stands_in_for(TEXTS) for kind in kinds):
+            return encoder
+        rate = _DROPOUT_OF_TEXTS
     config = encoder.model.get_config().get("config", {})
     if "dropout" not in config:
         raise ValueError(

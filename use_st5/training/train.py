@@ -44,7 +44,6 @@ from use_st5.training.run_folder import (
     write_result,
 )
 from use_st5.training.sources import (
-    Source,
     exported_prompts,
     open_sources,
     rows_as_files,
@@ -151,30 +150,23 @@ def train(
     """
     arguments = make_arguments(settings, **args)
     runtime_options = _runtime_options(strategy, batch_files, callbacks, arguments)
-    options: dict[str, Any] = {"columns": columns, "tasks": tasks, "prompts": arguments.prompts}
-    with rows_as_files(files=files, validation=validation, test=test) as lists:
-        sources = open_sources(*lists, task=task, **options)
-        check_loss_arguments([source.kind for source in sources[0]], arguments)
-        return _train(
-            model, sources, arguments, Path(to), runtime_options, log, overwrite=overwrite
+    target = Path(to)
+    with contextlib.ExitStack() as stack:
+        given = {"files": files, "validation": validation, "test": test}
+        lists = stack.enter_context(rows_as_files(**given))
+        sources = open_sources(
+            *lists, task=task, columns=columns, tasks=tasks, prompts=arguments.prompts
         )
-
-
-def _train(
-    model: str | os.PathLike[str] | TrainableEncoder,
-    sources: tuple[list[Source], list[Source], list[Source]],
-    arguments: FileArguments,
-    target: Path,
-    runtime_options: Mapping[str, Any],
-    log: Callable[[str], None],
-    *,
-    overwrite: bool,
-) -> Trained:
-    """Trains on training, validation and test files, unless the same call did so before."""
-    request = request_of(model, *sources, arguments)
-    with run_folder(target, request, overwrite=overwrite) as work:
+        check_loss_arguments([source.kind for source in sources[0]], arguments)
+        request = request_of(model, *sources, arguments)
+        work = stack.enter_context(run_folder(target, request, overwrite=overwrite))
         if not overwrite and (done := result_of(work, target)) is not None:
-            return _trained_before(done, work, target, log)
+            log(
+                f"{as_written(target)}: the same training is already complete. Give --overwrite to "
+                "train again."
+            )
+            heads = [Classifier.load(work / name, encoder=target) for name in done.classifiers]
+            return _as_trained(done, work, target, heads)
         encoder = open_model(model, sources[0], arguments)
         if runtime_options["strategy"] is not None:
             with strategy_scope(runtime_options["strategy"]):
@@ -183,10 +175,10 @@ def _train(
         if plan.in_cycles:
             _check_cycles(target, runtime_options)
         begin(work, request, overwrite=overwrite)
-        # Nobody sees an encoder that was loaded here: a copy of its weights would only take memory.
-        of_caller = isinstance(model, TrainableEncoder)
-        with _weights_kept_on_error(encoder.model) if of_caller else contextlib.nullcontext():
-            return _run(plan, work, target, runtime_options, log)
+        # An encoder that we loaded is discarded on failure, so its weights need no backup.
+        if isinstance(model, TrainableEncoder):
+            stack.enter_context(_weights_kept_on_error(encoder.model))
+        return _run(plan, work, target, runtime_options, log)
 
 
 def _run(
@@ -208,7 +200,17 @@ def _run(
         history = _train_in_steps(plan, work, runtime_options)
     write_json(work / "history.json", {"": history.to_state()})
     with progress_lines(lambda: f"evaluating and exporting {as_written(target)}"):
-        encoder = _trained_encoder(plan)
+        prompts, default_prompt = exported_prompts([found.source for found in plan.stats])
+        encoder = TrainableEncoder(
+            in_float32(plan.encoder.model),
+            plan.encoder.tokenizer,
+            name=Path(plan.start.removeprefix(FRESH)).name + "_tuned",
+            max_length=plan.encoder.max_length,
+            metadata=plan.metadata,
+            prompts={**plan.encoder.prompts, **prompts},
+            default_prompt_name=default_prompt or plan.encoder.default_prompt_name,
+            similarity_fn_name=plan.encoder.similarity_fn_name,
+        )
         baseline = {name: value for name, value in history.evaluations[0].items() if name != "step"}
         validation = {"before": baseline, "after": scores_of(plan.sets, encoder.encode)}
         test = {"before": test_before, "after": scores_of(plan.tests, encoder.encode)}
@@ -283,21 +285,6 @@ def _weights_kept_on_error(model: keras.Model) -> Iterator[None]:
         raise
 
 
-def _trained_encoder(plan: TrainingPlan) -> TrainableEncoder:
-    """The encoder to export, which computes in float32."""
-    prompts, default = exported_prompts([found.source for found in plan.stats])
-    return TrainableEncoder(
-        in_float32(plan.encoder.model),
-        plan.encoder.tokenizer,
-        name=Path(plan.start.removeprefix(FRESH)).name + "_tuned",
-        max_length=plan.encoder.max_length,
-        metadata=plan.metadata,
-        prompts={**plan.encoder.prompts, **prompts},
-        default_prompt_name=default or plan.encoder.default_prompt_name,
-        similarity_fn_name=plan.encoder.similarity_fn_name,
-    )
-
-
 def _runtime_options(
     strategy: str | None,
     batch_files: str | os.PathLike[str] | None,
@@ -337,18 +324,6 @@ def _check_cycles(target: Path, runtime_options: Mapping[str, Any]) -> None:
             f"{remote}: expected a local folder, because pairs without a score are trained in "
             "cycles. Choose a local folder, and copy it at the end."
         )
-
-
-def _trained_before(
-    result: Result, work: Path, target: Path, log: Callable[[str], None]
-) -> Trained:
-    """The result of an earlier call with the same arguments."""
-    log(
-        f"{as_written(target)}: the same training is already complete. Give --overwrite to train "
-        "again."
-    )
-    classifiers = [Classifier.load(work / name, encoder=target) for name in result.classifiers]
-    return _as_trained(result, work, target, classifiers)
 
 
 def _as_trained(
