@@ -44,7 +44,7 @@ EXTRAS = {
     # Classifiers and statistics.
     "evaluation": ["scikit-learn>=1.5"],
     # Graphs of near vectors (`use-st5 index --kind hnsw`).
-    "search": ["faiss-cpu>=1.9"],
+    "search": ["faiss-cpu>=1.9", "bm25s>=0.2"],
     # The HTTP server (`use-st5 serve`).
     "serve": [
         "fastapi>=0.115",

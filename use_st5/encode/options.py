@@ -239,6 +239,18 @@ def default_prompt(encoder: Any) -> str:
     return prompts.get(getattr(encoder, "default_prompt_name", None) or "") or ""
 
 
+def usual_prompts(encoder: Any) -> dict[str, str]:
+    """Returns what a model puts before a "query" and a "document", beyond its default prompt."""
+    prompts = getattr(encoder, "prompts", None) or {}
+    if default_prompt(encoder):
+        return {}
+    sides = {"query": QUERY, "document": DOCUMENT}
+    return {
+        side: next((prompts[name] for name in names if name in prompts), "")
+        for side, names in sides.items()
+    }
+
+
 def chosen_prompt(
     prompt: str | None, name: str | None, prompts: Mapping[str, str], default: str | None = None
 ) -> str:

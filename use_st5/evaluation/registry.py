@@ -16,6 +16,7 @@ _MODULES = (
     "probing",
     "pairs",
     "minimal_pairs",
+    "retrieval",
     "geometry",
     "bias",
     "translations",

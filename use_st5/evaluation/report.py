@@ -65,6 +65,11 @@ _GROUPS = {
     "multilingual_sts": _Group(
         "Similarity in other languages", tuple(f"xsts_{each}" for each in _XSTS)
     ),
+    "retrieval": _Group(
+        "Retrieval",
+        lead="Means over the sets of the folder, which a record lists. BM25 compares words; fused "
+        "joins both rankings.",
+    ),
     "geometry": _Group("Alignment and uniformity", lead="Less is better."),
     "weat": _Group(
         "Associations of words (WEAT)",
@@ -74,7 +79,7 @@ _GROUPS = {
     "seat": _Group("Associations of words in sentences (SEAT)", lead="As for WEAT."),
 }
 # Groups whose table has a column for each score of their one task.
-_ONE_TASK = ("tatoeba", "minimal_pairs", "geometry")
+_ONE_TASK = ("tatoeba", "minimal_pairs", "retrieval", "geometry")
 _INTERVALS = (
     "Differences to a model are points more or less, with 95 % intervals; bold: the interval "
     "leaves out 0. The intervals tell how much other sentences of the same kind would change a "

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from use_st5.data.data_folder import DataFolder
-from use_st5.encode.options import default_prompt
+from use_st5.encode.options import default_prompt, usual_prompts
 from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.record import LIMIT, EvaluationRecord, check_task, finite, write_json
 from use_st5.evaluation.task import EvaluationTask, Progress, TaskContext
@@ -74,7 +74,7 @@ def evaluate(
     encode = getattr(encoder, "encode", encoder)
     embed = VectorCache(progress.encoding(encode), store=store.embeddings if store else None)
     # Without a folder, `_hashes` has refused the tasks that need one.
-    context = TaskContext(embed, cast(DataFolder, folder), seed)
+    context = TaskContext(embed, cast(DataFolder, folder), seed, usual_prompts(encoder))
     results, failed = _results(tasks, context, hashes, store, progress)
     return EvaluationRecord(
         model={"name": name or _name(encoder), "identity": identity, "dimension": embed.dimension},

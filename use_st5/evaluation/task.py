@@ -52,11 +52,13 @@ class TaskContext:
             sentence is encoded once.
         data: The folder with the data sets.
         seed: Seed of all random numbers.
+        prompts: What the model puts before a "query" and before a "document".
     """
 
     embed: VectorCache
     data: DataFolder
     seed: int = 1111
+    prompts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

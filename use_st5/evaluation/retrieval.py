@@ -1,0 +1,305 @@
+"""Retrieval: finds the passages that answer a question, in sets of BEIR's layout.
+
+A set is a folder with `corpus.jsonl` and `queries.jsonl` (`_id`, `text`, perhaps `title`) and
+`qrels/SPLIT.tsv` (query, document, grade), as Thakur et al. 2021 (BEIR, arXiv 2104.08663) publish
+them. The scores are those of trec_eval, which BEIR uses.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from use_st5._imports import require
+from use_st5.data.data_folder import DataFolder, DataSource
+from use_st5.encode.similarity import unit_rows
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+from use_st5.io.lines import read_text
+from use_st5.search import exact_search
+
+# Query → document → score, higher is better.
+Run = Mapping[str, Mapping[str, float]]
+# Query → document → grade; grades of 0 and below are not relevant.
+Judgements = Mapping[str, Mapping[str, int]]
+
+DEPTH = 100
+CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
+# The split that is scored, the first that a set has.
+_SPLITS = ("test.tsv", "dev.tsv", "*.tsv")
+
+
+@dataclass(frozen=True)
+class RetrievalSet:
+    """Documents, queries, and which documents answer which query.
+
+    Attributes:
+        name: The name of the set.
+        corpus: Id → document, a title first if it has one. Ids are strings: "007" stays.
+        queries: Id → query.
+        judgements: Id of a query → id of a document → grade.
+    """
+
+    name: str
+    corpus: Mapping[str, str]
+    queries: Mapping[str, str]
+    judgements: Judgements
+
+
+def read_retrieval_set(folder: str | Path) -> RetrievalSet:
+    """Reads a set in BEIR's layout: the test split, else the dev split, else the first.
+
+    Raises:
+        FileNotFoundError: The folder has no corpus, queries or qrels.
+        ValueError: A line is not in the format; the message names file and line.
+    """
+    folder = Path(folder)
+    files = [path for split in _SPLITS for path in sorted((folder / QRELS).glob(split))]
+    if not files:
+        raise FileNotFoundError(f"{folder / QRELS}: expected a file such as test.tsv, found none.")
+    return RetrievalSet(
+        folder.name,
+        dict(_texts(folder / CORPUS)),
+        dict(_texts(folder / QUERIES)),
+        _judgements(files[0]),
+    )
+
+
+def _texts(path: Path) -> Iterable[tuple[str, str]]:
+    for number, line in read_text(path):
+        try:
+            row = json.loads(line)
+            yield str(row["_id"]), f"{row.get('title') or ''} {row['text'] or ''}".strip()
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(
+                f"{path}:{number}: expected an object with `_id` and `text`, received "
+                f"{line[:80]!r} ({type(error).__name__}: {error})."
+            ) from error
+
+
+def _judgements(path: Path) -> dict[str, dict[str, int]]:
+    judgements: dict[str, dict[str, int]] = {}
+    for number, line in read_text(path):
+        fields = line.rstrip("\n").split("\t")
+        if number == 1 and fields[0] == "query-id":
+            continue
+        try:
+            query, document, grade = fields
+            judgements.setdefault(query, {})[document] = int(grade)
+        except ValueError as error:
+            raise ValueError(
+                f"{path}:{number}: expected query, document and a whole number, separated by tabs, "
+                f"received {line[:80]!r}."
+            ) from error
+    return judgements
+
+
+def retrieve(
+    dataset: RetrievalSet,
+    encode_queries: Callable[[list[str]], np.ndarray],
+    encode_documents: Callable[[list[str]], np.ndarray] | None = None,
+    *,
+    depth: int = DEPTH,
+    similarity: str = "cosine",
+    own_documents: bool = True,
+) -> dict[str, dict[str, float]]:
+    """Finds the nearest documents of each query, by comparing it with all of them.
+
+    Equal scores are ordered by the documents' ids, whatever the order of the file.
+
+    Args:
+        dataset: The set.
+        encode_queries: Texts → float `[texts, dim]`.
+        encode_documents: The same for documents; None: as for queries.
+        depth: Documents to find for each query.
+        similarity: "cosine" or "dot".
+        own_documents: Whether a query may find the document that has its id. Sets whose queries are
+            documents (Quora, ArguAna) need False.
+
+    Returns:
+        Query → document → similarity, best first, for all queries of the set.
+    """
+    ids, queries = sorted(dataset.corpus), list(dataset.queries)
+    if not ids or not queries:
+        return {query: {} for query in queries}
+    scaled = unit_rows if similarity == "cosine" else np.asarray
+    documents = scaled((encode_documents or encode_queries)([dataset.corpus[id] for id in ids]))
+    vectors = scaled(encode_queries([dataset.queries[query] for query in queries]))
+    count = min(depth + (not own_documents), len(ids))
+    scores, rows = exact_search(vectors, documents, k=count)
+    run = {}
+    for query, query_scores, query_rows in zip(queries, scores, rows, strict=True):
+        pairs = [
+            (ids[row], float(score)) for row, score in zip(query_rows, query_scores, strict=True)
+        ]
+        run[query] = dict([pair for pair in pairs if own_documents or pair[0] != query][:depth])
+    return run
+
+
+def bm25(dataset: RetrievalSet, *, depth: int = DEPTH) -> dict[str, dict[str, float]]:
+    """Finds documents by their words: BM25 (Robertson and Zaragoza 2009) of `bm25s`.
+
+    Documents that share no word with a query are not found.
+
+    Raises:
+        ImportError: bm25s is missing (extra `search`).
+    """
+    library = require("bm25s", "search")
+    ids = sorted(dataset.corpus)
+    tokens = library.tokenize([dataset.corpus[id] for id in ids], show_progress=False)
+    run: dict[str, dict[str, float]] = {query: {} for query in dataset.queries}
+    if not tokens.vocab or not run:
+        return run
+    index = library.BM25()
+    index.index(tokens, show_progress=False)
+    for query, text in dataset.queries.items():
+        words = library.tokenize([text], return_ids=False, show_progress=False)[0]
+        scores = index.get_scores(words) if words else np.zeros(len(ids))
+        order = np.argsort(-scores, kind="stable")[:depth]
+        run[query] = {ids[row]: float(scores[row]) for row in order if scores[row] > 0}
+    return run
+
+
+def fused(*runs: Run, depth: int = DEPTH, constant: int = 60) -> dict[str, dict[str, float]]:
+    """Joins rankings by reciprocal rank fusion (Cormack et al. 2009): Σ 1 / (constant + rank).
+
+    A document that a ranking lacks gets nothing from it.
+    """
+    joined = {}
+    for query in dict.fromkeys(query for run in runs for query in run):
+        scores: Counter[str] = Counter()
+        for run in runs:
+            for rank, document in enumerate(_ranked(run.get(query, {})), start=1):
+                scores[document] += 1 / (constant + rank)  # type: ignore[assignment]
+        best = _ranked(scores)[:depth]
+        joined[query] = {document: scores[document] for document in best}
+    return joined  # type: ignore[return-value]
+
+
+def retrieval_scores(
+    judgements: Judgements, run: Run, *, relevance_level: int = 1
+) -> dict[str, float]:
+    """Scores rankings as trec_eval does; means over the judged queries.
+
+    A judged query that found nothing counts as 0; queries without judgements are left out.
+
+    Args:
+        judgements: Query → document → grade.
+        run: Query → document → score. Equal scores are ordered by the documents' ids.
+        relevance_level: The lowest grade that MAP, MRR and recall count as relevant.
+
+    Returns:
+        "ndcg@10" (the grade is the gain, the ideal list is cut at 10), "map@100" (over all relevant
+        documents), "mrr@10", "recall@10" and "recall@100". NaN without a judged query.
+    """
+    rows = [
+        _scores_of_query(grades, _ranked(run.get(query, {})), relevance_level)
+        for query, grades in judgements.items()
+    ]
+    names = ("ndcg@10", "map@100", "mrr@10", "recall@10", "recall@100")
+    means = np.mean(rows, axis=0) if rows else [math.nan] * len(names)
+    return {name: float(mean) for name, mean in zip(names, means, strict=True)}
+
+
+def _ranked(scores: Mapping[str, float]) -> list[str]:
+    return sorted(scores, key=lambda document: (-scores[document], document))
+
+
+def _scores_of_query(
+    grades: Mapping[str, int], ranking: Sequence[str], relevance_level: int
+) -> tuple[float, ...]:
+    gains = [max(0, grades.get(document, 0)) for document in ranking[:10]]
+    ideal = sorted((max(0, grade) for grade in grades.values()), reverse=True)[:10]
+    relevant = {document for document, grade in grades.items() if grade >= relevance_level}
+    places = [
+        place for place, document in enumerate(ranking[:100], start=1) if document in relevant
+    ]
+    count = max(1, len(relevant))
+    precisions = [hits / place for hits, place in enumerate(places, start=1)]
+    first = places[0] if places and places[0] <= 10 else math.inf
+    return (
+        _discounted(gains) / (_discounted(ideal) or 1),
+        sum(precisions) / count,
+        1 / first,
+        sum(place <= 10 for place in places) / count,
+        len(places) / count,
+    )
+
+
+def _discounted(gains: Sequence[int]) -> float:
+    return sum(gain / math.log2(place + 1) for place, gain in enumerate(gains, start=1))
+
+
+def _score(context: TaskContext, datasets: Sequence[RetrievalSet]) -> TaskResult:
+    """The means over the sets, of the encoder, of BM25 and of both, and the scores of each set."""
+
+    def encode(texts: Sequence[str], side: str) -> np.ndarray:
+        return context.embed([context.prompts.get(side, "") + text for text in texts])
+
+    rows: list[dict[str, Any]] = []
+    for dataset in datasets:
+        judgements = dataset.judgements
+        run = retrieve(
+            dataset, lambda texts: encode(texts, "query"), lambda texts: encode(texts, "document")
+        )
+        scores = retrieval_scores(judgements, run)
+        if importlib.util.find_spec("bm25s"):
+            words = bm25(dataset)
+            scores["bm25_ndcg@10"] = retrieval_scores(judgements, words)["ndcg@10"]
+            scores["fused_ndcg@10"] = retrieval_scores(judgements, fused(run, words))["ndcg@10"]
+        unknown = {id for grades in judgements.values() for id in grades} - {*dataset.corpus}
+        counts = {
+            "documents": len(dataset.corpus),
+            "repeated_documents": len(dataset.corpus) - len({*dataset.corpus.values()}),
+            "queries": len(dataset.queries),
+            "judged_queries": len(judgements),
+            "judged_documents_that_the_corpus_lacks": len(unknown),
+            "ids_of_queries_and_documents": len({*dataset.queries} & {*dataset.corpus}),
+        }
+        rows.append({"set": dataset.name, **scores, **counts})
+    names = [name for name in rows[0] if isinstance(rows[0][name], float)]
+    return TaskResult(
+        main="ndcg@10",
+        scores={name: float(np.mean([row[name] for row in rows])) for name in names},
+        counts={"sets": len(rows), "queries": sum(row["judged_queries"] for row in rows)},
+        details={"sets": rows},
+    )
+
+
+def _folders(data: DataFolder) -> list[Path]:
+    """The folders of sets, in the data folder or up to two folders deeper."""
+    paths = (path for depth in ("", "*/", "*/*/") for path in data.path.glob(depth + QRELS))
+    return sorted(path.parent for path in paths if (path.parent / CORPUS).is_file())
+
+
+def _files(data: DataFolder) -> tuple[DataSource, ...]:
+    return tuple(
+        DataSource(folder.name, ((folder.relative_to(data.path) / name).as_posix(),), _ORIGIN)
+        for folder in _folders(data)
+        for name in (CORPUS, QUERIES, f"{QRELS}/*.tsv")
+    )
+
+
+_ORIGIN = "BEIR: https://github.com/beir-cellar/beir, or files of your own in its layout"
+
+TASKS = (
+    EvaluationTask(
+        "retrieval",
+        "retrieval",
+        "Retrieval",
+        "nDCG@10 of all documents by their cosine with the query, the mean of the sets in BEIR's "
+        "layout in the data folder; beside it BM25 and the fusion of both rankings (bm25s)",
+        score=_score,
+        reader=lambda data: [read_retrieval_set(folder) for folder in _folders(data)],
+        sources=(DataSource("a set in BEIR's layout", (CORPUS,), _ORIGIN),),
+        options={"depth": DEPTH},
+        read_files=_files,
+    ),
+)
