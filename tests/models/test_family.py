@@ -11,6 +11,7 @@ import pytest
 
 from tests.models import toy_family
 from tests.toy_encoders import Toy
+from use_st5.models import family as module
 from use_st5.models.family import (
     families,
     family_named,
@@ -63,3 +64,23 @@ def test_the_list_of_families() -> None:
 
     with pytest.raises(ValueError, match="'t5' is taken"):
         register(Another())
+
+
+def test_a_family_whose_model_is_a_relative_may_be_registered_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_registered", dict(families()))
+
+    class Relative(toy_family.TrigramEncoder):
+        pass
+
+    class RelativeFamily(toy_family.TrigramFamily):
+        name = "relative"
+        model_types = (Relative,)
+
+    encoder = toy_family.TrigramEncoder(toy_family.TrigramConfig())
+    relative = Relative(toy_family.TrigramConfig())
+    assert family_of(relative) is toy_family.FAMILY
+    own = register(RelativeFamily())
+    assert family_of(relative) is own
+    assert family_of(encoder) is toy_family.FAMILY

@@ -21,7 +21,6 @@ from use_st5.tokenizers.tokenizer import Tokenizer
 _OWN = {
     # Before the families whose classifiers it reads: the first family that knows a file reads it.
     "cross_encoder": "use_st5.models.cross_encoder.family",
-    # Relatives of BERT before BERT: their models are subclasses of BERT's model.
     "mpnet": "use_st5.models.mpnet.family",
     "modernbert": "use_st5.models.modernbert.family",
     "bert": "use_st5.models.bert.family",
@@ -270,10 +269,11 @@ def family_named(name: str) -> Family:
 
 
 def known_family(model: keras.Model) -> Family | None:
-    """The family of a model; None if the model belongs to no known family."""
-    for family in families().values():
-        if isinstance(model, family.model_types):
-            return family
+    """The family of a model: that of the nearest of its classes; None if none is known."""
+    for model_class in type(model).__mro__:
+        for family in families().values():
+            if model_class in family.model_types:
+                return family
     return None
 
 
