@@ -113,7 +113,7 @@ def compiled(args: Any) -> Any:
         name: jax.ShapeDtypeStruct(ids.shape, "int32", sharding=rows)
         for name in ("anchor", "positive")
     }
-    return step._program(values).lower(values, frozen, batch).compile()
+    return step.program(values).lower(values, frozen, batch).compile()
 
 
 def measured(args: Any) -> float:

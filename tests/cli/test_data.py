@@ -62,6 +62,10 @@ def files_of(source: DataSource) -> Iterator[tuple[str, str]]:
         yield f"{folder}/STS.gs.x.txt", "2\n"
     elif source.name.startswith("BUCC"):
         yield place.replace("*", "dev"), "1\t1\n" if place.endswith("gold") else "1\ta sentence\n"
+    elif source.name == "BEIR":
+        yield place, '{"_id": "1", "text": "a sentence"}\n'
+        yield "queries.jsonl", '{"_id": "2", "text": "a query"}\n'
+        yield "qrels/test.tsv", "2\t1\t1\n"
     elif source.name == "Tatoeba":
         for code in LANGUAGES:
             for side in (code, "eng"):

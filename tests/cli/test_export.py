@@ -164,12 +164,12 @@ def test_what_a_killed_export_of_an_archive_left_is_gone_with_the_next(
 ) -> None:
     left: list[str] = []
 
-    def add(archive: tarfile.TarFile, *_: object) -> None:
+    def add(archive: tarfile.TarFile, *_: object, **__: object) -> None:
         left.extend(each.name for each in tmp_path.glob(".*.gz"))
         raise OSError("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr("use_st5.export.archive._add", add)
+        patched.setattr(tarfile.TarFile, "add", add)
         assert use("export", str(model), "--archive", "a.tar.gz").exit_code == 1
     for name in left:
         (tmp_path / name).write_text("half")
@@ -259,7 +259,7 @@ def test_sources_are_refused_in_one_line(use: Callable, tmp_path: Path) -> None:
     for arguments, message in (
         (("absent", "--to", "new"), "'absent'"),
         (("empty", "--to", "new"), "found inside: none"),
-        (("use_transformer_en", "--web", "new"), "the family use_transformer"),
+        (("use_transformer_en", "--web", "new"), "expected a USE-DAN for a page"),
     ):
         result = use("export", *arguments)
         assert (result.exit_code, result.stderr.count("\n")) == (1, 1)

@@ -86,7 +86,7 @@ def test_a_model_of_one_language_is_warned_of(
     [
         (("mine", "faq.tsv", "--to", "t.xml"), 2, "ends in .tsv, .csv, .jsonl"),
         (("mine", "one.tsv", "--to", "./one.tsv"), 1, "expected another file than the input"),
-        (("mine", "sts.tsv", "--to", "t.tsv"), 1, "expected the columns anchor (or query"),
+        (("mine", "sts.tsv", "--to", "t.tsv"), 1, "expected the columns anchor or query"),
         (("mine", "one.tsv", "--to", "t.tsv"), 1, "expected hard negatives, found none"),
         (("bitext", "de.txt", "none.txt", "--to", "t.tsv"), 1, "found none"),
         (("bitext", "de.txt", "blank.txt", "--to", "t.tsv"), 1, "expected sentences, one a line"),

@@ -319,7 +319,7 @@ def test_everything_is_kept(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"seed": "1"}, r"a.json: \$.seed: expected int, received str"),
-        ({"model": {"name": "m"}}, r"a.json: \$.model: expected the field"),
+        ({"model": {"name": "m"}}, r"a.json: \$.model: object missing required field"),
         ({"model": [1]}, r"a.json: \$.model: expected object, received array"),
         ({"tasks": [1]}, r"a.json: \$.tasks: expected object, received array"),
         ({"failed": {"a": 1}}, r"a.json: \$.failed\[...\]: expected str, received int"),
@@ -354,7 +354,9 @@ def test_what_is_read_of_tasks(
 @pytest.mark.parametrize("field", ["options", "seconds"])
 def test_a_field_that_tables_show_is_missing(tmp_path: Path, field: str) -> None:
     without = {name: value for name, value in TASK.items() if name != field}
-    with pytest.raises(ValueError, match=rf"a.json: task sts12: \$: expected the field {field}"):
+    with pytest.raises(
+        ValueError, match=rf"a.json: task sts12: \$: object missing required field {field}"
+    ):
         read(tmp_path, {"tasks": {"sts12": without}})
 
 

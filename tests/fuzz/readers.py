@@ -642,7 +642,7 @@ def _make_training(folder: Path) -> None:
 def _read_training(folder: Path) -> None:
     checkpoints = _training_checkpoints(folder)
     checkpoints.restore(9)
-    checkpoints.state(9, dict[str, Any])
+    checkpoints.state(9)
 
 
 def _lora_model() -> Any:

@@ -203,7 +203,7 @@ def test_another_tokenizer_is_refused(
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="with <pad> first"):
+    with pytest.raises(ValueError, match="begins with <pad>"):
         FramedSentencePieceTokenizer(b"\xff\x00")
     (tmp_path / "sentencepiece.bpe.model").write_bytes(b"\xff\x00")
     with pytest.raises(ValueError, match=r"sentencepiece.bpe.model: .*Give the tokenizer"):

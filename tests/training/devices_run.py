@@ -80,13 +80,13 @@ def from_files(trainer: Any, start: list[np.ndarray]) -> dict[str, list[float]]:
     for variable, value in zip(trainer._trainable_variables(), start, strict=True):
         variable.assign(value)
     trainer.history = History(task_steps=dict.fromkeys(trainer.tasks, 0))
-    trainer.batch_files = "batches"
+    trainer._files = "batches"
     trainer._stream = TaskStream(
         trainer.tasks,
         strategy=trainer.strategy,
         seed=trainer.seed,
         micro_batches=trainer.gradient_accumulation_steps,
-        files=trainer.batch_files,
+        files=trainer._files,
     )
     return result(trainer)
 

@@ -85,15 +85,6 @@ def test_a_file_that_says_nothing(
         dataset_stats(table("a", columns, rows), Words())
 
 
-def test_labels_that_no_classifier_can_be_written_with_are_refused_before_the_training(
-    table: Callable[..., Source],
-) -> None:
-    rows = [(f"text {n}", f"{n} " + "long label " * 600) for n in range(900)]
-    named = r"labels\.tsv: expected labels with at most 4,194,304 bytes in all, received 900 "
-    with pytest.raises(ValueError, match=rf"{named}.*begins with '100 long label.*--column"):
-        dataset_stats(table("labels", "text label", rows), Words())
-
-
 def test_the_labels_of_inference_have_their_usual_numbers(table: Callable[..., Source]) -> None:
     rows = [("a", "b", "NEUTRAL"), ("a", "c", "CONTRADICTION"), ("a", "d", "ENTAILMENT")]
     found = dataset_stats(table("nli", "premise hypothesis label", rows), Words())

@@ -402,15 +402,14 @@ class EmbeddingJob:
             ValueError: Rows are missing, because the input changed while it was read, or the file
                 is damaged.
         """
-        rows, size = self.description.rows, self._data.stat().st_size
+        rows = self.description.rows
         if self.rows_done != rows:
             raise ValueError(
                 f"expected {rows} texts, read {self.rows_done}: the input changed while it was "
                 "read; start the command again"
             )
-        numbers = rows * self.description.dimension
-        if self.description.format == "npy" and size != len(self._header()) + 4 * numbers:
-            raise ValueError(f"{self._data} is damaged; remove {self.folder} and start again")
+        if self._data.stat().st_size != self._bytes:
+            raise ValueError(f"{self._data} was changed; remove {self.folder} and start again")
         return self._data
 
     def _write_state(self) -> None:

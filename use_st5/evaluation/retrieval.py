@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from use_st5._imports import require
-from use_st5.data.data_folder import DataFolder, DataSource
+from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
 from use_st5.encode.similarity import unit_rows
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 from use_st5.io.lines import read_text
@@ -276,7 +276,13 @@ def _score(context: TaskContext, datasets: Sequence[RetrievalSet]) -> TaskResult
 def _folders(data: DataFolder) -> list[Path]:
     """The folders of sets, in the data folder or up to two folders deeper."""
     paths = (path for depth in ("", "*/", "*/*/") for path in data.path.glob(depth + QRELS))
-    return sorted(path.parent for path in paths if (path.parent / CORPUS).is_file())
+    return sorted(path.parent for path in paths if (path.parent / CORPUS).exists())
+
+
+def _read(data: DataFolder) -> list[RetrievalSet]:
+    if not (folders := _folders(data)):
+        raise MissingDataError(f"{data.path}: expected {QRELS}/ next to {CORPUS}, found none.")
+    return [read_retrieval_set(folder) for folder in folders]
 
 
 def _files(data: DataFolder) -> tuple[DataSource, ...]:
@@ -297,8 +303,8 @@ TASKS = (
         "nDCG@10 of all documents by their cosine with the query, the mean of the sets in BEIR's "
         "layout in the data folder; beside it BM25 and the fusion of both rankings (bm25s)",
         score=_score,
-        reader=lambda data: [read_retrieval_set(folder) for folder in _folders(data)],
-        sources=(DataSource("a set in BEIR's layout", (CORPUS,), _ORIGIN),),
+        reader=_read,
+        sources=(DataSource("BEIR", (CORPUS,), _ORIGIN),),
         options={"depth": DEPTH},
         read_files=_files,
     ),

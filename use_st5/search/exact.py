@@ -8,6 +8,8 @@ import numpy as np
 _BLOCK = (1024, 4096)
 # The same for few queries.
 _BLOCK_OF_FEW = (256, 16384)
+# Further candidates, so that the products in float64 decide what is nearly equal in float32.
+_FURTHER = 32
 # The count of numbers that are gathered at a time.
 _AT_ONCE = 2**20
 
@@ -52,8 +54,9 @@ def exact_search(
         raise ValueError("queries: expected finite numbers, received NaN or infinity.")
     block = block or (_BLOCK_OF_FEW if len(queries) <= _BLOCK_OF_FEW[0] else _BLOCK)
     narrow_queries = np.asarray(queries, np.float32)
-    scores = np.full((len(queries), k), -np.inf, np.float32)
-    rows = np.full((len(queries), k), -1, np.int64)
+    kept = min(k + _FURTHER, corpus.shape[0])
+    scores = np.full((len(queries), kept), -np.inf, np.float32)
+    rows = np.full((len(queries), kept), -1, np.int64)
     for start in range(0, corpus.shape[0], block[1]):
         part = np.asarray(corpus[start : start + block[1]], np.float32)
         for first in range(0, len(queries), block[0]):

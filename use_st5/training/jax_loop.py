@@ -129,11 +129,7 @@ class JaxStep:
         values = [variable.value for variable in self._changing]
         frozen = [variable.value for variable in self._frozen]
         if self._compiled is None:
-            options = {}
-            if keras.distribution.distribution() is not None:
-                # Outputs keep the inputs' sharding, or the next call compiles anew.
-                options["out_shardings"] = ([value.sharding for value in values], None)
-            self._compiled = self._jax.jit(self._step, donate_argnums=0, **options)
+            self._compiled = self.program(values)
         results = []
         try:
             # The host prepares the next batch while the device computes.
@@ -146,6 +142,13 @@ class JaxStep:
                 variable.assign(value)
         means = np.mean(self._jax.device_get(results), axis=0)
         return dict(zip(self.names, map(float, means), strict=True))
+
+    def program(self, values: Values) -> Any:
+        """The compiled step; outputs keep the inputs' sharding, or the next call compiles anew."""
+        options = {}
+        if keras.distribution.distribution() is not None:
+            options["out_shardings"] = ([value.sharding for value in values], None)
+        return self._jax.jit(self._step, donate_argnums=0, **options)
 
     def _step(self, values: Values, frozen: Values, batch: Batch) -> tuple[Values, jax.Array]:
         """Makes one update; returns the variables' next values, and loss and metrics `[names]`."""
