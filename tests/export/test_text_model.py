@@ -93,13 +93,17 @@ def test_other_models_and_lengths_are_refused(
         text_model_manifest(toy_t5.folder)
     with pytest.raises(ValueError, match="received another model"):
         text_model_manifest(tmp_path)
-    static = StaticEmbedding(7, 8)
-    static.build()
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat"]
-    TrainableEncoder(static, WordPieceTokenizer(words)).export(tmp_path / "static")
-    to_text_model(tmp_path / "static", tmp_path / "static.onnx", runtime="onnx")
     folder = toy_use_transformer.folders["float32"]
     text_model_manifest(folder, 16)
     for length in (15, 17):
         with pytest.raises(ValueError, match=f"of 16 to 16, .* received {length}"):
             text_model_manifest(folder, length)
+
+
+def test_a_static_embedding_is_written(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+    static = StaticEmbedding(7, 8)
+    static.build()
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat"]
+    TrainableEncoder(static, WordPieceTokenizer(words)).export(tmp_path / "static")
+    to_text_model(tmp_path / "static", tmp_path / "static.onnx", runtime="onnx")
