@@ -29,7 +29,7 @@ LARGEST_PARTS = {
     "cli": 4_747,
     "convert": 2_011,
     "data": 1_987,
-    "encode": 1_761,
+    "encode": 1_759,
     "engines": 2_602,
     "evaluation": 4_431,
     "export": 1_706,

@@ -107,3 +107,4 @@ def test_a_static_embedding_is_written(tmp_path: Path) -> None:
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat"]
     TrainableEncoder(static, WordPieceTokenizer(words)).export(tmp_path / "static")
     to_text_model(tmp_path / "static", tmp_path / "static.onnx", runtime="onnx")
+    assert [*(tmp_path / "static.onnx").iterdir()]

@@ -31,7 +31,7 @@ class DataSource:
 
 
 # Archives put their files one or two folders below the place they are unpacked in.
-_DEPTHS = ("", "*/", "*/*/")
+DEPTHS = ("", "*/", "*/*/")
 _WILDCARD = re.compile(r"[*?[]")
 
 
@@ -106,7 +106,7 @@ class DataFolder:
     def _match(self, source: DataSource) -> tuple[str, list[Path]]:
         """Returns the place that exists, and its paths: one path, or several with wildcards."""
         for place in source.places:
-            for depth in _DEPTHS:
+            for depth in DEPTHS:
                 if paths := sorted(self.path.glob(depth + place)):
                     # Copies in other folders are left out.
                     root = paths[0].parts[: len(self.path.parts) + depth.count("/")]

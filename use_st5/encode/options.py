@@ -245,10 +245,8 @@ def usual_prompts(encoder: Any) -> dict[str, str]:
     if default_prompt(encoder):
         return {}
     sides = {"query": QUERY, "document": DOCUMENT}
-    return {
-        side: next((prompts[name] for name in names if name in prompts), "")
-        for side, names in sides.items()
-    }
+    names = {side: first_prompt_name(usual, prompts) for side, usual in sides.items()}
+    return {side: prompts[name] for side, name in names.items() if name is not None}
 
 
 def chosen_prompt(

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from use_st5._imports import require
-from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
+from use_st5.data.data_folder import DEPTHS, DataFolder, DataSource, MissingDataError
 from use_st5.encode.similarity import unit_rows
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 from use_st5.io.lines import read_text
@@ -275,7 +275,7 @@ def _score(context: TaskContext, datasets: Sequence[RetrievalSet]) -> TaskResult
 
 def _folders(data: DataFolder) -> list[Path]:
     """The folders of sets, in the data folder or up to two folders deeper."""
-    paths = (path for depth in ("", "*/", "*/*/") for path in data.path.glob(depth + QRELS))
+    paths = (path for depth in DEPTHS for path in data.path.glob(depth + QRELS))
     return sorted(path.parent for path in paths if (path.parent / CORPUS).exists())
 
 
