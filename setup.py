@@ -40,6 +40,8 @@ EXTRAS = {
     "hub-models": ["huggingface_hub>=1.0", "kagglehub>=1.0"],
     # Text embedders of KerasHub (`TrainableEncoder.of_kerashub`).
     "kerashub": ["keras-hub>=0.32"],
+    # Pairs from documents (`use-st5 pairs`).
+    "documents": ["markdown-it-py>=3", "selectolax>=0.4"],
     "plots": ["matplotlib>=3.9"],
     # Classifiers and statistics.
     "evaluation": ["scikit-learn>=1.5"],

@@ -33,6 +33,7 @@ from use_st5.cli import (
     index,
     info,
     mine,
+    pairs,
     push,
     rank,
     report,
@@ -180,6 +181,7 @@ app.command("report", help=report.HELP)(report.report)
 app.command("data", help=data.HELP)(data.data)
 app.command("train", help=train.HELP)(train.train)
 app.command("classify", help=classify.HELP)(classify.classify)
+app.command("pairs", help=pairs.HELP)(pairs.pairs)
 app.command("mine", help=mine.HELP)(mine.mine)
 app.command("bitext", help=mine.BITEXT_HELP)(mine.bitext)
 app.command("export", help=export.HELP)(export.export)
