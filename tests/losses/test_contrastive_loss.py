@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.losses.fixed_encoder import FixedEncoder, log_softmax, one_id, over_replicas, unit
-from use_st5.losses.contrastive_loss import ContrastiveLoss
-from use_st5.losses.in_batch_softmax import equal_ids
+from tests.losses.fixed_encoder import (
+    FixedEncoder,
+    log_softmax,
+    one_id,
+    over_replicas,
+    unit,
+    weights,
+)
+from use_st5.losses.contrastive_loss import ContrastiveLoss, equal_ids
+from use_st5.losses.input_response_loss import InputResponseLoss
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
@@ -106,10 +113,50 @@ def test_several_negatives_of_a_row_are_candidates_of_all_rows() -> None:
     assert float(value) == pytest.approx(cost(np.hstack(rows) / 0.5), abs=1e-5)
 
 
-@pytest.mark.parametrize("replicas", [2, 4])
-def test_replicas_share_their_candidates(replicas: int) -> None:
+def test_replicas_share_their_candidates() -> None:
     loss = ContrastiveLoss(temperature=0.5, margin=0.1, hard_negatives=True, bidirectional=True)
     batch = {**BATCH, "positive": np.array([[4], [5], [6], [4]], np.int32)}
     together = float(loss(FixedEncoder(TABLE), batch)[0])
-    shared = over_replicas(loss, FixedEncoder(TABLE), batch, replicas)
+    shared = over_replicas(loss, FixedEncoder(TABLE), batch, 2)
     assert shared == pytest.approx(together, rel=1e-6)
+
+
+TALK = {"input": one_id(4), "response": one_id(4, start=4)}
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.3])
+def test_a_response_network_in_numpy(margin: float) -> None:
+    loss = InputResponseLoss(hidden_dims=(5, 6), scale=7.0, margin=margin)
+    value, metrics = loss(FixedEncoder(TABLE), TALK)
+    v = TABLE[4:8]
+    for layer in loss.hidden_layers:
+        kernel, bias = weights(layer)
+        v = np.tanh(v @ kernel + bias)
+    kernel, bias = weights(loss.output_layer)
+    logits = 7.0 * (unit(TABLE[:4]) @ unit(v @ kernel + bias).T - margin * np.eye(4))
+    assert float(value) == pytest.approx(-np.diag(log_softmax(logits)).mean(), abs=1e-5)
+    assert float(metrics["accuracy"]) == (logits.argmax(axis=1) == np.arange(4)).mean()
+
+
+def test_without_a_network_equal_pairs_cost_nothing() -> None:
+    loss = InputResponseLoss(hidden_dims=(), scale=100.0)
+    value, metrics = loss(FixedEncoder(np.eye(4)), {"input": one_id(4), "response": one_id(4)})
+    assert not loss.trainable_variables
+    assert float(value) == pytest.approx(0.0, abs=1e-6)
+    assert float(metrics["accuracy"]) == 1.0
+
+
+def test_a_repeated_response_is_no_negative() -> None:
+    loss = InputResponseLoss(hidden_dims=(), scale=3.0)
+    ids = np.array([[4], [5], [4], [6]], np.int32)
+    value, _ = loss(FixedEncoder(TABLE), {"input": one_id(4, length=1), "response": ids})
+    logits = 3.0 * unit(TABLE[:4]) @ unit(TABLE[ids[:, 0]]).T
+    logits[0, 2] = logits[2, 0] = -np.inf
+    assert float(value) == pytest.approx(-np.diag(log_softmax(logits)).mean(), abs=1e-5)
+
+
+def test_replicas_share_their_responses() -> None:
+    loss = InputResponseLoss(hidden_dims=(5,))
+    ids = {"input": one_id(4), "response": np.array([[4], [5], [6], [4]], np.int32)}
+    together = float(loss(FixedEncoder(TABLE), ids)[0])
+    assert over_replicas(loss, FixedEncoder(TABLE), ids, 2) == pytest.approx(together)

@@ -59,19 +59,10 @@ def definitions() -> Task:
     return Task("definitions", DefinitionLoss(), ArrayData(data), batch_size=16)
 
 
-def test_an_encoder_learns_the_words() -> None:
-    keras.utils.set_random_seed(0)
-    options = {"jit_compile": False, "progress": False}
-    run = TensorFlowLoop(toy.NamingToy(), [definitions()], keras.optimizers.Adam(0.05), **options)
-    records = run.run(100).records
-    assert records[-1]["loss"] < 0.8 * records[0]["loss"]
-    assert records[-1]["accuracy"] > records[0]["accuracy"]
-
-
 def test_an_encoder_without_a_head_is_refused_before_the_first_step() -> None:
-    with pytest.raises(ValueError, match="head that predicts masked words.* ToyEncoder without"):
+    with pytest.raises(ValueError, match="head=True, received ToyEncoder"):
         TensorFlowLoop(toy.ToyEncoder(), [definitions()], keras.optimizers.Adam())
     headless = toy.NamingToy()
     headless.head = None
-    with pytest.raises(ValueError, match="NamingToy without"):
+    with pytest.raises(ValueError, match="received NamingToy"):
         TensorFlowLoop(headless, [definitions()], keras.optimizers.Adam())

@@ -3,7 +3,6 @@ from __future__ import annotations
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.losses.fixed_encoder import FixedEncoder, one_id, over_replicas, unit
 from use_st5.losses.classification_loss import ClassificationLoss
@@ -67,56 +66,6 @@ def test_a_loss_of_ones_own_keeps_its_arguments() -> None:
     assert loss.get_config()["loss"]["config"]["factor"] == 3.0
 
 
-class Table(keras.layers.Layer):
-    """A trainable vector for each id."""
-
-    dimension = 16
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.vectors = keras.layers.Embedding(64, self.dimension)
-        self.vectors.build((None, 1))
-
-    def call(self, ids: object, training: bool = False) -> object:
-        del training
-        return self.vectors(ids[:, 0])
-
-
-def trained_vectors(loss: VectorLoss) -> np.ndarray:
-    """Learns 32 pairs whose initial vectors are equal except for a small first quarter."""
-    table = Table()
-    start = np.random.default_rng(2).standard_normal((64, 16))
-    start[32:, 4:] = start[:32, 4:]
-    table.vectors.embeddings.assign(start * np.r_[np.full(4, 0.1), np.ones(12)])
-    batch = {"anchor": tf.constant(one_id(32)), "positive": tf.constant(one_id(32, start=32))}
-
-    @tf.function
-    def gradient() -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            value, _ = loss(table, batch, training=True)
-        return tf.convert_to_tensor(tape.gradient(value, table.vectors.embeddings.value))
-
-    for _ in range(100):
-        table.vectors.embeddings.assign(table.vectors.embeddings - 0.02 * gradient())
-    return table.vectors.embeddings.numpy()
-
-
-def found(vectors: np.ndarray, dimension: int) -> float:
-    """The share of vectors that find their partner by their first entries."""
-    heads = unit(vectors[:, :dimension])
-    return float(((heads[:32] @ heads[32:].T).argmax(axis=1) == np.arange(32)).mean())
-
-
-def test_the_head_of_a_vector_trained_so_is_a_shorter_vector() -> None:
-    inner = ContrastiveLoss(temperature=0.1)
-    plain = trained_vectors(inner)
-    assert found(plain, 16) == 1.0
-    assert found(plain, 4) < 0.5
-    nested = trained_vectors(MatryoshkaLoss(inner, dimensions=(16, 4)))
-    assert found(nested, 16) == 1.0
-    assert found(nested, 4) > 0.9
-
-
 def test_config_makes_the_same_loss_and_tells_nothing_of_the_process() -> None:
     losses = [
         MatryoshkaLoss(ContrastiveLoss(temperature=0.3), dimensions=(4, 2), name="m")
@@ -129,5 +78,5 @@ def test_config_makes_the_same_loss_and_tells_nothing_of_the_process() -> None:
 
 
 def test_a_dimension_beyond_the_encoder_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"up to the encoder's, 6. Received: \(8, 2\)"):
+    with pytest.raises(ValueError, match=r"up to the encoder.s 6, not"):
         MatryoshkaLoss(ContrastiveLoss(), dimensions=(8, 2))(FixedEncoder(TABLE), BATCH)

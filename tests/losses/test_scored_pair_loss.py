@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.losses.fixed_encoder import FixedEncoder, one_id, over_replicas, unit
-from use_st5.losses.scored_pair_loss import ScoredPairLoss
+from use_st5.losses.scored_pair_loss import PairLogitLoss, ScoredPairLoss
 
 TABLE = np.random.default_rng(2).standard_normal((12, 5))
 SCORES = np.array([0.9, 0.1, 0.5, 0.5, 0.0, 1.0], np.float32)
@@ -70,3 +70,28 @@ def test_the_gradient_of_equal_texts_is_finite() -> None:
         loss, _ = ScoredPairLoss(similarity="angular")(Same(TABLE), batch)
     gradient = tape.gradient(loss, vectors)
     assert np.isfinite(tf.convert_to_tensor(gradient).numpy()).all()
+
+
+LOGITS = np.array([[2.0], [-1.0], [0.5], [30.0]])
+LABELS = np.array([0.9, 0.2, 0.5, -0.05], np.float32)  # A cosine may be below 0.
+PAIR_BATCH = {"pair": one_id(4), "score": LABELS}
+
+
+def test_soft_cross_entropy_of_a_cross_encoder() -> None:
+    x = LOGITS[:, 0]
+    log_sigmoid = -np.log1p(np.exp(-x))
+    expected = -np.mean(LABELS * log_sigmoid + (1 - LABELS) * (log_sigmoid - x))
+    value, metrics = PairLogitLoss()(FixedEncoder(LOGITS), PAIR_BATCH)
+    assert float(value) == pytest.approx(expected, rel=1e-6)
+    error = np.mean((1 / (1 + np.exp(-x)) - LABELS) ** 2)
+    assert float(metrics["score_error"]) == pytest.approx(error, rel=1e-5)
+
+
+def test_squared_error_of_the_logit() -> None:
+    value, _ = PairLogitLoss(objective="mse")(FixedEncoder(LOGITS), PAIR_BATCH)
+    assert float(value) == pytest.approx(np.mean((LOGITS[:, 0] - LABELS) ** 2), rel=1e-6)
+
+
+def test_an_encoder_of_vectors_is_refused() -> None:
+    with pytest.raises(ValueError, match="one number for a pair, received one of"):
+        PairLogitLoss()(FixedEncoder(np.ones((4, 3))), PAIR_BATCH)

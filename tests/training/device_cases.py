@@ -76,7 +76,7 @@ def task(name: str) -> Task:
 def _column(feature: Feature, draw: np.random.Generator) -> np.ndarray:
     if feature.kind == "label":
         return draw.integers(1, feature.size or toy.VOCABULARY, ROWS).astype(np.int32)
-    if not feature.of_text:
+    if not feature.is_text:
         size = (ROWS,) if feature.size is None else (ROWS, feature.size)
         return draw.uniform(size=size).astype(np.float32)
     ids = draw.integers(1, toy.VOCABULARY, (ROWS, toy.LENGTH))

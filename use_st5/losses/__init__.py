@@ -1,4 +1,4 @@
-"""Losses, one per file. Each loss lists the columns that it reads from a batch."""
+"""Losses. Each lists the columns that it reads from a batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from use_st5.losses.input_response_loss import InputResponseLoss as InputResponseLoss
     from use_st5.losses.label_loss import LabelLoss as LabelLoss
     from use_st5.losses.matryoshka_loss import MatryoshkaLoss as MatryoshkaLoss
-    from use_st5.losses.pair_logit_loss import PairLogitLoss as PairLogitLoss
+    from use_st5.losses.scored_pair_loss import PairLogitLoss as PairLogitLoss
     from use_st5.losses.scored_pair_loss import ScoredPairLoss as ScoredPairLoss
     from use_st5.losses.simcse_loss import SimCSELoss as SimCSELoss
     from use_st5.losses.skip_thought_loss import SkipThoughtLoss as SkipThoughtLoss

@@ -52,9 +52,6 @@ class ClassificationLoss(LabelLoss):
         hidden_dims: Widths of the hidden layers; may be empty.
         activation: Keras name of the hidden layers' activation.
         dropout: Dropout rate on the input of every hidden layer and of the output layer.
-
-    Raises:
-        ValueError: `parts` is empty, or contains an unknown or a repeated part.
     """
 
     def __init__(
@@ -68,10 +65,7 @@ class ClassificationLoss(LabelLoss):
         **kwargs: Any,
     ) -> None:
         if not parts or len(set(parts)) != len(parts) or not {*parts} <= {*_PARTS}:
-            raise ValueError(
-                f"Expected parts among {[*_PARTS]}, each once and at least one. "
-                f"Received: {[*parts]}"
-            )
+            raise ValueError(f"Expected parts among {[*_PARTS]}, each once, received {[*parts]}.")
         super().__init__(
             num_classes=num_classes,
             hidden_dims=hidden_dims,
@@ -98,6 +92,3 @@ class ClassificationLoss(LabelLoss):
 
     def head_input(self, vectors: list[Any]) -> Any:
         return ops.concatenate([_PARTS[part](*vectors) for part in self.parts], axis=-1)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "parts": self.parts}

@@ -1,16 +1,17 @@
-"""Contrastive loss of Sentence-T5: find the positive of an anchor in the batch."""
+"""Contrastive loss of Sentence-T5, and the softmax over the rows of a batch."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
+import numpy as np
 from keras import ops
 from keras.saving import register_keras_serializable
 
+from use_st5.layers.attention import EXCLUDED
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.in_batch_softmax import equal_ids, in_batch_softmax
-from use_st5.losses.task_loss import Feature, Gather, VectorLoss
+from use_st5.losses.task_loss import Feature, Gather, VectorLoss, cross_entropy
 
 
 @register_keras_serializable(package="use_st5")
@@ -49,9 +50,6 @@ class ContrastiveLoss(VectorLoss):
         margin: Subtracted from the cosine of the true pair (additive margin, Yang et al. 2019).
         hard_negatives: Whether each row has a hard negative; a number gives how many.
         bidirectional: Whether to add the loss from positives to anchors.
-
-    Raises:
-        ValueError: The temperature is not positive, or the number of negatives is below 0.
     """
 
     metric_names = ("accuracy",)
@@ -67,9 +65,7 @@ class ContrastiveLoss(VectorLoss):
     ) -> None:
         super().__init__(**kwargs)
         if not temperature > 0:
-            raise ValueError(f"Expected a temperature above 0. Received: {temperature}")
-        if hard_negatives < 0:
-            raise ValueError(f"hard_negatives: expected 0 or more, received {hard_negatives}.")
+            raise ValueError(f"temperature: expected more than 0, received {temperature}.")
         self.temperature = temperature
         self.margin = margin
         self.hard_negatives = hard_negatives
@@ -110,11 +106,65 @@ class ContrastiveLoss(VectorLoss):
             loss += softmax(positives, gather(anchors), duplicates)[0]
         return loss, metrics
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "temperature": self.temperature,
-            "margin": self.margin,
-            "hard_negatives": self.hard_negatives,
-            "bidirectional": self.bidirectional,
-        }
+
+# Factors of positions; a longer row uses them again from the first.
+_FACTORS = 8192
+
+
+def in_batch_softmax(
+    queries: Any,
+    candidates: Any,
+    repeated: Any,
+    *,
+    scale: float,
+    margin: float,
+    gather: Gather,
+) -> tuple[Any, dict[str, Any]]:
+    """`−log softmax_j(scale · (qᵢ·cⱼ − margin·[j = i]))[i]`, mean over the replica's rows i.
+
+    Henderson et al. 2017, section 4; the margin is from Yang et al. 2019.
+
+    Args:
+        queries: float32 `[rows, dimension]` of this replica.
+        candidates: float32 `[all, dimension]`: first the gathered true candidates, in the order of
+            the gathered rows, then other candidates.
+        repeated: bool `[rows, all]`: True for candidates that are not used as negatives. The value
+            for the true candidate has no effect.
+        scale: Factor on the products, the inverse of the temperature.
+        margin: Subtracted from the true candidate's product.
+        gather: The function that gathered the rows.
+
+    Returns:
+        The loss, and the accuracy as its metric.
+    """
+    products = ops.matmul(queries, ops.transpose(candidates))
+    rows = ops.shape(queries)[0]
+    labels = gather.first_row(rows) + ops.arange(rows, dtype="int32")
+    true_mask = ops.arange(ops.shape(products)[1], dtype="int32")[None, :] == labels[:, None]
+    logits = scale * (products - margin * ops.cast(true_mask, "float32"))
+    logits = ops.where(ops.logical_and(repeated, ops.logical_not(true_mask)), EXCLUDED, logits)
+    return cross_entropy(labels, logits)
+
+
+def equal_ids(a: Any, b: Any) -> Any:
+    """Compares rows of ids, `[n, length]` and `[m, other length]` → bool `[n, m]`, True if equal.
+
+    It compares keys of the rows: comparing all ids of a batch of 2048 would take hundreds of
+    megabytes.
+    """
+    keys_a, keys_b = (_keys(ids) for ids in (a, b))
+    return ops.all(keys_a[:, None] == keys_b[None, :], axis=-1)
+
+
+def _keys(ids: Any) -> Any:
+    """A key for each row, as two int32 numbers (JAX has no int64 by default): `[n, length, 2]`.
+
+    The key of a row is `Σ id · factor` modulo 2^64, with a random odd factor for each position.
+    Padding (0) does not change it. Rows that differ in one id have different keys; other rows have
+    equal keys with a probability of about 2^−63, unless the same ids are 8192 places apart.
+    """
+    factors = np.random.default_rng(0).integers(2**64, size=_FACTORS, dtype=np.uint64)
+    factors = (factors | np.uint64(1)).astype("<u8").view("<i4").reshape(-1, 2)
+    # Batches have several widths, so the width may be unknown when the graph is built.
+    places = ops.arange(ops.shape(ids)[1], dtype="int32") % _FACTORS
+    return ops.sum(ops.cast(ids, "int32")[:, :, None] * ops.take(factors, places, axis=0), axis=1)

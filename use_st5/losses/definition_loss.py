@@ -39,16 +39,10 @@ class DefinitionLoss(TaskLoss):
     metric_names = ("accuracy",)
 
     def check_encoder(self, encoder: keras.Model) -> None:
-        """Checks that the encoder has an MLM head.
-
-        Raises:
-            ValueError: It has no `word_logits`, or no head for it.
-        """
+        """Checks that the encoder has an MLM head."""
         if not hasattr(encoder, "word_logits") or not getattr(encoder, "head", True):
-            raise ValueError(
-                "Expected an encoder with the head that predicts masked words (`word_logits`): a "
-                f"SentenceBert with head=True. Received: {type(encoder).__name__} without one"
-            )
+            name = type(encoder).__name__
+            raise ValueError(f"Expected an encoder with head=True, received {name} without a head.")
 
     def call(
         self, encoder: keras.Model, batch: dict[str, Any], training: bool, gather: Gather

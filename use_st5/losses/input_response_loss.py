@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.in_batch_softmax import equal_ids, in_batch_softmax
+from use_st5.losses.contrastive_loss import equal_ids, in_batch_softmax
 from use_st5.losses.task_loss import Feature, Gather, VectorLoss, build_stack, dense_stack
 
 
@@ -93,12 +93,3 @@ class InputResponseLoss(VectorLoss):
             margin=self.margin,
             gather=gather,
         )
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "hidden_dims": self.hidden_dims,
-            "activation": self.activation,
-            "scale": self.scale,
-            "margin": self.margin,
-        }

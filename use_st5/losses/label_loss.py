@@ -95,12 +95,3 @@ class LabelLoss(VectorLoss):
             x = layer(self.dropout_layer(x, training=training))
         logits = self.output_layer(self.dropout_layer(x, training=training))
         return cross_entropy(keras.ops.cast(batch["label"], "int32"), logits)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "hidden_dims": self.hidden_dims,
-            "activation": self.activation,
-            "dropout": self.dropout,
-        }

@@ -34,19 +34,13 @@ class MatryoshkaLoss(VectorLoss):
         loss: The loss that is computed for each dimension.
         dimensions: The dimensions, without repetition. Include the full dimension to train the
             whole vector too.
-
-    Raises:
-        ValueError: A dimension is repeated or not positive; when the loss is built: a dimension is
-            larger than the encoder's.
     """
 
     def __init__(self, loss: VectorLoss, *, dimensions: Sequence[int], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.dimensions = tuple(dimensions)
         if not dimensions or min(dimensions) < 1 or len(set(dimensions)) != len(dimensions):
-            raise ValueError(
-                f"Expected dimensions of 1 or more, each once. Received: {self.dimensions}"
-            )
+            raise ValueError(f"Expected dimensions of 1 or more, each once, not {self.dimensions}.")
         self.loss = loss
         config = loss.get_config()
         config.pop("name", None)  # Keras's own configurations have none.
@@ -64,11 +58,10 @@ class MatryoshkaLoss(VectorLoss):
         return tuple(f"{name}_{dimension}" for dimension in self.dimensions for name in names)
 
     def build(self, embedding_shape: tuple[int | None, int]) -> None:
-        if max(self.dimensions) > embedding_shape[-1]:
-            raise ValueError(
-                f"Expected dimensions up to the encoder's, {embedding_shape[-1]}. "
-                f"Received: {self.dimensions}"
-            )
+        dimensions = self.dimensions
+        if max(dimensions) > embedding_shape[-1]:
+            most = embedding_shape[-1]
+            raise ValueError(f"Expected dimensions up to the encoder's {most}, not {dimensions}.")
         for dimension, loss in zip(self.dimensions, self.losses_of_heads, strict=True):
             loss.build((None, dimension))
 
@@ -89,9 +82,7 @@ class MatryoshkaLoss(VectorLoss):
 
     def get_config(self) -> dict[str, Any]:
         loss = saving.serialize_keras_object(self.loss)
-        loss["config"].pop(
-            "name", None
-        )  # Contains a counter, which would make each run look different.
+        loss["config"].pop("name", None)  # has a counter: each run would look different
         return {**super().get_config(), "loss": loss, "dimensions": self.dimensions}
 
     @classmethod

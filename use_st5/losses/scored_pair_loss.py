@@ -1,4 +1,4 @@
-"""Scored pairs of texts: train the similarity of their vectors to follow the score."""
+"""Scored pairs of texts: train the similarity of two vectors, or the number of a cross-encoder."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from keras import ops
 
 from use_st5.layers.attention import EXCLUDED
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.task_loss import Feature, Gather, VectorLoss
+from use_st5.losses.task_loss import Feature, Gather, TaskLoss, VectorLoss
 
 Objective = Literal["mse", "bce", "cosent"]
+PairObjective = Literal["bce", "mse"]
 Similarity = Literal["cosine", "angular"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+PAIR_OBJECTIVES: tuple[PairObjective, ...] = get_args(PairObjective)
 SIMILARITIES: tuple[Similarity, ...] = get_args(Similarity)
 
 # At this cosine the angle is 4e-4, and the derivative of arccos is finite.
@@ -55,9 +57,6 @@ class ScoredPairLoss(VectorLoss):
         objective: "mse", "bce" or "cosent".
         similarity: "cosine" or "angular".
         temperature: `τ` of "cosent".
-
-    Raises:
-        ValueError: The objective or the similarity is unknown, or the temperature is not positive.
     """
 
     features = (Feature("first", "ids"), Feature("second", "ids"), Feature("score", "score"))
@@ -75,11 +74,9 @@ class ScoredPairLoss(VectorLoss):
         if objective not in OBJECTIVES:
             raise ValueError(f"objective: expected one of {OBJECTIVES}, received {objective!r}.")
         if similarity not in SIMILARITIES:
-            raise ValueError(
-                f"similarity: expected one of {SIMILARITIES}, received {similarity!r}."
-            )
+            raise ValueError(f"similarity: expected one of {SIMILARITIES}, not {similarity!r}.")
         if not temperature > 0:
-            raise ValueError(f"Expected a temperature above 0. Received: {temperature}")
+            raise ValueError(f"temperature: expected more than 0, received {temperature}.")
         self.objective = objective
         self.similarity = similarity
         self.temperature = temperature
@@ -103,22 +100,62 @@ class ScoredPairLoss(VectorLoss):
             loss = error if self.objective == "mse" else soft_cross_entropy(scores, similarity)
         return loss, {"similarity_error": error}
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "objective": self.objective,
-            "similarity": self.similarity,
-            "temperature": self.temperature,
-        }
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class PairLogitLoss(TaskLoss):
+    """`−mean yᵢ·log σ(xᵢ) + (1 − yᵢ)·log(1 − σ(xᵢ))`, `x` the logit of a pair.
+
+    This is Trans-Encoder's step from the bi-encoder to the cross-encoder (Liu et al. 2022, arXiv
+    2109.13059, Eq. 2). The scores come from another model and can have any value between 0 and 1.
+    "mse" is `mean (xᵢ − yᵢ)²`; the paper reports that the cross-encoder then copies its labels
+    (Table 8).
+
+    Inputs:
+        | feature | kind |
+        |---|---|
+        | pair | ids `[batch, length]` of both texts (`padded_pairs`) |
+        | score | floats `[batch]` in 0 … 1 |
+
+    Relations:
+        To train a bi-encoder on the same pairs, use `ScoredPairLoss`.
+
+    Examples:
+        >>> data = ArrayData({"pair": ids, "score": scores})
+        >>> task = Task("pairs", PairLogitLoss(), data)
+        >>> task.check_features()
+
+    Args:
+        objective: "bce" or "mse".
+    """
+
+    features = (Feature("pair", "ids"), Feature("score", "score"))
+    metric_names = ("score_error",)
+
+    def __init__(self, *, objective: PairObjective = "bce", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if objective not in PAIR_OBJECTIVES:
+            raise ValueError(f"objective: expected one of {PAIR_OBJECTIVES}, not {objective!r}.")
+        self.objective = objective
+
+    def build(self, embedding_shape: tuple[int | None, int]) -> None:
+        """Checks that the encoder returns one number for a pair; the loss has no weights."""
+        if embedding_shape[-1] != 1:
+            found = f"one of dimension {embedding_shape[-1]}"
+            raise ValueError(f"Expected an encoder with one number for a pair, received {found}.")
+
+    def call(
+        self, encoder: keras.Model, batch: dict[str, Any], training: bool, gather: Gather
+    ) -> tuple[Any, dict[str, Any]]:
+        logits = ops.cast(encoder(batch["pair"], training=training), "float32")[:, 0]
+        scores = ops.cast(batch["score"], "float32")
+        bce = self.objective == "bce"
+        predicted = ops.sigmoid(logits) if bce else logits
+        error = ops.mean(ops.square(predicted - scores))
+        return (soft_cross_entropy(scores, logits) if bce else error), {"score_error": error}
 
 
 def soft_cross_entropy(scores: Any, logits: Any) -> Any:
-    """The mean of `−y·log σ(x) − (1 − y)·log(1 − σ(x))`, computed as `softplus(x) − x·y`.
-
-    Args:
-        scores: float32 `[batch]`; a score from a model may be slightly outside of 0 … 1.
-        logits: float32 `[batch]`.
-    """
+    """The mean of `−y·log σ(x) − (1 − y)·log(1 − σ(x))`; `y` may be a little outside of 0 … 1."""
     return ops.mean(ops.softplus(logits) - logits * scores)
 
 

@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.losses.in_batch_softmax import equal_ids, in_batch_softmax
+from use_st5.losses.contrastive_loss import equal_ids, in_batch_softmax
 from use_st5.losses.task_loss import Feature, Gather, VectorLoss
 
 
@@ -50,9 +50,6 @@ class SimCSELoss(VectorLoss):
             not longer than this are not masked.
         mask_id: The id of the mask token.
         seed: Seed of the random positions.
-
-    Raises:
-        ValueError: The temperature is not positive, or `masked_span` has no `mask_id`.
     """
 
     features = (Feature("sentence", "ids"),)
@@ -70,7 +67,7 @@ class SimCSELoss(VectorLoss):
     ) -> None:
         super().__init__(**kwargs)
         if not temperature > 0:
-            raise ValueError(f"Expected a temperature above 0. Received: {temperature}")
+            raise ValueError(f"temperature: expected more than 0, received {temperature}.")
         if masked_span and mask_id is None:
             raise ValueError("Expected the mask_id that a masked span is replaced by.")
         self.temperature = temperature
@@ -114,13 +111,3 @@ class SimCSELoss(VectorLoss):
         span_mask = (positions >= start) & (positions < start + self.masked_span)
         long_enough = lengths - 2 > self.masked_span
         return ops.where(span_mask & long_enough, ops.cast(self.mask_id, ids.dtype), ids)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "temperature": self.temperature,
-            "all_views": self.all_views,
-            "masked_span": self.masked_span,
-            "mask_id": self.mask_id,
-            "seed": self.seed,
-        }

@@ -218,9 +218,6 @@ class SkipThoughtLoss(VectorLoss):
         accuracy = _mean_of_row_means(ops.cast(hits, "float32"), token_mask)
         return _mean_of_row_means(losses, token_mask), {"accuracy": accuracy}
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "vocabulary_size": self.vocabulary_size, **self.sizes}
-
 
 def _mean_of_row_means(values: Any, weights: Any) -> Any:
     """Mean of the rows' weighted means, `[rows, length]` → scalar; an empty row counts as 0."""

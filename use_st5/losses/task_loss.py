@@ -30,7 +30,7 @@ class Feature:
     size: int | None = None
 
     @property
-    def of_text(self) -> bool:
+    def is_text(self) -> bool:
         """Whether the column contains ids, which a tokenizer makes from texts."""
         return self.kind in TEXT_KINDS
 
@@ -116,11 +116,7 @@ class TaskLoss(keras.layers.Layer):
         return ()
 
     def check_encoder(self, encoder: keras.Model) -> None:
-        """Checks that the encoder has everything that the loss needs; by default only vectors.
-
-        Raises:
-            ValueError: The encoder lacks something.
-        """
+        """Raises a ValueError if the encoder lacks what the loss needs; by default only vectors."""
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

@@ -598,7 +598,7 @@ def loss_rows(
     keys = loss_keys(found, loss, scored=scorer is not None)
     numbers: dict[str, Callable[[Any], Any]] = {}
     for feature in loss.features:
-        if not feature.of_text:
+        if not feature.is_text:
             key = keys[feature.name]
             # A cross-encoder's scores are in 0 … 1.
             numbers[key] = found.scores.target if found.scores else float

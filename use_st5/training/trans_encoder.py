@@ -21,8 +21,7 @@ import numpy as np
 
 from use_st5.io.files import atomic_path, sole_writer, write_json
 from use_st5.io.records import read_record
-from use_st5.losses.pair_logit_loss import Objective, PairLogitLoss
-from use_st5.losses.scored_pair_loss import ScoredPairLoss
+from use_st5.losses.scored_pair_loss import PairLogitLoss, PairObjective, ScoredPairLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.models.encoder_model import inference
 from use_st5.training.arguments import STEPS_PER_EXECUTION, TrainingArguments
@@ -120,7 +119,7 @@ class DistillationSettings:
             parts of the encoder below its head.
     """
 
-    objective: Objective
+    objective: PairObjective
     learning_rate: float
     batch_size: int
     epochs: float
