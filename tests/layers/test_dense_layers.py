@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from use_st5.layers.attention import TransformerBlock
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.random_normal import RandomNormal, without_initial_values
-from use_st5.layers.transformer_block import TransformerBlock
 from use_st5.models.t5.model import T5Config, T5Stack
 
 

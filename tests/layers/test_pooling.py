@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5.layers.l2_normalize import L2Normalize
 from use_st5.layers.pooling import (
+    L2Normalize,
     first_token,
     last_token,
     masked_max,

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import use_st5
-from use_st5.layers.saved_model_layer import SavedModelCall, SavedModelLayer
+from use_st5.layers.saved_model_layer import SavedModelLayer, saved_model_call
 
 TEXTS = ["how old are you", "what is your age", "a train", ""]
 TARGETS = np.random.default_rng(1).normal(size=(4, 3)).astype(np.float32)
@@ -212,19 +212,11 @@ def test_a_signature(use_v4: str) -> None:
         SavedModelLayer(use_v4, True, signature="serving_default")
 
 
-def test_what_is_refused(use_v4: str, with_options: str, tmp_path: Path) -> None:
-    for options, said in (
-        ({"signature": "other"}, r"one of \['serving_default'\], received 'other'"),
-        ({"input_shape": [3]}, r"input_shape: expected \[\]"),
-        ({"output_shape": [4]}, r"output_shape: expected \[3\]"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            SavedModelLayer(use_v4, **options)
-    for folder, said in (
-        (use_v4, "output_key: expected none"),
-        (with_options, r"one of \['default', 'length'\], received 'other'"),
-    ):
-        with pytest.raises(ValueError, match=said):
+def test_what_is_refused(use_v4: str, with_options: str) -> None:
+    with pytest.raises(ValueError, match=r"one of \['serving_default'\], received 'other'"):
+        SavedModelLayer(use_v4, signature="other")
+    for folder, keys in ((use_v4, r"\[\]"), (with_options, r"\['default', 'length'\]")):
+        with pytest.raises(ValueError, match=f"one of {keys}"):
             SavedModelLayer(folder, output_key="other")(tf.constant(TEXTS))
     with pytest.raises(ValueError, match="found neither"):
-        SavedModelCall(tf.train.Checkpoint(), arguments={})
+        saved_model_call(tf.train.Checkpoint(), arguments={})

@@ -16,9 +16,8 @@ from keras import ops
 
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.export.stored_weights import stored_table
-from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.layers.lora_dense import LoRADense
-from use_st5.layers.pooling import masked_mean
+from use_st5.layers.pooling import l2_normalize, masked_mean
 from use_st5.models.family import Family, register
 from use_st5.tokenizers.tokenizer import Tokenizer
 

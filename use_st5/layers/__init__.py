@@ -10,10 +10,11 @@ from use_st5._public import public_names
 
 if TYPE_CHECKING:
     from use_st5.layers.attention import MultiHeadAttention as MultiHeadAttention
+    from use_st5.layers.attention import TransformerBlock as TransformerBlock
     from use_st5.layers.deep_averaging import NGramEmbedding as NGramEmbedding
     from use_st5.layers.deep_averaging import ResidualFeedForward as ResidualFeedForward
-    from use_st5.layers.l2_normalize import L2Normalize as L2Normalize
     from use_st5.layers.lora_dense import LoRADense as LoRADense
+    from use_st5.layers.pooling import L2Normalize as L2Normalize
     from use_st5.layers.pooling import first_token as first_token
     from use_st5.layers.pooling import last_token as last_token
     from use_st5.layers.pooling import masked_max as masked_max
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from use_st5.layers.pooling import masked_weighted_mean as masked_weighted_mean
     from use_st5.layers.positions import RelativePositionBias as RelativePositionBias
     from use_st5.layers.saved_model_layer import SavedModelLayer as SavedModelLayer
-    from use_st5.layers.transformer_block import TransformerBlock as TransformerBlock
 
 __getattr__, __dir__, __all__ = public_names(__name__)
 

@@ -70,15 +70,6 @@ class NGramEmbedding(keras.layers.Layer):
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
         return (input_shape[0], self.embedding_dim)
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_embeddings": self.num_embeddings,
-            "embedding_dim": self.embedding_dim,
-            "term_dropout": self.term_dropout,
-            "initializer_stddev": self.initializer_stddev,
-        }
-
 
 LAYERS_PER_BLOCK = 2
 
@@ -154,14 +145,6 @@ class ResidualFeedForward(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         return (*input_shape[:-1], self.hidden_dims[-1])
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "hidden_dims": self.hidden_dims,
-            "activation": self.activation,
-            "dropout": self.dropout,
-        }
 
     def _dense(self, units: int, name: str, *, activation: str | None = None) -> keras.layers.Dense:
         return keras.layers.Dense(

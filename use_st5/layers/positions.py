@@ -108,16 +108,6 @@ class RelativePositionBias(keras.layers.Layer):
         bias = ops.take(ops.cast(self.table, "float32"), buckets, axis=0)
         return ops.transpose(bias, (2, 0, 1))[None]
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "bidirectional": self.bidirectional,
-            "num_buckets": self.num_buckets,
-            "max_distance": self.max_distance,
-            "stddev": self.stddev,
-        }
-
 
 def rotary_angles(length: Any, width: int, theta: float) -> tuple[Any, Any]:
     """Cosines and sines of the angles of each position (Su et al. 2021, arXiv 2104.09864, 3.4.2).

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import keras
@@ -22,38 +22,40 @@ from use_st5.hub.model_manifest import ModelManifest, check_replaceable, older_f
 from use_st5.hub.model_writer import count_weights, write_again
 from use_st5.io.files import atomic_path
 
-_METHOD = "_maybe_symbolic_build"
 
-
-def allow_replicated_strings() -> None:
+def _allow_replicated_strings() -> None:
     """Makes Keras's `fit` build a model from the batch of one replica.
 
     Before the first step, Keras computes the mean of a batch over all replicas, but TensorFlow has
     no mean of strings: `Value for attr 'T' of string … AddN`. Keras reads only the shapes and
-    dtypes of the mean, which are those of one replica's batch. This function changes nothing
-    without a strategy, or if Keras no longer has the method.
+    dtypes of the mean, which are those of one replica's batch.
     """
-    original = getattr(TensorFlowTrainer, _METHOD, None)
+    original = getattr(TensorFlowTrainer, "_maybe_symbolic_build", None)
     if original is None or hasattr(original, "__wrapped__") or not tf.distribute.has_strategy():
         return
+
+    def of_one_replica(value: Any) -> Any:
+        replicated = isinstance(value, tf.distribute.DistributedValues)
+        return value.values[0] if replicated else value
 
     @functools.wraps(original)
     def build_from_one_replica(self: Any, iterator: Any = None, data_batch: Any = None) -> None:
         if self._distribute_strategy is not None and iterator is not None:
             _, _, batches = next(iter(iterator))
-            data_batch = tf.nest.map_structure(_of_one_replica, next(batches))
+            data_batch = tf.nest.map_structure(of_one_replica, next(batches))
         original(self, iterator=None, data_batch=data_batch)
 
-    setattr(TensorFlowTrainer, _METHOD, build_from_one_replica)
+    TensorFlowTrainer._maybe_symbolic_build = build_from_one_replica
 
 
-def _of_one_replica(value: Any) -> Any:
-    replicated = isinstance(value, tf.distribute.DistributedValues)
-    return value.values[0] if replicated else value
-
-
-class SavedModelCall:
-    """Calls a SavedModel with the conventions of `hub.KerasLayer`.
+def saved_model_call(
+    model: Any,
+    *,
+    arguments: Mapping[str, Any],
+    signature: str | None = None,
+    output_key: str | None = None,
+) -> Callable[..., Any]:
+    """The call of a loaded SavedModel with the conventions of `hub.KerasLayer`.
 
     Args:
         model: The loaded SavedModel.
@@ -62,64 +64,34 @@ class SavedModelCall:
             a batch of strings to one tensor if it cannot be called.
         output_key: The output of a dict to return; None: all outputs.
 
-    Raises:
-        ValueError: The SavedModel has no such signature, or cannot be called and has none.
+    Returns:
+        A function of a tensor, or of a dict of tensors, and of `training`.
     """
+    names = [*getattr(model, "signatures", {})]
+    if signature is not None and signature not in names:
+        raise ValueError(f"signature: expected one of {names}, received {signature!r}.")
+    if signature is None and not callable(model) and not names:
+        raise ValueError("Expected a SavedModel with a call or a signature, found neither.")
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        arguments: Mapping[str, Any],
-        signature: str | None = None,
-        output_key: str | None = None,
-    ) -> None:
-        names = [*getattr(model, "signatures", {})]
-        if signature is not None and signature not in names:
-            raise ValueError(f"Expected signature to be one of {names}, received {signature!r}.")
-        if signature is None and not callable(model) and not names:
-            raise ValueError(
-                "Expected a SavedModel that can be called, or one with signatures, found neither."
-            )
-        self._model = model
-        self._arguments = dict(arguments)
-        self._signature = signature
-        self._output_key = output_key
-
-    def __call__(self, inputs: Any, *, training: bool) -> Any:
-        """The output, or a dict of outputs, for a tensor or a dict of tensors."""
-        if self._signature is None:
-            result = embed_text(self._model, inputs, training=training, **self._arguments)
+    def call(inputs: Any, *, training: bool) -> Any:
+        if signature is None:
+            outputs = embed_text(model, inputs, training=training, **arguments)
         else:
-            function = self._model.signatures[self._signature]
-            result = function(**self._named(function, inputs), **self._arguments)
-        return result if self._output_key is None else self._output(result)
+            function = model.signatures[signature]
+            if not isinstance(inputs, Mapping):
+                free = {*function.structured_input_signature[1]} - {*arguments}
+                if len(free) != 1:
+                    raise ValueError(f"Expected a dict of {sorted(free)}, received one tensor.")
+                inputs = dict.fromkeys(free, inputs)
+            outputs = function(**inputs, **arguments)
+        if output_key is None:
+            return outputs
+        keys = sorted(outputs) if isinstance(outputs, Mapping) else []
+        if output_key not in keys:
+            raise ValueError(f"output_key: expected one of {keys}, received {output_key!r}.")
+        return outputs[output_key]
 
-    def _named(self, function: Any, inputs: Any) -> dict[str, Any]:
-        """The inputs of a signature by their names."""
-        if isinstance(inputs, Mapping):
-            return dict(inputs)
-        names = [
-            each for each in function.structured_input_signature[1] if each not in self._arguments
-        ]
-        if len(names) != 1:
-            raise ValueError(
-                f"Expected a dict of the inputs {names} for the signature {self._signature!r}, "
-                "received one tensor."
-            )
-        return {names[0]: inputs}
-
-    def _output(self, result: Any) -> Any:
-        if not isinstance(result, Mapping):
-            raise ValueError(
-                f"output_key: expected none, because the SavedModel returns one tensor. Received "
-                f"{self._output_key!r}."
-            )
-        if self._output_key not in result:
-            raise ValueError(
-                f"Expected output_key to be one of {sorted(result)}, received {self._output_key!r}."
-            )
-        return result[self._output_key]
+    return call
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -171,18 +143,6 @@ class SavedModelLayer(keras.layers.Layer):
         `[batch, dimension]` in the layer's compute dtype, float32 by default. For other SavedModels
         their outputs, with floats in the compute dtype.
 
-    Raises:
-        FileNotFoundError: The folder or name does not exist, or the folder contains no SavedModel.
-        ImportError: The SavedModel needs ops that no installed package has.
-        ValueError: The SavedModel has no such signature or output; Keras does not run on
-            TensorFlow; `trainable` is True, but the model has no trainable variables or is called
-            by a signature; `input_shape` or `output_shape` does not fit; or `precision` is
-            "float32", but use_st5 0.2 or later did not export the int8 model.
-        RuntimeError: This process was forked after a model was loaded.
-
-    Warns:
-        UserWarning: `trainable` is True, but int8 weights cannot be trained.
-
     Examples:
         >>> model = keras.Sequential([
         ...     keras.Input(shape=(), dtype="string"),
@@ -213,10 +173,7 @@ class SavedModelLayer(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         if keras.backend.backend() != "tensorflow":
-            raise ValueError(
-                "SavedModelLayer runs inside TensorFlow graphs, but Keras runs on "
-                f"{keras.backend.backend()!r}. Start again with KERAS_BACKEND=tensorflow."
-            )
+            raise ValueError("SavedModelLayer needs Keras on TensorFlow: KERAS_BACKEND=tensorflow.")
         if precision not in (None, "float32"):
             raise ValueError(f"precision: expected None or 'float32', received {precision!r}.")
         if trainable and signature is not None:
@@ -224,7 +181,7 @@ class SavedModelLayer(keras.layers.Layer):
         # hub.KerasLayer's dtype is that of the input.
         super().__init__(dtype=None if dtype in (tf.string, "string") else dtype, **kwargs)
         refuse_after_fork()
-        allow_replicated_strings()
+        _allow_replicated_strings()
         self.handle = os.fspath(handle)
         self.arguments = dict(arguments or {})
         self.signature = signature
@@ -240,12 +197,10 @@ class SavedModelLayer(keras.layers.Layer):
             self._use_encoder(use_st5.TrainableEncoder.load(self._source))
         else:
             self._use_saved_model()
-        self._check_shapes(input_shape)
+        if input_shape is not None and not self._embeds_text:
+            self._input_shape_arg = tuple(input_shape)  # Sequential reads it.
         if trainable and not self.trainable_weights:
-            raise ValueError(
-                f"Expected a SavedModel with trainable variables in {self.handle}, found none. "
-                "Use trainable=False."
-            )
+            raise ValueError(f"Expected trainable variables in {self.handle}, found none.")
         if trainable and self._encoder is None:
             _warn_of_int8(self.model)
         self.trainable = trainable
@@ -253,7 +208,7 @@ class SavedModelLayer(keras.layers.Layer):
 
     def _use_saved_model(self) -> None:
         self.model = load_saved_model(self._source)
-        self._call = SavedModelCall(
+        self._call = saved_model_call(
             self.model,
             arguments=self.arguments,
             signature=self.signature,
@@ -273,18 +228,6 @@ class SavedModelLayer(keras.layers.Layer):
     @property
     def _embeds_text(self) -> bool:
         return self.dimension is not None
-
-    def _check_shapes(self, input_shape: Sequence[int | None] | None) -> None:
-        if not self._embeds_text:
-            if input_shape is not None:
-                self._input_shape_arg = tuple(input_shape)  # Sequential reads it.
-            return
-        if input_shape is not None and tuple(input_shape) not in ((), (None,), (1,)):
-            raise ValueError(f"input_shape: expected [] for strings, received {input_shape!r}.")
-        if self.output_shape not in (None, [self.dimension], [None]):
-            raise ValueError(
-                f"output_shape: expected [{self.dimension}], received {self.output_shape!r}."
-            )
 
     def _use_encoder(self, encoder: Any) -> None:
         """Uses a Keras model, whose weights become weights of this layer."""
@@ -316,62 +259,36 @@ class SavedModelLayer(keras.layers.Layer):
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Also takes lists and arrays of strings, like `hub.KerasLayer`."""
         if self._embeds_text:
-            inputs = inputs if keras.backend.is_keras_tensor(inputs) else _as_tensor(inputs)
-            _check_dtype(inputs)
+            if not keras.backend.is_keras_tensor(inputs):
+                inputs = tf.convert_to_tensor(inputs)
+                if inputs.shape == [0]:  # TensorFlow takes an empty list for floats.
+                    inputs = tf.constant([], tf.string)
+            _check_texts(inputs)
         return super().__call__(inputs, *args, **kwargs)
 
     def call(self, inputs: Any, training: bool = False) -> Any:
         refuse_after_fork()
-        if not self._embeds_text:
-            return self._outputs(inputs, training and self.trainable)
-        text = tf.convert_to_tensor(inputs)
-        _check_shape(tuple(text.shape))
-        if text.shape.rank > 1:
-            text = tf.squeeze(text, axis=1)
-        self._add_regularization()
-        vectors = self.vectors(text, training=training and self.trainable)
-        return tf.cast(vectors, self.dtype_policy.compute_dtype)
-
-    def _add_regularization(self) -> None:
+        inputs = tf.nest.map_structure(tf.convert_to_tensor, inputs)
         if self.trainable and self._encoder is None:
             for loss in getattr(self.model, "regularization_losses", ()):
                 self.add_loss(loss())
-
-    def _outputs(self, inputs: Any, training: bool) -> Any:
-        """The outputs of a SavedModel that is not a text embedding, floats in the compute dtype."""
-        self._add_regularization()
-        outputs = self._call(tf.nest.map_structure(tf.convert_to_tensor, inputs), training=training)
+        training = training and self.trainable
         dtype = self.dtype_policy.compute_dtype
+        if self._embeds_text:
+            text = inputs if inputs.shape.rank == 1 else tf.squeeze(inputs, axis=1)
+            return tf.cast(self.vectors(text, training=training), dtype)
+        outputs = self._call(inputs, training=training)
+        if self.output_shape is not None:
+            outputs = _with_shapes(outputs, self.output_shape)
         return tf.nest.map_structure(
-            lambda each: tf.cast(each, dtype) if each.dtype.is_floating else each, outputs
+            lambda output: tf.cast(output, dtype) if output.dtype.is_floating else output, outputs
         )
 
     def compute_output_spec(self, inputs: Any, training: bool = False) -> Any:
+        if not self._embeds_text:
+            return super().compute_output_spec(inputs, training=training)
         dtype = self.dtype_policy.compute_dtype
-        if self._embeds_text:
-            _check_shape(inputs.shape)
-            return keras.KerasTensor((inputs.shape[0], self.dimension), dtype=dtype)
-        return self._traced_spec(inputs, dtype)
-
-    def _traced_spec(self, inputs: Any, dtype: str) -> Any:
-        """The shapes and dtypes of the outputs, found by tracing; `output_shape` has priority."""
-        specs = tf.nest.map_structure(lambda each: tf.TensorSpec(each.shape, each.dtype), inputs)
-        function = tf.function(lambda given: self._call(given, training=False), autograph=False)
-        outputs = function.get_concrete_function(specs).structured_outputs
-        batch = tf.nest.flatten(specs)[0].shape[0]
-
-        def spec(each: Any, shape: Sequence[int | None] | None) -> keras.KerasTensor:
-            if shape is None and each.shape.rank is None:
-                raise ValueError("Expected output_shape, because the SavedModel states no shape.")
-            full_shape = each.shape.as_list() if shape is None else [batch, *shape]
-            return keras.KerasTensor(
-                full_shape, dtype if each.dtype.is_floating else each.dtype.name
-            )
-
-        if isinstance(outputs, Mapping):
-            shapes = self.output_shape or {}
-            return {name: spec(each, shapes.get(name)) for name, each in outputs.items()}
-        return tf.nest.map_structure(lambda each: spec(each, self.output_shape), outputs)
+        return keras.KerasTensor((inputs.shape[0], self.dimension), dtype=dtype)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the SavedModel with the layer's weights and the model card.
@@ -380,10 +297,6 @@ class SavedModelLayer(keras.layers.Layer):
 
         Args:
             path: The folder to write. An existing model of use_st5 there is replaced in one step.
-
-        Raises:
-            FileExistsError: `path` exists and is not a model of use_st5.
-            BlockingIOError: Another process is writing `path`.
         """
         if self._encoder is not None:
             self._encoder.export(path)
@@ -397,10 +310,8 @@ class SavedModelLayer(keras.layers.Layer):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SavedModelLayer:
         if serialization_lib.in_safe_mode() and not _is_bundled(config["handle"]):
-            raise ValueError(
-                f"This file names the SavedModel in {config['handle']!r}. If you trust both, load "
-                "it with safe_mode=False."
-            )
+            handle = config["handle"]
+            raise ValueError(f"If you trust {handle!r} and this file, load with safe_mode=False.")
         return cls(**config)
 
     def get_config(self) -> dict[str, Any]:
@@ -454,45 +365,24 @@ def _adopted(model: Any) -> list[keras.Variable]:
     ]
 
 
-def _as_tensor(inputs: Any) -> tf.Tensor:
-    """The tensor of a list or an array.
-
-    Raises:
-        TypeError: TensorFlow has no type for it.
-        ValueError: Its rows have different lengths.
-    """
-    if isinstance(inputs, tf.RaggedTensor):
-        raise ValueError(
-            f"Expected strings [batch], received a ragged tensor {inputs.shape.as_list()}. Give "
-            "its flat_values."
-        )
-    try:
-        text = tf.convert_to_tensor(inputs)
-    except (TypeError, ValueError) as error:  # TensorFlow's kinds for mixed and other types
-        raise TypeError(
-            f"Expected strings [batch], received {type(inputs).__name__}: {repr(inputs)[:200]}"
-        ) from error
-    if text.shape == [0]:  # TensorFlow takes an empty list for floats.
-        return tf.constant([], tf.string)
-    return text
+def _with_shapes(outputs: Any, shapes: Any) -> Any:
+    """Outputs with the shapes that the user states, without the batch axis."""
+    if isinstance(outputs, Mapping):
+        stated = {name: tf.ensure_shape(outputs[name], [None, *shapes[name]]) for name in shapes}
+        return {**outputs, **stated}
+    return tf.ensure_shape(outputs, [None, *shapes])
 
 
-def _check_dtype(text: Any) -> None:
-    """Refuses a tensor of other types than strings, which Keras would cast."""
-    if (dtype := keras.backend.standardize_dtype(text.dtype)) != "string":
-        raise TypeError(
-            f"Expected strings [batch], received a tensor of {dtype}. In a Keras model, write "
-            'keras.Input(shape=(), dtype="string").'
-        )
-
-
-def _check_shape(shape: tuple[int | None, ...]) -> None:
-    """Warns about `[batch, 1]` and refuses all shapes except this one and `[batch]`."""
-    if len(shape) == 2 and shape[1] in (None, 1):
+def _check_texts(text: Any) -> None:
+    """Refuses what is no batch of strings, which Keras would cast; warns about `[batch, 1]`."""
+    dtype, shape = keras.backend.standardize_dtype(text.dtype), list(text.shape)
+    is_column = len(shape) == 2 and shape[1] in (None, 1)
+    if dtype != "string" or not (is_column or len(shape) == 1):
+        usual = 'keras.Input(shape=(), dtype="string")'
+        raise TypeError(f"Expected strings [batch], received {dtype} {shape}. Write {usual}.")
+    if is_column:
         warnings.warn(
-            f"Expected strings [batch], received {list(shape)}: the second axis is removed. "
+            f"Expected strings [batch], received {shape}: the second axis is removed. "
             'Use keras.Input(shape=(), dtype="string").',
             stacklevel=3,
         )
-    elif len(shape) != 1:
-        raise ValueError(f"Expected strings [batch], received a tensor {list(shape)}.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from keras import ops, saving
 
-from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.layers.pooling import l2_normalize
 from use_st5.losses.task_loss import Feature, Gather, VectorLoss
 
 

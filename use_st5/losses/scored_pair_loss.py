@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from use_st5.layers.attention import EXCLUDED
-from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.layers.pooling import l2_normalize
 from use_st5.losses.task_loss import Feature, Gather, TaskLoss, VectorLoss
 
 Objective = Literal["mse", "bce", "cosent"]

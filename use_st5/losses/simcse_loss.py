@@ -8,7 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.layers.pooling import l2_normalize
 from use_st5.losses.contrastive_loss import equal_ids, in_batch_softmax
 from use_st5.losses.task_loss import Feature, Gather, VectorLoss
 

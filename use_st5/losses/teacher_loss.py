@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from use_st5.layers.attention import EXCLUDED
-from use_st5.layers.l2_normalize import l2_normalize
+from use_st5.layers.pooling import l2_normalize
 from use_st5.losses.task_loss import Feature, Gather, VectorLoss
 
 

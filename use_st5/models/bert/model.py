@@ -12,10 +12,10 @@ import keras
 from keras import ops
 
 from use_st5.layers.attention import EXCLUDED, MultiHeadAttention, Packing
-from use_st5.layers.l2_normalize import l2_normalize
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.pooling import (
     first_token,
+    l2_normalize,
     last_token,
     masked_max,
     masked_mean,

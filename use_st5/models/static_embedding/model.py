@@ -7,8 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.layers.pooling import masked_mean
+from use_st5.layers.pooling import l2_normalize, masked_mean
 from use_st5.layers.random_normal import RandomNormal
 
 PADDING_ID = 0

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from use_st5.layers.deep_averaging import NGramEmbedding, ResidualFeedForward
-from use_st5.layers.l2_normalize import L2Normalize
+from use_st5.layers.pooling import L2Normalize
 from use_st5.models.encoder_model import EncoderModel
 
 

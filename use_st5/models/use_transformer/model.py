@@ -8,11 +8,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from use_st5.layers.l2_normalize import l2_normalize
-from use_st5.layers.pooling import masked_scaled_sum
+from use_st5.layers.attention import TransformerBlock, layer_norm
+from use_st5.layers.pooling import l2_normalize, masked_scaled_sum
 from use_st5.layers.positions import sinusoidal_positions
 from use_st5.layers.random_normal import RandomNormal
-from use_st5.layers.transformer_block import TransformerBlock, layer_norm
 from use_st5.models.encoder_model import EncoderModel
 
 
