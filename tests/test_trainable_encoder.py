@@ -127,7 +127,7 @@ def test_refusals(toy_use_dan: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(foreign.encode(["a b", ""]), expected, atol=1e-5)
     with pytest.raises(ValueError, match=r"Expected one of the families .*received 'cnn'"):
         TrainableEncoder.load(changed(family="cnn"))
-    with pytest.raises(ValueError, match="Expected a tokenizer of the family"):
+    with pytest.raises(ValueError, match="expected a tokenizer of"):
         TrainableEncoder.load(changed(tokenizer="letters"))
     with pytest.raises(ValueError, match="Expected the configuration of a"):
         TrainableEncoder.load(changed(config={"shape": 3}))

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 import safetensors.numpy
-import tensorflow as tf
 from safetensors import safe_open
 
 from use_st5.models.lora import LoRAAdapters, apply_lora, load_lora
 from use_st5.models.t5.model import T5, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.models.use_dan.model import USEDAN
-from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
-from use_st5.trainable_encoder import TrainableEncoder
 
 
 @pytest.mark.parametrize("targets", ["query_value", "all_linear"])
@@ -57,21 +53,6 @@ def test_after_merging_there_is_nothing_to_save_or_merge(tmp_path: Path) -> None
     assert not [*tmp_path.iterdir()]
 
 
-def test_merged_model_as_a_saved_model(tmp_path: Path) -> None:
-    # T5's own vocabulary on a table of 60 rows: these texts have small ids.
-    model = sentence_t5()
-    moved(apply_lora(model, targets="all_linear")).merge()
-    tokenizer = SentencePieceTokenizer()
-    texts = tf.constant(["the", "of the, to a"])
-    ids = tokenizer.padded(texts)
-    assert int(tf.reduce_max(ids)) < 60
-    TrainableEncoder(model, tokenizer, name="merged").export(tmp_path / "model")
-    loaded = tf.saved_model.load(tmp_path / "model")
-    np.testing.assert_allclose(loaded(texts), model(ids), atol=1e-5)
-    assert len(loaded.trainable_variables) == len(model.trainable_variables)
-    assert not [v.name for v in loaded.variables if "lora" in v.name]
-
-
 CONFIG = T5Config(60, 2, 16, 24, 2, key_value_dim=6, activation="gated_gelu")
 IDS = np.array([[5, 9, 33, 1], [7, 1, 0, 0]], np.int32)
 
@@ -90,19 +71,6 @@ def moved(adapters: LoRAAdapters) -> LoRAAdapters:
         if name.endswith(".b"):
             tensor.assign(rng.normal(scale=0.05, size=tensor.shape))
     return adapters
-
-
-def test_query_and_value_of_each_block() -> None:
-    adapters = apply_lora(sentence_t5())
-    assert adapters.layers == (
-        "encoder/block_0/attention/query",
-        "encoder/block_0/attention/value",
-        "encoder/block_1/attention/query",
-        "encoder/block_1/attention/value",
-    )
-    # Each adapter has rank 8, for a layer 16 -> 12.
-    assert adapters.parameters == 4 * 8 * (16 + 12)
-    assert "encoder/block_1/attention/value" in str(adapters)
 
 
 def test_all_linear_layers_and_no_other() -> None:
@@ -124,14 +92,6 @@ def test_a_decoder_is_adapted_too_cross_attention_included() -> None:
     plain.build()
     # T5 1.0 has no gate: two layers of the feed-forward, not three.
     assert len(apply_lora(plain, targets="all_linear").layers) == 4 + 2 + 8 + 2
-
-
-@pytest.mark.parametrize("targets", ["query_value", "all_linear", ["outer"]])
-def test_the_start_is_the_base_exactly(targets: str | list[str]) -> None:
-    model = sentence_t5()
-    before = np.asarray(model(IDS))
-    apply_lora(model, targets=targets)
-    np.testing.assert_array_equal(model(IDS), before)
 
 
 def test_layers_of_one_shape_start_from_different_a_and_a_seed_repeats_them() -> None:
@@ -184,22 +144,22 @@ def test_targets_that_match_no_layer(targets: str | list[str]) -> None:
 def test_the_gate_of_a_t5_that_has_none() -> None:
     model = SentenceT5(T5Config(60, 1, 16, 24, 2))
     model.build()
-    with pytest.raises(ValueError, match=r"has the names \['linear'\]"):
+    with pytest.raises(ValueError, match="targets: expected one of"):
         apply_lora(model, targets=["query", "linear"])
     assert "linear" not in apply_lora(model, targets="all_linear").targets
 
 
 def test_models_that_cannot_have_adapters() -> None:
-    with pytest.raises(ValueError, match="received USEDAN"):
+    with pytest.raises(ValueError, match="linear layers, received a USEDAN"):
         apply_lora(USEDAN.from_preset("use_dan_en", num_embeddings=10))
-    with pytest.raises(ValueError, match="built=False"):
+    with pytest.raises(ValueError, match="Expected a built model"):
         apply_lora(SentenceT5(CONFIG))
     model = sentence_t5()
     for settings in ({"rank": 0}, {"rank": 13}, {"alpha": 0.0}, {"alpha": float("nan")}):
-        with pytest.raises(ValueError, match="rank from 1 to 12"):
+        with pytest.raises(ValueError, match="rank from 1 to 12|alpha: expected a positive"):
             apply_lora(model, **settings)
     apply_lora(model)
-    with pytest.raises(ValueError, match="without adapters, found one"):
+    with pytest.raises(ValueError, match="without adapters, found some"):
         apply_lora(model, targets="all_linear")
 
 
@@ -220,26 +180,15 @@ def test_saved_adapters_on_a_fresh_base(tmp_path: Path, dtype: str) -> None:
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
 
 
-def _garbage(path: Path) -> None:
-    path.write_bytes(b"no safetensors at all")
-
-
-def _foreign(path: Path) -> None:
-    safetensors.numpy.save_file({"a": np.zeros(3)}, path)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [(_garbage, "expected a safetensors file"), (_foreign, "without 'use_st5.lora'")],
-)
-def test_files_that_hold_no_adapters(
-    tmp_path: Path, make: Callable[[Path], None], message: str
-) -> None:
+def test_files_that_hold_no_adapters(tmp_path: Path) -> None:
     path = tmp_path / "adapters.safetensors"
     with pytest.raises(FileNotFoundError, match="adapters"):
         load_lora(sentence_t5(), path)
-    make(path)
-    with pytest.raises(ValueError, match=message):
+    path.write_bytes(b"no safetensors at all")
+    with pytest.raises(ValueError, match="expected a safetensors file"):
+        load_lora(sentence_t5(), path)
+    safetensors.numpy.save_file({"a": np.zeros(3)}, path)
+    with pytest.raises(ValueError, match=r"no metadata 'use_st5\.lora'"):
         load_lora(sentence_t5(), path)
 
 
@@ -248,7 +197,7 @@ def test_adapters_of_another_shape_are_refused_and_the_model_is_left_alone(tmp_p
     apply_lora(sentence_t5()).save(path)
     other = SentenceT5(T5Config(60, 3, 32, 24, 2, key_value_dim=6, activation="gated_gelu"))
     other.build()
-    with pytest.raises(ValueError, match=r"num_layers: .* has 2, this model 3; hidden_dim"):
+    with pytest.raises(ValueError, match=r"num_layers: 2, this model 3; hidden_dim"):
         load_lora(other, path)
     assert len(other.trainable_variables) == len(other.variables)
 

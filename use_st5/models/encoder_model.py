@@ -35,9 +35,6 @@ class EncoderModel(keras.Model):
             dtype: Keras dtype policy, such as "mixed_bfloat16".
             **changes: Arguments of the constructor, and fields of the shape that differ from the
                 preset's, such as the rows of the table for a vocabulary of another size.
-
-        Raises:
-            ValueError: The preset is unknown.
         """
         if name not in cls.presets:
             raise ValueError(f"Unknown preset: {name!r}. Expected one of {sorted(cls.presets)}.")
@@ -72,28 +69,17 @@ def inference(model: keras.Model) -> Callable[[Any], Any]:
 
 
 def checked_length(model: keras.Model, max_length: int | None) -> int | None:
-    """The maximum number of tokens of a text: the argument, or else the limit of the model.
-
-    Raises:
-        ValueError: The argument is not between 1 and the limit of the model.
-    """
-    family = _family(model)
-    longest = None if family is None else family.max_tokens(model)
-    if max_length is None:
-        return longest
-    if longest is not None and not 1 <= max_length <= longest:
-        raise ValueError(
-            f"max_length: expected 1 to {longest:,}, the most tokens that this "
-            f"{type(model).__name__} reads, received {max_length:,}."
-        )
-    return max_length
-
-
-def _family(model: keras.Model) -> Any:
+    """The maximum number of tokens of a text: the argument, or else the limit of the model."""
     # Imported here: families read checkpoints with TensorFlow, but models also run without it.
     from use_st5.models.family import known_family
 
-    return known_family(model)
+    family = known_family(model)
+    most = None if family is None else family.max_tokens(model)
+    if max_length is None:
+        return most
+    if most is not None and not 1 <= max_length <= most:
+        raise ValueError(f"max_length: expected 1 to {most:,} tokens, received {max_length:,}.")
+    return max_length
 
 
 def in_float32(model: keras.Model) -> keras.Model:

@@ -89,9 +89,6 @@ class Family(abc.ABC):
             tokenizer: Makes the ids of the model; its vocabulary determines `num_embeddings`.
             dtype: Keras dtype policy.
             **changes: Fields that differ from the preset.
-
-        Raises:
-            ValueError: The preset is unknown, or a change does not fit it.
         """
         changes.setdefault("num_embeddings", tokenizer.vocabulary.size)
         model = self.model_types[0].from_preset(preset, dtype=dtype, **changes)
@@ -103,19 +100,14 @@ class Family(abc.ABC):
         return None
 
     def tokenizer_class(self, kind: str) -> type[Tokenizer]:
-        """The tokenizer class of a kind that `use_st5.json` names.
-
-        Raises:
-            ValueError: The family has no tokenizer of this kind.
-        """
+        """The tokenizer class of a kind that `use_st5.json` names."""
         tokenizers = self.tokenizers or {  # A family without its own has those of all families.
-            name: each for family in families().values() for name, each in family.tokenizers.items()
+            name: tokenizer
+            for family in families().values()
+            for name, tokenizer in family.tokenizers.items()
         }
         if kind not in tokenizers:
-            raise ValueError(
-                f"Expected a tokenizer of the family {self.name!r}, one of {[*tokenizers]}, "
-                f"received {kind!r}. Update use_st5 or export the model again."
-            )
+            raise ValueError(f"{self.name}: expected a tokenizer of {[*tokenizers]}, not {kind!r}.")
         return tokenizers[kind]
 
     @abc.abstractmethod
@@ -130,9 +122,6 @@ class Family(abc.ABC):
             precision: One of `precisions`.
             max_length: Tokens beyond this number are cut; None cuts nothing. The caller checks that
                 it is at most `max_tokens` (`use_st5.models.encoder_model.checked_length`).
-
-        Raises:
-            ValueError: The model, the tokenizer and the settings do not fit each other.
         """
 
     def max_tokens(self, model: keras.Model) -> int | None:
@@ -169,20 +158,15 @@ class Family(abc.ABC):
         Args:
             config: The result of `config`.
             dtype: Keras dtype policy.
-
-        Raises:
-            ValueError: The configuration is not of this family.
         """
-        kind = self.model_types[0]
+        model_type = self.model_types[0]
         try:
-            model = kind.from_config({**config, "dtype": dtype})
+            model = model_type.from_config({**config, "dtype": dtype})
             with without_initial_values():
                 model.build()
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"Expected the configuration of a {kind.__name__}, received {dict(config)} "
-                f"({type(error).__name__}: {error}). Export the model again."
-            ) from error
+            name = model_type.__name__
+            raise ValueError(f"Expected the configuration of a {name}, not {config}.") from error
         return model
 
     def can_read(self, checkpoint: Checkpoint) -> bool:
@@ -208,13 +192,8 @@ class Family(abc.ABC):
                 if that fits.
             dtype: Keras dtype policy.
             on_tensor: Called with the name of each tensor after it was assigned.
-
-        Raises:
-            ValueError: Tensors, settings or vocabulary do not fit.
         """
-        raise ValueError(
-            f"{checkpoint.where}: the family {self.name!r} reads no checkpoints of other libraries."
-        )
+        raise NotImplementedError
 
     def lora_layers(self, model: keras.Model) -> dict[str, LoRADense]:
         """Path → layer for every linear layer that can have an adapter, in order.
@@ -233,11 +212,7 @@ _registered: dict[str, Family] = {}
 
 
 def register(family: Family) -> Family:
-    """Registers a family: then its models can be exported, loaded, adapted and read.
-
-    Raises:
-        ValueError: Another family has its name.
-    """
+    """Registers a family: then its models can be exported, loaded, adapted and read."""
     namesake = _registered.get(family.name)
     if family.name in _OWN or (namesake is not None and type(namesake) is not type(family)):
         raise ValueError(f"Expected a new name for a family, {family.name!r} is taken.")
@@ -254,17 +229,10 @@ def families() -> dict[str, Family]:
 
 
 def family_named(name: str) -> Family:
-    """The family of this name.
-
-    Raises:
-        ValueError: There is no such family.
-    """
+    """The family of this name."""
     known = families()
     if name not in known:
-        raise ValueError(
-            f"Expected one of the families {sorted(known)}, received {name!r}. Import the module "
-            "that registers it first, or update use_st5."
-        )
+        raise ValueError(f"Expected one of the families {sorted(known)}, received {name!r}.")
     return known[name]
 
 
@@ -278,27 +246,16 @@ def known_family(model: keras.Model) -> Family | None:
 
 
 def family_of(model: keras.Model) -> Family:
-    """The family of a model.
-
-    Raises:
-        TypeError: The model belongs to no known family.
-    """
+    """The family of a model."""
     family = known_family(model)
     if family is None:
-        names = ", ".join(each.model_types[0].__name__ for each in families().values())
-        raise TypeError(
-            f"Expected an encoder of a known family ({names}), received a {type(model).__name__}. "
-            "use_st5.models.family.register adds a family."
-        )
+        known = f"a known family ({', '.join(families())}; register adds one)"
+        raise TypeError(f"Expected an encoder of {known}, received a {type(model).__name__}.")
     return family
 
 
 def family_with(preset: str) -> Family:
-    """The family that has a preset.
-
-    Raises:
-        ValueError: No family has such a preset.
-    """
+    """The family that has a preset."""
     for family in families().values():
         if preset in family.presets:
             return family
@@ -307,19 +264,13 @@ def family_with(preset: str) -> Family:
 
 
 def family_for(checkpoint: Checkpoint, pooling: str | None) -> Family:
-    """The family of a checkpoint.
-
-    Raises:
-        ValueError: No family knows it, or its family does not have this pooling.
-    """
+    """The family of a checkpoint."""
     for family in families().values():
         if family.can_read(checkpoint):
             if pooling is None or pooling in family.poolings:
                 return family
-            raise ValueError(
-                f"{checkpoint.where}: expected one of the poolings {family.poolings} of the family "
-                f"{family.name!r}, received {pooling!r}."
-            )
+            expected = f"one of the poolings {family.poolings} of {family.name}"
+            raise ValueError(f"{checkpoint.where}: expected {expected}, received {pooling!r}.")
     *names, last = (name for family in families().values() for name in family.reads)
     raise ValueError(
         f"{checkpoint.where}: found {checkpoint.summary()}; use_st5 reads {', '.join(names)} and "

@@ -6,14 +6,13 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import keras
 import msgspec
 import numpy as np
 import safetensors.numpy
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from use_st5.io.files import atomic_path
 from use_st5.io.records import Positive, parse_record
@@ -86,11 +85,8 @@ class LoRAAdapters:
         """Writes only the adapters, as a safetensors file; `load_lora` reads it.
 
         The metadata contain the rank, alpha, the targets and the shape of the base.
-
-        Raises:
-            ValueError: The adapters are merged.
         """
-        self._check_present()
+        self._refuse_merged()
         facts = {
             "rank": self.rank,
             "alpha": float(self.alpha),
@@ -107,18 +103,15 @@ class LoRAAdapters:
 
         The variables that were trainable before are trainable again. If the base is bfloat16, the
         sum is rounded to bfloat16.
-
-        Raises:
-            ValueError: The adapters are already merged.
         """
-        self._check_present()
+        self._refuse_merged()
         for layer in self._layers.values():
             layer.merge_lora()
         for variable in self._trainable_before:
             variable.trainable = True
         forget_traces(self._model)
 
-    def _check_present(self) -> None:
+    def _refuse_merged(self) -> None:
         if not all(layer.lora_enabled for layer in self._layers.values()):
             raise ValueError("Expected adapters in the model, but they were already merged.")
 
@@ -158,25 +151,24 @@ def apply_lora(
 
     Returns:
         The adapters; `print` shows their layers.
-
-    Raises:
-        ValueError: A target matches no layer, the rank does not fit, or the model already has
-            adapters or is not built.
     """
     layers = _chosen(model, targets)
-    _check_scale(layers, rank, alpha)
+    shapes = [layer.kernel.shape for layer in layers.values()]
+    most = min(min(math.prod(rows), columns) for *rows, columns in shapes)
+    if not 1 <= rank <= most:
+        raise ValueError(f"Expected a rank from 1 to {most}, the least width, received {rank}.")
+    if not 0 < alpha < math.inf:
+        raise ValueError(f"alpha: expected a positive number, received {alpha}.")
     trainable_before = model.trainable_variables
     for variable in trainable_before:
         variable.trainable = False
     # With one seed for all layers, layers of the same shape would get the same A.
-    generators = (
-        [None] * len(layers) if seed is None else np.random.default_rng(seed).spawn(len(layers))
-    )
-    for layer, generator in zip(layers.values(), generators, strict=True):
-        layer_seed = None if generator is None else int(generator.integers(2**31))
-        initializer = keras.initializers.VarianceScaling(
-            1 / 3, "fan_in", "uniform", seed=layer_seed
-        )
+    seeds: list[int | None] = [None] * len(layers)
+    if seed is not None:
+        generators = np.random.default_rng(seed).spawn(len(layers))
+        seeds = [int(generator.integers(2**31)) for generator in generators]
+    for layer, layer_seed in zip(layers.values(), seeds, strict=True):
+        initializer = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", layer_seed)
         layer.enable_lora(rank, lora_alpha=alpha, a_initializer=initializer)
     forget_traces(model)
     return LoRAAdapters(model, layers, trainable_before=trainable_before)
@@ -190,22 +182,36 @@ def load_lora(model: keras.Model, path: str | os.PathLike[str]) -> LoRAAdapters:
     Args:
         model: The base model that the adapters were trained on, built.
         path: The file.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file does not contain adapters of use_st5, the model has another shape, or
-            `apply_lora` raises an error.
     """
-    with _open(path) as file:
-        facts = _facts(path, (file.metadata() or {}).get(METADATA))
-        _check_base(path, facts.base, family_of(model).lora_base(model))
-        names = file.keys()
-        shapes = {name: tuple(file.get_slice(name).get_shape()) for name in names}
-        # Older files of T5 1.0 also name the gate, which only T5 1.1 has.
-        roles = {_role(path) for path in family_of(model).lora_layers(model)}
-        targets = [role for role in facts.targets if role in roles]
-        _check_tensors(path, shapes, _chosen(model, targets), facts.rank)
-        tensors = {name: file.get_tensor(name) for name in names}
+    where, family = os.fspath(path), family_of(model)
+    try:
+        with safe_open(where, framework="np") as file:
+            metadata = (file.metadata() or {}).get(METADATA)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(f"{where}: expected a safetensors file ({error}).") from error
+    if metadata is None:
+        raise ValueError(f"{where}: expected adapters of use_st5, found no metadata {METADATA!r}.")
+    facts = parse_record(metadata, _Facts, where=where, remedy="Save the adapters again.")
+    base = family.lora_base(model)
+    if differences := [
+        f"{name}: {facts.base.get(name)}, this model {base.get(name)}"
+        for name in {**base, **facts.base}
+        if facts.base.get(name) != base.get(name)
+    ]:
+        raise ValueError(f"{where}: the base of the adapters has {'; '.join(differences)}.")
+    # Older files of T5 1.0 also name the gate, which only T5 1.1 has.
+    roles = {_role(layer) for layer in family.lora_layers(model)}
+    targets = [role for role in facts.targets if role in roles]
+    expected: dict[str, tuple[int, ...]] = {}
+    for name, layer in _chosen(model, targets).items():
+        *rows, columns = layer.kernel.shape
+        expected |= {f"{name}.a": (*rows, facts.rank), f"{name}.b": (facts.rank, columns)}
+    shapes = {name: tensor.shape for name, tensor in tensors.items()}
+    for name in {**expected, **shapes}:
+        shape, stored = expected.get(name), shapes.get(name)
+        if shape != stored:
+            raise ValueError(f"{where}: {name}: expected the shape {shape}, found {stored}.")
     adapters = apply_lora(model, targets=targets, rank=facts.rank, alpha=facts.alpha)
     for name, variable in adapters.tensors.items():
         variable.assign(tensors[name])
@@ -219,95 +225,24 @@ class _Facts(msgspec.Struct):
     base: dict[str, Any]
 
 
-def _facts(path: Any, metadata: str | None) -> _Facts:
-    if metadata is None:
-        raise ValueError(
-            f"{os.fspath(path)}: expected adapters that use_st5 wrote, found metadata without "
-            f"{METADATA!r}."
-        )
-    where = f"{os.fspath(path)}: metadata {METADATA}"
-    return parse_record(metadata, _Facts, where=where, remedy="Save the adapters again.")
-
-
 def _chosen(model: keras.Model, targets: Targets) -> dict[str, LoRADense]:
     """Path → layer for the targets: the layers of a group that the model has, or every name."""
     family = family_of(model)
-    all_layers = family.lora_layers(model) if model.built else {}
-    if not all_layers:
-        raise ValueError(
-            "Expected an encoder that is built (model.build()) and whose family has linear layers "
-            f"for adapters, received {type(model).__name__}, built={model.built}."
-        )
-    roles = sorted({_role(path) for path in all_layers})
+    layers = family.lora_layers(model) if model.built else {}
+    roles = sorted({_role(path) for path in layers})
+    if not roles:
+        name = type(model).__name__
+        raise ValueError(f"Expected a built model with linear layers, received a {name}.")
     if isinstance(targets, str):
-        if targets not in family.lora_targets:
-            raise ValueError(
-                f"Unknown targets: {targets!r}. Expected one of {[*family.lora_targets]} or a list "
-                f"of names among {roles}."
-            )
-        targets = [role for role in family.lora_targets[targets] if role in roles]
-    missing = sorted({*targets} - {*roles})
-    if not targets or missing:
-        raise ValueError(
-            f"targets: expected names of layers, {roles}, received {list(targets)}; no layer "
-            f"has the names {missing}."
-        )
-    layers = {path: layer for path, layer in all_layers.items() if _role(path) in targets}
-    if adapted_paths := [path for path, layer in layers.items() if layer.lora_enabled]:
-        raise ValueError(
-            f"Expected a model without adapters, found one in {adapted_paths[0]}. Merge it first."
-        )
+        targets = [role for role in family.lora_targets.get(targets, ()) if role in roles]
+    if not targets or not {*targets} <= {*roles}:
+        groups = [*family.lora_targets]
+        raise ValueError(f"targets: expected one of {groups}, or names among {roles}.")
+    layers = {path: layer for path, layer in layers.items() if _role(path) in targets}
+    if any(layer.lora_enabled for layer in layers.values()):
+        raise ValueError("Expected a model without adapters, found some. Merge them first.")
     return layers
 
 
 def _role(path: str) -> str:
     return path.rsplit("/", maxsplit=1)[-1]
-
-
-def _check_scale(layers: dict[str, LoRADense], rank: int, alpha: float) -> None:
-    shapes = [layer.kernel.shape for layer in layers.values()]
-    most = min(min(math.prod(rows), columns) for *rows, columns in shapes)
-    if not 1 <= rank <= most or not (math.isfinite(alpha) and alpha > 0):
-        raise ValueError(
-            f"Expected a rank from 1 to {most}, the smallest width of the adapted layers, and a "
-            f"positive alpha. Received: rank={rank}, alpha={alpha}"
-        )
-
-
-def _open(path: str | os.PathLike[str]) -> Any:
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"{os.fspath(path)}: expected a file of adapters, found none.")
-    try:
-        return safe_open(path, framework="np")
-    except Exception as error:  # safetensors' own error class is not public
-        raise ValueError(
-            f"{os.fspath(path)}: expected a safetensors file ({type(error).__name__}: {error})."
-        ) from error
-
-
-def _check_base(path: Any, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    differences = [
-        f"{name}: the adapters' base has {found.get(name)}, this model {wanted.get(name)}"
-        for name in {**wanted, **found}
-        if found.get(name) != wanted.get(name)
-    ]
-    if differences:
-        raise ValueError(
-            f"{os.fspath(path)}: expected the model that the adapters were trained on. "
-            + "; ".join(differences)
-        )
-
-
-def _check_tensors(
-    path: Any, found: dict[str, tuple[int, ...]], layers: dict[str, LoRADense], rank: int
-) -> None:
-    expected: dict[str, tuple[int, ...]] = {}
-    for name, layer in layers.items():
-        *rows, columns = layer.kernel.shape
-        expected |= {f"{name}.a": (*rows, rank), f"{name}.b": (rank, columns)}
-    if found != expected:
-        names = [n for n in {**expected, **found} if found.get(n) != expected.get(n)]
-        raise ValueError(
-            f"{os.fspath(path)}: expected {names[0]} with the shape {expected.get(names[0])}, "
-            f"found {found.get(names[0])}; {len(names)} tensors do not fit this model."
-        )
