@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -13,7 +14,7 @@ import tensorflow as tf
 import use_st5
 from tests.toy_encoders import Toy
 from use_st5.encode.cross_encoder import CrossEncoder
-from use_st5.models.bert.model import BertConfig, Pooler, SentenceBert
+from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
 from use_st5.models.family import family_of
 from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer
@@ -48,7 +49,7 @@ def test_its_first_layer_begins_as_the_pooler_of_the_checkpoint() -> None:
     rng = np.random.default_rng(0)
     kernel, bias = rng.normal(size=(8, 8)).astype("f"), rng.normal(size=8).astype("f")
     encoder = SentenceBert(BertConfig(**SHAPE), pooling="cls")
-    encoder.pooler = Pooler(kernel, bias)
+    encoder.pooler = SimpleNamespace(kernel=kernel, bias=bias)
     begun = CrossEncoderModel(encoder)
     begun.build()
     for here, there in zip(begun.hidden.get_weights(), (kernel, bias), strict=True):

@@ -130,7 +130,7 @@ def test_tokens_behind_the_first_separator_are_of_the_second_type() -> None:
     pair = np.array([[2, 5, SEPARATOR, 6, 7, SEPARATOR, 0]], np.int32)
     types = np.asarray(model.type_embedding.embeddings)
     np.testing.assert_array_equal(
-        np.asarray(model._of_types(pair))[0, :6], types[[0, 0, 0, 1, 1, 1]]
+        np.asarray(model._type_rows(pair))[0, :6], types[[0, 0, 0, 1, 1, 1]]
     )
     before = np.asarray(model(pair)), np.asarray(model(pair[:, :3]))
     model.type_embedding.embeddings.assign(types + [[0.0] * 8, [1.0, -1.0] * 4])
@@ -207,9 +207,6 @@ def test_refusals() -> None:
         SentenceBert.from_preset("bert")
     with pytest.raises(ValueError, match="head=True"):
         built().word_logits(np.zeros((1, 8), np.float32))
-    with pytest.raises(ValueError, match="vectors of 8 dimensions.*received 5"):
-        model = built(head=True, dense=ProjectionConfig(5))
-        model.word_logits(model(ids(3)))
     with pytest.raises(ValueError, match="no masked language model's head"):
         SentenceModernBert(MODERNBERT, head=True)
 
@@ -247,7 +244,7 @@ def test_a_long_text_keeps_its_separator(toy_bert: Toy) -> None:
     (row,) = encoder.tokenizer.padded(["a dog sat " * 9], encoder.max_length).numpy()
     assert (len(row), row[-1]) == (16, encoder.tokenizer.separator)
     for length in (0, 17):
-        with pytest.raises(ValueError, match=f"expected 1 to 16, .* received {length}"):
+        with pytest.raises(ValueError, match=f"expected 1 to 16 tokens, received {length}"):
             TrainableEncoder(encoder.model, encoder.tokenizer, max_length=length)
 
 

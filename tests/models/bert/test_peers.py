@@ -271,7 +271,7 @@ def test_settings_of_modernberts(tmp_path: Path) -> None:
         ("norm_bias", True, r"\$\.norm_bias"),
         ("hidden_activation", "silu", r"\$\.hidden_activation"),
         ("num_hidden_layers", 10**6, "expected tensors of 1,000,000 layers"),
-        ("layer_types", ["sliding_attention"] * 5, r"\$\.layer_types: expected full_attention"),
+        ("layer_types", ["sliding_attention"] * 5, "layer_types: expected full_attention"),
         ("intermediate_size", 21, r"mlp.Wi.weight: expected \[42, 24\], found \[40, 24\]"),
         ("norm_eps", 1e15, r"\$\.norm_eps: expected float <= 0.01"),
         ("max_position_embeddings", 2**40, r"\$\.max_position_embeddings: expected int <="),
@@ -369,7 +369,7 @@ def test_other_settings_of_mpnets_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     settings = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**settings, "pad_token_id": 0}), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"\$\.pad_token_id: expected 1 or None, received 0"):
+    with pytest.raises(ValueError, match="pad_token_id: expected 1, received 0"):
         TrainableEncoder.load(tmp_path)
     # transformers computes with 32 buckets, whatever the setting is.
     save_mpnet(tmp_path, transformers.MPNetModel, relative_attention_num_buckets=64)

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 import msgspec
@@ -31,7 +32,6 @@ from use_st5.models.bert.model import (
     BertConfig,
     DenseActivation,
     NormConfig,
-    Pooler,
     Pooling,
     ProjectionConfig,
     SentenceBert,
@@ -169,7 +169,7 @@ def read_sentence_bert(
         dtype: See `Family.read`.
         on_tensor: See `Family.read`.
     """
-    pooling_name, modules = pooling_of(checkpoint, pooling), checkpoint.modules
+    modules = checkpoint.modules
     kind = kind or MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
     weight_names, config, source = _open(checkpoint, kind, padding)
     head = weight_names.has_head(source.shapes())
@@ -185,7 +185,7 @@ def read_sentence_bert(
     check_shapes(expected_shapes, source)
     model = kind.model(
         dataclasses.replace(config, separator_id=separator),
-        pooling=pooling_name,
+        pooling=cast("Pooling", checkpoint.pooling(pooling) or POOLINGS[0]),
         **layers_of(modules, config.hidden_dim),
         normalize=modules is not None and modules.normalize,
         head=head,
@@ -215,18 +215,6 @@ def _open(
     return _of_model_garden(checkpoint.source)
 
 
-def pooling_of(checkpoint: Checkpoint, requested: str | None) -> Pooling:
-    """The pooling of a BERT's outputs: that of the checkpoint, else the argument, else "mean"."""
-    pooling = checkpoint.pooling(requested) or POOLINGS[0]
-    modules = checkpoint.modules
-    if modules is not None and pooling not in POOLINGS:
-        raise ValueError(
-            f"{modules.pooling_file}: expected one of the poolings {POOLINGS}, found "
-            f"{pooling!r:.200}."
-        )
-    return cast("Pooling", pooling)  # `SentenceBert` refuses others
-
-
 def layers_of(modules: SentenceModules | None, hidden_dim: int) -> dict[str, Any]:
     """The arguments `dense` and `after` of a `SentenceBert`; the tensors are checked."""
     configs: list[ProjectionConfig | NormConfig] = []
@@ -240,10 +228,8 @@ def layers_of(modules: SentenceModules | None, hidden_dim: int) -> dict[str, Any
             activation = _DENSE_ACTIVATIONS[module.activation]
             configs.append(ProjectionConfig(width, module.bias, activation))
         else:
-            raise ValueError(
-                f"{module.where}: expected one of the activations {[*_DENSE_ACTIVATIONS]}, found "
-                f"{module.activation!r}."
-            )
+            known, where = [*_DENSE_ACTIVATIONS], module.where
+            raise ValueError(f"{where}: expected one of {known}, found {module.activation!r}.")
     first = configs[0] if configs and isinstance(configs[0], ProjectionConfig) else None
     return {"dense": first, "after": configs if first is None else configs[1:]}
 
@@ -280,49 +266,33 @@ class _Settings(msgspec.Struct):
 
 def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig:
     """The shape of a model from its settings."""
-    renamed_settings = {name: checkpoint.settings.get(own) for name, own in kind.settings.items()}
-    present_settings = {
-        name: value for name, value in renamed_settings.items() if value is not None
-    }
-    checkpoint = dataclasses.replace(
-        checkpoint, settings={**checkpoint.settings, **present_settings}
-    )
+    renamed = {name: checkpoint.settings.get(own) for name, own in kind.settings.items()}
+    present = {name: value for name, value in renamed.items() if value is not None}
+    checkpoint = dataclasses.replace(checkpoint, settings={**checkpoint.settings, **present})
     settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
-    where = checkpoint.settings_file
     check_layers(settings.num_hidden_layers, checkpoint.source)
-    if settings.pad_token_id not in (ids := _padding_ids(kind, padding)):
-        raise ValueError(
-            f"{where}: $.pad_token_id: expected {' or '.join(map(repr, ids))}, received "
-            f"{settings.pad_token_id}. {_REMEDY}"
-        )
-    try:
-        return kind.model.config_type(
-            vocabulary_size=settings.vocab_size,
-            num_layers=settings.num_hidden_layers,
-            hidden_dim=settings.hidden_size,
-            intermediate_dim=settings.intermediate_size,
-            num_heads=settings.num_attention_heads,
-            max_positions=settings.max_position_embeddings - _first_position(kind, padding),
-            num_token_types=settings.type_vocab_size,
-            activation=_ACTIVATIONS[settings.hidden_act],
-            layer_norm_epsilon=settings.layer_norm_eps,
-            dropout=settings.hidden_dropout_prob,
-            attention_dropout=settings.attention_probs_dropout_prob,
-        )
-    except ValueError as error:
-        raise ValueError(f"{where}: {error} {_REMEDY}") from error
+    stated = kind.padding_id if settings.pad_token_id is None else settings.pad_token_id
+    if kind.skips_positions and stated != padding:
+        where = checkpoint.settings_file
+        raise ValueError(f"{where}: pad_token_id: expected {padding}, received {stated}. {_REMEDY}")
+    return kind.model.config_type(
+        vocabulary_size=settings.vocab_size,
+        num_layers=settings.num_hidden_layers,
+        hidden_dim=settings.hidden_size,
+        intermediate_dim=settings.intermediate_size,
+        num_heads=settings.num_attention_heads,
+        max_positions=settings.max_position_embeddings - _first_position(kind, padding),
+        num_token_types=settings.type_vocab_size,
+        activation=_ACTIVATIONS[settings.hidden_act],
+        layer_norm_epsilon=settings.layer_norm_eps,
+        dropout=settings.hidden_dropout_prob,
+        attention_dropout=settings.attention_probs_dropout_prob,
+    )
 
 
 def _first_position(kind: ModelType, padding: int) -> int:
     """The row of the position table for the first token."""
     return padding + 1 if kind.skips_positions else 0
-
-
-def _padding_ids(kind: ModelType, padding: int) -> list[int | None]:
-    """The ids of padding that settings may state for a tokenizer with an id of padding."""
-    if not kind.skips_positions:
-        return [*dict.fromkeys((kind.padding_id, padding)), None]
-    return [padding, None] if padding == kind.padding_id else [padding]
 
 
 # transformers and sentence-transformers
@@ -350,22 +320,21 @@ def _of_hugging_face(
         name = _PREFIX.sub("", stored)
         name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
         name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
-        if _UNREAD.fullmatch(name):
-            continue
-        if name in names:
-            raise ValueError(
-                f"{source.where}: expected one tensor {name}, found {names[name]} and {stored}."
-            )
-        names[name] = stored
+        if not _UNREAD.fullmatch(name):
+            names[name] = stored
     tables = kind.names.tables
     if kind.names.has_head(names):
         _drop_copies(names, source, tables[WORDS])
     first = _first_position(kind, padding)
     first_rows: dict[str, tuple[int, list[int]]] = {tables[POSITIONS]: (first, [])}
-    if padding:
-        rows = [padding, *range(1, padding), 0]
-        first_rows |= {tables[path]: (padding + 1, rows) for path in (WORDS, WORD_BIAS)}
+    first_rows |= padding_first(padding, tables[WORDS], tables[WORD_BIAS])
     return kind.names, config, RenamedSource(source, names, first_rows=first_rows)
+
+
+def padding_first(padding: int, *names: str) -> dict[str, tuple[int, list[int]]]:
+    """The `first_rows` of a `RenamedSource` that swap the rows of the padding and of id 0."""
+    rows = [padding, *range(1, padding), 0]
+    return dict.fromkeys(names, (padding + 1, rows)) if padding else {}
 
 
 def _drop_copies(names: dict[str, str], source: WeightSource, table: str) -> None:
@@ -377,19 +346,8 @@ def _drop_copies(names: dict[str, str], source: WeightSource, table: str) -> Non
             stored_name = names.pop(second)
             if first not in names:
                 names[first] = stored_name
-            elif not _equal(source, stored_name, names[first]):
-                raise ValueError(
-                    f"{source.where}: expected {second} to be {first} again, found other "
-                    "numbers: use_st5 reads only heads that share the token table."
-                )
-
-
-def _equal(source: WeightSource, first: str, second: str) -> bool:
-    shapes = source.shapes()
-    return shapes[first] == shapes[second] and all(
-        np.array_equal(one, other)
-        for one, other in zip(source.pieces(first), source.pieces(second), strict=True)
-    )
+            elif not np.array_equal(source.read(stored_name), source.read(names[first])):
+                raise ValueError(f"{source.where}: expected {second} to be {first} again.")
 
 
 # TensorFlow: google-research/bert and the Model Garden
@@ -406,10 +364,7 @@ _FIRST_BLOCK = 4
 def _of_google_research(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig, WeightSource]:
     """Reads "gelu" in the settings as the exact gelu, as transformers does."""
     if not checkpoint.settings:
-        raise ValueError(
-            f"{checkpoint.where}: expected the settings of a BERT, {BERT_CONFIG}, next to the "
-            "checkpoint, found none. Copy it there from the model's archive."
-        )
+        raise ValueError(f"{checkpoint.where}: expected {BERT_CONFIG} next to it, found none.")
     source = checkpoint.source
     names = {name: name for name in source.shapes() if _ORIGINAL_PARTS.fullmatch(name)}
     config = _config(checkpoint, MODEL_TYPES["bert"], 0)
@@ -423,13 +378,10 @@ def _of_model_garden(source: WeightSource) -> tuple[WeightNames, BertConfig, Wei
     tensors' shapes determine the shape of the model; the activation is the Model Garden's, the
     approximate gelu. The tensors do not show whether `norm_first` was set; it must be False.
     """
-    root, *other_roots = _garden_roots(source.shapes())
-    if other_roots:
-        raise ValueError(
-            f"{source.where}: expected one BERT of the Model Garden, found {1 + len(other_roots)}, "
-            f"below {listed([root, *other_roots])}."
-        )
-    names = _below(root, source)
+    roots = _garden_roots(source.shapes())
+    if len(roots) > 1:
+        raise ValueError(f"{source.where}: expected one BERT, found those of {listed(roots)}.")
+    names = _below(roots[0], source)
     stored_shapes = source.shapes()
     shapes = {name: stored_shapes[old] for name, old in names.items()}
     config = _garden_config(shapes, where=source.where)
@@ -500,16 +452,8 @@ def _garden_config(shapes: Mapping[str, tuple[int, ...]], *, where: str) -> Bert
     query = f"{MODEL_GARDEN.block}{MODEL_GARDEN.layers['query']}/kernel"
     inner = f"{MODEL_GARDEN.block}{MODEL_GARDEN.layers['inner']}/kernel".format(n=0)
     ranks = {name: 2 for name in (*tables, inner)} | {query.format(n=0): 3}
-    wrong = [
-        name
-        for name, rank in ranks.items()
-        if len(shapes.get(name, ())) != rank or 0 in shapes[name]
-    ]
-    if wrong:
-        raise ValueError(
-            f"{where}: expected the tensors of a BERT of the Model Garden, among them "
-            f"{listed(wrong)}; found {listed(sorted(shapes))}."
-        )
+    if wrong := [name for name, rank in ranks.items() if len(shapes.get(name, ())) != rank]:
+        raise ValueError(f"{where}: expected a BERT of the Model Garden with {listed(wrong)}.")
     layers = 0
     while query.format(n=layers) in shapes:
         layers += 1
@@ -531,21 +475,18 @@ def _garden_config(shapes: Mapping[str, tuple[int, ...]], *, where: str) -> Bert
 _POOLERS = ("bert.pooler.dense.weight", "pooler.dense.weight", "bert/pooler/dense/kernel")
 
 
-def read_pooler(checkpoint: Checkpoint, hidden_dim: int) -> Pooler | None:
-    """The pooler of a BERT's checkpoint; None if it has none, or for a RoBERTa."""
-    source, shapes = checkpoint.source, checkpoint.source.shapes()
-    kernel = next((name for name in _POOLERS if name in shapes), None)
+def read_pooler(checkpoint: Checkpoint, hidden_dim: int) -> SimpleNamespace | None:
+    """The kernel and bias of a BERT's pooler; None if there is none, or for a RoBERTa."""
+    source = checkpoint.source
+    kernel = next((name for name in _POOLERS if name in source.shapes()), None)
     if kernel is None or checkpoint.settings.get("model_type") != "bert":
         return None
     bias = re.sub("(weight|kernel)$", "bias", kernel)
-    for name, expected in ((kernel, (hidden_dim, hidden_dim)), (bias, (hidden_dim,))):
-        if (shape := shapes.get(name)) != expected:
-            raise ValueError(
-                f"{source.where}: {name}: expected the shape {[*expected]}, found "
-                f"{shape and [*shape]}."
-            )
-    arrays = [source.read(name) for name in (kernel, bias)]
-    for name, array in zip((kernel, bias), arrays, strict=True):
+    shapes = {kernel: (hidden_dim, hidden_dim), bias: (hidden_dim,)}
+    check_shapes(shapes, source, left_out=lambda name: True)
+    arrays = [source.read(name) for name in shapes]
+    for name, array in zip(shapes, arrays, strict=True):
         check_weights(array, name, source)
     matrix, vector = (np.asarray(array, np.float32) for array in arrays)
-    return Pooler(matrix.T if kernel.endswith(".weight") else matrix, vector)
+    matrix = matrix.T if kernel.endswith(".weight") else matrix
+    return SimpleNamespace(kernel=matrix, bias=vector)

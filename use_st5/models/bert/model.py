@@ -54,11 +54,6 @@ class NormConfig:
     epsilon: float = 1e-5
 
 
-def config_of(fields: Mapping[str, Any]) -> ProjectionConfig | NormConfig:
-    """The configuration of a layer from its fields."""
-    return NormConfig(**fields) if "epsilon" in fields else ProjectionConfig(**fields)
-
-
 def behind_pooling(config: ProjectionConfig | NormConfig, name: str) -> keras.layers.Layer:
     """The layer of a configuration, computed in float32."""
     if isinstance(config, NormConfig):
@@ -115,31 +110,13 @@ class BertConfig:
 
     def __post_init__(self) -> None:
         if self.hidden_dim % self.num_heads:
-            raise ValueError(
-                f"num_heads: expected a divisor of hidden_dim, {self.hidden_dim}, received "
-                f"{self.num_heads}."
-            )
+            heads, dim = self.num_heads, self.hidden_dim
+            raise ValueError(f"num_heads: expected a divisor of {dim}, received {heads}.")
 
     @property
     def own_tables(self) -> dict[str, tuple[int, int]]:
         """Path → shape of the tables that a relative of BERT adds."""
         return {}
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Pooler:
-    """`tanh(x·kernel + bias)` of the first token's output, with the weights from pre-training.
-
-    Sentence vectors do not use it; it is neither trained nor exported. A cross-encoder starts with
-    its weights.
-
-    Attributes:
-        kernel: float32 `[hidden_dim, hidden_dim]`.
-        bias: float32 `[hidden_dim]`.
-    """
-
-    kernel: Any
-    bias: Any
 
 
 def _roberta(layers: int, dim: int, intermediate_dim: int, heads: int) -> BertConfig:
@@ -348,8 +325,9 @@ class SentenceBert(EncoderModel):
         head: Whether the model has the masked language model's head, for `word_logits`.
 
     Attributes:
-        pooler: The checkpoint's layer over the first token, with which a cross-encoder starts; None
-            if there is none. It does not change the vectors.
+        pooler: `kernel` and `bias` of the checkpoint's layer `tanh(x·kernel + bias)` over the first
+            token, with which a cross-encoder starts; None if there is none. They are no weights of
+            the model, and do not change the vectors.
 
     Call arguments:
         ids: int32 `[batch, length]`, 0 = padding, including the special tokens. A pair is one row,
@@ -394,10 +372,10 @@ class SentenceBert(EncoderModel):
         self.dropout_layer = keras.layers.Dropout(config.dropout, dtype="float32")
         self.projection = None if dense is None else behind_pooling(dense, "projection")
         self.further = [
-            behind_pooling(each, f"further_{number}") for number, each in enumerate(self.after)
+            behind_pooling(layer, f"further_{number}") for number, layer in enumerate(self.after)
         ]
         self.head = MaskedWordHead(config, dtype=policy, name="head") if head else None
-        self.pooler: Pooler | None = None
+        self.pooler: Any = None
 
     def _make_network(self) -> list[Any]:
         """Makes the layers after the token table, and returns the blocks."""
@@ -418,7 +396,7 @@ class SentenceBert(EncoderModel):
     def dimension(self) -> int:
         """Dimension of the sentence vector."""
         configs = (self.dense, *self.after)
-        widths = [each.units for each in configs if isinstance(each, ProjectionConfig)]
+        widths = [layer.units for layer in configs if isinstance(layer, ProjectionConfig)]
         return widths[-1] if widths else self.config.hidden_dim
 
     @property
@@ -491,26 +469,15 @@ class SentenceBert(EncoderModel):
 
         Returns:
             float32 `[..., vocabulary_size]`.
-
-        Raises:
-            ValueError: The model has no head, or the vectors are of another width.
         """
         if self.head is None:
-            raise ValueError(
-                "Expected a model with the masked language model's head, this one has none: build "
-                "it with head=True."
-            )
-        if vectors.shape[-1] != self.config.hidden_dim:
-            raise ValueError(
-                f"Expected vectors of {self.config.hidden_dim} dimensions, which the head reads, "
-                f"received {vectors.shape[-1]}. Leave the dense layer behind the pooling out."
-            )
+            raise ValueError("Expected a model built with head=True, this one has no head.")
         return self.head(vectors, self.embedding.embeddings)
 
     def get_config(self) -> dict[str, Any]:
         fields = super().get_config()
         fields["dense"] = dataclasses.asdict(self.dense) if self.dense else None
-        fields["after"] = [dataclasses.asdict(each) for each in self.after]
+        fields["after"] = [dataclasses.asdict(layer) for layer in self.after]
         fields["head"] = self.head is not None
         # Written only if there are some: earlier versions do not know this field.
         if not self.after:
@@ -520,7 +487,10 @@ class SentenceBert(EncoderModel):
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
         config["dense"] = config["dense"] and ProjectionConfig(**config["dense"])
-        config["after"] = [config_of(each) for each in config.get("after", ())]
+        config["after"] = [
+            NormConfig(**fields) if "epsilon" in fields else ProjectionConfig(**fields)
+            for fields in config.get("after", ())
+        ]
         return super().from_config(config)
 
     def _outputs(
@@ -543,7 +513,7 @@ class SentenceBert(EncoderModel):
     def _with_positions(self, x: Any, ids: Any) -> Any:
         """Adds the rows of the types and positions to the rows of the tokens."""
         if self.type_embedding is not None:
-            x = x + ops.cast(self._of_types(ids), "float32")
+            x = x + ops.cast(self._type_rows(ids), "float32")
         positions = self.position_embedding.embeddings[: ops.shape(ids)[1]]
         return x + ops.cast(positions, "float32")
 
@@ -557,9 +527,8 @@ class SentenceBert(EncoderModel):
         padding = ops.cast(ops.logical_not(tokens), "float32")
         return ops.expand_dims(padding * EXCLUDED, (1, 2))
 
-    def _of_types(self, ids: Any) -> Any:
+    def _type_rows(self, ids: Any) -> Any:
         """The rows of the token types; broadcasts to `[batch, length, hidden_dim]`."""
-        assert self.type_embedding is not None
         # Sliced once, since each slice reads the variable.
         table = self.type_embedding.embeddings[:2]
         separator = self.config.separator_id

@@ -14,6 +14,7 @@ from use_st5.convert.weights import RenamedSource, Target, assign_weights, check
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of
 from use_st5.export.stored_weights import stored_table
 from use_st5.layers.random_normal import without_initial_values
+from use_st5.models.bert.checkpoint import padding_first
 from use_st5.models.bert.family import read_framed_tokenizer
 from use_st5.models.family import Family
 from use_st5.models.static_embedding.model import FRAME, StaticEmbedding
@@ -56,10 +57,7 @@ class StaticEmbeddingFamily(Family):
     ) -> EncoderGraph:
         """The graph; it does not pad texts, and does not look up the special tokens."""
         if not isinstance(tokenizer, FramedTokenizer):
-            raise ValueError(
-                "A StaticEmbedding reads through a FramedTokenizer, such as WordPieceTokenizer. "
-                f"Received: {type(tokenizer).__name__}"
-            )
+            raise ValueError(f"Expected a FramedTokenizer, received a {type(tokenizer).__name__}.")
         table = stored_table(model.embedding.embeddings, precision)
         room = None if max_length is None else max_length - FRAME
 
@@ -113,11 +111,8 @@ class StaticEmbeddingFamily(Family):
         checkpoint.pooling(pooling)  # refuses a pooling
         shapes = checkpoint.source.shapes()
         if len(shapes) != 1 or not {*shapes} <= {*_NAMES} or len(*shapes.values()) != 2:
-            raise ValueError(
-                f"{checkpoint.source.where}: expected one table, {' or '.join(_NAMES)}, found "
-                f"{listed(f'{name} {[*shape]}' for name, shape in sorted(shapes.items()))}. Save "
-                "the model again (sentence-transformers: model.save(folder))."
-            )
+            where, names = checkpoint.source.where, " or ".join(_NAMES)
+            raise ValueError(f"{where}: expected one table {names}, found {listed(shapes)}.")
         ((name, (rows, width)),) = shapes.items()
         tokenizer = read_framed_tokenizer(
             dataclasses.replace(checkpoint, settings={"vocab_size": rows}),
@@ -125,9 +120,7 @@ class StaticEmbeddingFamily(Family):
             _TOKENIZERS,
             vocabulary,
         )
-        # Swaps the rows of the padding and of id 0, because padding is 0 here.
-        padding = tokenizer.padding_id
-        first_rows = {name: (padding + 1, [padding, *range(1, padding), 0])} if padding else {}
+        first_rows = padding_first(tokenizer.padding_id, name)
         source = RenamedSource(checkpoint.source, {name: name}, first_rows=first_rows)
         check_shapes({name: (rows, width)}, source)
         normalize = checkpoint.modules is not None and checkpoint.modules.normalize
