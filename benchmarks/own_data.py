@@ -39,7 +39,7 @@ from benchmarks.own_data_sets import (
 )
 from experiments.minilm import minilm_folder
 from use_st5.io.files import atomic_path
-from use_st5.training.sources import open_source
+from use_st5.training.rows import read_file
 
 
 def frozen_scores(
@@ -56,7 +56,7 @@ def frozen_scores(
     }
     for name in names:
         dataset = measured(name, files[name], "test")
-        if dataset.kind.name == "labels":
+        if dataset.task.name == "labels":
             train_rows, test_rows = dataset.examples, dataset.rows
             classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
             vectors = [encode([row["text"] for row in rows]) for rows in (train_rows, test_rows)]
@@ -207,8 +207,8 @@ def main() -> None:
                     path,
                     lambda: trained_scores(model, name, seed, files, **options),  # noqa: B023
                 )
-                kind = open_source(files[name]["test"]).kind
-                run = scores | {"measure": kind.metric.name}
+                task = read_file(files[name]["test"]).task
+                run = scores | {"measure": task.metric.name}
                 runs.setdefault((model, name), []).append(run)
     print("\n".join(tables(runs, frozen)))
 

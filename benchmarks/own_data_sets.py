@@ -20,8 +20,7 @@ from use_st5.evaluation.classification import MR, SICK_E, SST2, TREC
 from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.sts import STSB_DEV, STSB_TEST, STSB_TRAIN, read_sts
 from use_st5.io.files import atomic_path
-from use_st5.training.rows import dataset_stats, spread, validation_set
-from use_st5.training.sources import open_source
+from use_st5.training.rows import add_statistics, read_file, spread, validation_set
 from use_st5.training.validation import ValidationSet
 
 Rows = list[dict[str, Any]]
@@ -163,11 +162,11 @@ def _write_parts(name: str, data: Path, folder: Path, most: Mapping[str, int]) -
 
 def measured(name: str, paths: Paths, part: str) -> ValidationSet:
     """A part as a validation set; with labels, a classifier is fitted to rows of "train"."""
-    source = open_source(paths[part])
-    if source.kind.label is None:
-        return ValidationSet(name, source.kind, [*source])
-    train = open_source(paths["train"])
-    return validation_set(dataset_stats(train, _Words()), [*source], name)
+    source = read_file(paths[part])
+    if source.task.label is None:
+        return ValidationSet(name, source.task, [*source])
+    train = read_file(paths["train"])
+    return validation_set(add_statistics(train, _Words()), [*source], name)
 
 
 class _Words:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from use_st5.training.sources import open_source
+from use_st5.training.rows import read_file
 
 # In degrees: "old" is near to "age?" and "years", "shop?" is far from both; "haus" and "house",
 # "hund" and "dog" are near to each other; "rain" has no partner.
@@ -45,8 +45,8 @@ def test_the_nearest_that_is_no_positive(use: Callable, tmp_path: Path) -> None:
     )
     result = use("mine", "faq.tsv", "--to", "t.jsonl", "--column", "anchor=title")
     assert result.exit_code == 0, result.stderr
-    source = open_source(tmp_path / "t.jsonl")
-    assert source.kind.name == "pairs"
+    source = read_file(tmp_path / "t.jsonl")
+    assert source.task.name == "pairs"
     # "shop?" has two positives, so that only "years" can be its negative.
     rows = [tuple(row.values()) for row in source]
     assert rows == [
@@ -60,8 +60,8 @@ def test_pairs_that_training_reads(use: Callable, tmp_path: Path) -> None:
     result = use("bitext", "de.txt", "en.txt", "--to", "pairs.tsv", "--neighbours", "2")
     assert result.exit_code == 0, result.stderr
     assert result.stderr == "pairs.tsv: 2 pairs of 2 and 3 different sentences\n"
-    source = open_source(tmp_path / "pairs.tsv")
-    assert source.kind.name == "pairs"
+    source = read_file(tmp_path / "pairs.tsv")
+    assert source.task.name == "pairs"
     rows = [(row["anchor"], row["positive"]) for row in source]
     assert sorted(rows) == [("haus", "house"), ("hund", "dog")]
 

@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from use_st5.cli.output import echo, print_cards, print_table, say, write_table
-from use_st5.training.sources import open_source
+from use_st5.training.rows import read_file
 
 COLUMNS = ["task", "what it needs", "from"]
 ROWS = [("sts12", "[bold]a[/bold]", "here"), ("weat1", "", "there " * 30)]
@@ -22,7 +22,7 @@ def test_a_pipe_gets_lines(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_written_table_is_read_by_train(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"table.{suffix}"
     write_table(path, ["anchor", "positive"], [("a\rb", 'c\r\n"d", e'), ("f", "g")])
-    rows = [tuple(" ".join(text.split()) for text in row.values()) for row in open_source(path)]
+    rows = [tuple(" ".join(text.split()) for text in row.values()) for row in read_file(path)]
     assert rows == [("a b", 'c "d", e'), ("f", "g")]
 
 

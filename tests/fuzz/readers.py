@@ -136,7 +136,7 @@ def _data() -> dict[str, Reader]:
 
 def _own_tables() -> dict[str, Reader]:
     """The tables that a user trains on: each is read as `use-st5 train` reads it."""
-    from use_st5.training.sources import open_source
+    from use_st5.training.rows import read_file
 
     head = ["sentence1", "sentence2", "score"]
     rows = [[f"A dog é runs {n}.", f"It runs, {n}.", n / 4] for n in range(12)]
@@ -149,7 +149,7 @@ def _own_tables() -> dict[str, Reader]:
         parquet.write_table(pyarrow.Table.from_pylist(objects), folder / "own.parquet")
 
     def read(name: str) -> Callable[[Path], object]:
-        return lambda folder: [*open_source(folder / name)]
+        return lambda folder: [*read_file(folder / name)]
 
     return {
         "own_csv": Reader(_csv("own.csv", head, *rows), read("own.csv")),

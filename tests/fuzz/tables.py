@@ -123,10 +123,10 @@ def check_table(path: Path) -> None:
     Raises:
         AssertionError: Rows are lost, the error is of another kind, or it does not name the file.
     """
-    from use_st5.training.sources import open_source
+    from use_st5.training.rows import read_file
 
     try:
-        source = open_source(path)
+        source = read_file(path)
         rows = [*source]
     except ValueError as error:
         assert path.name in str(error), f"no file is named: {error!s:.2000}"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fuzz.strings import FEW
 from tests.fuzz.tables import ATTACKS, FORMATS, Attack, attacks, check_table, whole_csv, write_table
-from use_st5.training.sources import open_source
+from use_st5.training.rows import read_file
 
 
 def attacked_tables(root: Path, *, seed: int | None = None) -> int:
@@ -52,6 +52,6 @@ def test_every_attack_on_every_format(kind: str, suffix: str, tmp_path: Path) ->
 
 def test_texts_over_several_lines_are_read(tmp_path: Path) -> None:
     whole_csv(tmp_path / "whole.csv", 50)
-    source = open_source(tmp_path / "whole.csv")
+    source = read_file(tmp_path / "whole.csv")
     assert len([*source]) == 50
     assert not source.report.malformed_rows

@@ -37,7 +37,7 @@ from use_st5.io.remote_files import (
     unfinished_upload,
     upload,
 )
-from use_st5.training.sources import open_source
+from use_st5.training.rows import read_file
 from use_st5.training.tensorflow_step import TensorFlowLoop
 
 
@@ -354,8 +354,8 @@ def test_prepared_examples_and_readers(base: str, toy_use_dan: Toy) -> None:
     assert reader.report.examples == len(arrays["anchor"])
     with pytest.raises(FileExistsError, match="expected no such folder, found one"):
         prepare(reader, columns, toy_use_dan.tokenizer, f"{base}/prepared")
-    assert open_source(f"{path}=2").mixing_weight == 2
-    assert open_source(path).kind.name == "pairs"
+    assert read_file(f"{path}=2").mixing_weight == 2
+    assert read_file(path).task.name == "pairs"
 
 
 def test_a_model_is_exported_loaded_and_trained_again(base: str, toy_use_dan: Toy) -> None:

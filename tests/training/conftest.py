@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.training.sources import Source, open_source
+from use_st5.training.rows import TrainingFile, read_file
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Callable[..., Source]:
-    """Writes a tsv: `table("sts", "sentence1 sentence2 score", rows) -> Source`."""
+def table(tmp_path: Path) -> Callable[..., TrainingFile]:
+    """Writes a tsv: `table("sts", "sentence1 sentence2 score", rows) -> TrainingFile`."""
 
-    def written(name: str, columns: str, rows: list[tuple[object, ...]]) -> Source:
+    def written(name: str, columns: str, rows: list[tuple[object, ...]]) -> TrainingFile:
         lines = ["\t".join(columns.split()), *("\t".join(map(str, row)) for row in rows)]
         (tmp_path / f"{name}.tsv").write_text("\n".join(lines) + "\n")
-        return open_source(tmp_path / f"{name}.tsv")
+        return read_file(tmp_path / f"{name}.tsv")
 
     return written

@@ -23,13 +23,12 @@ WIDTH, CLASSES = 8, 3
 def topics(toy_use_dan: Toy, tmp_path: Path) -> Callable[..., Any]:
     """`topics(make)` makes a loss with heads fitted to the toy's vectors of texts about words."""
     from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.rows import dataset_stats
-    from use_st5.training.sources import open_source
+    from use_st5.training.rows import add_statistics, read_file
 
     path = tmp_path / "topics.csv"
     path.write_text("\n".join(["text,label", *map(",".join, ABOUT)]))
     encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
-    found = dataset_stats(open_source(path), encoder.tokenizer)
+    found = add_statistics(read_file(path), encoder.tokenizer)
 
     def made(make: Callable[[], Any]) -> Any:
         from use_st5.training.linear_probe import probe_weights
@@ -86,8 +85,7 @@ def test_inference_is_classified_by_both_texts(toy_use_dan: Toy, tmp_path: Path)
     from use_st5.losses.classification_loss import ClassificationLoss
     from use_st5.trainable_encoder import TrainableEncoder
     from use_st5.training.linear_probe import probe_weights
-    from use_st5.training.rows import dataset_stats
-    from use_st5.training.sources import open_source
+    from use_st5.training.rows import add_statistics, read_file
 
     names = ["different", "same"]
     rows = [
@@ -97,7 +95,7 @@ def test_inference_is_classified_by_both_texts(toy_use_dan: Toy, tmp_path: Path)
     path = tmp_path / "nli.csv"
     path.write_text("\n".join(["premise,hypothesis,label", *map(",".join, rows)]))
     encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
-    found = dataset_stats(open_source(path), encoder.tokenizer)
+    found = add_statistics(read_file(path), encoder.tokenizer)
     make = partial(ClassificationLoss, num_classes=2, hidden_dims=(16,))
     fitted = make()
     fitted.build((None, encoder.dimension))
@@ -170,13 +168,12 @@ def test_the_texts_have_their_prompt(
 ) -> None:
     from use_st5.trainable_encoder import TrainableEncoder
     from use_st5.training.linear_probe import probe_weights
-    from use_st5.training.rows import dataset_stats
-    from use_st5.training.sources import open_source
+    from use_st5.training.rows import add_statistics, read_file
 
     path = tmp_path / "topics.csv"
     path.write_text("\n".join(["text,label", *map(",".join, ABOUT)]))
     encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
-    found = dataset_stats(open_source(path, prompts={"text": "topic: "}), encoder.tokenizer)
+    found = add_statistics(read_file(path, prompts={"text": "topic: "}), encoder.tokenizer)
     asked: list[str] = []
     encode = encoder.encode
     monkeypatch.setattr(encoder, "encode", lambda texts: asked.extend(texts) or encode(texts))

@@ -17,7 +17,7 @@ from use_st5.cli import train as command
 from use_st5.cli.main import app
 from use_st5.training.arguments import NAMED_SETTINGS, make_arguments
 from use_st5.training.model_card import card, command_line
-from use_st5.training.sources import Source, open_source
+from use_st5.training.rows import TrainingFile, read_file
 from use_st5.training.train import Trained
 
 training = importlib.import_module("use_st5.training.train")
@@ -38,14 +38,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def commanded(
-    sources: list[Source],
-    dev: Sequence[Source] = (),
-    test: Sequence[Source] = (),
+    sources: list[TrainingFile],
+    dev: Sequence[TrainingFile] = (),
+    test: Sequence[TrainingFile] = (),
     **settings: Any,
 ) -> str:
     plan: Any = SimpleNamespace(
         start="use_dan_en",
-        stats=[SimpleNamespace(source=each) for each in sources],
+        files=sources,
         validation=dev,
         test=test,
         arguments=make_arguments(**settings),
@@ -63,19 +63,20 @@ def test_names_in_the_card_are_text(name: str) -> None:
 
     source: Any = SimpleNamespace(
         name=name,
-        kind=SimpleNamespace(name="pairs"),
+        task=SimpleNamespace(name="pairs"),
+        kept=3,
         mixing_weight=None,
-        identity=lambda: "0" * 64,
+        content="0" * 64,
         columns_given={},
         task_given=False,
-        rows_file=None,
+        in_memory=False,
     )
     metric = SimpleNamespace(description="a metric")
     plan: Any = SimpleNamespace(
         start=name,
         unit="step",
         monitor=f"{name} spearman",
-        stats=[SimpleNamespace(source=source, kept=3)],
+        files=[source],
         sets=[SimpleNamespace(name=name, rows=[1], metric=metric)],
         tests=[SimpleNamespace(name=name, rows=[1], metric=metric)],
         validation=(),
@@ -132,7 +133,7 @@ def test_the_command_of_a_card_has_the_settings(
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_text("anchor,positive\none,two\n")
-    found = given(commanded([open_source(path)], **settings), asked)
+    found = given(commanded([read_file(path)], **settings), asked)
     strange = {"model", "files", "to", "validation", "test", "task", "columns", "settings"}
     strange |= {"overwrite", "strategy", "batch_files", "log"}
     options = {name: value for name, value in found.items() if name not in strange}
@@ -147,10 +148,10 @@ def test_the_command_of_a_card_names_the_files(tmp_path: Path, asked: list) -> N
     dev.write_text("sentence1,sentence2,gold\na,b,1\n")
     columns = {"anchor": "question", "positive": "body", "score": "gold"}
     sources = [
-        open_source(f"{train}=0.25", columns=columns),
-        open_source(text, task={str(text): "neighbours"}),
+        read_file(f"{train}=0.25", columns=columns),
+        read_file(text, task={str(text): "neighbours"}),
     ]
-    measured = open_source(dev, columns=columns)
+    measured = read_file(dev, columns=columns)
     found = given(commanded(sources, [measured], [measured]), asked)
     assert (found["model"], found["to"]) == ("use_dan_en", "tuned")
     assert found["files"] == [f"{train}=0.25", str(text)]

@@ -16,24 +16,23 @@ from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.simcse_loss import SimCSELoss
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import make_arguments
-from use_st5.training.plan import check_dimensions, make_plan
-from use_st5.training.rows import dataset_stats
-from use_st5.training.sources import Source, open_source
+from use_st5.training.rows import TrainingFile, add_statistics, read_file
+from use_st5.training.train import check_dimensions, make_plan
 
 
 def test_validation_and_test_are_told_apart(toy_use_dan: Toy, tmp_path: Path) -> None:
     """Rows that are set aside, files for one of them, and too few rows for a test."""
 
-    def rows(name: str, count: int, start: int = 0) -> Source:
+    def rows(name: str, count: int, start: int = 0) -> TrainingFile:
         lines = (f"{n} a b,{n} c" for n in range(start, start + count))
         (tmp_path / name).write_text("\n".join(["anchor,positive", *lines]))
-        return open_source(tmp_path / name)
+        return read_file(tmp_path / name)
 
     many, few = rows("many.csv", 300), rows("few.csv", 60)
     dev, test = rows("dev.csv", 9, start=900), rows("test.csv", 7, start=905)
     encoder = TrainableEncoder.load(toy_use_dan.folders["float32"])
 
-    def said(train: Source, dev: list[Source], test: list[Source]) -> list[str]:
+    def said(train: TrainingFile, dev: list[TrainingFile], test: list[TrainingFile]) -> list[str]:
         settings = make_arguments(steps=2, batch_size=8, evaluations=1)
         return [*make_plan("toy", encoder, [train], dev, test, settings).evaluation_lines()]
 
@@ -69,10 +68,10 @@ def test_steps_and_precision(toy_use_dan: Toy, tmp_path: Path) -> None:
     path.write_text("\n".join(["anchor,positive", *(f"{n} a,{n} b" for n in range(30))]))
     encoder = TrainableEncoder.load(toy_use_dan.folders["int8"])
     # Four passes over 24 rows: each is one step, because a batch has up to 64.
-    passes = make_plan("toy", encoder, [open_source(path)], [], [], make_arguments(epochs=4))
+    passes = make_plan("toy", encoder, [read_file(path)], [], [], make_arguments(epochs=4))
     assert (passes.steps, passes.arguments.precision) == (4, "int8")
     with pytest.raises(ValueError, match="precision: expected float32 or int8 .* received int4"):
-        make_plan("toy", encoder, [open_source(path)], [], [], make_arguments(precision="int4"))
+        make_plan("toy", encoder, [read_file(path)], [], [], make_arguments(precision="int4"))
 
 
 @pytest.mark.parametrize("languages", [["en"], ["de"]])
@@ -86,7 +85,7 @@ def test_other_languages_than_the_models_are_said_before(
     for language, text in {"de": "weiß der {} es?", "en": "what is the {} for?"}.items():
         rows = (f"{text.format(n)},{text.format(n)}" for n in range(100))
         path.write_text("\n".join(["anchor,positive", *rows]), encoding="utf-8")
-        made = make_plan("toy", encoder, [open_source(path)], [], [], make_arguments(steps=2))
+        made = make_plan("toy", encoder, [read_file(path)], [], [], make_arguments(steps=2))
         said[language] = any("not English, but toy knows only" in line for line in made.lines())
     assert said == {"de": languages == ["en"], "en": False}
 
@@ -113,12 +112,12 @@ def test_the_temperature(
     settings: dict[str, Any],
     kind: type,
     temperature: float,
-    table: Callable[..., Source],
+    table: Callable[..., TrainingFile],
 ) -> None:
     width = len(columns.split())
     rows = [tuple(f"word {n} {column}" for column in range(width)) for n in range(4)]
-    found = dataset_stats(table("mine", columns, rows), Words())
-    loss = found.source.kind.make_loss(found, None, make_arguments(**settings).loss)
+    found = add_statistics(table("mine", columns, rows), Words())
+    loss = found.task.make_loss(found, None, make_arguments(**settings).loss)
     assert type(loss) is kind
     assert loss.temperature == temperature
 

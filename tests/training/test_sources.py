@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from use_st5.training.sources import (
+from use_st5.training.rows import (
     Prompts,
-    Source,
+    TrainingFile,
     check_prompts,
-    exported_prompts,
-    open_source,
+    given_files,
     prompts_by_key,
-    rows_as_files,
+    read_file,
 )
 from use_st5.training.tasks import (
     INFERENCE,
@@ -32,6 +31,7 @@ from use_st5.training.tasks import (
     TASKS,
     TaskSpec,
 )
+from use_st5.training.train import exported_prompts
 from use_st5.training.validation import with_prompts
 
 PAIRS = [{"anchor": f"a {n}", "positive": f"p {n}"} for n in range(5)]
@@ -51,8 +51,8 @@ def test_the_same_rows_out_of_every_format(suffix: str, tmp_path: Path) -> None:
         comma = "," if suffix == "csv" else "\t"
         lines = [comma.join(row.values()) for row in PAIRS]
         path.write_text("\n".join([comma.join(PAIRS[0]), *lines]) + "\n")
-    source = open_source(path)
-    assert (source.kind.name, list(source), list(source)) == ("pairs", PAIRS, PAIRS)
+    source = read_file(path)
+    assert (source.task.name, list(source), list(source)) == ("pairs", PAIRS, PAIRS)
 
 
 def frames() -> dict[str, Any]:
@@ -74,27 +74,21 @@ def frames() -> dict[str, Any]:
 def test_rows_in_memory_are_those_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in PAIRS))
     given = frames()
-    with rows_as_files(files=[*given.values(), tmp_path / "a.jsonl"], test=PAIRS) as (files, test):
-        sources = [open_source(each) for each in (*files, *test)]
-        names = ["rows", *(f"rows_{n}" for n in range(2, 1 + len(given)))]
-        assert [Path(each.name).stem for each in sources] == [*names, "a", "test_rows"]
-        for source in sources:
-            assert (source.kind.name, list(source)) == ("pairs", PAIRS)
-        first = sources[0].identity()
-    with rows_as_files(files=PAIRS) as ([again],):
-        assert open_source(again).identity() == first
-    with rows_as_files(files=PAIRS[1:]) as ([other],):
-        assert open_source(other).identity() != first
+    files = given_files("files", [*given.values(), tmp_path / "a.jsonl"])
+    sources = [read_file(each) for each in (*files, *given_files("test", PAIRS))]
+    names = ["rows", *(f"rows_{n}" for n in range(2, 1 + len(given)))]
+    assert [Path(each.name).stem for each in sources] == [*names, "a", "test_rows"]
+    for source in sources:
+        assert (source.task.name, list(source)) == ("pairs", PAIRS)
+    (again,), (other,) = given_files("files", PAIRS), given_files("files", PAIRS[1:])
+    assert read_file(again).content == sources[0].content != read_file(other).content
 
 
-def test_rows_may_lack_a_column_and_bad_ones_are_counted() -> None:
-    rows = [*PAIRS, *PAIRS, {"anchor": "a", "positive": "p", "negative": "n"}, {"anchor": "b"}]
-    with rows_as_files(files=rows) as ([file],):
-        source = open_source(file, columns={"positive": "positive"}, task="pairs")
-        assert source.columns == {each: each for each in ("anchor", "positive", "negative")}
-    with rows_as_files(files=[*PAIRS, *PAIRS, {"anchor": "b"}]) as ([file],):
-        source = open_source(file)
-        assert (source.table.num_rows, source.report.malformed_rows) == (10, 1)
+def test_bad_rows_in_memory_are_counted() -> None:
+    (rows,) = given_files("files", [*PAIRS, *PAIRS, {"anchor": "b"}])
+    source = read_file(rows)
+    assert (source.rows, source.report.malformed_rows) == (10, 1)
+    assert source.report.offences == ["rows:11: no text in 'positive'"]
 
 
 @pytest.mark.parametrize(
@@ -102,17 +96,14 @@ def test_rows_may_lack_a_column_and_bad_ones_are_counted() -> None:
     [[{"anchor": "a"}, {"anchor": 3}], {"a", "b"}, [{"anchor": object()}], PAIRS[0], [3], None],
 )
 def test_rows_that_are_no_table(rows: Any) -> None:
-    with (
-        pytest.raises(ValueError, match="validation: expected rows, .* Give a DataFrame"),
-        rows_as_files(validation=rows),
-    ):
-        pass
+    with pytest.raises(ValueError, match="validation: expected rows .* Give a DataFrame"):
+        given_files("validation", rows)
 
 
 def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_text("anchor,positive\n")
     with pytest.raises(ValueError, match=r"a\.parquet: expected a parquet file"):
-        open_source(tmp_path / "a.parquet")
+        read_file(tmp_path / "a.parquet")
 
 
 @pytest.fixture
@@ -146,17 +137,17 @@ def _store(tfds: Any, folder: Path, rows: list[tuple[str | bytes, int, float]]) 
 
 def test_a_tensorflow_data_set_is_a_file_like_any_other(moods: Callable[[list[Any]], None]) -> None:
     moods([("Well done!", 0, 1.5), ("What a mess.", 1, 0.0), ("Who knows?", -1, 1.0)])
-    source = open_source("toy_moods[train]=2")
-    assert (source.kind.name, source.mixing_weight, source.identity()) == (
+    source = read_file("toy_moods[train]=2")
+    assert (source.task.name, source.mixing_weight, source.content) == (
         "labels", 2.0, "toy_moods[train]",
     )  # fmt: skip
     expected = [{"text": "Well done!", "label": "good"}, {"text": "What a mess.", "label": "bad"}]
-    assert ([*source], [*open_source("toy_moods")]) == (expected, expected)
+    assert ([*source], [*read_file("toy_moods")]) == (expected, expected)
     assert source.report.skipped == {"no label": 1}
     with pytest.raises(ValueError, match="has the splits .'train'., received 'test'"):
-        open_source("toy_moods[test]")
+        read_file("toy_moods[test]")
     with pytest.raises(ValueError, match="data set .*received 'no_such_set'"):
-        open_source("no_such_set")
+        read_file("no_such_set")
 
 
 def test_bad_rows_of_a_data_set_are_counted_and_may_be_a_tenth(
@@ -164,14 +155,14 @@ def test_bad_rows_of_a_data_set_are_counted_and_may_be_a_tenth(
 ) -> None:
     good = [(f"Text {n}", n % 2, 0.0) for n in range(27)]
     moods([*good[:5], (b"\xff\xfe", 0, 0.0), *good[5:], (" ", 1, 0.0)])
-    source = open_source("toy_moods")
+    source = read_file("toy_moods")
     assert [row["text"] for row in source] == [text for text, _, _ in good]
     assert source.report.offences == [
         "toy_moods:6: invalid utf-8", "toy_moods:29: no text in 'text'",
     ]  # fmt: skip
     assert (source.report.rows, source.report.malformed_rows) == (27, 2)
     with pytest.raises(ValueError, match=r"at most 10\.00% malformed rows .*, found 11\.11%"):
-        list(open_source("toy_moods[train[:9]]"))
+        list(read_file("toy_moods[train[:9]]"))
 
 
 def test_bad_rows_are_left_out_and_named(tmp_path: Path) -> None:
@@ -180,7 +171,7 @@ def test_bad_rows_are_left_out_and_named(tmp_path: Path) -> None:
     path.write_text(
         "\n".join(["sentence1\tsentence2\tscore", *good, "a\tb\tmuch", "\tb\t1"]) + "\n"
     )
-    source = open_source(path)
+    source = read_file(path)
     rows = list(source)
     assert (len(rows), rows[3]["score"]) == (30, 0.3)
     assert source.report.offences == [
@@ -189,7 +180,7 @@ def test_bad_rows_are_left_out_and_named(tmp_path: Path) -> None:
     ]
     path.write_text("sentence1\tsentence2\tscore\na\tb\t1\nc\td\tnan\n")
     with pytest.raises(ValueError, match="found 50.00%"):
-        list(open_source(path))
+        list(read_file(path))
 
 
 @pytest.mark.parametrize("score", ["9" * 400, "1e999", "NaN"])
@@ -197,7 +188,7 @@ def test_a_score_beyond_all_numbers_is_a_bad_row(score: str, tmp_path: Path) -> 
     path = tmp_path / "sts.jsonl"
     row = '{"sentence1": "a", "sentence2": "b", "score": %s}\n'
     path.write_text("".join(row % value for value in [*map(str, range(9)), score, "7"]))
-    source = open_source(path)
+    source = read_file(path)
     assert [each["score"] for each in source] == [*range(9), 7]
     assert source.report.offences == [f"{path}:10: 'score' is not a finite number"]
 
@@ -206,61 +197,61 @@ def test_rows_that_are_all_bad_are_not_an_empty_file(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_text("\n[1]\n" + "{'anchor': 'a'}\n" * 6)
     with pytest.raises(ValueError, match=r"found 7 malformed .*pairs\.jsonl:2: JSON list, not an"):
-        open_source(path)
+        read_file(path)
 
 
 def test_a_file_is_read_once_and_may_change_afterwards(tmp_path: Path) -> None:
     path = tmp_path / "topics.tsv"
     path.write_text("text\tlabel\na b\tone\nc d\ttwo\n")
-    source = open_source(path)
+    source = read_file(path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert (len(list(source)), source.identity()) == (2, digest)
+    assert (len(list(source)), source.content) == (2, digest)
     with path.open("a") as file:
         file.write("e\tthree\n")
-    assert (len(list(source)), source.identity()) == (2, digest)
+    assert (len(list(source)), source.content) == (2, digest)
 
 
 def test_labels_are_words_or_numbers(tmp_path: Path) -> None:
     path = tmp_path / "topics.jsonl"
     path.write_text('{"text": "a b", "label": 1}\n{"text": "c", "label": "two"}\n')
-    assert [row["label"] for row in open_source(path)] == ["1", "two"]
+    assert [row["label"] for row in read_file(path)] == ["1", "two"]
 
 
 def test_own_names_of_columns(tmp_path: Path) -> None:
     path = tmp_path / "faq.csv"
     path.write_text("Title,body,id\nOne?,Yes.,1\n")
-    source = open_source(path, columns={"anchor": "title", "positive": "body"})
+    source = read_file(path, columns={"anchor": "title", "positive": "body"})
     assert list(source) == [{"anchor": "One?", "positive": "Yes."}]
     with pytest.raises(ValueError, match="expected the columns of a task, found 'Title', 'body'"):
-        open_source(path)
+        read_file(path)
 
 
 def test_the_column_that_is_asked_for_comes_before_others(tmp_path: Path) -> None:
     path = tmp_path / "faq.csv"
     path.write_text("title,anchor,body\nOne?,no,Yes.\n")
-    source = open_source(path, columns={"anchor": "title", "positive": "body"})
+    source = read_file(path, columns={"anchor": "title", "positive": "body"})
     assert list(source) == [{"anchor": "One?", "positive": "Yes."}]
 
 
 def test_names_of_columns_may_have_spaces_around_them(tmp_path: Path) -> None:
     path = tmp_path / "faq.csv"
     path.write_text("anchor, positive\nOne?,Yes.\n")
-    assert list(open_source(path)) == [{"anchor": "One?", "positive": "Yes."}]
+    assert list(read_file(path)) == [{"anchor": "One?", "positive": "Yes."}]
 
 
 def test_a_text_runs_on_or_is_a_sentence_a_line(tmp_path: Path) -> None:
     lines = tmp_path / "lines.txt"
     lines.write_text("One sentence here.\nAnother one there.\nAnd a third one.\n")
-    source = open_source(lines)
-    assert source.kind.name == "texts"
+    source = read_file(lines)
+    assert source.task.name == "texts"
     assert [row["text"] for row in source][1] == "Another one there."
     novel = tmp_path / "novel.txt"
     novel.write_text("It was dark. She came in. He left. Nobody knew.\n\nThe end came. It did.\n")
-    source = open_source(novel)
-    assert source.kind.name == "neighbours"
+    source = read_file(novel)
+    assert source.task.name == "neighbours"
     first = next(iter(source))
     assert first == {"previous": "It was dark.", "text": "She came in.", "next": "He left."}
-    assert open_source(novel, task="texts").kind.name == "texts"
+    assert read_file(novel, task="texts").task.name == "texts"
 
 
 def test_one_file_of_several_may_have_a_task_of_its_own(tmp_path: Path) -> None:
@@ -268,10 +259,10 @@ def test_one_file_of_several_may_have_a_task_of_its_own(tmp_path: Path) -> None:
     for each in (path, other):
         each.write_text("It rains.\nWe stay in.\nTea is made.\nNobody calls.\n")
     tasks = {str(path): "neighbours"}
-    asked = open_source(f"{path}=2", task=tasks)
-    assert (asked.kind.name, asked.mixing_weight) == ("neighbours", 2.0)
+    asked = read_file(f"{path}=2", task=tasks)
+    assert (asked.task.name, asked.mixing_weight) == ("neighbours", 2.0)
     assert [row["text"] for row in asked] == ["We stay in.", "Tea is made."]
-    assert open_source(other, task=tasks).kind.name == "texts"
+    assert read_file(other, task=tasks).task.name == "texts"
 
 
 def test_a_published_table_may_be_called_txt(tmp_path: Path) -> None:
@@ -279,30 +270,30 @@ def test_a_published_table_may_be_called_txt(tmp_path: Path) -> None:
     names = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
     path.write_text(f"{names}\n1\tA dog runs\tA dog sits\t3.5\tNEUTRAL\n")
     with pytest.raises(ValueError, match="fit scored_pairs and inference"):
-        open_source(path)
-    rows = [*open_source(path, task="inference")]
+        read_file(path)
+    rows = [*read_file(path, task="inference")]
     assert rows == [{"premise": "A dog runs", "hypothesis": "A dog sits", "label": "NEUTRAL"}]
 
 
 def test_a_column_of_text_runs_on_or_is_single(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "It rained. We stayed. Then we left."}\n')
-    source = open_source(path)
-    assert source.kind.name == "neighbours"
+    source = read_file(path)
+    assert source.task.name == "neighbours"
     assert list(source) == [
         {"previous": "It rained.", "text": "We stayed.", "next": "Then we left."}
     ]
     path.write_text('{"text": "A title"}\n{"text": "Another title."}\n')
-    assert open_source(path).kind.name == "texts"
+    assert read_file(path).task.name == "texts"
 
 
 def test_rates_stand_behind_the_name(tmp_path: Path) -> None:
     path = tmp_path / "pairs=2.jsonl"
     path.write_text(json.dumps(PAIRS[0]) + "\n")
-    assert open_source(path).mixing_weight is None
-    assert open_source(f"{path}=0.5").mixing_weight == 0.5
+    assert read_file(path).mixing_weight is None
+    assert read_file(f"{path}=0.5").mixing_weight == 0.5
     with pytest.raises(ValueError, match="expected a weight above 0 after '=', received -1"):
-        open_source(f"{path}=-1")
+        read_file(f"{path}=-1")
 
 
 @pytest.mark.parametrize(
@@ -322,13 +313,13 @@ def test_rates_stand_behind_the_name(tmp_path: Path) -> None:
 def test_files_that_teach_nothing(name: str, content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match=message):
-        open_source(tmp_path / name)
+        read_file(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["absent.tsv", "absent.txt", "Absent folder"])
 def test_a_file_that_is_not_there(name: str) -> None:
     with pytest.raises(FileNotFoundError, match="expected a file"):
-        open_source(name)
+        read_file(name)
 
 
 def test_a_text_has_the_tasks_of_ones_own(tmp_path: Path) -> None:
@@ -337,9 +328,9 @@ def test_a_text_has_the_tasks_of_ones_own(tmp_path: Path) -> None:
     tasks = TASKS | {"texts": texts, "lines": lines}
     path = tmp_path / "a.txt"
     path.write_text("One line\nAnother line\n")
-    assert open_source(path, tasks=tasks).kind is texts
-    source = open_source(path, tasks=tasks, task="lines")
-    assert (source.kind, [*source]) == (lines, [{"line": "One line"}, {"line": "Another line"}])
+    assert read_file(path, tasks=tasks).task is texts
+    source = read_file(path, tasks=tasks, task="lines")
+    assert (source.task, [*source]) == (lines, [{"line": "One line"}, {"line": "Another line"}])
 
 
 def test_own_tasks_in_the_place_of_others_are_read_like_these(tmp_path: Path) -> None:
@@ -348,9 +339,9 @@ def test_own_tasks_in_the_place_of_others_are_read_like_these(tmp_path: Path) ->
     (tmp_path / "prose.csv").write_text("text\n" + '"One. Two. Three."\n' * 3)
     (tmp_path / "single.csv").write_text("text\n" + "One.\n" * 3)
     prose, single = (
-        open_source(tmp_path / f"{n}.csv", tasks=TASKS | mine) for n in ("prose", "single")
+        read_file(tmp_path / f"{n}.csv", tasks=TASKS | mine) for n in ("prose", "single")
     )
-    assert (prose.kind, single.kind) == (mine["neighbours"], mine["texts"])
+    assert (prose.task, single.task) == (mine["neighbours"], mine["texts"])
     assert [*prose] == [{"previous": "One.", "text": "Two.", "next": "Three."}] * 3
     assert len(prose.pair_keys) == 3
 
@@ -362,8 +353,8 @@ FAQ = {"anchor": "title", "positive": "body", "negative": "negative"}
 Q, P = "query: ", "passage: "
 
 
-def source(kind: TaskSpec, columns: Mapping[str, str], given: Prompts) -> Source:
-    return Source("absent.tsv", kind, columns, prompts=prompts_by_key(given, kind, columns))
+def source(kind: TaskSpec, columns: Mapping[str, str], given: Prompts) -> TrainingFile:
+    return TrainingFile("absent.tsv", kind, columns, prompts=prompts_by_key(given, kind, columns))
 
 
 @pytest.mark.parametrize(

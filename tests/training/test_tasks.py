@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from use_st5.training.tasks import TASKS, task_of
+from use_st5.training.tasks import TASKS, task_for
 
 
 @pytest.mark.parametrize(
@@ -27,26 +27,26 @@ from use_st5.training.tasks import TASKS, task_of
     ],
 )
 def test_the_columns_say_the_task(names: list[str], task: str) -> None:
-    assert task_of(names, "a.tsv").name == task
+    assert task_for(names, "a.tsv").name == task
 
 
 def test_every_task_is_found_by_the_columns_that_it_needs() -> None:
     for kind in TASKS.values():
-        assert task_of(kind.needed, "a.tsv", kind.name) is kind
-        assert set(kind.needed) <= set(kind.found_in([*kind.needed]))
+        assert task_for(kind.needed, "a.tsv", kind.name) is kind
+        assert set(kind.needed) <= set(kind.columns_in([*kind.needed]))
 
 
 def test_a_file_of_two_tasks_is_asked_about() -> None:
     names = ["sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]  # SICK
     with pytest.raises(ValueError, match="fit scored_pairs and inference.* --task"):
-        task_of(names, "SICK.txt")
-    kind = task_of(names, "SICK.txt", "inference")
-    assert kind.found_in(names)["label"] == "entailment_judgment"
+        task_for(names, "SICK.txt")
+    kind = task_for(names, "SICK.txt", "inference")
+    assert kind.columns_in(names)["label"] == "entailment_judgment"
 
 
 def test_a_file_that_teaches_nothing_is_one_line_with_what_was_found_and_what_is_known() -> None:
     with pytest.raises(ValueError, match="found 'A plane is taking off.', '5.0'") as refused:
-        task_of(["A plane is taking off.", "5.0"], "sts.csv")
+        task_for(["A plane is taking off.", "5.0"], "sts.csv")
     message = str(refused.value)
     assert "anchor, positive [, negative …]; sentence1, sentence2, score; premise" in message
     assert "begin with a line of column names?" in message
@@ -65,15 +65,15 @@ def test_a_file_that_teaches_nothing_is_one_line_with_what_was_found_and_what_is
 )
 def test_a_task_that_cannot_be(task: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        task_of(["sentence1", "sentence2"], "a.tsv", task)
+        task_for(["sentence1", "sentence2"], "a.tsv", task)
 
 
 def test_names_of_own_columns_may_have_capitals() -> None:
     columns = {"title": ("Headline", "Title "), "article": ("Body",)}
     own = dataclasses.replace(TASKS["pairs"], name="news", columns=columns, optional=())
     names = ["ID", "body", " HEADLINE"]
-    assert own.found_in(names) == {"title": " HEADLINE", "article": "body"}
-    assert task_of(names, "a.tsv", tasks=TASKS | {"news": own}) is own
+    assert own.columns_in(names) == {"title": " HEADLINE", "article": "body"}
+    assert task_for(names, "a.tsv", tasks=TASKS | {"news": own}) is own
 
 
 def test_a_task_in_the_place_of_another_is_one_by_name_and_columns() -> None:

@@ -34,7 +34,7 @@ from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import make_arguments
 from use_st5.training.model_loading import open_model
-from use_st5.training.sources import open_source
+from use_st5.training.rows import read_file
 from use_st5.training.tasks import PAIRS, SCORED_PAIRS, TASKS, TaskSpec
 from use_st5.training.train import train
 from use_st5.training.validation import ValidationSet, retrieval
@@ -240,7 +240,7 @@ def test_a_plain_t5_becomes_an_encoder_of_unit_vectors(
     before = TrainableEncoder(plain, toy_t5.tokenizer).encode(["a cat", "two dogs"])
     checkpoint = TrainableEncoder(plain, toy_t5.tokenizer)
     monkeypatch.setattr(TrainableEncoder, "load", lambda folder: checkpoint)
-    source = open_source(write(tmp_path / "pairs.csv", paired()))
+    source = read_file(write(tmp_path / "pairs.csv", paired()))
     after = open_model("t5", [source], make_arguments()).encode(["a cat", "two dogs"])
     lengths = np.linalg.norm(before, axis=1, keepdims=True)
     np.testing.assert_allclose(after, before / lengths, atol=1e-6)
@@ -596,7 +596,7 @@ def test_dropout_is_that_of_the_attention_too_and_zero_is_none(
     rate: float, expected: dict[str, float], toy: Toy, tmp_path: Path
 ) -> None:
     """Without dropout, training computes the vectors of inference."""
-    source = open_source(write(tmp_path / "pairs.csv", paired()))
+    source = read_file(write(tmp_path / "pairs.csv", paired()))
     model = open_model(toy.folders["float32"], [source], make_arguments(dropout=rate)).model
     config = dataclasses.asdict(model.config)
     found = {name: value for name, value in config.items() if name.endswith("dropout")}

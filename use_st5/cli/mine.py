@@ -59,13 +59,13 @@ def mine(
     start_tensorflow()  # The reader of training files needs it.
     from use_st5.cli.train import named_words
     from use_st5.search.hard_negatives import mine_hard_negatives
-    from use_st5.training.sources import open_source
+    from use_st5.training.rows import read_file
 
     chosen = ModelChoice(model, backend, prompt, prompt_name)
     check_table_name(to, option="--to")
     with sole_file(to, inputs=[file]):
-        source = open_source(file, task="pairs", columns=named_words("--column", column))
-        pairs = [(row["anchor"], row["positive"]) for row in source]
+        rows = read_file(file, task="pairs", columns=named_words("--column", column))
+        pairs = [(row["anchor"], row["positive"]) for row in rows]
         encoder = CountingEncoder(load_encoder(chosen), chosen)
         with waiting(f"mining {len(pairs):,} pairs"):
             triplets = mine_hard_negatives(

@@ -139,10 +139,11 @@ class Reader(ABC):
         *,
         strict: bool = False,
         max_malformed: float = 0.01,
+        exists: bool = True,
     ) -> None:
         if not 0 <= max_malformed <= 1:
             raise ValueError(f"max_malformed: expected a share in [0, 1], received {max_malformed}")
-        self.paths = as_paths(path)
+        self.paths = as_paths(path) if exists else [Path(str(path))]
         self.strict = strict
         self.max_malformed = max_malformed
         self.report = ReadReport()

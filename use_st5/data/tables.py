@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.json as arrow_json
+from pyarrow import parquet
 
 from use_st5.data.formats import (
     LONGEST_ROW,
@@ -30,7 +32,7 @@ from use_st5.data.formats import (
 )
 from use_st5.data.reader import MalformedRowError, Reader, ReadReport
 from use_st5.io.files import file_sha256
-from use_st5.io.lines import GZIP_DAMAGE, unpacked
+from use_st5.io.lines import GZIP_DAMAGE, read_lines, unpacked
 from use_st5.io.streams import batched
 
 # A position from 0, a name, or several names, of which the first existing one is used.
@@ -86,8 +88,9 @@ class TableReader(Reader):
         file_format: str | None = None,
         strict: bool = False,
         max_malformed: float = 0.01,
+        exists: bool = True,
     ) -> None:
-        super().__init__(path, strict=strict, max_malformed=max_malformed)
+        super().__init__(path, strict=strict, max_malformed=max_malformed, exists=exists)
         self.columns = dict(columns)
         self.optional = frozenset(optional)
         self.file_format = file_format
@@ -186,36 +189,43 @@ class Table(TableReader):
     """The rows of one file as an Arrow table of texts, labels and scores.
 
     Args:
-        path: The file.
+        rows: The file, or rows in memory.
         columns: Key of a row → name of the column.
+        name: What rows in memory are called.
         label: The key whose values may be whole numbers; they become texts.
         score: The key whose values are finite numbers.
 
     Attributes:
-        sha256: The sha256 of the file; empty until it is read.
+        content: The sha256 of the file; empty until it is read.
     """
 
     warns = False
 
     def __init__(
         self,
-        path: Path,
+        rows: Path | pa.Table,
         columns: Mapping[str, str],
         *,
+        name: str = "",
         label: str | None = None,
         score: str | None = None,
     ) -> None:
-        super().__init__(path, dict(columns), max_malformed=MAX_MALFORMED)
+        self.memory = rows if isinstance(rows, pa.Table) else None
+        path = Path(name) if isinstance(rows, pa.Table) else rows
+        super().__init__(path, dict(columns), max_malformed=MAX_MALFORMED, exists=rows is path)
         self.expects = f"rows with {', '.join(columns)}"
         self.label, self.score = label, score
-        self.sha256 = ""
+        self.content = ""
 
     def read(self) -> pa.Table:
         """Reads the file: scores become float64, all other columns large_string."""
         (path,) = self.paths
         try:
-            is_parquet = format_of(path) == "parquet"
-            parts = self._parquet(path) if is_parquet else self._parsed_blocks(path)
+            if self.memory is not None:
+                parts = iter([self._memory_columns()])
+            else:
+                is_parquet = format_of(path) == "parquet"
+                parts = self._parquet(path) if is_parquet else self._parsed_blocks(path)
             table = pa.concat_tables(map(self._cleaned, parts))
             if not table.num_rows:
                 raise ValueError("no rows")
@@ -224,8 +234,22 @@ class Table(TableReader):
             table = table_of(self, self.columns, self.score)
         else:
             self.report = ReadReport(rows=table.num_rows, examples=table.num_rows)
-        self.sha256 = file_sha256(path)
+        if self.memory is None:
+            self.content = file_sha256(path)
+        else:
+            parquet.write_table(self.memory, sink := pa.BufferOutputStream())
+            self.content = hashlib.sha256(sink.getvalue()).hexdigest()
         return table
+
+    def _memory_columns(self) -> pa.Table:
+        assert self.memory is not None
+        columns = [self.memory[name] for name in self.columns.values()]
+        return pa.table(columns, [*self.columns])
+
+    def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
+        if self.memory is None:
+            return super()._rows(path)
+        return enumerate(self._memory_columns().to_pylist(), start=1)
 
     def _examples(self, row: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [clean_row(row, self.columns, self.label, self.score)]
@@ -366,6 +390,12 @@ def column_names(path: Path, *, where: str) -> list[str]:
     """
     bad: list[str] = []
     sample: list[Any] = []
+    lines = read_lines(path, longest=LONGEST_ROW, skip_long=True)
+    if format_of(path) == "jsonl" and next(lines, (0, b""))[1].lstrip().startswith(b"["):
+        raise ValueError(
+            f"{where}: expected a JSON object in each line, found a JSON array. In Python, give "
+            "its rows: train(…, json.load(open(FILE))); or write a line for each object."
+        )
     for number, row in records(path):
         if isinstance(row, MalformedRowError):
             bad.append(f"{path}:{number}: {row}")

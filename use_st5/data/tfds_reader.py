@@ -151,7 +151,7 @@ class DataSet(TFDSReader):
         super().__init__(data_set, split=split or "train", columns=columns)
         self.paths, self.max_malformed = [Path(name)], MAX_MALFORMED
         self.expects = f"rows with {', '.join(self.columns)}"
-        self.label, self.score = label, score
+        self.label, self.score, self.content = label, score, name
         self._classes = self.class_names(self.columns[label]) if label else None
 
     def read(self) -> pa.Table:

@@ -18,11 +18,10 @@ from use_st5.io.files import atomic_path, write_json
 from use_st5.io.remote_files import as_written, exists
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.linear_probe import fit_layers
-from use_st5.training.rows import DatasetStats, training_rows
+from use_st5.training.rows import TrainingFile, training_table
 from use_st5.training.run_folder import RUN, absolute
-from use_st5.training.sources import Row
 from use_st5.training.tasks import LABELS
-from use_st5.training.validation import ValidationSet
+from use_st5.training.validation import Row, ValidationSet
 
 if TYPE_CHECKING:
     from use_st5.encode.encoder import SentenceEncoder
@@ -126,7 +125,7 @@ class Classifier:
 
 
 def write_classifiers(
-    stats: Sequence[DatasetStats],
+    files: Sequence[TrainingFile],
     sets: Sequence[ValidationSet],
     tests: Sequence[ValidationSet],
     encoder: Path,
@@ -141,24 +140,22 @@ def write_classifiers(
     folder `encoder`), which does not change. Its accuracy is measured on the test rows, or on the
     validation rows if there are no test rows.
     """
-    labelled_stats = [
-        file_stats for file_stats in stats if file_stats.source.kind.stands_in_for(LABELS)
-    ]
+    labelled = [file for file in files if file.task.stands_in_for(LABELS)]
     classifiers = []
-    for number, file_stats in enumerate(labelled_stats, start=1):
-        name = "classifier" if len(labelled_stats) == 1 else f"classifier_{number}"
-        numbers = file_stats.label_numbers
+    for number, file in enumerate(labelled, start=1):
+        name = "classifier" if len(labelled) == 1 else f"classifier_{number}"
+        numbers = file.label_numbers
         classifier = Classifier(work / f"{name}.keras", as_written(encoder), [*numbers], {})
         keras.utils.set_random_seed(seed)
         classes = keras.layers.Dense(
             len(numbers), activation="softmax", dtype="float32", name="classes"
         )
         head = keras.Sequential([keras.Input((classifier.encoder.dimension,)), classes])
-        examples = _examples(classifier, [*training_rows(file_stats, [*sets, *tests])])
+        examples = _examples(classifier, training_table(file, [*sets, *tests]).to_pylist())
         fit_layers(head.layers, *examples, from_logits=False)
         accuracy = {}
         for held_set in tests or sets:
-            if held_set.labels_of == file_stats.source.name and held_set.kind.stands_in_for(LABELS):
+            if held_set.labels_of == file.name and held_set.task.stands_in_for(LABELS):
                 vectors, labels = _examples(classifier, held_set.rows)
                 right = np.asarray(head(vectors)).argmax(axis=1) == labels
                 accuracy[held_set.name] = float(right.mean())

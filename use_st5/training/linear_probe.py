@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -14,7 +14,7 @@ from use_st5.losses.label_loss import LabelLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.rows import DatasetStats, spread, training_table
+from use_st5.training.rows import TrainingFile, spread, training_table
 from use_st5.training.validation import ValidationSet, with_prompts
 
 # Rows that a head is fitted to before the training.
@@ -28,8 +28,8 @@ _BATCH, _RATE = 16, 1e-2
 
 def probe_weights(
     make_loss: Callable[[], TaskLoss],
-    found: DatasetStats,
-    sets: Collection[ValidationSet],
+    file: TrainingFile,
+    sets: Sequence[ValidationSet],
     encoder: TrainableEncoder,
     seed: int,
 ) -> list[np.ndarray]:
@@ -41,12 +41,12 @@ def probe_weights(
     are rows that are not trained on.
     """
     rows = [
-        with_prompts(row, found.source.prompts)
-        for row in spread(training_table(found, sets), found.kept, PROBE_ROWS)
+        with_prompts(row, file.prompts)
+        for row in spread(training_table(file, sets), file.kept, PROBE_ROWS)
     ]
-    numbers, kind = found.label_numbers, found.source.kind
-    labels = np.array([numbers[row[kind.label or ""]] for row in rows])
-    vectors = [encoder.encode([row[key] for row in rows]) for key in kind.texts]
+    numbers, task = file.label_numbers, file.task
+    labels = np.array([numbers[row[task.label or ""]] for row in rows])
+    vectors = [encoder.encode([row[key] for row in rows]) for key in task.texts]
     first_loss = make_loss()
     keras.utils.set_random_seed(seed)
     loss = make_loss()

@@ -12,11 +12,11 @@ from use_st5.io.progress import markdown_text
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.arguments import PYTHON_ONLY, FileArguments
 from use_st5.training.history import History
-from use_st5.training.sources import Source
+from use_st5.training.rows import TrainingFile
 from use_st5.training.validation import Scores, ValidationSet
 
 if TYPE_CHECKING:
-    from use_st5.training.plan import TrainingPlan
+    from use_st5.training.train import TrainingPlan
 
 
 def card(
@@ -28,10 +28,9 @@ def card(
 ) -> str:
     """The model card in Markdown: data, command, and scores "before" and "after" the training."""
     files = [
-        f"| {markdown_text(Path(stats.source.name).name)} | {stats.source.kind.name} "
-        f"| {stats.kept:,} | {stats.source.mixing_weight or ''} "
-        f"| `{stats.source.identity()[:16]}` |"
-        for stats in plan.stats
+        f"| {markdown_text(Path(file.name).name)} | {file.task.name} | {file.kept:,} "
+        f"| {file.mixing_weight or ''} | `{file.content[:16]}` |"
+        for file in plan.files
     ]
     command = command_line(plan, target)
     # Longer than every row of backticks in the command, which would end the block.
@@ -92,7 +91,7 @@ def _scores(
         yield from _table("test", test)
 
 
-def _described(sets: Sequence[ValidationSet], files: Sequence[Source]) -> str:
+def _described(sets: Sequence[ValidationSet], files: Sequence[TrainingFile]) -> str:
     """Describes the rows of sets, and their metrics."""
     origin = "separate files" if files else "held-out rows of the training files"
     texts = (
@@ -113,19 +112,18 @@ def _table(use: str, scores: Mapping[str, Scores]) -> list[str]:
 
 def command_line(plan: TrainingPlan, target: Path) -> str:
     """The command line of this training, with all settings that differ from the defaults."""
-    sources = [found.source for found in plan.stats]
     words = ["use-st5", "train", plan.start]
-    all_sources = (*sources, *plan.validation, *plan.test)
-    in_memory = [source.name for source in all_sources if source.rows_file]
-    for source in sources:
-        weight = f"={source.mixing_weight}" if source.mixing_weight else ""
-        words += ["--train", f"{source.name}{weight}"]
-        if source.task_given:
-            words += ["--task", f"{source.name}={source.kind.name}"]
-    renamings = (f"{key}={s.columns[key]}" for s in all_sources for key in s.columns_given)
+    all_files = (*plan.files, *plan.validation, *plan.test)
+    in_memory = [file.name for file in all_files if file.in_memory]
+    for file in plan.files:
+        weight = f"={file.mixing_weight}" if file.mixing_weight else ""
+        words += ["--train", f"{file.name}{weight}"]
+        if file.task_given:
+            words += ["--task", f"{file.name}={file.task.name}"]
+    renamings = (f"{key}={f.columns[key]}" for f in all_files for key in f.columns_given)
     for option, values in (
-        ("--validation", [source.name for source in plan.validation]),
-        ("--test", [source.name for source in plan.test]),
+        ("--validation", [file.name for file in plan.validation]),
+        ("--test", [file.name for file in plan.test]),
         ("--column", dict.fromkeys(renamings)),
     ):
         words += [word for value in values for word in (option, value)]

@@ -14,7 +14,7 @@ from use_st5.models.family import family_of, family_with
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments
 from use_st5.training.frozen_parts import frozen_parts
-from use_st5.training.sources import Source
+from use_st5.training.rows import TrainingFile
 from use_st5.training.tasks import DEFINITIONS, TEXTS, TaskSpec
 
 FRESH = "fresh:"
@@ -27,14 +27,14 @@ _DROPOUT_OF_TEXTS = 0.1
 
 def open_model(
     model: str | os.PathLike[str] | TrainableEncoder,
-    sources: Sequence[Source],
+    files: Sequence[TrainingFile],
     settings: FileArguments,
 ) -> TrainableEncoder:
-    """Opens the encoder to train; one that cannot learn the sources' tasks is a ValueError."""
+    """Opens the encoder to train; one that cannot learn the files' tasks is a ValueError."""
     keras.utils.set_random_seed(settings.seed)
-    kinds = [source.kind for source in sources]
+    tasks = [file.task for file in files]
     if not isinstance(model, TrainableEncoder) and os.fspath(model).startswith(FRESH):
-        encoder = _fresh(os.fspath(model).removeprefix(FRESH), sources, settings)
+        encoder = _fresh(os.fspath(model).removeprefix(FRESH), files, settings)
     else:
         _check_vocabulary_unasked(settings, ("words", "bigrams"))
         if isinstance(model, TrainableEncoder):
@@ -48,8 +48,8 @@ def open_model(
             f"{model}: expected a sentence encoder, received a {family.name}, which compares pairs "
             "of texts."
         )
-    encoder = _with_dropout(encoder, kinds, settings)
-    if any(map(_names_words, kinds)):
+    encoder = _with_dropout(encoder, tasks, settings)
+    if any(map(_names_words, tasks)):
         word_model = family_of(encoder.model).word_model(encoder.model)
         if word_model is None:
             raise ValueError(
@@ -75,15 +75,15 @@ def copy_of(model: keras.Model, **config: Any) -> keras.Model:
     return clone
 
 
-def _names_words(kind: TaskSpec) -> bool:
+def _names_words(task: TaskSpec) -> bool:
     """Whether a task's loss needs a head for words; a user's own task may have another loss."""
-    loss = kind.loss if isinstance(kind.loss, type) else type(kind.loss)
+    loss = task.loss if isinstance(task.loss, type) else type(task.loss)
     has_other_loss = issubclass(loss, TaskLoss) and not issubclass(loss, DefinitionLoss)
-    return kind.stands_in_for(DEFINITIONS) and not has_other_loss
+    return task.stands_in_for(DEFINITIONS) and not has_other_loss
 
 
-def _fresh(preset: str, sources: Sequence[Source], settings: FileArguments) -> TrainableEncoder:
-    """An encoder of a named shape with initial weights; if needed, with the sources' vocabulary."""
+def _fresh(preset: str, files: Sequence[TrainingFile], settings: FileArguments) -> TrainableEncoder:
+    """An encoder of a named shape with initial weights; if needed, with the files' vocabulary."""
     from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
     from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
     from use_st5.tokenizers.vocabulary_builder import build_vocabulary
@@ -96,13 +96,7 @@ def _fresh(preset: str, sources: Sequence[Source], settings: FileArguments) -> T
     if not grams:
         _check_vocabulary_unasked(settings, ("bigrams",))
     vocabulary = build_vocabulary(
-        (
-            row[key]
-            for source in sources
-            for row in source
-            for key in source.kind.texts
-            if key in row
-        ),
+        (row[key] for file in files for row in file for key in file.task.texts if key in row),
         num_unigrams=settings.words,
         num_bigrams=settings.bigrams,
         unigram_buckets=_UNKNOWN_ROWS,
@@ -122,13 +116,13 @@ def _check_vocabulary_unasked(settings: FileArguments, names: Sequence[str]) -> 
 
 
 def _with_dropout(
-    encoder: TrainableEncoder, kinds: Sequence[TaskSpec], settings: FileArguments
+    encoder: TrainableEncoder, tasks: Sequence[TaskSpec], settings: FileArguments
 ) -> TrainableEncoder:
     """The encoder, or a copy with the dropout that is given or that single texts need."""
     rate = settings.dropout
     if rate is None:
         own_rate = getattr(getattr(encoder.model, "config", None), "dropout", None)
-        if own_rate != 0 or not any(kind.stands_in_for(TEXTS) for kind in kinds):
+        if own_rate != 0 or not any(task.stands_in_for(TEXTS) for task in tasks):
             return encoder
         rate = _DROPOUT_OF_TEXTS
     config = encoder.model.get_config().get("config", {})

@@ -15,8 +15,7 @@ from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments
 from use_st5.training.history import History
 from use_st5.training.model_loading import copy_of
-from use_st5.training.rows import training_rows
-from use_st5.training.sources import Row
+from use_st5.training.rows import training_table
 from use_st5.training.tasks import SCORED_PAIRS, UNSCORED_PAIRS
 from use_st5.training.trans_encoder import (
     BI_LENGTH,
@@ -27,9 +26,10 @@ from use_st5.training.trans_encoder import (
     best,
     train_trans_encoder,
 )
+from use_st5.training.validation import Row
 
 if TYPE_CHECKING:
-    from use_st5.training.plan import TrainingPlan
+    from use_st5.training.train import TrainingPlan
 
 _NAME, _CROSS_ENCODER = "encoder", "cross_encoder"
 # Arguments that have no meaning in cycles.
@@ -73,7 +73,7 @@ def train_in_cycles(plan: TrainingPlan, work: Path, strategy: Any) -> History:
         )
 
     (validation,) = plan.sets
-    rows = [row for found in plan.stats for row in training_rows(found, plan.held)]
+    rows = [row for file in plan.files for row in training_table(file, plan.held).to_pylist()]
     student = Student(
         name=_NAME,
         bi=lambda: copy_of(plan.encoder.model),
@@ -138,7 +138,7 @@ def settings_of_cycles(arguments: FileArguments) -> TransEncoder:
 
 def check_cycles(plan: TrainingPlan) -> None:
     """Checks that the encoder of a plan can be trained in cycles."""
-    if tasks := {found.source.kind.name for found in plan.stats} - {UNSCORED_PAIRS.name}:
+    if tasks := {file.task.name for file in plan.files} - {UNSCORED_PAIRS.name}:
         raise ValueError(
             "Expected only files of pairs without a score, because they are trained in cycles, "
             f"received also {', '.join(sorted(tasks))}. Train twice, first on the one, then on "
@@ -146,7 +146,7 @@ def check_cycles(plan: TrainingPlan) -> None:
             "FOLDER."
         )
     settings_of_cycles(plan.arguments)
-    if len(plan.sets) != 1 or not plan.sets[0].kind.stands_in_for(SCORED_PAIRS):
+    if len(plan.sets) != 1 or not plan.sets[0].task.stands_in_for(SCORED_PAIRS):
         raise ValueError(
             "validation: expected one file with the columns sentence1, sentence2 and score, "
             "because scored pairs choose the best cycle. Give --validation FILE."

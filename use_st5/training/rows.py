@@ -1,12 +1,14 @@
-"""The rows of training files: statistics, duplicates, held-out rows, and what the losses read."""
+"""The rows of training files: read once; statistics, duplicates, held-out rows, losses' tables."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +18,44 @@ import pyarrow.compute as pc
 import tensorflow as tf
 
 from use_st5.data.arrays import rows_of
-from use_st5.data.tables import TEXT
-from use_st5.data.text_hashes import text_hash
+from use_st5.data.reader import ReadReport
+from use_st5.data.sentence_splitter import split_sentences
+from use_st5.data.tables import TEXT, Table, column_names, table_of
+from use_st5.data.text_hashes import text_hashes
+from use_st5.data.text_reader import TextReader
+from use_st5.data.tfds_reader import DataSet
 from use_st5.encode.cross_encoder import CrossEncoder
+from use_st5.io.files import file_sha256
+from use_st5.io.lines import read_lines
+from use_st5.io.progress import waiting
+from use_st5.io.remote_files import as_written, cached_path, remote_path
 from use_st5.io.streams import batched, in_threads
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.sources import Row, Source
 from use_st5.training.tasks import (
     DEFINITIONS,
     INFERENCE,
     NEIGHBOURS,
+    SCORED_PAIRS,
+    TASKS,
     TEXTS,
     UNSCORED_PAIRS,
     TaskSpec,
+    known_columns,
+    task_for,
 )
 from use_st5.training.teachers import VectorFile, scored_by, texts_with_vectors
-from use_st5.training.validation import ValidationSet, with_prompts
+from use_st5.training.validation import Row, ValidationSet
 
+Prompts = str | Mapping[str, str]
+# A file, the name of a data set, or rows in memory with a name for logs, cards and results.
+Given = str | os.PathLike[str] | tuple[str, pa.Table]
+Sets = list[ValidationSet]
+
+_TEXT = re.compile(r"\.txt(\.gz)?$", re.IGNORECASE)
+_TFDS = re.compile(r"[a-z]\w*(/[\w.-]+)?(:[\d.]+)?(\[.+\])?")
+# Rows whose texts tell whether they are running text: this many sentences in each, on average.
+_SAMPLE, _RUNNING = 200, 2.0
 # Texts whose tokens are counted at once.
 _AT_ONCE = 8192
 # Any odd number works: different hashes stay different when they are multiplied by it.
@@ -51,11 +73,8 @@ _FEWEST_TESTED = 20
 _FITTED = 2000
 # Largest number of rows that are used of a file: with more, an evaluation would take minutes.
 _MOST_ROWS = 5 * MOST_VALIDATION_ROWS
-
 # Names of the tasks of `train` that come from no file: the start's similarities, and the teacher.
 _RESERVED = ("start", "teacher")
-
-Sets = list[ValidationSet]
 # Narrow ranges first: the first range that holds all scores of a file is used.
 _USUAL = ((0.0, 1.0), (-1.0, 1.0), (1.0, 5.0), (0.0, 5.0), (0.0, 10.0), (0.0, 100.0))
 
@@ -64,12 +83,8 @@ _USUAL = ((0.0, 1.0), (-1.0, 1.0), (1.0, 5.0), (0.0, 5.0), (0.0, 10.0), (0.0, 10
 class ScoreRange:
     """The lowest and the highest possible score of a file, which its rows need not reach.
 
-    Attributes:
-        lowest: The lowest possible score.
-        highest: The highest possible score.
-        scaled: Whether scores are scaled to 0 … 1. Scores within −1 … 1 are cosines and stay
-            unchanged, unless the user gave the range.
-        usual: Whether the user gave the range or it is a usual one; if not, the rows have set it.
+    `scaled`: scores are scaled to 0 … 1; those within −1 … 1 are cosines and stay unchanged, unless
+    the user gave the range. `usual`: the range is a usual one or the user's, not that of the rows.
     """
 
     lowest: float
@@ -77,7 +92,7 @@ class ScoreRange:
     scaled: bool
     usual: bool
 
-    def target(self, score: float) -> float:
+    def target(self, score: Any) -> Any:
         """The target similarity of two texts with this score."""
         return (score - self.lowest) / (self.highest - self.lowest) if self.scaled else score
 
@@ -99,9 +114,9 @@ def score_range(
     scores, or else the range of the rows. Scores outside of a given range raise a ValueError.
     """
     if requested is None:
-        ranges = [each for each in _USUAL if each[0] <= lowest and highest <= each[1]]
-        bottom, top = ranges[0] if ranges else (lowest, highest)
-        return ScoreRange(bottom, top, scaled=bottom < -1 or top > 1, usual=bool(ranges))
+        usual = [(low, high) for low, high in _USUAL if low <= lowest and highest <= high]
+        bottom, top = usual[0] if usual else (lowest, highest)
+        return ScoreRange(bottom, top, scaled=bottom < -1 or top > 1, usual=bool(usual))
     bottom, top = requested
     if lowest < bottom or highest > top:
         raise ValueError(
@@ -111,40 +126,55 @@ def score_range(
     return ScoreRange(bottom, top, scaled=True, usual=True)
 
 
-@dataclasses.dataclass(frozen=True)
-class DatasetStats:
-    """The statistics of a source.
+@dataclasses.dataclass(eq=False)
+class TrainingFile:
+    """The rows of a file, of a TensorFlow data set, or of the memory, with their task.
 
     Attributes:
-        source: The file or data set.
-        rows: Number of examples.
-        lengths: Tokens of each text with its prompt, int `[texts]`.
-        classes: Label → number of rows.
-        lowest: The lowest score.
-        highest: The highest score.
-        repeated: Number of rows with the same words as an earlier row.
-        conflicting: Number of repeated rows with another label or score than the earlier row.
-        first: The first rows, to be shown.
+        name: The name as it was given; it may be remote (gs:// and the like).
+        task: Its task.
+        columns: Key of a row → name of the column.
+        table: The good rows: texts and labels as strings, scores as floats. For running text the
+            columns are "previous", "text" and "next".
+        report: The report of the reader.
+        content: Identifies the rows: the sha256 of a file, or the name of a data set.
+        names: The names of all its columns; a text has none.
+        mixing_weight: Its weight in a mixture; None: the number of its examples.
+        task_given: Whether its task was given, not chosen by its columns.
+        prompts: Key of a row → the prompt before its text in training. The table has no prompts.
+        columns_given: The keys whose columns were given, not chosen by their names.
+        in_memory: Whether the rows were given, not a file.
+        lengths: Tokens of each text with its prompt, int `[texts]` (`add_statistics`).
         scores: The range of the scores; None if the rows have no scores.
-        false_negatives: Number of hard negatives that are a positive of the same text in another
-            row.
-        left_out: Number of rows that are validation or test rows.
+        left_out: Number of rows that are validation or test rows (`leave_out`).
         shared: Number of other rows that share a text with these.
     """
 
-    source: Source
-    rows: int
-    lengths: np.ndarray
-    classes: Counter[str]
-    lowest: float
-    highest: float
-    repeated: int
-    conflicting: int
-    first: Sequence[Row]
+    name: str
+    task: TaskSpec
+    columns: Mapping[str, str]
+    table: pa.Table = None
+    report: ReadReport = dataclasses.field(default_factory=ReadReport)
+    content: str = ""
+    names: Sequence[str] = ()
+    mixing_weight: float | None = None
+    task_given: bool = False
+    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    columns_given: Sequence[str] = ()
+    in_memory: bool = False
+    lengths: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
     scores: ScoreRange | None = None
-    false_negatives: int = 0
     left_out: int = 0
     shared: int = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        """The rows of the table one by one."""
+        return rows_of(self.table)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.table.num_rows
 
     @property
     def kept(self) -> int:
@@ -152,127 +182,451 @@ class DatasetStats:
         return self.rows - self.left_out
 
     @property
+    def text_keys(self) -> list[str]:
+        """The keys of the texts that have a column."""
+        return [key for key in self.task.texts if key in self.columns]
+
+    @cached_property
+    def hashes(self) -> dict[str, np.ndarray]:
+        """Key → the hash of each row's text, uint64 `[rows]`."""
+        return {key: text_hashes(self.table[key]) for key in self.text_keys}
+
+    @cached_property
+    def pair_keys(self) -> np.ndarray:
+        """A key of the texts of each row, int64 `[rows]` (`pair_keys`)."""
+        return pair_keys([self.hashes[key] for key in paired_keys(self.task)], self.task)
+
+    @cached_property
+    def classes(self) -> Counter[str]:
+        """Label → number of rows."""
+        if self.task.label is None:
+            return Counter()
+        labels, counts = pc.value_counts(self.table[self.task.label]).flatten()
+        return Counter(dict(zip(labels.to_pylist(), counts.to_pylist(), strict=True)))
+
+    @cached_property
+    def score_limits(self) -> tuple[float, float]:
+        """The lowest and the highest score; 0 and 1 without scores."""
+        if self.task.score is None:
+            return 0.0, 1.0
+        limits = pc.min_max(self.table[self.task.score]).as_py()
+        return limits["min"], limits["max"]
+
+    @cached_property
     def label_numbers(self) -> dict[str, int]:
         """Label → its number: in the usual order for inference, else in alphabetical order."""
         names = {name.casefold(): name for name in self.classes}
         labels = sorted(self.classes)
-        if self.source.kind.stands_in_for(INFERENCE) and {*names} == {*_INFERENCE_LABELS}:
+        if self.task.stands_in_for(INFERENCE) and {*names} == {*_INFERENCE_LABELS}:
             labels = [names[name] for name in _INFERENCE_LABELS]
         return {name: number for number, name in enumerate(labels)}
+
+    @cached_property
+    def repetitions(self) -> tuple[int, int]:
+        """The number of rows with the same words as an earlier row, and with another target."""
+        _, first, group = np.unique(
+            _combined([*self.hashes.values()]), return_index=True, return_inverse=True
+        )
+        repeated, target = len(group) - len(first), self.task.target
+        if target is None:
+            return repeated, 0
+        values = self.table[target].combine_chunks()
+        if self.task.label is not None:
+            values = values.dictionary_encode().indices
+        targets = values.to_numpy(zero_copy_only=False)
+        differs = targets[first[group]] != targets
+        conflicts = int(np.count_nonzero(differs))
+        if 2 * conflicts > self.rows:
+            place = int(differs.argmax())
+            earlier, row = self.table.take([int(first[group[place]]), place]).to_pylist()
+            words = " | ".join(_short(row[key]) for key in self.hashes)
+            raise ValueError(
+                f"{self.name}: expected one {target} for the same words, found {conflicts:,} of "
+                f"{self.rows:,} rows with another one than before ({words}: {earlier[target]}, "
+                f"then {row[target]}). Is {self.columns[target]!r} the right column?"
+            )
+        return repeated, conflicts
+
+    @cached_property
+    def false_negatives(self) -> dict[str, np.ndarray]:
+        """Key of hard negatives → whether each is a positive of its text in another row, bool."""
+        negatives = [key for key in self.task.optional if key in self.hashes]
+        if not negatives:
+            return {}
+        anchor, positive = (self.hashes[key] for key in self.task.needed[:2])
+        positives = _combined([anchor, positive])
+        return {key: np.isin(_combined([anchor, self.hashes[key]]), positives) for key in negatives}
 
     def lines(self, limit: int, *, longer: bool = False) -> Iterator[str]:
         """The log lines: the statistics, and the number of texts that are cut.
 
         `limit` is the number of tokens that training reads; `longer`: the encoder could read more.
         """
-        kind, report = self.source.kind, self.source.report
-        columns_text = ", ".join(
-            key if key == column else f"{column} as {key}"
-            for key, column in self.source.columns.items()
-        )
-        yield f"{self.source.name}: {columns_text} → {kind.name} ({kind.description})"
-        if other_task := {TEXTS.name: NEIGHBOURS, NEIGHBOURS.name: TEXTS}.get(kind.name):
-            yield (
-                f"  as {other_task.name} with --task {self.source.name}={other_task.name} "
-                f"({other_task.description})"
-            )
-        omissions = f", {report.malformed_rows} bad rows left out" if report.malformed_rows else ""
-        skip_count = report.skipped.total() - report.skipped["blank"]
-        omissions += f", {skip_count} skipped ({', '.join(report.skipped)})" if skip_count else ""
-        repeats = f", {self.repeated:,} of them repeated" if self.repeated else ""
-        if self.conflicting:
-            repeats += f" ({self.conflicting:,} with another {kind.target} than before)"
-        yield f"  {self.rows:,} rows{repeats}{omissions}"
+        task, report = self.task, self.report
+        columns = (key if key == name else f"{name} as {key}" for key, name in self.columns.items())
+        yield f"{self.name}: {', '.join(columns)} → {task.name} ({task.description})"
+        if other := {TEXTS.name: NEIGHBOURS, NEIGHBOURS.name: TEXTS}.get(task.name):
+            yield f"  as {other.name} with --task {self.name}={other.name} ({other.description})"
+        yield f"  {self.rows:,} rows{self._facts()}"
         yield from (f"    {offence}" for offence in report.offences)
         yield from (f"    {note}: {count:,}" for note, count in report.notes.items())
         if joined := report.joined_message():
             yield f"    {joined}"
-        if prompts := self.source.prompts:
-            text = ", ".join(f"{key} {prompt!r}" for key, prompt in prompts.items())
-            bare_keys = [key for key in self.source.hashes if key not in prompts]
-            yield f"  prompts: {text}" + "; none before " * bool(bare_keys) + ", ".join(bare_keys)
-        if self.false_negatives:
+        if self.prompts:
+            text = ", ".join(f"{key} {prompt!r}" for key, prompt in self.prompts.items())
+            bare = [key for key in self.text_keys if key not in self.prompts]
+            yield f"  prompts: {text}" + "; none before " * bool(bare) + ", ".join(bare)
+        if count := sum(map(np.count_nonzero, self.false_negatives.values())):
             yield (
-                f"  {self.false_negatives:,} hard negatives are not used, because they are "
-                "positives of the same text in other rows"
+                f"  {count:,} hard negatives are not used, because they are positives of the same "
+                "text in other rows"
             )
         yield self._lengths(limit, longer=longer)
-        if self.classes:
-            counts = ", ".join(f"{name} {count:,}" for name, count in self.classes.most_common(8))
-            suffix = f", … ({len(self.classes)} labels)" if len(self.classes) > 8 else ""
-            yield f"  labels: {counts}{suffix}"
+        if classes := self.classes:
+            counts = ", ".join(f"{name} {count:,}" for name, count in classes.most_common(8))
+            yield f"  labels: {counts}" + f", … ({len(classes)} labels)" * (len(classes) > 8)
         if self.scores is not None:
-            yield "  " + self.scores.line(self.lowest, self.highest)
-        for row in self.first:
+            yield "  " + self.scores.line(*self.score_limits)
+        for row in self.table.slice(0, 2).to_pylist():
             yield "  e.g. " + " | ".join(_short(row[key]) for key in row)
 
+    def _facts(self) -> str:
+        """The numbers of repeated, contradictory and bad rows."""
+        repeated, conflicting = self.repetitions
+        facts = f", {repeated:,} of them repeated" if repeated else ""
+        if conflicting:
+            facts += f" ({conflicting:,} with another {self.task.target} than before)"
+        if self.report.malformed_rows:
+            facts += f", {self.report.malformed_rows} bad rows left out"
+        if skipped := self.report.skipped.total() - self.report.skipped["blank"]:
+            facts += f", {skipped} skipped ({', '.join(self.report.skipped)})"
+        return facts
+
     def _lengths(self, limit: int, *, longer: bool) -> str:
-        median, most = np.median(self.lengths), self.lengths.max()
-        text = f"  {len(self.lengths):,} texts of {median:.0f} tokens (median), {most:,} at most; "
-        if not (count := int((self.lengths > limit).sum())):
+        total, median, most = len(self.lengths), np.median(self.lengths), self.lengths.max()
+        text = f"  {total:,} texts of {median:.0f} tokens (median), {most:,} at most; "
+        if not (cut := int((self.lengths > limit).sum())):
             return f"{text}none is cut"
-        return (
-            f"{text}training cuts {count:,} of them ({count / len(self.lengths):.1%}) at {limit:,} "
-            "tokens" + (" (--max-length changes this)" if longer else ", the limit of the model")
+        text += f"training cuts {cut:,} of them ({cut / total:.1%}) at {limit:,} tokens"
+        return text + (" (--max-length changes this)" if longer else ", the limit of the model")
+
+
+# Reading.
+
+
+def given_files(argument: str, value: Any) -> list[Given]:
+    """The files of an argument of `train` as a list, in which rows in memory are tables."""
+    # A list of rows, and what is no list, is one set.
+    one = isinstance(value, str | os.PathLike) or not isinstance(value, Sequence)
+    is_rows = not one and len(value) > 0 and all(isinstance(row, Mapping) for row in value)
+    files: list[Given] = []
+    number = 0
+    for file in [value] if one or is_rows else value:
+        if not isinstance(file, str | os.PathLike):
+            number += 1
+            name = "rows" if argument == "files" else f"{argument}_rows"
+            file = (name + f"_{number}" * (number > 1), _memory_table(file, argument))
+        files.append(file)
+    return files
+
+
+def _memory_table(rows: Any, argument: str) -> pa.Table:
+    """A DataFrame, an Arrow table, or rows by name of the column, as an Arrow table."""
+    try:
+        if hasattr(rows, "__arrow_c_stream__") or type(rows).__name__ == "DataFrame":
+            return pa.table(rows).replace_schema_metadata()
+        rows = [*rows_of(rows)]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return pa.table({name: [row.get(name) for row in rows] for name in names})
+    except (AttributeError, TypeError, ValueError) as error:  # Arrow's errors are among them.
+        raise ValueError(
+            f"{argument}: expected rows by name of the column, received others ({error!s:.200}). "
+            "Give a DataFrame, an Arrow table, a list of dicts, a tf.data.Dataset, or a file."
+        ) from error
+
+
+def read_files(
+    files: Sequence[Given],
+    validation: Sequence[Given],
+    test: Sequence[Given],
+    *,
+    task: str | Mapping[str, str] | None,
+    columns: Mapping[str, str] | None,
+    tasks: Sequence[TaskSpec],
+    prompts: Prompts,
+) -> tuple[list[TrainingFile], list[TrainingFile], list[TrainingFile]]:
+    """Reads the training, validation and test files; the arguments are `train`'s."""
+    names = [split_weight(given)[0] for given in files]
+    if not files:
+        raise ValueError("Expected at least one training file, received none.")
+    if isinstance(task, Mapping) and (unknown := set(task) - set(names)):
+        raise ValueError(
+            f"task: expected names among the training files, {', '.join(names)}; received "
+            f"{', '.join(sorted(unknown))}."
+        )
+    options: dict[str, Any] = {
+        "columns": columns,
+        "tasks": TASKS | {spec.name: spec for spec in tasks},
+        "prompts": prompts,
+    }
+    training = [read_file(given, task=task, **options) for given in files]
+    check_prompts(prompts, training)
+    if not isinstance(prompts, str):
+        # The other files may have other names for the same columns.
+        key_prompts = {key: text for file in training for key, text in file.prompts.items()}
+        options["prompts"] = key_prompts | dict(prompts)
+
+    def read_evaluation(given: Given) -> TrainingFile:
+        try:
+            file = read_file(given, task=task, **options)
+        except ValueError:  # The given task does not fit: its columns decide.
+            file = read_file(given, **options)
+        if file.task.metric is None:
+            score = " or ".join(SCORED_PAIRS.columns["score"])
+            raise ValueError(
+                f"{file.name}: expected a file that can evaluate, received {file.task.name}. "
+                f"Add a column {score} to the pairs."
+            )
+        return file
+
+    evaluations = [[*map(read_evaluation, part)] for part in (validation, test)]
+    _check_columns(columns or {}, [*training, *evaluations[0], *evaluations[1]])
+    return training, evaluations[0], evaluations[1]
+
+
+def read_file(
+    given: Given,
+    *,
+    task: str | Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    tasks: Mapping[str, TaskSpec] = TASKS,
+    prompts: Prompts = "",
+) -> TrainingFile:
+    """Reads a file once, whose columns decide its task.
+
+    Args:
+        given: A file, or the name of a TensorFlow data set, `NAME[SPLIT]`; `=WEIGHT` may follow. Or
+            a name and an Arrow table.
+        task: The name of its task, or names of tasks by file; None: its columns decide.
+        columns: Key, such as "anchor" → the file's own name for that column.
+        tasks: The known tasks by name.
+        prompts: One prompt for all texts, or prompts by column.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It has no known format, no task fits its columns, or too many rows are bad.
+    """
+    name, weight = split_weight(given)
+    requested = task.get(name) if isinstance(task, Mapping) else task
+    name, memory = as_written(name), given[1] if isinstance(given, tuple) else None
+    path = Path(name) if memory is not None else cached_path(name)
+    is_text = memory is None and _is_text(path)
+    with waiting(f"reading {path.name}"):
+        if is_text:
+            names: list[str] = []
+            renamed = {"text": "text"}
+            spec, table, report = _read_text(name, path, requested, tasks)
+            content = file_sha256(path)
+        else:
+            names = _column_names(name, path) if memory is None else memory.column_names
+            renamed = _renamed(names, columns or {})
+            spec = task_for([*renamed], name, requested, tasks)
+            reader = _reader(name, path, memory, spec, _own_columns(spec, renamed))
+            table, report, content = reader.read(), reader.report, reader.content
+            if spec.stands_in_for(NEIGHBOURS):
+                if requested is None and not _is_running_text(table["text"][:_SAMPLE].to_pylist()):
+                    spec = task_for([*renamed], name, TEXTS.name, tasks)
+                else:
+                    rows = (split_sentences(text) for text in table["text"].to_pylist())
+                    table = _with_neighbours(rows)
+    own = _own_columns(spec, renamed)
+    given_names = {_folded(column) for column in (columns or {}).values()}
+    return TrainingFile(
+        name=name,
+        task=spec,
+        columns=own,
+        table=table,
+        report=report,
+        content=content,
+        names=names,
+        mixing_weight=weight,
+        task_given=task is not None and requested is not None,
+        prompts=prompts_by_key(prompts, spec, own),
+        columns_given=[] if is_text else [k for k, n in own.items() if _folded(n) in given_names],
+        in_memory=memory is not None,
+    )
+
+
+def _own_columns(spec: TaskSpec, renamed: Mapping[str, str]) -> dict[str, str]:
+    """Key of a task → the file's own name of the column."""
+    return {key: renamed[name] for key, name in spec.columns_in([*renamed]).items()}
+
+
+def _reader(
+    name: str, path: Path, memory: pa.Table | None, spec: TaskSpec, columns: Mapping[str, str]
+) -> Table | DataSet:
+    if memory is None and not path.exists():
+        return DataSet(name, columns, label=spec.label, score=spec.score)
+    rows = path if memory is None else memory
+    return Table(rows, columns, name=name, label=spec.label, score=spec.score)
+
+
+def _read_text(
+    name: str, path: Path, requested: str | None, tasks: Mapping[str, TaskSpec]
+) -> tuple[TaskSpec, pa.Table, ReadReport]:
+    """Reads a plain text, which is running text if a paragraph has several sentences."""
+    reader = TextReader(path)
+    sentences = [*reader.sentences()]
+    runs = len(sentences) >= _RUNNING * max(1, reader.report.rows)
+    spec = task_for(["text"], name, requested or (NEIGHBOURS if runs else TEXTS).name, tasks)
+    if spec.stands_in_for(NEIGHBOURS):
+        return spec, _with_neighbours([sentences]), reader.report
+    (key,) = spec.columns_in(["text"])
+    return spec, pa.table({key: pa.array(sentences, TEXT)}), reader.report
+
+
+def _is_running_text(texts: Sequence[str]) -> bool:
+    """Whether texts hold several sentences each."""
+    return sum(len(split_sentences(text)) for text in texts) >= _RUNNING * len(texts)
+
+
+def _with_neighbours(texts: Iterable[Sequence[str]]) -> pa.Table:
+    """The sentences of each text, each with the one before and the one after it."""
+    names = ("previous", "text", "next")
+    triples = (row for text in texts for row in zip(text, text[1:], text[2:], strict=False))
+    return table_of((dict(zip(names, row, strict=True)) for row in triples), names)
+
+
+def _check_columns(columns: Mapping[str, str], files: Sequence[TrainingFile]) -> None:
+    """Refuses a key, or a name of a column, that no file uses."""
+    used = {_folded(file.columns[key]) for file in files for key in file.columns_given}
+    unused = [(key, name) for key, name in columns.items() if _folded(name) not in used]
+    if not unused:
+        return
+    key, name = unused[0]
+    names = dict.fromkeys(name for file in files for name in file.names)
+    if _folded(name) not in map(_folded, names):
+        raise ValueError(
+            f"columns: expected names of columns, found {', '.join(names)}; received {name!r} for "
+            f"{key}."
+        )
+    keys = known_columns({file.task.name: file.task for file in files if file.names})
+    raise ValueError(
+        f"columns: expected a key of the files' tasks, {keys}; received {key!r} for the column "
+        f"{name!r}."
+    )
+
+
+def _folded(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _renamed(names: Iterable[str], columns: Mapping[str, str]) -> dict[str, str]:
+    """The key or name that a column is used as → its name in the file; keys come first."""
+    keys = {_folded(column): key for key, column in columns.items()}
+    keyed: dict[str, str] = {}
+    for name in names:
+        if (key := keys.get(_folded(name))) is not None:
+            keyed.setdefault(key, name)
+    return keyed | {n: n for n in names if _folded(n) not in keys and n not in keyed}
+
+
+def _is_text(path: Path) -> bool:
+    """Whether a file is a plain text: some tables are called .txt too, but have tabs."""
+    if not _TEXT.search(path.name):
+        return False
+    return not any(b"\t" in line for _, line in itertools.islice(read_lines(path), 1))
+
+
+def split_weight(given: Given) -> tuple[str, float | None]:
+    """Splits `given` into the name and the weight after `=`, which is None if there is none."""
+    if isinstance(given, tuple):
+        return given[0], None
+    given = os.fspath(given)
+    name, equals, weight = given.rpartition("=")
+    if not equals or (not remote_path(given) and Path(given).exists()):
+        return given, None
+    try:
+        value = float(weight)
+    except ValueError:
+        return given, None
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{given}: expected a weight above 0 after '=', received {weight}.")
+    return name, value
+
+
+def _column_names(name: str, path: Path) -> list[str]:
+    """The names of the columns of a table or a data set, which has no path."""
+    if path.exists():
+        return column_names(path, where=name)
+    if path.suffix or not _TFDS.fullmatch(name):
+        raise FileNotFoundError(
+            f"{name}: expected a file (.tsv, .csv, .jsonl, .parquet, .txt) or the name of a "
+            "TensorFlow data set, found neither."
+        )
+    return [*DataSet(name).columns]
+
+
+def prompts_by_key(given: Prompts, task: TaskSpec, columns: Mapping[str, str]) -> dict[str, str]:
+    """The prompts of a row's texts, by key; `given` has keys or the file's own column names."""
+    keys = [key for key in task.texts if key in columns]
+    if isinstance(given, str):
+        prompts = dict.fromkeys(keys, given)
+    else:
+        prompts = {key: given.get(key, given.get(columns[key], "")) for key in keys}
+    return {key: prompt for key, prompt in prompts.items() if prompt}
+
+
+def check_prompts(given: Prompts, files: Sequence[TrainingFile]) -> None:
+    """Refuses prompts for columns that no training file has."""
+    pairs = [(key, file.columns[key]) for file in files for key in file.text_keys]
+    names = dict.fromkeys(name for pair in pairs for name in pair)
+    if not isinstance(given, str) and (unknown := [name for name in given if name not in names]):
+        raise ValueError(
+            f"prompts: expected columns of the training files that hold texts, {', '.join(names)}; "
+            f"received {', '.join(unknown)}."
         )
 
 
-def dataset_stats(
-    source: Source, tokenizer: Any, *, scores: Sequence[float] | None = None
-) -> DatasetStats:
-    """Reads a source, and computes its statistics.
+# Statistics.
+
+
+def add_statistics(
+    file: TrainingFile, tokenizer: Any, *, scores: Sequence[float] | None = None
+) -> TrainingFile:
+    """Counts the tokens of a file, and finds the range of its scores; returns the file.
 
     `scores` is the range that scores can have; None: the rows decide. A ValueError says that no row
     can be used, or that nothing can be learned from the labels or scores.
     """
-    kind, table = source.kind, source.table
-    repeated, conflicting, classes, (lowest, highest) = checked_rows(source)
-    texts = [table[key] for key in source.hashes]
-    for place, key in enumerate(source.hashes):
-        if prompt := source.prompts.get(key):
-            prefix, separator = (pa.scalar(each, TEXT) for each in (prompt, ""))
-            texts[place] = pc.binary_join_element_wise(prefix, texts[place], separator)
-    return DatasetStats(
-        source=source,
-        rows=table.num_rows,
-        lengths=_token_counts(texts, tokenizer),
-        classes=classes,
-        lowest=lowest,
-        highest=highest,
-        repeated=repeated,
-        conflicting=conflicting,
-        first=table.slice(0, 2).to_pylist(),
-        scores=score_range(source.name, lowest, highest, scores) if kind.score else None,
-        false_negatives=int(sum(map(np.count_nonzero, false_negatives(source).values()))),
-    )
+    check_rows(file)
+    columns = [with_prompt(file.table[key], file.prompts.get(key)) for key in file.text_keys]
+    file.lengths = _token_counts(columns, tokenizer)
+    if file.task.score:
+        file.scores = score_range(file.name, *file.score_limits, scores)
+    return file
 
 
-def checked_rows(source: Source) -> tuple[int, int, Counter[str], tuple[float, float]]:
-    """Checks and counts a source's rows, but does not count tokens, which takes long.
-
-    Returns:
-        The number of repeated rows, the number of these with another label or score, the number of
-        rows of each label, and the lowest and the highest score.
-    """
-    kind, table = source.kind, source.table
-    if not table.num_rows:
-        raise ValueError(f"{source.name}: expected rows, found none that can be used.")
-    repeated, conflicting = _repeated(source)
-    classes: Counter[str] = Counter()
-    if kind.label is not None:
-        counts = pc.value_counts(table[kind.label]).flatten()
-        classes.update(dict(zip(*(each.to_pylist() for each in counts), strict=True)))
-        if not 2 <= len(classes) <= _MOST_CLASSES:
-            raise ValueError(
-                f"{source.name}: expected 2 to {_MOST_CLASSES:,} different labels, found "
-                f"{len(classes):,}" + (f": {next(iter(classes))!r}." if len(classes) == 1 else ".")
-            )
-    lowest, highest = 0.0, 1.0
-    if kind.score is not None:
-        lowest, highest = pc.min_max(table[kind.score]).as_py().values()
+def check_rows(file: TrainingFile) -> None:
+    """Refuses a file from whose rows, labels or scores nothing can be learned."""
+    if not file.rows:
+        raise ValueError(f"{file.name}: expected rows, found none that can be used.")
+    classes, (lowest, highest) = file.classes, file.score_limits
+    if file.task.label is not None and not 2 <= len(classes) <= _MOST_CLASSES:
+        raise ValueError(
+            f"{file.name}: expected 2 to {_MOST_CLASSES:,} different labels, found "
+            f"{len(classes):,}" + (f": {next(iter(classes))!r}." if len(classes) == 1 else ".")
+        )
     if lowest == highest:
-        raise ValueError(f"{source.name}: expected different scores, all of them are {lowest:g}.")
-    return repeated, conflicting, classes, (lowest, highest)
+        raise ValueError(f"{file.name}: expected different scores, all of them are {lowest:g}.")
+    _ = file.repetitions  # Refuses rows that contradict each other.
+
+
+def with_prompt(texts: pa.ChunkedArray, prompt: str | None) -> pa.ChunkedArray:
+    """A column of texts with a prompt before each."""
+    if not prompt:
+        return texts
+    return pc.binary_join_element_wise(pa.scalar(prompt, TEXT), texts, pa.scalar("", TEXT))
 
 
 def _token_counts(columns: Sequence[pa.ChunkedArray], tokenizer: Any) -> np.ndarray:
@@ -288,51 +642,11 @@ def _token_counts(columns: Sequence[pa.ChunkedArray], tokenizer: Any) -> np.ndar
     return np.concatenate([*in_threads(lambda part: np.asarray(count(part.to_pylist())), parts)])
 
 
-def _repeated(source: Source) -> tuple[int, int]:
-    """The number of repeated rows, and the number of these with another label or score.
-
-    If more than half of all rows have another label or score than before, it is a ValueError.
-    """
-    _, first_rows, group = np.unique(
-        combined([*source.hashes.values()]), return_index=True, return_inverse=True
-    )
-    rows, target = len(group), source.kind.target
-    if target is None:
-        return rows - len(first_rows), 0
-    values = source.table[target].combine_chunks()
-    if source.kind.label is not None:
-        values = values.dictionary_encode().indices
-    target_array = values.to_numpy(zero_copy_only=False)
-    mismatches = target_array[first_rows[group]] != target_array
-    conflicts = int(np.count_nonzero(mismatches))
-    if 2 * conflicts > rows:
-        place = int(mismatches.argmax())
-        earlier, row = source.table.take([int(first_rows[group[place]]), place]).to_pylist()
-        words = " | ".join(_short(row[key]) for key in source.hashes)
-        raise ValueError(
-            f"{source.name}: expected one {target} for the same words, found {conflicts:,} of "
-            f"{rows:,} rows with another one than before ({words}: {earlier[target]}, then "
-            f"{row[target]}). Is {source.columns[target]!r} the right column?"
-        )
-    return rows - len(first_rows), conflicts
-
-
-def false_negatives(source: Source) -> dict[str, np.ndarray]:
-    """Key of hard negatives → whether each is a positive of its text in another row, bool."""
-    hashes = source.hashes
-    negatives = [key for key in source.kind.optional if key in hashes]
-    if not negatives:
-        return {}
-    anchor, positive = (hashes[key] for key in source.kind.needed[:2])
-    positives = combined([anchor, positive])
-    return {key: np.isin(combined([anchor, hashes[key]]), positives) for key in negatives}
-
-
-def combined(hashes: Sequence[np.ndarray]) -> np.ndarray:
+def _combined(hashes: Sequence[np.ndarray]) -> np.ndarray:
     """Combines several hashes of each row, in their order, into one; all are uint64 `[rows]`."""
     result = hashes[0]
-    for each in hashes[1:]:
-        result = result * _ODD + (each ^ (result >> np.uint64(32)))
+    for column in hashes[1:]:
+        result = result * _ODD + (column ^ (result >> np.uint64(32)))
     return result
 
 
@@ -341,13 +655,43 @@ def _short(value: Any) -> str:
     return text if len(text) <= _LINE // 2 else text[: _LINE // 2 - 1] + "…"
 
 
+def paired_keys(task: TaskSpec) -> list[str]:
+    """The keys of the texts that make two rows the same; negatives do not."""
+    if task.stands_in_for(NEIGHBOURS):
+        return ["text"]
+    return [key for key in task.texts if key not in task.optional]
+
+
+def pair_keys(hashes: Sequence[np.ndarray], task: TaskSpec) -> np.ndarray:
+    """A key of each row's texts in any order, int64 `[rows]`; the hashes are those of the texts."""
+    if task.stands_in_for(NEIGHBOURS):
+        return hashes[0].view(np.int64)
+    rows = zip(*np.sort(np.stack(hashes), axis=0).tolist(), strict=True)
+    return np.fromiter(map(hash, rows), np.int64, len(hashes[0]))
+
+
+def _keys_of_rows(rows: Sequence[Row], task: TaskSpec) -> np.ndarray:
+    """`pair_keys` of rows that are no table."""
+    texts = ([row[key] for row in rows] for key in paired_keys(task))
+    return pair_keys([_hashes(column) for column in texts], task)
+
+
+def _hashes(texts: Sequence[str]) -> np.ndarray:
+    return text_hashes(pa.chunked_array([pa.array(texts, TEXT)]))
+
+
+# Validation and test.
+
+
 def validation_and_test_sets(
-    stats: Sequence[DatasetStats], validation: Sequence[Source], test: Sequence[Source]
+    files: Sequence[TrainingFile],
+    validation: Sequence[TrainingFile],
+    test: Sequence[TrainingFile],
 ) -> tuple[Sets, Sets]:
     """The validation sets, by which the best step is chosen, and the test sets, used once.
 
     Args:
-        stats: The training files.
+        files: The training files.
         validation: The validation files; none: rows of the training files are held out.
         test: The test files. Without validation and test files, half of the held-out rows test, if
             there are enough of them.
@@ -355,22 +699,22 @@ def validation_and_test_sets(
     Raises:
         ValueError: There are no rows to measure on, or labels that no training file has.
     """
-    if validation or test:
-        tests = _of_files(test, stats, others=[])
-        if not validation:
-            sets, _ = _held_out(stats, tested=False)
-            return [without_rows_of(each, tests) for each in sets], tests
-        sets = _of_files(validation, stats, others=tests)
-        return [without_rows_of(each, tests) for each in sets], tests
-    return _held_out(stats, tested=True)
+    if not (validation or test):
+        return _held_out(files, tested=True)
+    tests = _sets_from_files(test, files, others=[])
+    if validation:
+        sets = _sets_from_files(validation, files, others=tests)
+    else:
+        sets, _ = _held_out(files, tested=False)
+    return [without_rows_of(part, tests) for part in sets], tests
 
 
-def short_names(sources: Sequence[Source]) -> list[str]:
+def short_names(files: Sequence[TrainingFile]) -> list[str]:
     """Short and different names, which are valid names of tasks."""
     names: list[str] = []
-    for source in sources:
-        letters = Path(source.name).name.split(".")[0]
-        letters = "".join(each if f"a{each}".isidentifier() else " " for each in letters)
+    for file in files:
+        letters = Path(file.name).name.split(".")[0]
+        letters = "".join(c if f"a{c}".isidentifier() else " " for c in letters)
         stem = re.sub(r"\W+", "_", letters).strip("_") or "data"
         stem = stem if stem.isidentifier() else f"data_{stem}"
         variants = (f"{stem}_{number}" for number in itertools.count(len(names) + 1))
@@ -379,71 +723,64 @@ def short_names(sources: Sequence[Source]) -> list[str]:
     return names
 
 
-def _held_out(stats: Sequence[DatasetStats], *, tested: bool) -> tuple[Sets, Sets]:
+def _held_out(files: Sequence[TrainingFile], *, tested: bool) -> tuple[Sets, Sets]:
     """Sets of rows of the training files; either all files have test rows, or none has."""
-    names = short_names([file_stats.source for file_stats in stats])
-    named_stats = [
-        (file_stats, name)
-        for file_stats, name in zip(stats, names, strict=True)
-        if file_stats.source.kind.metric is not None
-    ]
-    if not named_stats:
+    pairs = zip(files, short_names(files), strict=True)
+    named = [(file, name) for file, name in pairs if file.task.metric is not None]
+    if not named:
         raise ValueError(
             "validation: expected a file with scores or labels, because pairs without a score "
             "cannot evaluate a model. Give --validation FILE, for example with the columns "
             "sentence1, sentence2 and score."
         )
-    parts = [held_out_rows(file_stats, tested=tested) for file_stats, _ in named_stats]
+    parts = [held_out_rows(file, tested=tested) for file, _ in named]
     if not all(test for _, test in parts):
         parts = [([*validation, *test], []) for validation, test in parts]
     sets, tests = [], []
-    for (file_stats, name), (validation, test) in zip(named_stats, parts, strict=True):
-        sets.append(validation_set(file_stats, validation, name, others=test))
+    for (file, name), (validation, test) in zip(named, parts, strict=True):
+        sets.append(validation_set(file, validation, name, others=test))
         if test:
-            tests.append(validation_set(file_stats, test, name, others=validation))
+            tests.append(validation_set(file, test, name, others=validation))
     return sets, tests
 
 
-def _of_files(sources: Sequence[Source], stats: Sequence[DatasetStats], others: Sets) -> Sets:
+def _sets_from_files(
+    evaluated: Sequence[TrainingFile], files: Sequence[TrainingFile], others: Sets
+) -> Sets:
+    """Sets of rows of files; labels are taught by the training file that has them."""
     sets = []
-    for source, name in zip(sources, short_names(sources), strict=True):
-        _, _, classes, _ = checked_rows(source)
-        rows = spread(source.table, source.table.num_rows, _MOST_ROWS)
-        if source.kind.label is None:
-            sets.append(ValidationSet(name, source.kind, rows, prompts=source.prompts))
+    for file, name in zip(evaluated, short_names(evaluated), strict=True):
+        check_rows(file)
+        rows = spread(file.table, file.rows, _MOST_ROWS)
+        if file.task.label is None:
+            sets.append(ValidationSet(name, file.task, rows, prompts=file.prompts))
             continue
-        same_kind = [each for each in others if each.kind.name == source.kind.name]
-        other_rows = [row for each in same_kind for row in each.rows]
-        sets.append(
-            validation_set(_training_file(stats, source, classes), rows, name, others=other_rows)
-        )
+        same_task = [part for part in others if part.task.name == file.task.name]
+        other_rows = [row for part in same_task for row in part.rows]
+        sets.append(validation_set(_teaching_file(files, file), rows, name, others=other_rows))
     return sets
 
 
-def _training_file(
-    stats: Sequence[DatasetStats], source: Source, classes: Collection[str]
-) -> DatasetStats:
+def _teaching_file(files: Sequence[TrainingFile], evaluated: TrainingFile) -> TrainingFile:
     """The training file of the same task that has the labels of a validation file."""
-    candidates = [found for found in stats if found.source.kind.name == source.kind.name]
+    candidates = [file for file in files if file.task.name == evaluated.task.name]
     if not candidates:
         raise ValueError(
-            f"{source.name}: expected a training file of the task {source.kind.name}, to fit a "
-            "classifier, found none. Give one, or evaluate on another file."
+            f"{evaluated.name}: expected a training file of the task {evaluated.task.name}, to fit "
+            "a classifier, found none. Give one, or evaluate on another file."
         )
-    unknown_labels = [set(classes) - set(found.classes) for found in candidates]
-    training_stats, missing_labels = min(
-        zip(candidates, unknown_labels, strict=True), key=lambda each: len(each[1])
-    )
-    if missing_labels:
+    missing = [set(evaluated.classes) - set(file.classes) for file in candidates]
+    file, labels = min(zip(candidates, missing, strict=True), key=lambda pair: len(pair[1]))
+    if labels:
         raise ValueError(
-            f"{source.name}: expected the labels of {training_stats.source.name}, "
-            f"{', '.join(sorted(training_stats.classes)[:8])}; received others: "
-            f"{', '.join(sorted(missing_labels)[:8])}."
+            f"{evaluated.name}: expected the labels of {file.name}, "
+            f"{', '.join(sorted(file.classes)[:8])}; received others: "
+            f"{', '.join(sorted(labels)[:8])}."
         )
-    return training_stats
+    return file
 
 
-def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row], list[Row]]:
+def held_out_rows(file: TrainingFile, *, tested: bool = True) -> tuple[list[Row], list[Row]]:
     """Chooses the rows to hold out if no file is given, by their first texts.
 
     Returns:
@@ -454,74 +791,71 @@ def held_out_rows(found: DatasetStats, *, tested: bool = True) -> tuple[list[Row
     Raises:
         ValueError: There are too few rows.
     """
-    share = _SHARE if found.rows >= _FEW else _SHARE_OF_FEW
-    share = min(share, (1 + tested) * MOST_VALIDATION_ROWS / found.rows)
-    kind, count = found.source.kind, max(2, round(share * found.rows))
-    if kind.stands_in_for(
-        NEIGHBOURS
-    ):  # In one piece: rows that are near each other share sentences.
-        rows = found.source.table.slice(max(0, found.rows - count)).to_pylist()
-        groups = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
+    share = _SHARE if file.rows >= _FEW else _SHARE_OF_FEW
+    share = min(share, (1 + tested) * MOST_VALIDATION_ROWS / file.rows)
+    count, keys = max(2, round(share * file.rows)), file.pair_keys
+    if file.task.stands_in_for(NEIGHBOURS):
+        # In one piece: rows that are near each other share sentences.
+        places = [*range(max(0, file.rows - count), file.rows)]
+        groups = [places[: len(places) // 2], places[len(places) // 2 :]]
     else:
-        groups = _groups(found, count, found.source.hashes[kind.texts[0]])
+        groups = _groups(file.hashes[file.task.texts[0]], count)
         # A few first texts with many rows each cannot be divided: then by all texts of a row.
-        groups = groups or _groups(found, count, found.source.pair_keys)
-    if not 2 <= sum(map(len, groups)) < found.rows:
+        groups = groups or _groups(keys, count)
+    if not 2 <= sum(map(len, groups)) < file.rows:
         raise ValueError(
-            f"{found.source.name}: expected enough rows to hold some out for validation, found "
-            f"{found.rows}. Add rows, or give a file with --validation."
+            f"{file.name}: expected enough rows to hold some out for validation, found "
+            f"{file.rows}. Add rows, or give a file with --validation."
         )
-    parts: list[list[Row]] = [[], []]
-    for rows in groups:  # Whole groups, in two parts with about the same number of rows.
-        min(parts, key=len).extend(rows)
-    test = {pair_key(row, kind) for row in parts[1]}
-    parts[0] = [row for row in parts[0] if pair_key(row, kind) not in test]
+    parts: list[list[int]] = [[], []]
+    for places in groups:  # Whole groups, in two parts with about the same number of rows.
+        min(parts, key=len).extend(places)
+    test_keys = {*keys[parts[1]].tolist()}
+    parts[0] = [place for place in parts[0] if keys[place] not in test_keys]
     if not tested or min(map(len, parts)) < _FEWEST_TESTED:
-        return [row for group in groups for row in group], []
-    return parts[0], parts[1]
+        parts = [[place for places in groups for place in places], []]
+    validation, test = (file.table.take(pa.array(part, pa.int64())).to_pylist() for part in parts)
+    return validation, test
 
 
-def _groups(found: DatasetStats, wanted: int, groups: np.ndarray) -> list[list[Row]]:
-    """Whole groups with about `wanted` rows in all, chosen by each row's hash, int `[rows]`."""
-    keys, counts = np.unique(groups, return_counts=True)
-    chosen_keys: list[int] = []
+def _groups(keys: np.ndarray, wanted: int) -> list[list[int]]:
+    """The places of whole groups of rows with equal keys; the groups have about `wanted` rows."""
+    chosen: dict[int, list[int]] = {}
     count = 0
-    for key, size in zip(keys, counts.tolist(), strict=True):
+    for key, size in zip(
+        *(part.tolist() for part in np.unique(keys, return_counts=True)), strict=True
+    ):
         if count >= wanted:
             break
         if count + size <= 2 * wanted:
-            chosen_keys.append(key)
+            chosen[key] = []
             count += size
     if count < 2:
         return []
-    places = np.flatnonzero(np.isin(groups, chosen_keys))
-    rows: dict[int, list[Row]] = {key: [] for key in chosen_keys}
-    for place, row in zip(places, found.source.table.take(places).to_pylist(), strict=True):
-        rows[groups[place]].append(row)
-    return [*rows.values()]
+    for place in np.flatnonzero(np.isin(keys, np.array([*chosen], keys.dtype))).tolist():
+        chosen[int(keys[place])].append(place)
+    return [*chosen.values()]
 
 
 def validation_set(
-    found: DatasetStats, rows: Sequence[Row], name: str, others: Iterable[Row] = ()
+    file: TrainingFile, rows: Sequence[Row], name: str, others: Iterable[Row] = ()
 ) -> ValidationSet:
     """Makes a validation set of rows; if they have labels, with training rows for a classifier.
 
     `others` are further rows that are not trained on.
     """
-    kind = found.source.kind
     examples: list[Row] = []
-    if kind.label is not None:
-        held_keys = {pair_key(row, kind) for row in (*rows, *others)}
-        table = found.source.table.filter(~np.isin(found.source.pair_keys, [*held_keys]))
+    if file.task.label is not None:
+        held_keys = _keys_of_rows([*rows, *others], file.task)
+        table = file.table.filter(~np.isin(file.pair_keys, held_keys))
         examples = spread(table, table.num_rows, _FITTED)
-    source = found.source
-    return ValidationSet(name, kind, rows, examples, labels_of=source.name, prompts=source.prompts)
+    return ValidationSet(name, file.task, rows, examples, labels_of=file.name, prompts=file.prompts)
 
 
 def without_rows_of(one: ValidationSet, others: Sequence[ValidationSet]) -> ValidationSet:
     """The set without the rows of other sets, so that test rows do not choose the best step."""
-    held_keys = {*_held_keys(one.kind, others)}
-    rows = [row for row in one.rows if pair_key(row, one.kind) not in held_keys]
+    held = np.isin(_keys_of_rows(one.rows, one.task), _held_keys(one.task, others))
+    rows = [row for row, is_held in zip(one.rows, held, strict=True) if not is_held]
     if len(rows) < 2:
         raise ValueError(
             f"{one.name}: expected validation rows that are not test rows too, found {len(rows)} "
@@ -530,138 +864,25 @@ def without_rows_of(one: ValidationSet, others: Sequence[ValidationSet]) -> Vali
     return dataclasses.replace(one, rows=rows)
 
 
-def without_held_out(found: DatasetStats, sets: Sequence[ValidationSet]) -> DatasetStats:
-    """The statistics with the number of held-out rows, and of others that share their texts."""
-    source = found.source
-    texts = [row[k] for each in sets for row in each.rows for k in each.kind.texts if k in row]
-    held_hashes = np.array([*map(text_hash, texts)], np.uint64)
-    held_mask = np.isin(source.pair_keys, _held_keys(source.kind, sets))
-    left_out = np.count_nonzero(held_mask)
-    text_masks = [np.isin(hashes, held_hashes) for hashes in source.hashes.values()]
-    shared = np.count_nonzero(np.any(text_masks, axis=0) & ~held_mask)
-    if left_out == found.rows:
+def leave_out(file: TrainingFile, sets: Sequence[ValidationSet]) -> TrainingFile:
+    """Counts the rows of a file that the sets hold, and others that share their texts."""
+    texts = [row[k] for part in sets for row in part.rows for k in part.task.texts if k in row]
+    held = np.isin(file.pair_keys, _held_keys(file.task, sets))
+    shared = [np.isin(hashes, _hashes(texts)) for hashes in file.hashes.values()]
+    file.left_out = int(np.count_nonzero(held))
+    file.shared = int(np.count_nonzero(np.any(shared, axis=0) & ~held))
+    if not file.kept:
         raise ValueError(
-            f"{found.source.name}: expected training rows, found only rows that are also "
-            "validation or test rows. Give other rows."
+            f"{file.name}: expected training rows, found only rows that are also validation or "
+            "test rows. Give other rows."
         )
-    return dataclasses.replace(found, left_out=int(left_out), shared=int(shared))
+    return file
 
 
-def training_table(found: DatasetStats, sets: Collection[ValidationSet]) -> pa.Table:
-    """The rows of a source, without those of the sets.
-
-    If a hard negative is a positive of the same text in another row, the row's own positive
-    replaces it: the loss does not use that as a negative.
-    """
-    source, table = found.source, found.source.table
-    for key, mask in false_negatives(source).items():
-        positive = table[source.kind.needed[1]]
-        column = pc.if_else(pa.array(mask), positive, table[key])
-        table = table.set_column(table.column_names.index(key), key, column)
-    return table.filter(~np.isin(source.pair_keys, _held_keys(source.kind, sets)))
-
-
-def training_rows(found: DatasetStats, sets: Collection[ValidationSet]) -> Iterator[Row]:
-    """The rows of `training_table` one by one."""
-    return rows_of(training_table(found, sets))
-
-
-def loss_keys(found: DatasetStats, loss: TaskLoss, *, scored: bool) -> dict[str, str]:
-    """Feature of the loss of a file → key of a row; a key without a column is a ValueError.
-
-    `scored`: a cross-encoder scores the rows.
-    """
-    source = found.source
-    keys = {each.name: source.kind.key_of(each.name, source.columns) for each in loss.features}
-    row_keys = {*source.table.column_names} | ({"score"} if scored else set())
-    if missing_keys := [key for key in keys.values() if key not in row_keys]:
-        raise ValueError(
-            f"{source.name}: expected a column {missing_keys[0]}, which the loss reads, found "
-            f"{', '.join(source.columns)}. Add the column, or change the loss or its arguments."
-        )
-    return keys
-
-
-def loss_rows(
-    found: DatasetStats,
-    sets: Collection[ValidationSet],
-    encoder: TrainableEncoder,
-    scorer: CrossEncoder | None,
-    loss: TaskLoss,
-) -> Iterator[Row]:
-    """The training rows of a file as a loss reads them: feature → text with its prompt, or number.
-
-    `sets` are rows that are not trained on. `scorer` scores pairs that have no score. If the loss
-    predicts the defined words, rows whose word is not one token are left out.
-    """
-    kind, rows = found.source.kind, training_rows(found, sets)
-    keys = loss_keys(found, loss, scored=scorer is not None)
-    numbers: dict[str, Callable[[Any], Any]] = {}
-    for feature in loss.features:
-        if not feature.is_text:
-            key = keys[feature.name]
-            # A cross-encoder's scores are in 0 … 1.
-            numbers[key] = found.scores.target if found.scores else float
-            if key == kind.label:
-                numbers[key] = found.label_numbers.__getitem__
-            elif kind.stands_in_for(DEFINITIONS):
-                numbers[key] = int
-    if kind.stands_in_for(DEFINITIONS) and "word" in numbers:
-        rows = _single_tokens(rows, encoder.tokenizer.single_ids)  # type: ignore[attr-defined]
-    elif scorer is not None and kind.stands_in_for(UNSCORED_PAIRS):
-        rows = scored_by(scorer, rows)
-    for row in rows:
-        prompted = with_prompts(row, found.source.prompts)
-        yield {
-            feature: numbers[key](row[key]) if key in numbers else prompted[key]
-            for feature, key in keys.items()
-        }
-
-
-def _single_tokens(
-    rows: Iterator[Row], single_ids: Callable[[Sequence[str]], Any]
-) -> Iterator[Row]:
-    """The rows whose word is one token, with the id of the token instead of the word."""
-    for chunk in batched(rows, _AT_ONCE):
-        words = single_ids([row["word"] for row in chunk])
-        yield from (row | {"word": int(w)} for row, w in zip(chunk, words, strict=True) if w)
-
-
-def teacher_texts(
-    teacher: TrainableEncoder | VectorFile,
-    encoder: TrainableEncoder,
-    stats: Sequence[DatasetStats],
-    sets: Collection[ValidationSet],
-) -> list[tuple[str, str]]:
-    """The texts of the training rows as a teacher reads them, each with its text for the encoder.
-
-    Another teacher than the encoder gets no prompts of the files: it has its own, if any. If the
-    teacher is a file of vectors, only texts with a vector in it are used; if there are none, it is
-    a ValueError.
-    """
-    texts = (
-        (prompted[key] if teacher is encoder else row[key], prompted[key])
-        for file_stats in stats
-        for row in training_rows(file_stats, sets)
-        for prompted in [with_prompts(row, file_stats.source.prompts)]
-        for key in file_stats.source.kind.texts
-        if key in row
-    )
-    pairs = [*dict.fromkeys(texts)]
-    if isinstance(teacher, VectorFile):
-        covered_texts = {*texts_with_vectors([text for text, _ in pairs], teacher)}
-        pairs = [pair for pair in pairs if pair[0] in covered_texts]
-    return pairs
-
-
-def teacher_rows(
-    teacher: TrainableEncoder | VectorFile, texts: Sequence[tuple[str, str]], loss: TaskLoss
-) -> Iterator[Row]:
-    """The rows from which a teacher's vectors are learned, as `TeacherLoss` reads them."""
-    for chunk in batched(texts, _AT_ONCE):
-        vectors = teacher.encode([text for text, _ in chunk])
-        for (_, text), vector in zip(chunk, vectors, strict=True):
-            yield {"sentence": text, "teacher": vector}
+def _held_keys(task: TaskSpec, sets: Iterable[ValidationSet]) -> np.ndarray:
+    """The keys of the rows of all sets of a task."""
+    rows = [row for part in sets if part.task.name == task.name for row in part.rows]
+    return _keys_of_rows(rows, task)
 
 
 def spread(table: pa.Table, count: int, most: int) -> list[Row]:
@@ -672,16 +893,108 @@ def spread(table: pa.Table, count: int, most: int) -> list[Row]:
     return table.filter(mask).to_pylist()
 
 
-def pair_key(row: Row, kind: TaskSpec) -> int:
-    """A key of a row's texts in any order; label, score and negatives do not change it."""
-    if kind.stands_in_for(NEIGHBOURS):
-        return int(np.uint64(text_hash(row["text"])).astype(np.int64))
-    texts = (row[key] for key in kind.texts if key not in kind.optional)
-    return hash(tuple(sorted(map(text_hash, texts))))
+# What is trained on.
 
 
-def _held_keys(kind: TaskSpec, sets: Iterable[ValidationSet]) -> list[int]:
-    """The keys of the rows of all sets of a task."""
-    return [
-        pair_key(row, kind) for each in sets if each.kind.name == kind.name for row in each.rows
-    ]
+def training_table(file: TrainingFile, sets: Sequence[ValidationSet]) -> pa.Table:
+    """The rows of a file, without those of the sets.
+
+    If a hard negative is a positive of the same text in another row, the row's own positive
+    replaces it: the loss does not use that as a negative.
+    """
+    table = file.table
+    for key, mask in file.false_negatives.items():
+        column = pc.if_else(pa.array(mask), table[file.task.needed[1]], table[key])
+        table = table.set_column(table.column_names.index(key), key, column)
+    return table.filter(~np.isin(file.pair_keys, _held_keys(file.task, sets)))
+
+
+def loss_keys(file: TrainingFile, loss: TaskLoss, *, scored: bool) -> dict[str, str]:
+    """Feature of the loss of a file → key of a row; a key without a column is a ValueError.
+
+    `scored`: a cross-encoder scores the rows.
+    """
+    keys = {f.name: file.task.key_for(f.name, file.columns) for f in loss.features}
+    row_keys = {*file.table.column_names} | ({"score"} if scored else set())
+    if missing := [key for key in keys.values() if key not in row_keys]:
+        raise ValueError(
+            f"{file.name}: expected a column {missing[0]}, which the loss reads, found "
+            f"{', '.join(file.columns)}. Add the column, or change the loss or its arguments."
+        )
+    return keys
+
+
+def loss_table(
+    file: TrainingFile,
+    sets: Sequence[ValidationSet],
+    encoder: TrainableEncoder,
+    scorer: CrossEncoder | None,
+    loss: TaskLoss,
+) -> pa.Table:
+    """The training rows of a file as a loss reads them: feature → texts with prompts, or numbers.
+
+    `sets` are rows that are not trained on. `scorer` scores pairs that have no score. If the loss
+    predicts the defined words, rows whose word is not one token are left out.
+    """
+    task, table = file.task, training_table(file, sets)
+    keys = loss_keys(file, loss, scored=scorer is not None)
+    numbers = [keys[feature.name] for feature in loss.features if not feature.is_text]
+    if task.stands_in_for(DEFINITIONS) and "word" in numbers:
+        single_ids: Any = encoder.tokenizer.single_ids  # type: ignore[attr-defined]
+        parts = batched(table["word"].to_pylist(), _AT_ONCE)
+        ids = np.concatenate([np.asarray(single_ids(part)) for part in parts])
+        place = table.column_names.index("word")
+        table = table.set_column(place, "word", pa.array(ids)).filter(pa.array(ids != 0))
+    elif scorer is not None and task.stands_in_for(UNSCORED_PAIRS):
+        # A cross-encoder's scores are in 0 … 1.
+        table = pa.Table.from_pylist([*scored_by(scorer, rows_of(table))])
+    columns: dict[str, Any] = {}
+    for feature in loss.features:
+        key = keys[feature.name]
+        column = table[key]
+        if feature.is_text:
+            column = with_prompt(column, file.prompts.get(key))
+        elif key == task.label:
+            column = pc.index_in(column, value_set=pa.array([*file.label_numbers], TEXT))
+        elif file.scores:
+            column = pa.array(file.scores.target(column.to_numpy()))
+        columns[feature.name] = column
+    return pa.table(columns)
+
+
+def teacher_texts(
+    teacher: TrainableEncoder | VectorFile,
+    encoder: TrainableEncoder,
+    files: Sequence[TrainingFile],
+    sets: Sequence[ValidationSet],
+) -> list[tuple[str, str]]:
+    """The texts of the training rows as a teacher reads them, each with its text for the encoder.
+
+    Another teacher than the encoder gets no prompts of the files: it has its own, if any. If the
+    teacher is a file of vectors, only texts with a vector in it are used; if there are none, it is
+    a ValueError.
+    """
+    pairs: dict[tuple[str, str], None] = {}
+    for file in files:
+        table = training_table(file, sets)
+        columns = []
+        for key in file.task.texts:
+            if key in table.column_names:
+                prompted = with_prompt(table[key], file.prompts.get(key)).to_pylist()
+                read = prompted if teacher is encoder else table[key].to_pylist()
+                columns.append(zip(read, prompted, strict=True))
+        pairs |= dict.fromkeys(itertools.chain.from_iterable(zip(*columns, strict=True)))
+    if not isinstance(teacher, VectorFile):
+        return [*pairs]
+    covered = {*texts_with_vectors([text for text, _ in pairs], teacher)}
+    return [pair for pair in pairs if pair[0] in covered]
+
+
+def teacher_rows(
+    teacher: TrainableEncoder | VectorFile, texts: Sequence[tuple[str, str]]
+) -> Iterator[Row]:
+    """The rows from which a teacher's vectors are learned, as `TeacherLoss` reads them."""
+    for chunk in batched(texts, _AT_ONCE):
+        vectors = teacher.encode([text for text, _ in chunk])
+        for (_, text), vector in zip(chunk, vectors, strict=True):
+            yield {"sentence": text, "teacher": vector}

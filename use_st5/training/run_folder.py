@@ -34,7 +34,7 @@ from use_st5.training.task import Task
 
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.sources import Source
+    from use_st5.training.rows import TrainingFile
 
 # A model TO has its run in the folder TO.run.
 RUN = ".run"
@@ -68,9 +68,9 @@ class _Request(msgspec.Struct):
 
 def request_of(
     model: str | os.PathLike[str] | TrainableEncoder,
-    sources: Sequence[Source],
-    validation: Sequence[Source],
-    test: Sequence[Source],
+    files: Sequence[TrainingFile],
+    validation: Sequence[TrainingFile],
+    test: Sequence[TrainingFile],
     settings: FileArguments,
 ) -> dict[str, Any]:
     """The settings that must be the same to continue a run."""
@@ -78,12 +78,12 @@ def request_of(
         name, content = as_written(model), _content_hash(as_written(model))
     else:
         name, content = model.name or "", None
-    files = {"train": sources, "dev": validation, "test": test}
+    uses = {"train": files, "dev": validation, "test": test}
     request = {
         "model": name,
         "model_hash": content,
         "teacher_hash": _content_hash(settings.teacher) if settings.teacher else None,
-        **{use: [_described(source) for source in files[use]] for use in files},
+        **{use: [_described(file) for file in part] for use, part in uses.items()},
         "settings": _plain(settings),
     }
     return json.loads(json.dumps(request, default=list))
@@ -118,13 +118,13 @@ def _loss(loss: TaskLoss) -> dict[str, Any]:
     return {"class": type(loss).__name__, **config}
 
 
-def _described(source: Source) -> dict[str, Any]:
+def _described(file: TrainingFile) -> dict[str, Any]:
     return {
-        "name": source.name,
-        "content": source.identity(),
-        "task": source.kind.name,
-        "columns": dict(source.columns),
-        "mixing_weight": source.mixing_weight,
+        "name": file.name,
+        "content": file.content,
+        "task": file.task.name,
+        "columns": dict(file.columns),
+        "mixing_weight": file.mixing_weight,
     }
 
 

@@ -25,7 +25,7 @@ from use_st5.training.validation import Metric, accuracy, correlation, halves_re
 if TYPE_CHECKING:
     from use_st5.models.family import Family
     from use_st5.trainable_encoder import TrainableEncoder
-    from use_st5.training.rows import DatasetStats
+    from use_st5.training.rows import TrainingFile
 
 # Names of the columns of further hard negatives, with numbers from 2 on.
 _NEGATIVE = "negative_{}"
@@ -75,8 +75,8 @@ class TaskSpec:
     label: str | None = None
     score: str | None = None
     features: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    loss_arguments: Callable[[DatasetStats, TrainableEncoder], Mapping[str, Any]] = (
-        lambda found, encoder: {}
+    loss_arguments: Callable[[TrainingFile, TrainableEncoder], Mapping[str, Any]] = (
+        lambda file, encoder: {}
     )
     learning_rate: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
@@ -105,47 +105,38 @@ class TaskSpec:
         same = (self.name, self.target) == (other.name, other.target)
         return same and {*other.needed} <= {*self.columns}
 
-    def found_in(self, names: Sequence[str]) -> dict[str, str]:
+    def columns_in(self, names: Sequence[str]) -> dict[str, str]:
         """Key → name of the column, for the keys that have one among a file's names."""
         originals = {name.strip().casefold(): name for name in reversed(names)}
-        column_names = {}
+        columns = {}
         for key, alternatives in self.columns.items():
-            folded_names = (name.strip().casefold() for name in alternatives)
-            matches = [originals[name] for name in folded_names if name in originals]
-            if matches:
-                column_names[key] = matches[0]
-        return column_names
+            folded = (name.strip().casefold() for name in alternatives)
+            if matches := [originals[name] for name in folded if name in originals]:
+                columns[key] = matches[0]
+        return columns
 
-    def key_of(self, feature: str, columns: Mapping[str, str]) -> str:
+    def key_for(self, feature: str, columns: Mapping[str, str]) -> str:
         """The key of a row that holds a feature of the loss.
 
-        Args:
-            feature: The name of the feature. Optional features are read from the file's optional
-                columns in their order, the first feature from the first column.
-            columns: Key → name of the column, as `found_in` returns them.
+        Optional features are read from the file's optional columns in their order, the first
+        feature from the first column. `columns` are those of `columns_in`.
         """
-        present_keys = (key for key in self.optional if key in columns)
-        feature_keys = dict(zip(self.optional, present_keys, strict=False))
-        return feature_keys.get(feature) or self.features.get(feature, feature)
+        present = (key for key in self.optional if key in columns)
+        optional = dict(zip(self.optional, present, strict=False))
+        return optional.get(feature) or self.features.get(feature, feature)
 
     def make_loss(
-        self, found: DatasetStats, encoder: TrainableEncoder, given: Mapping[str, Any] | TaskLoss
+        self, file: TrainingFile, encoder: TrainableEncoder, given: Mapping[str, Any] | TaskLoss
     ) -> TaskLoss:
-        """The loss of a file.
-
-        Args:
-            found: The file.
-            encoder: The encoder to train.
-            given: The loss itself, or arguments, of which those that the loss takes are used.
-        """
+        """The loss of a file: `given` itself, or one with those of its arguments that fit."""
         if isinstance(given, TaskLoss):
             return given
         if isinstance(self.loss, TaskLoss):
             return self.loss
-        valid_names = argument_names(self.loss)
-        loss_options = {name: value for name, value in given.items() if name in valid_names}
+        valid = argument_names(self.loss)
+        options = {name: value for name, value in given.items() if name in valid}
         try:
-            return self.loss(**{**self.loss_arguments(found, encoder), **loss_options})
+            return self.loss(**{**self.loss_arguments(file, encoder), **options})
         except (TypeError, ValueError) as error:
             raise ValueError(f"loss: {error}") from error
 
@@ -178,7 +169,7 @@ class TaskSpec:
 def argument_names(loss: Callable[..., TaskLoss]) -> list[str]:
     """The names of the arguments that a loss takes."""
     parameters = inspect.signature(loss).parameters.values()
-    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
 
 
 def _negatives() -> dict[str, tuple[str, ...]]:
@@ -201,9 +192,9 @@ PAIRS = TaskSpec(
     },
     optional=tuple(_negatives()),
     loss=ContrastiveLoss,
-    loss_arguments=lambda found, encoder: {
+    loss_arguments=lambda file, encoder: {
         "temperature": 0.05,
-        "hard_negatives": sum(key in found.source.columns for key in _negatives()),
+        "hard_negatives": sum(key in file.columns for key in _negatives()),
     },
     metric=retrieval("anchor", "positive", negatives=tuple(_negatives())),
 )
@@ -230,7 +221,7 @@ INFERENCE = TaskSpec(
     },
     label="label",
     loss=ClassificationLoss,
-    loss_arguments=lambda found, encoder: {"num_classes": len(found.label_numbers)},
+    loss_arguments=lambda file, encoder: {"num_classes": len(file.label_numbers)},
     metric=accuracy("premise", "hypothesis", label="label"),
 )
 RESPONSES = TaskSpec(
@@ -240,7 +231,7 @@ RESPONSES = TaskSpec(
     loss=InputResponseLoss,
     # No network for the response alone: it would be thrown away with the loss, and a search that
     # uses only the encoder does not need it.
-    loss_arguments=lambda found, encoder: {"hidden_dims": ()},
+    loss_arguments=lambda file, encoder: {"hidden_dims": ()},
     metric=retrieval("input", "response"),
 )
 DEFINITIONS = TaskSpec(
@@ -256,7 +247,7 @@ LABELS = TaskSpec(
     columns={"text": ("text", "sentence"), "label": _LABEL},
     label="label",
     loss=LabelLoss,
-    loss_arguments=lambda found, encoder: {"num_classes": len(found.label_numbers)},
+    loss_arguments=lambda file, encoder: {"num_classes": len(file.label_numbers)},
     metric=accuracy("text", label="label"),
 )
 NEIGHBOURS = TaskSpec(
@@ -264,7 +255,7 @@ NEIGHBOURS = TaskSpec(
     description="running text: predict the sentences before and after, like Skip-Thought",
     columns={"text": ("text", "sentence")},
     loss=SkipThoughtLoss,
-    loss_arguments=lambda found, encoder: {
+    loss_arguments=lambda file, encoder: {
         "vocabulary_size": min(
             _DECODER_WORDS,
             encoder.tokenizer.vocabulary.size,  # type: ignore[has-type]
@@ -300,39 +291,34 @@ TASKS = {
 }
 
 
-def task_of(
+def task_for(
     names: Sequence[str],
     where: str,
     requested: str | None = None,
     tasks: Mapping[str, TaskSpec] = TASKS,
 ) -> TaskSpec:
-    """The task of a file.
+    """The task of a file that has columns of these names; errors call it `where`.
 
     Running text and single texts have the same column; if both fit, it is running text. A caller
-    that reads the text may decide otherwise.
-
-    Args:
-        names: The names of the file's columns.
-        where: The file, for messages.
-        requested: The name of the task that the user gave; None: the columns decide.
-        tasks: The known tasks by name.
+    that reads the text may decide otherwise. `requested` is the task that the user named, if any.
     """
     if requested is not None:
         return _requested(names, where, requested, tasks)
-    kinds = [each for each in tasks.values() if {*each.needed} <= {*each.found_in(names)}]
+    fitting = [task for task in tasks.values() if {*task.needed} <= {*task.columns_in(names)}]
     # A text with a label is more than a text, a scored pair more than a pair.
-    used = [{*kind.found_in(names).values()} for kind in kinds]
-    best_kinds = [
-        kind for kind, fields in zip(kinds, used, strict=True) if not any(fields < o for o in used)
+    used = [{*task.columns_in(names).values()} for task in fitting]
+    best = [
+        task
+        for task, columns in zip(fitting, used, strict=True)
+        if not any(columns < others for others in used)
     ]
-    is_text = [each.name for each in best_kinds] == [NEIGHBOURS.name, TEXTS.name]
-    if len(best_kinds) == 1 or is_text:
-        return best_kinds[0]
-    if best_kinds:
-        fits = " and ".join(kind.name for kind in best_kinds)
+    if len(best) == 1 or [task.name for task in best] == [NEIGHBOURS.name, TEXTS.name]:
+        return best[0]
+    if best:
         raise ValueError(
-            f"{where}: expected columns of one task, found {', '.join(names)}, which fit {fits}. "
-            f"Choose one with --task, such as --task {best_kinds[0].name}."
+            f"{where}: expected columns of one task, found {', '.join(names)}, which fit "
+            f"{' and '.join(task.name for task in best)}. Choose one with --task, such as --task "
+            f"{best[0].name}."
         )
     # Options that make columns those of a task, for example.
     keys = ("anchor", "positive") if len(names) > 1 else ("text",)
@@ -346,11 +332,11 @@ def task_of(
 
 def known_columns(tasks: Mapping[str, TaskSpec] = TASKS) -> str:
     """The columns of all tasks, in a line."""
-    column_texts = dict.fromkeys(
-        ", ".join(kind.needed) + (" [, negative …]" if kind.stands_in_for(PAIRS) else "")
-        for kind in tasks.values()
+    texts = (
+        ", ".join(task.needed) + " [, negative …]" * task.stands_in_for(PAIRS)
+        for task in tasks.values()
     )
-    return "; ".join(column_texts)
+    return "; ".join(dict.fromkeys(texts))
 
 
 def _requested(
@@ -358,15 +344,14 @@ def _requested(
 ) -> TaskSpec:
     if requested not in tasks:
         raise ValueError(f"task: expected one of {', '.join(tasks)}, received {requested!r}.")
-    kind = tasks[requested]
-    missing_keys = [key for key in kind.needed if key not in kind.found_in(names)]
-    if missing_keys:
-        columns = " and ".join(" or ".join(kind.columns[key]) for key in missing_keys)
+    task = tasks[requested]
+    if missing := [key for key in task.needed if key not in task.columns_in(names)]:
+        columns = " and ".join(" or ".join(task.columns[key]) for key in missing)
         raise ValueError(
             f"{where}: expected the columns {columns} for the task {requested}, "
             f"found {_shown(names)}. Give the names in the file with --column KEY=NAME."
         )
-    return kind
+    return task
 
 
 def _shown(names: Sequence[str]) -> str:

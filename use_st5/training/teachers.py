@@ -15,7 +15,7 @@ from use_st5.io.remote_files import cached_path
 from use_st5.io.streams import batched
 from use_st5.models.family import family_of
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.sources import Row
+from use_st5.training.validation import Row
 
 _AT_ONCE = 2048
 

@@ -5,33 +5,51 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import functools
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
+from use_st5.encode.cross_encoder import CrossEncoder
+from use_st5.encode.sentences import mostly_not_english, not_english_message
 from use_st5.io.files import write_json
 from use_st5.io.progress import progress_lines
 from use_st5.io.remote_files import as_written, remote_path
+from use_st5.losses.matryoshka_loss import MatryoshkaLoss
+from use_st5.losses.task_loss import TaskLoss, VectorLoss
+from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.models.encoder_model import in_float32
+from use_st5.models.family import known_family
 from use_st5.models.lora import apply_lora
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.arguments import FileArguments, make_arguments
+from use_st5.training.arguments import FileArguments, completed, make_arguments
 from use_st5.training.array_data import check_shared
 from use_st5.training.classifier import Classifier, write_classifiers
 from use_st5.training.history import History
 from use_st5.training.linear_probe import has_heads, probe_weights
 from use_st5.training.model_card import card
 from use_st5.training.model_loading import FRESH, copied, open_model
-from use_st5.training.pair_cycles import train_in_cycles
-from use_st5.training.plan import TrainingPlan, check_loss_arguments, make_plan
+from use_st5.training.pair_cycles import check_cycles, settings_of_cycles, train_in_cycles
 from use_st5.training.reporter import write_plot
+from use_st5.training.rows import (
+    TrainingFile,
+    add_statistics,
+    given_files,
+    leave_out,
+    loss_keys,
+    loss_table,
+    read_files,
+    short_names,
+    teacher_rows,
+    teacher_texts,
+    validation_and_test_sets,
+)
 from use_st5.training.run_folder import (
     Result,
     absolute,
@@ -43,18 +61,32 @@ from use_st5.training.run_folder import (
     run_folder,
     write_result,
 )
-from use_st5.training.sources import (
-    exported_prompts,
-    open_sources,
-    rows_as_files,
-)
-from use_st5.training.tasks import TaskSpec
+from use_st5.training.tasks import NEIGHBOURS, TEXTS, UNSCORED_PAIRS, TaskSpec, argument_names
+from use_st5.training.teachers import Teacher, open_teacher
 from use_st5.training.trainer import Trainer, strategy_scope
-from use_st5.training.validation import scores_of
+from use_st5.training.validation import ValidationSet, main_score, scores_of
 
 # A file, rows in memory (a DataFrame, an Arrow table, dicts, a `tf.data.Dataset`), or a list of
 # these.
 Files = Any
+
+
+# The names under which the trained model keeps the prompts of a text and of what belongs to it.
+_ROLES = ("query", "document")
+# The first rows of a file, whose language is judged.
+_ROWS_OF_LANGUAGE = 1000
+_FROZEN = {
+    "embedding": "the token table",
+    "all_embeddings": "the tables of tokens, positions and token types with their norm",
+    "encoder": "all but the token table",
+    "head": "the head",
+}
+# Loss weights for the start model's own similarities, and for a teacher, as for `use_dan_en`.
+_OWN_WEIGHTS = {"vector_weight": 0.0, "similarity_weight": 1.0}
+_TEACHER_WEIGHTS = {"similarity_weight": 10.0, "ranking_weight": 1.0, "temperature": 0.1}
+# Functions that make the rows of a loss, whose columns are its features, and the loss.
+PlannedTask = tuple[Callable[[TaskLoss], Any], Callable[[], TaskLoss]]
+_HEADS = {"linear-probe": "starts as a linear probe", "random": "starts at random"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,12 +185,11 @@ def train(
     target = Path(to)
     with contextlib.ExitStack() as stack:
         given = {"files": files, "validation": validation, "test": test}
-        lists = stack.enter_context(rows_as_files(**given))
-        sources = open_sources(
-            *lists, task=task, columns=columns, tasks=tasks, prompts=arguments.prompts
-        )
-        check_loss_arguments([source.kind for source in sources[0]], arguments)
-        request = request_of(model, *sources, arguments)
+        lists = [given_files(name, value) for name, value in given.items()]
+        options: dict[str, Any] = {"task": task, "columns": columns, "tasks": tasks}
+        parts = read_files(*lists, **options, prompts=arguments.prompts)
+        _check_loss_arguments(parts[0], arguments)
+        request = request_of(model, *parts, arguments)
         work = stack.enter_context(run_folder(target, request, overwrite=overwrite))
         if not overwrite and (done := result_of(work, target)) is not None:
             log(
@@ -167,11 +198,11 @@ def train(
             )
             heads = [Classifier.load(work / name, encoder=target) for name in done.classifiers]
             return _as_trained(done, work, target, heads)
-        encoder = open_model(model, sources[0], arguments)
+        encoder = open_model(model, parts[0], arguments)
         if runtime_options["strategy"] is not None:
             with strategy_scope(runtime_options["strategy"]):
                 encoder = copied(encoder)
-        plan = make_plan(model, encoder, *sources, arguments)
+        plan = make_plan(model, encoder, *parts, arguments)
         if plan.in_cycles:
             _check_cycles(target, runtime_options)
         begin(work, request, overwrite=overwrite)
@@ -200,7 +231,7 @@ def _run(
         history = _train_in_steps(plan, work, runtime_options)
     write_json(work / "history.json", {"": history.to_state()})
     with progress_lines(lambda: f"evaluating and exporting {as_written(target)}"):
-        prompts, default_prompt = exported_prompts([found.source for found in plan.stats])
+        prompts, default_prompt = exported_prompts(plan.files)
         encoder = TrainableEncoder(
             in_float32(plan.encoder.model),
             plan.encoder.tokenizer,
@@ -220,7 +251,7 @@ def _run(
     log(f"took {datetime.timedelta(seconds=round(seconds))}")
     seed = plan.arguments.seed
     classifiers = write_classifiers(
-        plan.stats, plan.sets, plan.tests, absolute(target), work, seed=seed
+        plan.files, plan.sets, plan.tests, absolute(target), work, seed=seed
     )
     result = Result(
         model_hash=model_hash(target) or "",
@@ -229,9 +260,9 @@ def _run(
         steps=history.step,
         validation=validation,
         test=test,
-        classifiers=[each.path.name for each in classifiers],
+        classifiers=[classifier.path.name for classifier in classifiers],
     )
-    for line in (*(each.line() for each in classifiers), *plan.result_lines(result)):
+    for line in (*(c.line() for c in classifiers), *plan.result_lines(result)):
         log(line)
     log(write_plot(history, work, plan.monitor, plan.unit))
     write_result(work, result)
@@ -243,10 +274,9 @@ def _train_in_steps(plan: TrainingPlan, work: Path, runtime_options: Mapping[str
     arguments, encoder = plan.arguments, plan.encoder
     heads = {}
     for name, (_, make_loss) in plan.tasks.items():
-        file_stats = plan.files.get(name) if arguments.head_init == "linear-probe" else None
-        if file_stats and file_stats.source.kind.label and has_heads(make_loss()):
-            held_sets, seed = plan.held, arguments.seed
-            heads[name] = probe_weights(make_loss, file_stats, held_sets, encoder, seed)
+        file = plan.named_files.get(name) if arguments.head_init == "linear-probe" else None
+        if file and file.task.label and has_heads(make_loss()):
+            heads[name] = probe_weights(make_loss, file, plan.held, encoder, arguments.seed)
     keras.utils.set_random_seed(arguments.seed)
     with contextlib.ExitStack() as at_end:
         with strategy_scope(runtime_options["strategy"]):
@@ -262,7 +292,7 @@ def _train_in_steps(plan: TrainingPlan, work: Path, runtime_options: Mapping[str
             encoder,
             {name: (rows(losses[name]), losses[name]) for name, (rows, _) in plan.tasks.items()},
             dataclasses.replace(arguments, steps=plan.steps, max_length=plan.width),
-            evaluate=functools.partial(scores_of, plan.sets),
+            evaluate=partial(scores_of, plan.sets),
             monitor=plan.monitor,
             mixing_weights=plan.weights,
             folder=work / "checkpoints",
@@ -341,3 +371,350 @@ def _as_trained(
         test_before=result.test["before"],
         test_after=result.test["after"],
     )
+
+
+@dataclasses.dataclass(kw_only=True)
+class TrainingPlan:
+    """The plan of a training on files.
+
+    Attributes:
+        start: The model as it was named.
+        encoder: The encoder to train.
+        arguments: The arguments, with learning rate, frozen parts and precision set.
+        files: The training files with their statistics.
+        sets: The validation rows: the best step is chosen by them.
+        tests: The test rows, which are evaluated once, at the end; may be none.
+        validation: The files of the validation rows; empty: they are rows of the training files.
+        test: The files of the test rows; empty: any test rows are rows of the training files.
+        teacher: The teacher, if there is one in addition to the files.
+        in_cycles: Whether the encoder and a cross-encoder teach each other (`pair_cycles`).
+        tasks: Name → rows and loss; none in cycles.
+        weights: Name → the task's weight in the draw of tasks; empty: the numbers of rows.
+        steps: Number of optimizer steps, or of cycles.
+        learning_rate_note: Says how the learning rate was chosen, if there were several.
+    """
+
+    start: str
+    encoder: TrainableEncoder
+    arguments: FileArguments
+    files: Sequence[TrainingFile]
+    sets: Sequence[ValidationSet]
+    tests: Sequence[ValidationSet]
+    validation: Sequence[TrainingFile]
+    test: Sequence[TrainingFile]
+    teacher: Teacher | None
+    in_cycles: bool
+    tasks: dict[str, PlannedTask] = dataclasses.field(default_factory=dict)
+    weights: dict[str, float] = dataclasses.field(default_factory=dict)
+    steps: int = 0
+    learning_rate_note: str = ""
+
+    @property
+    def named_files(self) -> dict[str, TrainingFile]:
+        """Short name → the file."""
+        return dict(zip(short_names(self.files), self.files, strict=True))
+
+    @property
+    def width(self) -> int:
+        """The number of tokens of the longest text, as far as training reads it."""
+        longest = max(2, *(int(file.lengths.max()) for file in self.files))
+        return min(self.arguments.text_length(self.encoder.max_length), longest)
+
+    @property
+    def held(self) -> list[ValidationSet]:
+        """All rows that are not trained on."""
+        return [*self.sets, *self.tests]
+
+    @property
+    def monitor(self) -> str:
+        """The score that the best step is chosen by."""
+        return main_score(self.sets)
+
+    @property
+    def unit(self) -> str:
+        """The unit that is counted, and of which the best one is chosen: "step" or "cycle"."""
+        return "cycle" if self.in_cycles else "step"
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Facts for `use_st5.json`."""
+        shared_names = {"languages", "license"} & set(self.encoder.metadata)
+        facts = {name: self.encoder.metadata[name] for name in sorted(shared_names)}
+        facts["trained_from"] = self.start
+        if not self.in_cycles:
+            facts |= {"seed": self.arguments.seed, "tasks": [*self.tasks]}
+        return facts
+
+    def lines(self) -> Iterator[str]:
+        """The log lines before the first step."""
+        limit, most = self.arguments.text_length(self.encoder.max_length), self.encoder.max_length
+        for file in self.files:
+            yield from file.lines(limit, longer=most is None or most > limit)
+        yield from self.evaluation_lines()
+        family = known_family(self.encoder.model)
+        weights = sum(math.prod(v.shape) for v in self.encoder.model.trainable_variables)
+        yield (
+            f"model: {self.start}, a {family.name if family else 'model'} of "
+            f"{self.encoder.dimension} dimensions, {weights:,} weights, a vocabulary of "
+            f"{self.encoder.tokenizer.vocabulary.size:,}"
+        )
+        if self.encoder.metadata.get("languages") == ["en"]:
+            columns = (
+                file.table[key][:_ROWS_OF_LANGUAGE].to_pylist()
+                for file in self.files
+                for key in file.text_keys
+            )
+            if any(mostly_not_english([*filter(None, column)]) for column in columns):
+                yield not_english_message(self.start)
+        if self.arguments.teacher:
+            yield f"teacher: {self.arguments.teacher}"
+        yield self._cycles_line() if self.in_cycles else self._steps_line()
+
+    def evaluation_lines(self) -> Iterator[str]:
+        """The log lines that say which rows are evaluated with which metric."""
+        if not self.validation:
+            yield f"No --validation: {_count(self.sets)} rows are held out for validation."
+        if self.tests and not self.test:
+            yield f"No --test: {_count(self.tests)} rows are held out for the test."
+        for use, sets in (("validation", self.sets), ("test", self.tests)):
+            for part in sets:
+                metric, distinct = part.metric, part.questions()
+                note = f", {distinct:,} of them different" if distinct < len(part.rows) else ""
+                yield (
+                    f"{use} on {part.name}: {metric.name}, {metric.description}; "
+                    f"{len(part.rows):,} rows{note}"
+                )
+        if not self.tests:
+            evaluations = self.steps if self.in_cycles else self.arguments.evaluations
+            yield (
+                "No test rows: the final scores are optimistic, because they are the best of up to "
+                f"{evaluations + 1} evaluations on the same rows. Give other rows with --test."
+            )
+        for file in self.files:
+            if (self.validation or self.test) and (file.left_out or file.shared):
+                yield (
+                    f"{file.name}: {file.left_out:,} rows are not trained on, because they are "
+                    f"validation or test rows; {file.shared:,} others share a text with these"
+                )
+
+    def result_lines(self, result: Result) -> Iterator[str]:
+        """The log lines at the end: the best step, and its scores."""
+        if result.best_step == 0:
+            yield (
+                f"no {self.unit} was better than the start by {self.monitor}: the start is exported"
+            )
+        else:
+            yield (
+                f"the best {self.unit} was {result.best_step} of {result.steps}: "
+                f"{_change(self.monitor, result.validation)} (validation)"
+            )
+        if self.tests:
+            yield f"test: {_change(main_score(self.tests), result.test)}"
+
+    def _cycles_line(self) -> str:
+        cycles = settings_of_cycles(self.arguments)
+        return (
+            f"training: {cycles.cycles} cycles: a cross-encoder is trained on the encoder's scores "
+            f"(learning rate {cycles.to_cross.learning_rate:.3g}), the encoder on its scores "
+            f"(learning rate {cycles.to_bi.learning_rate:.3g}, {cycles.to_bi.epochs:g} epochs)"
+        )
+
+    def _steps_line(self) -> str:
+        arguments = self.arguments
+        loss = type(arguments.loss).__name__
+        if isinstance(arguments.loss, Mapping):
+            loss = ", ".join(f"{name} {value}" for name, value in arguments.loss.items())
+        has_labels = any(file.task.label for file in self.files)
+        weights = self.weights or {name: file.kept for name, file in self.named_files.items()}
+        total = sum(weights.values())
+        shares = ", ".join(f"{name} {weight / total:.0%}" for name, weight in weights.items())
+        return (
+            f"training: {self.steps:,} steps of {arguments.batch_size}, learning rate "
+            f"{arguments.learning_rate:.3g}{self.learning_rate_note}"
+            + (f", loss with {loss}" if loss else "")
+            + "".join(f", frozen: {_FROZEN[part]}" for part in arguments.frozen)
+            + (f", the classifier {_HEADS[arguments.head_init]}" if has_labels else "")
+            + f", of {shares}" * (len(self.tasks) > 1)
+        )
+
+
+def make_plan(
+    model: str | os.PathLike[str] | TrainableEncoder,
+    encoder: TrainableEncoder,
+    files: Sequence[TrainingFile],
+    validation: Sequence[TrainingFile],
+    test: Sequence[TrainingFile],
+    arguments: FileArguments,
+) -> TrainingPlan:
+    """Decides what the arguments leave open.
+
+    A ValueError says that a file teaches nothing, or that an argument does not fit the encoder or
+    the tasks.
+    """
+    for file in files:
+        add_statistics(file, encoder.tokenizer, scores=arguments.score_range)
+    sets, tests = validation_and_test_sets(files, validation, test)
+    for file in files:
+        leave_out(file, [*sets, *tests])
+    teacher = open_teacher(arguments.teacher) if arguments.teacher else None
+    family = known_family(encoder.model)
+    precisions = family.precisions if family else ("float32",)
+    if (precision := arguments.precision or encoder.stored) not in precisions:
+        raise ValueError(
+            f"precision: expected {' or '.join(precisions)} for this model, received {precision}."
+        )
+    has_unscored = any(file.task.stands_in_for(UNSCORED_PAIRS) for file in files)
+    if isinstance(teacher, CrossEncoder) and not has_unscored:
+        raise ValueError(
+            "teacher: expected a file with sentence1 and sentence2 but without a score for this "
+            "cross-encoder, found none. Give such pairs, or another teacher."
+        )
+    plan = TrainingPlan(
+        start=(model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model),
+        encoder=encoder,
+        arguments=dataclasses.replace(arguments, precision=precision),
+        files=files,
+        sets=sets,
+        tests=tests,
+        validation=validation,
+        test=test,
+        teacher=teacher,
+        in_cycles=has_unscored and not isinstance(teacher, CrossEncoder),
+    )
+    if plan.in_cycles:
+        check_cycles(plan)
+        plan.steps = arguments.cycles
+    else:
+        _plan_tasks(plan)
+    return plan
+
+
+def _plan_tasks(plan: TrainingPlan) -> None:
+    """Adds the tasks, the learning rate and the steps to a plan."""
+    files, encoder, asked = plan.files, plan.encoder, plan.arguments
+    scorer = plan.teacher if isinstance(plan.teacher, CrossEncoder) else None
+    vectors = None if isinstance(plan.teacher, CrossEncoder) else plan.teacher
+    arguments = plan.arguments = completed(
+        asked,
+        known_family(encoder.model),
+        [file.task for file in files],
+        fresh=plan.start.startswith(FRESH),
+        from_teacher=plan.teacher is not None,
+    )
+    total = sum(file.kept for file in files)
+    for name, file in plan.named_files.items():
+        if vectors is not None and any(map(file.task.stands_in_for, (TEXTS, NEIGHBOURS))):
+            continue  # For these tasks the teacher's vectors say more than the losses.
+        _check_scores(file, arguments)
+        make_loss = partial(_file_loss, file, encoder, arguments)
+        loss_keys(file, make_loss(), scored=scorer is not None)  # Fails before the training.
+        plan.tasks[name] = partial(loss_table, file, plan.held, encoder, scorer), make_loss
+        plan.weights[name] = file.mixing_weight or len(files) * file.kept / total
+    teachers = [("teacher", vectors, 1.0, _TEACHER_WEIGHTS)] if vectors is not None else []
+    if arguments.keep:
+        teachers = [("start", encoder, arguments.keep, _OWN_WEIGHTS), *teachers]
+    for name, teacher, weight, options in teachers:
+        texts = teacher_texts(teacher, encoder, files, plan.held)
+        make_loss = partial(_teacher_loss, teacher.dimension, arguments, options)
+        plan.tasks[name] = partial(_teacher_rows, teacher, texts), make_loss
+        plan.weights[name] = weight * len(files)
+    check_dimensions([make_loss() for _, make_loss in plan.tasks.values()], encoder, arguments)
+    if not (teachers or any(file.mixing_weight for file in files)):
+        plan.weights = {}
+    # A file with fewer rows than a batch is read in one step.
+    examples = sum(max(file.kept, arguments.batch_size) for file in files)
+    plan.steps = arguments.steps_of(examples * (1 + arguments.keep))
+    if asked.learning_rate is None and len(files) > 1:
+        plan.learning_rate_note = " (the smallest of the tasks')"
+
+
+def _file_loss(file: TrainingFile, encoder: TrainableEncoder, arguments: FileArguments) -> TaskLoss:
+    return _with_dimensions(file.task.make_loss(file, encoder, arguments.loss), arguments)
+
+
+def _teacher_rows(teacher: Any, texts: Sequence[tuple[str, str]], loss: TaskLoss) -> Iterator[Any]:
+    return teacher_rows(teacher, texts)
+
+
+def _teacher_loss(dimension: int, arguments: FileArguments, weights: Mapping[str, Any]) -> TaskLoss:
+    return _with_dimensions(TeacherLoss(teacher_dim=dimension, **weights), arguments)
+
+
+def _with_dimensions(loss: TaskLoss, arguments: FileArguments) -> TaskLoss:
+    if arguments.matryoshka_dimensions and isinstance(loss, VectorLoss):
+        return MatryoshkaLoss(loss, dimensions=arguments.matryoshka_dimensions)
+    return loss
+
+
+def _check_loss_arguments(files: Sequence[TrainingFile], arguments: FileArguments) -> None:
+    """Refuses an argument that no task's loss takes."""
+    if isinstance(arguments.loss, TaskLoss):
+        return
+    valid = {name for file in files for name in argument_names(file.task.loss)}
+    if unknown := set(arguments.loss) - valid:
+        raise ValueError(
+            f"loss: expected arguments among {', '.join(sorted(valid))}, received "
+            f"{', '.join(sorted(unknown))}."
+        )
+
+
+def check_dimensions(
+    losses: Sequence[TaskLoss], encoder: TrainableEncoder, arguments: FileArguments
+) -> None:
+    """Refuses `matryoshka_dimensions` that have no effect, or are larger than the vectors."""
+    dimensions = arguments.matryoshka_dimensions
+    if dimensions and max(dimensions) > encoder.dimension:
+        raise ValueError(
+            f"matryoshka_dimensions: expected numbers up to {encoder.dimension}, the dimension of "
+            f"the encoder, received {dimensions}."
+        )
+    if dimensions and not any(isinstance(loss, MatryoshkaLoss) for loss in losses):
+        raise ValueError(
+            "matryoshka_dimensions: expected a task whose loss needs only vectors, received "
+            f"{', '.join(type(loss).__name__ for loss in losses)}."
+        )
+
+
+def _check_scores(file: TrainingFile, arguments: FileArguments) -> None:
+    """Refuses scores below 0 if the loss does not take them."""
+    if file.scores is None or isinstance(arguments.loss, TaskLoss):
+        return
+    lowest, _ = file.score_limits
+    for name, word in (("objective", "bce"), ("similarity", "angular")):
+        if arguments.loss.get(name) == word and file.scores.target(lowest) < 0:
+            raise ValueError(
+                f"{file.name}: expected scores from 0 to 1 for the loss with {name}={word}, found "
+                f"{lowest:g}. Give --score-range -1,1 to scale -1 … 1 to 0 … 1."
+            )
+
+
+def exported_prompts(files: Sequence[TrainingFile]) -> tuple[dict[str, str], str | None]:
+    """The prompts that the trained model keeps, by name, and the name of its default prompt.
+
+    If all texts have the same prompt, it is the prompt of queries and documents, and the default.
+    Otherwise the prompt of the query text has the name "query", that of its answer the name
+    "document", and that of another text the name of its key. If two of the training files have
+    different prompts of one name, the first counts.
+    """
+    texts = [(f.task, key, f.prompts.get(key, "")) for f in files for key in f.text_keys]
+    distinct = {prompt for _, _, prompt in texts}
+    if distinct == {""}:
+        return {}, None
+    if len(distinct) == 1:
+        return dict.fromkeys(_ROLES, distinct.pop()), "query"
+    named: dict[str, str] = {}
+    for task, key, prompt in texts:
+        needed = [name for name in task.needed if name in task.texts]
+        name = key
+        if len(needed) > 1 and task.metric and task.metric.query == needed[0]:
+            name = dict(zip(needed, _ROLES, strict=False)).get(key, key)
+        named.setdefault(name, prompt)
+    return {name: text for name, text in named.items() if text or name in _ROLES}, None
+
+
+def _change(name: str, scores: Mapping[str, Mapping[str, float]]) -> str:
+    return f"{name} {scores['before'][name]:.4f} before, {scores['after'][name]:.4f} after"
+
+
+def _count(sets: Sequence[ValidationSet]) -> str:
+    return f"{sum(len(part.rows) for part in sets):,}"

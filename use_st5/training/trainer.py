@@ -287,8 +287,8 @@ def columns_of(
     keys = {feature: feature for feature in features}
     if not set(features) <= set(names):
         for task in TASKS.values():
-            columns = task.found_in([*names])
-            task_keys = {feature: task.key_of(feature, columns) for feature in features}
+            columns = task.columns_in([*names])
+            task_keys = {feature: task.key_for(feature, columns) for feature in features}
             if {*task.needed, *task_keys.values()} <= set(columns):
                 keys = {feature: columns[key] for feature, key in task_keys.items()}
                 break

@@ -43,7 +43,7 @@ class ValidationSet:
 
     Attributes:
         name: The name of the set, a part of the scores' names if there are several sets.
-        kind: The task of the rows.
+        task: The task of the rows.
         rows: The rows to measure on.
         examples: Training rows that a classifier of labels is fitted to.
         labels_of: The training file that teaches the labels, if the rows have labels.
@@ -51,7 +51,7 @@ class ValidationSet:
     """
 
     name: str
-    kind: TaskSpec
+    task: TaskSpec
     rows: Sequence[Row]
     examples: Sequence[Row] = ()
     labels_of: str | None = None
@@ -60,9 +60,9 @@ class ValidationSet:
     @property
     def metric(self) -> Metric:
         """The metric of the task."""
-        if self.kind.metric is None:
-            raise ValueError(f"{self.name}: the task {self.kind.name} measures nothing.")
-        return self.kind.metric
+        if self.task.metric is None:
+            raise ValueError(f"{self.name}: the task {self.task.name} measures nothing.")
+        return self.task.metric
 
     def questions(self) -> int:
         """The number of questions: rows with the same query count as one."""
@@ -72,7 +72,7 @@ class ValidationSet:
 
     def scores(self, encode: Encode) -> Scores:
         """The scores by name, the main one first."""
-        prompts = {self.prompts.get(key, "") for key in self.kind.texts}
+        prompts = {self.prompts.get(key, "") for key in self.task.texts}
         if len(prompts) == 1 and (prompt := prompts.pop()):
             # The prompt goes before what the metric encodes, which may be a part of a text.
             return self.metric.scores(
