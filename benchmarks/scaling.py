@@ -195,6 +195,7 @@ def trainer_of(size: str, rows: int, length: int, strategy: Any = None) -> Any:
 
     from use_st5.losses.contrastive_loss import ContrastiveLoss
     from use_st5.models.t5.sentence_t5 import SentenceT5
+    from use_st5.training.arguments import TrainingArguments
     from use_st5.training.strategies import strategy_by_name
     from use_st5.training.task import Task
     from use_st5.training.tensorflow_step import TensorFlowLoop
@@ -207,9 +208,11 @@ def trainer_of(size: str, rows: int, length: int, strategy: Any = None) -> Any:
     task = Task(
         "pairs", ContrastiveLoss(bidirectional=True), pairs(4 * rows, length), batch_size=rows
     )
-    return TensorFlowLoop(
-        encoder, [task], optimizer, strategy=strategy, steps_per_execution=1, progress=False
+    # One replica is compiled, as TensorFlow can compile no more.
+    args = TrainingArguments(
+        steps_per_execution=1, jit_compile=strategy.num_replicas_in_sync == 1, evaluations=1
     )
+    return TensorFlowLoop(encoder, [task], optimizer, args, strategy=strategy, progress=False)
 
 
 def more_steps(trainer: Any, steps: int) -> Callable[[], object]:

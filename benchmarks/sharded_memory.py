@@ -68,6 +68,7 @@ def compiled(args: Any) -> Any:
 
     from use_st5.losses.contrastive_loss import ContrastiveLoss
     from use_st5.models.t5.sentence_t5 import SentenceT5
+    from use_st5.training.arguments import TrainingArguments
     from use_st5.training.array_data import ArrayData
     from use_st5.training.jax_loop import JaxStep, sharded
     from use_st5.training.task import Task
@@ -97,9 +98,8 @@ def compiled(args: Any) -> Any:
         encoder,
         task,
         optimizer,
+        TrainingArguments(batch_size=args.batch, micro_batch_size=args.batch // args.pieces),
         trainable=trainable,
-        gradient_accumulation_steps=1,
-        gradient_cache=args.pieces,
     )
 
     def abstract(variable: Any) -> Any:
@@ -123,6 +123,7 @@ def measured(args: Any) -> float:
 
     from use_st5.losses.contrastive_loss import ContrastiveLoss
     from use_st5.models.t5.sentence_t5 import SentenceT5
+    from use_st5.training.arguments import TrainingArguments
     from use_st5.training.array_data import ArrayData
     from use_st5.training.jax_loop import JaxLoop, sharded
     from use_st5.training.task import Task
@@ -135,8 +136,10 @@ def measured(args: Any) -> float:
     encoder = SentenceT5.from_preset(args.preset, dtype=args.dtype)
     encoder.build()
     optimizer = keras.optimizers.Adafactor(1e-3)
-    options = {"gradient_cache": args.pieces, "steps_per_execution": 1, "progress": False}
-    JaxLoop(encoder, [task], optimizer, **options).run(2)
+    arguments = TrainingArguments(
+        batch_size=args.batch, micro_batch_size=args.batch // args.pieces, steps_per_execution=1
+    )
+    JaxLoop(encoder, [task], optimizer, arguments, progress=False).run(2)
     return (memory("VmHWM") - before) / args.devices
 
 

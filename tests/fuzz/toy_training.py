@@ -17,14 +17,13 @@ def run(data: Path, output: Path, *, seed: int = 0, resume: bool = True) -> dict
     """Trains for 60 steps with a checkpoint every 4, and writes a digest of the weights."""
     keras.utils.set_random_seed(seed)
     encoder = toy.ToyEncoder(dropout=0.2)
-    trainer = TensorFlowLoop(
+    trainer = toy.loop(
+        TensorFlowLoop,
         encoder,
         toy.tasks(only=("talk",)),
         keras.optimizers.Adam(1e-2),
         folder=output,
-        steps_per_execution=2,
-        checkpoint_every=4,
-        progress=False,
+        evaluation_steps=4,
     )
     trainer.run(60)
     digest = hashlib.sha256()

@@ -375,19 +375,15 @@ def test_a_model_is_exported_loaded_and_trained_again(base: str, toy_use_dan: To
 def test_a_run_continues_exactly_from_remote_checkpoints(base: str, tmp_path: Path) -> None:
     def trained(folder: str | Path, steps: int) -> TensorFlowLoop:
         keras.utils.set_random_seed(0)
-        trainer = TensorFlowLoop(
+        trainer = toy_training.loop(
+            TensorFlowLoop,
             toy_training.ToyEncoder(dropout=0.2),
             toy_training.tasks(only=("nli",)),
             keras.optimizers.Adam(1e-2),
             folder=folder,
-            steps_per_execution=2,
-            checkpoint_every=2,
             evaluate=lambda: {"score": 1.0},
-            evaluate_every=4,
+            evaluation_steps=4,
             batch_files=f"{base}/batches",
-            tensorboard=True,
-            jit_compile=False,
-            progress=False,
         )
         trainer.run(steps)
         return trainer

@@ -61,8 +61,8 @@ def definitions() -> Task:
 
 def test_an_encoder_without_a_head_is_refused_before_the_first_step() -> None:
     with pytest.raises(ValueError, match="head=True, received ToyEncoder"):
-        TensorFlowLoop(toy.ToyEncoder(), [definitions()], keras.optimizers.Adam())
+        toy.loop(TensorFlowLoop, toy.ToyEncoder(), [definitions()], keras.optimizers.Adam())
     headless = toy.NamingToy()
     headless.head = None
     with pytest.raises(ValueError, match="received NamingToy"):
-        TensorFlowLoop(headless, [definitions()], keras.optimizers.Adam())
+        toy.loop(TensorFlowLoop, headless, [definitions()], keras.optimizers.Adam())

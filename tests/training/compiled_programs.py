@@ -156,14 +156,15 @@ def program(
         encoder.build()
     names = [feature.name for feature in loss.features]
     data = ArrayData({name: arrays[columns.get(name, name)] for name in names})
-    trainer = TensorFlowLoop(
+    part = 16 // gradient_accumulation_steps
+    trainer = toy.loop(
+        TensorFlowLoop,
         encoder,
         [Task("only", loss, data, batch_size=16)],
         Adam(1e-2, global_clipnorm=1.0),
         jit_compile=True,
         gradient_accumulation_steps=gradient_accumulation_steps,
-        gradient_cache=2 if isinstance(loss, VectorLoss) else 1,
-        progress=False,
+        micro_batch_size=part // 2 if isinstance(loss, VectorLoss) else None,
     )
     step = trainer._train_steps["only"]._replica_step
     batch = {name: tf.constant(array) for name, array in data.batch(0, 16, 0).items()}

@@ -44,8 +44,8 @@ CASES: Mapping[str, Callable[[], TaskLoss]] = {
 WAYS: Mapping[str, Mapping[str, int]] = {
     "plain": {},
     "accumulated": {"gradient_accumulation_steps": 2},
-    "cached": {"gradient_cache": 2},
-    "both": {"gradient_accumulation_steps": 2, "gradient_cache": 2},
+    "cached": {"micro_batch_size": BATCH // 2},
+    "both": {"gradient_accumulation_steps": 2, "micro_batch_size": BATCH // 4},
 }
 
 
@@ -55,7 +55,7 @@ def ways(name: str) -> list[str]:
     return [
         way
         for way, options in WAYS.items()
-        if (by_vectors or "gradient_cache" not in options) and (way != "both" or name == "pairs")
+        if (by_vectors or "micro_batch_size" not in options) and (way != "both" or name == "pairs")
     ]
 
 

@@ -15,11 +15,12 @@ from typing import Any
 import keras
 import numpy as np
 
+from tests.training import toy
 from tests.training.device_cases import WAYS, encoder_for, result, task
 from use_st5.training.history import History
 
 Results = dict[str, dict[str, list[float]]]
-FIXED = {"steps_per_execution": 1, "progress": False}
+FIXED = {"steps_per_execution": 1}
 
 
 def main(*cases: str) -> None:
@@ -62,8 +63,8 @@ def under_tensorflow() -> Callable[[str, Mapping[str, int]], Results]:
             keras.utils.set_random_seed(3)
             with strategy.scope():
                 encoder, optimizer = encoder_for(name), keras.optimizers.SGD(0.1)
-            fixed = {"strategy": strategy, "jit_compile": False, **FIXED}
-            trainer = module.TensorFlowLoop(encoder, [task(name)], optimizer, **fixed, **options)
+            given = {"strategy": strategy, **FIXED, **options}
+            trainer = toy.loop(module.TensorFlowLoop, encoder, [task(name)], optimizer, **given)
             start = [variable.numpy() for variable in trainer._trainable_variables()]
             found[place] = result(trainer)
             if place == "two":
@@ -84,8 +85,8 @@ def from_files(trainer: Any, start: list[np.ndarray]) -> dict[str, list[float]]:
     trainer._stream = TaskStream(
         trainer.tasks,
         strategy=trainer.strategy,
-        seed=trainer.seed,
-        micro_batches=trainer.gradient_accumulation_steps,
+        seed=trainer.args.seed,
+        micro_batches=trainer.args.gradient_accumulation_steps,
         files=trainer._files,
     )
     return result(trainer)
@@ -101,7 +102,8 @@ def under_jax() -> Callable[[str, Mapping[str, int]], Results]:
             keras.distribution.set_distribution(distribution)
             keras.utils.set_random_seed(3)
             encoder, optimizer = encoder_for(name), keras.optimizers.SGD(0.1)
-            trainer = JaxLoop(encoder, [task(name)], optimizer, **FIXED, **options)
+            given = {**FIXED, **options}
+            trainer = toy.loop(JaxLoop, encoder, [task(name)], optimizer, **given)
             variables = trainer._trainable_variables()
             for variable, value in zip(variables, start, strict=False):
                 variable.assign(value)

@@ -24,15 +24,15 @@ def main(initial: str, final: str) -> None:
     arrays = dict(np.load(initial))
     results: dict[str, Any] = {}
     for name, case in CASES.items():
-        trainer = case(JaxLoop, progress=False)
+        trainer = case(JaxLoop)
         for position, variable in enumerate(trainer._trainable_variables()):
             variable.assign(arrays[f"{name}/{position}"])
         history = trainer.run(STEPS)
         results |= {f"{name}/{i}": array for i, array in enumerate(weights(trainer))}
         results[f"{name}/losses"] = np.array([record["loss"] for record in history.records])
     np.savez(final, **results)
-    two_tasks(JaxLoop, folder="exchanged", progress=False).run(6)
-    two_tasks(JaxLoop, dropout=0.3, folder="dropout", progress=False).run(6)
+    two_tasks(JaxLoop, folder="exchanged").run(6)
+    two_tasks(JaxLoop, dropout=0.3, folder="dropout").run(6)
     sys.stdout.write(json.dumps(resumed()) + "\n")
 
 
@@ -41,7 +41,7 @@ def resumed() -> dict[str, Any]:
     trainers = []
     for initial, folder, steps in ((5, None, 8), (5, "run", 4), (99, "run", 8)):
         keras.utils.set_random_seed(initial)
-        trainer = two_tasks(JaxLoop, dropout=0.3, folder=folder, progress=False)
+        trainer = two_tasks(JaxLoop, dropout=0.3, folder=folder)
         trainer.run(steps)
         trainers.append(trainer)
     whole, _, rest = trainers

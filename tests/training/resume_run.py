@@ -39,18 +39,18 @@ def trained(
     def size() -> dict[str, float]:
         return {"size": float(np.abs(encoder.table.embeddings.numpy()).sum())}
 
-    options: dict[str, Any] = {"evaluate": size, "evaluate_every": 40}
+    options: dict[str, Any] = {"evaluate": size}
     if strategy:
         options = {"batch_files": Path(folder, "batches")}
-    trainer = TensorFlowLoop(
+    trainer = toy.loop(
+        TensorFlowLoop,
         encoder,
         toy.tasks(only=("talk", "nli")),
         optimizer,
         strategy=place,
         folder=folder,
-        steps_per_execution=2,
-        checkpoint_every=8,
-        progress=False,
+        jit_compile=not strategy,
+        evaluation_steps=8,
         **options,
     )
     history = trainer.run(steps)

@@ -51,7 +51,7 @@ def trained(
     """The weights before and after, and the share of their bytes on the first device."""
     keras.distribution.set_distribution(distribution)
     keras.utils.set_random_seed(0)
-    trainer = CASES[name](JaxLoop, progress=False)
+    trainer = CASES[name](JaxLoop)
     variables = trainer._trainable_variables()
     for variable, array in zip(variables, initial or [], strict=False):
         variable.assign(array)

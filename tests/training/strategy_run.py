@@ -37,17 +37,16 @@ def trained(
         encoder = toy.ToyEncoder(dropout=dropout)
         schedule = keras.optimizers.schedules.PolynomialDecay(1e-2, 24)
         optimizer = Adam(schedule, global_clipnorm=0.05)
-    trainer = TensorFlowLoop(
+    trainer = toy.loop(
+        TensorFlowLoop,
         encoder,
         toy.tasks(only=("talk", "teacher")),
         optimizer,
         strategy=strategy,
-        steps_per_execution=2,
-        jit_compile=False,
+        evaluation_steps=24,
         gradient_accumulation_steps=2,
         folder=folder,
         evaluate=lambda: {"score": 1.0},
-        progress=False,
     )
     history = trainer.run(24)
     for variable in encoder.trainable_variables:

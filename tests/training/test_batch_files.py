@@ -161,15 +161,13 @@ def test_a_resumed_run_reads_on_and_learns_what_one_learns_from_arrays(tmp_path:
         found = []
         for steps in (6, 20):
             keras.utils.set_random_seed(1)
-            trainer = TensorFlowLoop(
+            trainer = toy.loop(
+                TensorFlowLoop,
                 toy.ToyEncoder(),
                 toy.tasks(8, only=("nli", "teacher")),
                 keras.optimizers.Adam(1e-2),
                 folder=tmp_path / ("arrays" if files is None else "files"),
                 batch_files=files,
-                steps_per_execution=2,
-                jit_compile=False,
-                progress=False,
             )
             found += [record["loss"] for record in trainer.run(steps).records]
         found += [record["loss"] for record in trainer.run(30).records[7:]]
@@ -184,7 +182,7 @@ def test_workers_elsewhere_without_a_folder_are_refused_before_any_work() -> Non
         encoder, optimizer = toy.ToyEncoder(), keras.optimizers.SGD(0.1)
     strategy.extended._device = "/job:worker/replica:0/task:0/device:CPU:0"
     with pytest.raises(ValueError, match="batch_files: expected a folder"):
-        TensorFlowLoop(encoder, toy.tasks(only=("nli",)), optimizer, strategy=strategy)
+        toy.loop(TensorFlowLoop, encoder, toy.tasks(only=("nli",)), optimizer, strategy=strategy)
 
 
 @pytest.fixture
@@ -230,4 +228,5 @@ def test_a_server_in_another_process_trains_as_this_one_does(
     assert {path.name for path in (tmp_path / "one" / "0").iterdir()} == {
         "batches",
         "checkpoint-000000024",
+        "logs",
     }

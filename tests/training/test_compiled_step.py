@@ -153,7 +153,8 @@ from use_st5.training.tensorflow_step import TensorFlowLoop
 names = ("premise", "hypothesis", "label")
 data = ArrayData({name: toy.arrays()[name] for name in names}, buckets=(2, 4, 5))
 tasks = [Task("nli", toy.losses()["nli"], data, batch_size=4), *toy.tasks(only=("teacher",))]
-TensorFlowLoop(toy.ToyEncoder(), tasks, keras.optimizers.Adam(), progress=False).run(60)
+adam, options = keras.optimizers.Adam(), {"jit_compile": True, "steps_per_execution": 10}
+toy.loop(TensorFlowLoop, toy.ToyEncoder(), tasks, adam, **options).run(60)
 print({data.batch(step, 4, 0)["premise"].shape[1] for step in range(16)})
 """
 

@@ -10,8 +10,8 @@ from tests.training import toy
 from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.t5.model import T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.tensorflow_step import TensorFlowLoop
+from use_st5.training.trainer import frozen_parts
 
 
 class Naming(toy.ToyEncoder):
@@ -34,9 +34,8 @@ def moved(parts: tuple[str, ...]) -> set[str]:
     groups = {"embedding": model.table, "encoder": model.dense, "head": model.head}
     before = {name: each.get_weights() for name, each in groups.items()}
     with frozen_parts(model, parts):
-        options = {"steps_per_execution": 1, "jit_compile": False, "progress": False}
         tasks = toy.tasks(only=("nli",))
-        TensorFlowLoop(model, tasks, keras.optimizers.Adam(0.1), **options).run(1)
+        toy.loop(TensorFlowLoop, model, tasks, keras.optimizers.Adam(0.1)).run(1)
     assert all(variable.trainable for variable in model.weights), "as before"
     return {
         name
@@ -68,7 +67,7 @@ def test_families_name_their_parts_alike() -> None:
         frozen = [v for v in model.weights if not v.trainable]
         assert [np.shape(v) for v in frozen] == [(32, 8)]
     for part in ("head", "tail"):
-        with pytest.raises(ValueError, match=rf"'encoder'\]. Received: '{part}'"):
+        with pytest.raises(ValueError, match=rf"'encoder'\], received '{part}'"):
             frozen_parts(model, [part]).__enter__()
 
 

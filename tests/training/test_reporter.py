@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from use_st5 import plots
-from use_st5.training.history import History
-from use_st5.training.reporter import TensorBoardWriter, logged_losses, write_plot
+from use_st5.training.history import History, TensorBoardWriter, logged_losses, write_plot
 
 HISTORY = History(
     step=20,

@@ -19,7 +19,7 @@ import pytest
 from tests.training import toy
 from tests.training.resume_run import trained
 from tests.training.test_strategies import free_ports
-from use_st5.training.preemption import TRY_AGAIN, Preempted, StopSignal
+from use_st5.training.loop import TRY_AGAIN, Preempted
 from use_st5.training.tensorflow_step import TensorFlowLoop
 
 RUN = Path(__file__).with_name("resume_run.py")
@@ -28,54 +28,39 @@ STEPS = 240
 LONG = 480
 
 
-def test_a_signal_is_noted_once_and_the_handler_put_back() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    with StopSignal() as stop:
-        assert not stop.requested
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert stop.requested
-    assert signal.getsignal(signal.SIGTERM) is before
-
-
-def test_outside_the_main_thread_nothing_is_listened_to() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    seen = []
-
-    def run() -> None:
-        with StopSignal() as stop:
-            seen.extend([signal.getsignal(signal.SIGTERM) is before, stop.requested])
-
-    thread = threading.Thread(target=run)
+def test_outside_the_main_thread_nothing_is_listened_to(tmp_path: Path) -> None:
+    before, seen = signal.getsignal(signal.SIGTERM), []
+    note = keras.callbacks.LambdaCallback(
+        on_train_begin=lambda logs: seen.append(signal.getsignal(signal.SIGTERM))
+    )
+    run = made(tmp_path, [note]).run
+    thread = threading.Thread(target=run, args=(2,))
     thread.start()
     thread.join()
-    assert seen == [True, False]
+    assert seen == [before]
+
+
+def made(folder: Path, callbacks: list[keras.callbacks.Callback]) -> TensorFlowLoop:
+    keras.utils.set_random_seed(0)
+    parts = (toy.ToyEncoder(dropout=0.2), toy.tasks(only=("nli",)), keras.optimizers.Adam(1e-2))
+    return toy.loop(TensorFlowLoop, *parts, folder=folder, callbacks=callbacks, evaluations=1)
 
 
 def test_a_run_that_is_told_to_end_saves_and_goes_on_from_there(tmp_path: Path) -> None:
-    def made(folder: Path, callbacks: list[keras.callbacks.Callback]) -> TensorFlowLoop:
-        keras.utils.set_random_seed(0)
-        return TensorFlowLoop(
-            toy.ToyEncoder(dropout=0.2),
-            toy.tasks(only=("nli",)),
-            keras.optimizers.Adam(1e-2),
-            folder=folder,
-            steps_per_execution=2,
-            jit_compile=False,
-            progress=False,
-            callbacks=callbacks,
-        )
-
     def tell(batch: int, logs: dict | None = None) -> None:
         if batch == 5:
             os.kill(os.getpid(), signal.SIGTERM)
 
+    before = signal.getsignal(signal.SIGTERM)
     whole = made(tmp_path / "whole", [])
     whole.run(12)
     told = keras.callbacks.LambdaCallback(on_train_batch_end=tell)
     with pytest.raises(Preempted, match="saved at step 6") as caught:
         made(tmp_path / "told", [told]).run(12)
     assert caught.value.code == TRY_AGAIN == 75
-    assert [path.name for path in (tmp_path / "told").iterdir()] == ["checkpoint-000000006"]
+    names = {path.name for path in (tmp_path / "told").iterdir()}
+    assert names == {"checkpoint-000000006", "logs"}
+    assert signal.getsignal(signal.SIGTERM) is before
     again = made(tmp_path / "told", [])
     assert [record["step"] for record in again.run(12).records] == [8, 10, 12]
     for one, other in zip(whole.encoder.get_weights(), again.encoder.get_weights(), strict=True):
@@ -185,7 +170,7 @@ def test_a_killed_run_ends_with_the_weights_of_one_never_killed(
     assert rest["digest"] == whole["digest"]
     assert rest["history"] == whole["history"]
     names = [path.name for path in (tmp_path / "killed").iterdir()]
-    assert all(name.startswith("checkpoint-") for name in names)
+    assert all(name.startswith(("checkpoint-", "logs")) for name in names)
 
 
 def _kill_at_a_random_moment(repository: Path, folder: Path, log: Path) -> None:

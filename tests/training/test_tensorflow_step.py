@@ -20,7 +20,6 @@ from use_st5.training.arguments import TrainingArguments
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
 from use_st5.training.tensorflow_step import PiecewiseEncoder, TensorFlowLoop, TrainStep
-from use_st5.training.trainer import Trainer
 
 IDS = np.array([[1], [1], [2], [1]], np.int32)
 TARGETS = np.array([[1.0], [2.0], [4.0], [3.0]], np.float32)
@@ -70,9 +69,8 @@ def stepped(
         encoder,
         task,
         optimizer,
+        TrainingArguments(gradient_accumulation_steps=gradient_accumulation_steps),
         strategy=tf.distribute.get_strategy(),
-        gradient_accumulation_steps=gradient_accumulation_steps,
-        gradient_cache=1,
         jit_compile=False,
     )
     batches = tf.data.Dataset.from_tensors({"ids": IDS, "target": TARGETS, "more": IDS}).repeat()
@@ -187,8 +185,7 @@ def trained(make: Callable[[], TaskLoss], **options: Any) -> list[np.ndarray]:
     columns |= dict(zip(("anchor", "positive", "negative"), columns.values(), strict=False))
     optimizer = keras.optimizers.SGD(0.5, global_clipnorm=0.1)
     task = Task("only", loss, ArrayData(columns), batch_size=32)
-    fixed = {"steps_per_execution": 1, "jit_compile": False, "progress": False}
-    trainer = TensorFlowLoop(toy.ToyEncoder(), [task], optimizer, **fixed, **options)
+    trainer = toy.loop(TensorFlowLoop, toy.ToyEncoder(), [task], optimizer, **options)
     trainer.run(3)
     return [v.numpy() for v in (*trainer.encoder.weights, *loss.weights)]
 
@@ -209,7 +206,11 @@ def test_the_trainer_makes_the_same_steps(
     }
     make = others.get(name, lambda: toy.losses()[name])
     weights = [
-        trained(make, gradient_accumulation_steps=gradient_accumulation_steps, gradient_cache=n)
+        trained(
+            make,
+            gradient_accumulation_steps=gradient_accumulation_steps,
+            micro_batch_size=32 // gradient_accumulation_steps // n,
+        )
         for n in (1, pieces)
     ]
     for a, b in zip(*weights, strict=True):
@@ -220,14 +221,8 @@ def test_a_loss_that_needs_more_than_vectors_is_refused() -> None:
     class Whole(TaskLoss):
         """A loss that needs the encoder itself."""
 
-    with pytest.raises(ValueError, match=r"task 'only' to be a VectorLoss.*Received: Whole"):
-        trained(Whole, gradient_cache=2)
-
-
-@pytest.mark.parametrize("pieces", [0, 3])
-def test_pieces_must_share_the_batch(pieces: int) -> None:
-    with pytest.raises(ValueError, match=rf"2 micro_batches x {pieces} pieces. Received: 32"):
-        trained(ContrastiveLoss, gradient_accumulation_steps=2, gradient_cache=pieces)
+    with pytest.raises(ValueError, match="only: micro_batch_size needs a VectorLoss, not a Whole"):
+        trained(Whole, micro_batch_size=16)
 
 
 def trained_on_a_tpu(*, tpu: bool, buckets: tuple[int, ...]) -> tuple[TensorFlowLoop, list[float]]:
@@ -235,14 +230,9 @@ def trained_on_a_tpu(*, tpu: bool, buckets: tuple[int, ...]) -> tuple[TensorFlow
     keras.utils.set_random_seed(1)
     columns = {name: toy.arrays()[name] for name in ("premise", "hypothesis", "label")}
     task = Task("nli", toy.losses()["nli"], ArrayData(columns, buckets=buckets), batch_size=4)
-    made = TensorFlowLoop(
-        toy.ToyEncoder(),
-        [task],
-        keras.optimizers.SGD(0.1),
-        jit_compile="auto" if tpu else False,
-        steps_per_execution=7,
-        progress=False,
-    )
+    options = {"jit_compile": None if tpu else False, "steps_per_execution": 7}
+    sgd = keras.optimizers.SGD(0.1)
+    made = toy.loop(TensorFlowLoop, toy.ToyEncoder(), [task], sgd, **options)
     return made, [record["loss"] for record in made.run(10).records]
 
 
@@ -268,19 +258,3 @@ def test_every_width_has_a_trace_of_known_sizes_on_a_tpu(monkeypatch: pytest.Mon
     for spec in seen:
         assert all(each.shape.is_fully_defined() for each in spec.values())
         assert {each.dtype for each in spec.values()} == {tf.int32}
-
-
-class OneChip(tf.distribute.TPUStrategy):
-    """A stand-in for the strategy of a TPU with one chip."""
-
-    num_replicas_in_sync = 1
-    cluster_resolver = None
-
-    def __init__(self) -> None:
-        pass
-
-
-def test_xla_is_not_asked_for_within_what_a_tpu_compiles() -> None:
-    data = {"nli": (ArrayData(toy.arrays()), toy.losses()["nli"])}
-    args = TrainingArguments(batch_size=4, steps=1)
-    assert Trainer(toy.ToyEncoder(), data, args, strategy=OneChip())._jit_compile() == "auto"

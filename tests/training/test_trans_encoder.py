@@ -224,7 +224,6 @@ def test_models_are_made_by_turns(whole: tuple[Path, list[DistilledModel]]) -> N
         # The cross-encoder reads 32 pairs in both orders, the bi-encoder once, 8 in a step; a run
         # ends with an evaluation (section 4).
         ({}, [8, 16], [4, 8, 12, 16]),
-        ({"epochs": 0.5}, [4], [2]),
         ({"epochs": 1.75}, [8, 14], [4, 8]),
         ({"batch_size": 12, "epochs": 2}, [6, 10], [2, 6]),  # At the ends of calls of two steps.
         ({"steps": 6}, [6], [6]),  # Instead of epochs.
@@ -239,19 +238,15 @@ def test_a_look_at_the_end_of_each_epoch(
 ) -> None:
     asked: dict[str, list[int]] = {}
 
-    class NoLoop:
+    class Asked(NoLoop):
         """Records the steps at which it should evaluate."""
 
-        def __init__(self, _model: Any, tasks: Any, *_rest: Any, **options: Any) -> None:
-            asked[tasks[0].name] = options["evaluate_at"]
-
         def run(self, steps: int) -> History:
-            return History(best_score=0.5, best_step=steps)
+            task = self.tasks[0]
+            asked[task.name] = self.args.ends(steps, len(task.data))
+            return super().run(steps)
 
-        def restore_best(self) -> None:
-            """Nothing was trained."""
-
-    monkeypatch.setattr(tensorflow_step, "TensorFlowLoop", NoLoop)
+    monkeypatch.setattr(tensorflow_step, "TensorFlowLoop", Asked)
     parts = {
         name: dataclasses.replace(getattr(SMALL, name), **changes) for name in ("to_cross", "to_bi")
     }
@@ -396,8 +391,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, np.ndarray]]:
 class NoLoop:
     """Trains nothing; each model has a first score of its own."""
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
+    def __init__(self, _model: Any, tasks: Any, _optimizer: Any, args: Any, **_: Any) -> None:
+        self.tasks, self.args = tasks, args
 
     def run(self, steps: int) -> History:
         return History(best_score=0.5, best_step=steps)

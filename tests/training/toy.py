@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -12,6 +14,7 @@ from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.input_response_loss import InputResponseLoss
 from use_st5.losses.skip_thought_loss import SkipThoughtLoss
 from use_st5.losses.teacher_loss import TeacherLoss
+from use_st5.training.arguments import TrainingArguments
 from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
 
@@ -91,3 +94,17 @@ def tasks(batch_size: int = 16, only: tuple[str, ...] = ()) -> list[Task]:
         for name, loss in losses().items()
         if not only or name in only
     ]
+
+
+def loop(
+    kind: Any,
+    encoder: keras.Model,
+    tasks: Sequence[Task],
+    optimizer: keras.optimizers.Optimizer,
+    **options: Any,
+) -> Any:
+    """A loop without XLA and progress; options are arguments of a training, and of the loop."""
+    known = {field.name for field in dataclasses.fields(TrainingArguments)} & {*options}
+    given = {"steps_per_execution": 2, "jit_compile": False, "batch_size": tasks[0].batch_size}
+    args = TrainingArguments(**given | {name: options.pop(name) for name in known})
+    return kind(encoder, tasks, optimizer, args, **{"progress": False, **options})

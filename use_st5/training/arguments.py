@@ -15,7 +15,6 @@ if TYPE_CHECKING:  # The command line reads the fields without TensorFlow and Ke
 
     from use_st5.losses.task_loss import TaskLoss
     from use_st5.models.family import Family
-    from use_st5.training.frozen_parts import ModelPart
     from use_st5.training.tasks import TaskSpec
 
 Order = Literal["drawn", "cycle"]
@@ -23,6 +22,7 @@ OptimizerName = Literal["adam", "adafactor"]
 HeadInit = Literal["linear-probe", "random"]
 Schedule = Literal["linear", "constant"]
 TrainOnly = Literal["embedding"]
+ModelPart = Literal["embedding", "all_embeddings", "encoder", "head"]
 
 # Steps in one call from the host. If a training has fewer than `_FEW_STEPS`, a call makes one step,
 # because measurements are possible only between calls.

@@ -12,6 +12,7 @@ from keras import ops
 
 from use_st5._imports import require
 from use_st5.losses.task_loss import LOCAL, encode_together
+from use_st5.training.arguments import TrainingArguments
 from use_st5.training.array_data import check_shared
 from use_st5.training.checkpoints import changing_variables, frozen_weights
 from use_st5.training.loop import Metrics, TrainingLoop
@@ -19,8 +20,6 @@ from use_st5.training.task import Task, micro_batches, shuffling_seed
 
 if TYPE_CHECKING:
     import jax
-
-    from use_st5.trainable_encoder import TrainableEncoder
 
 Batch = dict[str, Any]
 Values = list["jax.Array"]
@@ -51,36 +50,28 @@ class JaxLoop(TrainingLoop):
 
     def __init__(
         self,
-        encoder: TrainableEncoder | keras.Model,
+        encoder: keras.Model,
         tasks: Sequence[Task],
         optimizer: keras.optimizers.Optimizer,
+        args: TrainingArguments,
         **options: Any,
     ) -> None:
-        super().__init__(encoder, tasks, optimizer, **options)
+        super().__init__(encoder, tasks, optimizer, args, **options)
+        trainable = self._trainable_variables()
         self._steps = {
-            name: JaxStep(
-                self.encoder,
-                task,
-                optimizer,
-                trainable=self._trainable_variables(),
-                gradient_accumulation_steps=self.gradient_accumulation_steps,
-                gradient_cache=self.gradient_cache,
-            )
+            name: JaxStep(encoder, task, optimizer, args, trainable=trainable)
             for name, task in self.tasks.items()
         }
 
     def _train(self, name: str, first: int, steps: int) -> Metrics:
         task = self.tasks[name]
-        seed = shuffling_seed(name, seed=self.seed)
+        seed = shuffling_seed(name, seed=self.args.seed)
         numbers = range(first, first + steps)
         return self._steps[name](task.data.batch(step, task.batch_size, seed) for step in numbers)
 
     def _check(self, tasks: Sequence[Task]) -> None:
         if keras.config.backend() != "jax":
-            raise ValueError(
-                "Expected Keras's backend to be JAX: set KERAS_BACKEND=jax before Keras is "
-                f"imported. Received: {keras.config.backend()}"
-            )
+            raise ValueError("Set KERAS_BACKEND=jax before Keras is imported.")
         super()._check(tasks)
         for task in tasks:
             check_shared(task.batch_size, task.name, devices=parts_of_batch())
@@ -100,17 +91,16 @@ class JaxStep:
         encoder: keras.Model,
         task: Task,
         optimizer: keras.optimizers.Optimizer,
+        args: TrainingArguments,
         *,
         trainable: list[keras.Variable],
-        gradient_accumulation_steps: int,
-        gradient_cache: int,
     ) -> None:
         self._jax = require("jax", "jax")  # imported here: the package imports without it
         self.encoder = encoder
         self.loss = task.loss
         self.optimizer = optimizer
-        self.gradient_accumulation_steps = gradient_accumulation_steps
-        self.pieces = gradient_cache
+        self._parts = args.gradient_accumulation_steps
+        self._pieces = args.pieces
         self.names = ("loss", *task.loss.metric_names)
         self._feature_names = [feature.name for feature in task.loss.features]
         self._trained = [*encoder.trainable_variables, *task.loss.trainable_variables]
@@ -155,21 +145,21 @@ class JaxStep:
         frozen_values = list(zip(self._frozen, frozen, strict=True))
         total: Any = 0.0
         sums: Any = None
-        for part in micro_batches(batch, self.gradient_accumulation_steps):
+        for part in micro_batches(batch, self._parts):
             variable_values = list(zip(self._changing, values, strict=True)) + frozen_values
             trained_values = _values_of(self._trained, variable_values)
             differentiate = self._jax.value_and_grad(self._loss_of, has_aux=True)
             (_, (numbers, values)), gradients = differentiate(trained_values, variable_values, part)
             total = total + numbers
             sums = gradients if sums is None else [*map(operator.add, sums, gradients)]
-        return self._updated(values, sums), total / self.gradient_accumulation_steps
+        return self._updated(values, sums), total / self._parts
 
     def _loss_of(
         self, trained: Values, current: VariableValues, batch: Batch
     ) -> tuple[jax.Array, tuple[jax.Array, Values]]:
         """A micro-batch's loss; also loss and metrics `[names]`, and the variables' next values."""
         current = [*current, *zip(self._trained, trained, strict=True)]
-        if self.pieces == 1:
+        if self._pieces == 1:
             with _Reading(current, self._read) as scope:
                 loss, metrics = self.loss(self.encoder, batch, training=True)
         else:
@@ -191,7 +181,7 @@ class JaxStep:
         # Each piece has rows of every device. If the pieces were consecutive rows, each would have
         # the rows of one device, and all devices would compute what only that one needs to.
         pieces = [
-            ids.reshape(-1, self.pieces, *ids.shape[1:]).swapaxes(0, 1)
+            ids.reshape(-1, self._pieces, *ids.shape[1:]).swapaxes(0, 1)
             for ids in self.loss.texts(batch)
         ]
 
@@ -210,7 +200,7 @@ class JaxStep:
     def _updated(self, values: Values, gradients: Values) -> Values:
         # Variables that the loss does not read get no update, and no weight decay either.
         pairs = [
-            (gradient / self.gradient_accumulation_steps, variable)
+            (gradient / self._parts, variable)
             for gradient, variable in zip(gradients, self._trained, strict=True)
             if id(variable) in self._read
         ]
@@ -256,7 +246,7 @@ def sharded(*, model: int = 1, rules: Rules = RULES) -> keras.distribution.Distr
 
         >>> keras.distribution.set_distribution(sharded(model=4))
         >>> encoder = TrainableEncoder.load("t5-11b")
-        >>> JaxLoop(encoder, [task], optimizer).run(1000)
+        >>> Trainer(encoder, tasks).train()
 
     Args:
         model: Length of the axis "model", which divides the number of devices.
@@ -266,9 +256,7 @@ def sharded(*, model: int = 1, rules: Rules = RULES) -> keras.distribution.Distr
     """
     places = [*keras.distribution.list_devices()]
     if model < 1 or len(places) % model:
-        raise ValueError(
-            f"model: expected a number that divides the {len(places)} devices, received {model}."
-        )
+        raise ValueError(f"model: expected a part of {len(places)} devices, received {model}.")
     if model == 1:
         return keras.distribution.DataParallel(devices=places, auto_shard_dataset=False)
     mesh = keras.distribution.DeviceMesh((len(places) // model, model), (BATCH, MODEL), places)

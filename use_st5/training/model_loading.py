@@ -13,9 +13,9 @@ from use_st5.losses.task_loss import TaskLoss
 from use_st5.models.family import family_of, family_with
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments
-from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.rows import TrainingFile
 from use_st5.training.tasks import DEFINITIONS, TEXTS, TaskSpec
+from use_st5.training.trainer import frozen_parts
 
 FRESH = "fresh:"
 # Rows that words outside the vocabulary are hashed into. With one row, all such words of a later

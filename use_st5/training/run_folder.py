@@ -28,7 +28,7 @@ from use_st5.io.remote_files import (
     remove,
 )
 from use_st5.losses.task_loss import TaskLoss
-from use_st5.training.arguments import FileArguments, Order
+from use_st5.training.arguments import FileArguments, TrainingArguments
 from use_st5.training.checkpoints import fingerprint, frozen_weights
 from use_st5.training.task import Task
 
@@ -233,27 +233,22 @@ def run_configuration(
     encoder: keras.Model,
     tasks: Sequence[Task],
     optimizer: keras.optimizers.Optimizer,
-    *,
-    order: Order,
-    fingerprinted: bool,
-    **options: Any,
+    args: TrainingArguments,
 ) -> dict[str, str]:
     """Describes a run by everything that its steps depend on: JSON text by dotted name.
 
     One such name is `tasks.nli.batch_size`. Encoder and heads must be built. The number of replicas
-    is not part of the description, because any number of them shares a batch. `fingerprinted`: the
-    description has a fingerprint of the frozen weights.
+    is not part of the description, because any number of them shares a batch.
     """
     serialized = keras.saving.serialize_keras_object(optimizer)
     serialized["config"].pop("name", None)  # numbered by process
     layers = [encoder, *(task.loss for task in tasks)]
     frozen = [variable for layer in layers for variable in frozen_weights(layer)]
-    if frozen and fingerprinted:
-        options["frozen"] = fingerprint(frozen)
-    if order != "drawn":
-        options["order"] = order
+    names = ("seed", "steps_per_execution", "gradient_accumulation_steps")
     configuration = {
-        **options,
+        **{name: getattr(args, name) for name in names},
+        **({"frozen": fingerprint(frozen)} if frozen else {}),
+        **({"order": args.task_order} if args.task_order != "drawn" else {}),
         "encoder": {
             # By position: Keras numbers names by process, so that a name proves nothing.
             # Integers are the states of seeds; their type depends on the backend.

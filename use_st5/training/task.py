@@ -100,11 +100,6 @@ def steps_of_tasks(
     return counts
 
 
-def next_multiple(step: int, *numbers: int | None) -> int:
-    """The first step after `step` that is a multiple of one of the numbers; skips None."""
-    return min(step // number * number + number for number in numbers if number is not None)
-
-
 def shuffling_seed(name: str, *, seed: int) -> int:
     """The seed of a task's batches: tasks with the same data read it in different orders."""
     return int(np.random.SeedSequence([seed, *name.encode()]).generate_state(1)[0])

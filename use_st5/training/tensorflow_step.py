@@ -6,17 +6,18 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 from use_st5.io.remote_files import as_written
 from use_st5.losses.task_loss import encode_together
-from use_st5.training.loop import Metrics, TrainingLoop
+from use_st5.models.family import Family, known_family
+from use_st5.training.arguments import TrainingArguments
+from use_st5.training.history import TensorBoardWriter
+from use_st5.training.loop import Metrics, Preempted, TrainingLoop
 from use_st5.training.optimizers import OneOperation, clipped
-from use_st5.training.preemption import Preempted
-from use_st5.training.reporter import TensorBoardWriter
 from use_st5.training.strategies import (
     ReplicaGather,
     any_worker,
@@ -27,9 +28,6 @@ from use_st5.training.strategies import (
 )
 from use_st5.training.task import Task, micro_batches, steps_of_tasks
 from use_st5.training.task_stream import TaskStream
-
-if TYPE_CHECKING:
-    from use_st5.trainable_encoder import TrainableEncoder
 
 Batch = dict[str, tf.Tensor]
 Found = tuple[tf.Tensor, dict[str, tf.Tensor], list[tf.Tensor | None]]
@@ -45,15 +43,17 @@ _LOST = (
 class TensorFlowLoop(TrainingLoop):
     """Trains one encoder on several tasks under TensorFlow.
 
+    With `args.jit_compile` XLA compiles the whole step. None: on a GPU, if the encoder's family
+    gains from it, and only with one replica: XLA cannot compile the collectives of several on CPUs
+    and GPUs (`merge_call` needs Python between the replicas), and a TPU compiles everything anyway.
+    TensorBoard's files are written to `folder/logs`.
+
     Args:
         encoder: As in `TrainingLoop`, but made in the strategy's scope, like the optimizer.
         tasks: As in `TrainingLoop`.
         optimizer: As in `TrainingLoop`.
+        args: As in `TrainingLoop`.
         strategy: The strategy to train with (see `strategy_by_name`); None: the one in scope.
-        jit_compile: Whether XLA compiles the whole step. "auto": only with one replica, because
-            XLA cannot compile the collectives of several on CPUs and GPUs (`merge_call` needs
-            Python between the replicas); not on a TPU, where everything is compiled anyway.
-        tensorboard: Whether to write TensorBoard's files to `folder/logs`.
         batch_files: A folder that all workers see, on any file system of `tf.io.gfile`; the batches
             of the whole run are written there before the first step (see `BatchFiles`), and read
             from there. None: `folder/batches` if other processes compute the steps, as on a TPU
@@ -63,43 +63,46 @@ class TensorFlowLoop(TrainingLoop):
 
     def __init__(
         self,
-        encoder: TrainableEncoder | keras.Model,
+        encoder: keras.Model,
         tasks: Sequence[Task],
         optimizer: keras.optimizers.Optimizer,
+        args: TrainingArguments,
         *,
         strategy: tf.distribute.Strategy | None = None,
-        jit_compile: bool | Literal["auto"] = "auto",
-        tensorboard: bool = False,
         batch_files: str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> None:
         self.strategy = strategy or tf.distribute.get_strategy()
-        auto_compile = self._replicas == 1 and not compiles_everything(self.strategy)
-        self.jit_compile = auto_compile if jit_compile == "auto" else jit_compile
-        self.tensorboard = tensorboard
+        self._known_sizes = compiles_everything(self.strategy)
+        family = known_family(encoder) or Family
+        alone = self._replicas == 1 and not self._known_sizes
+        # On a CPU a Transformer takes minutes to compile, and the step of a USE-DAN is slower.
+        usual = family.compiles and alone and bool(tf.config.list_physical_devices("GPU"))
+        self.jit_compile = usual if args.jit_compile is None else args.jit_compile
+        if self.jit_compile and not alone:
+            raise ValueError("jit_compile: XLA compiles one replica only, and a TPU without it.")
         folder = options.get("folder")
         if batch_files is None and folder is not None and has_remote_workers(self.strategy):
             batch_files = f"{as_written(folder)}/batches"
         self._files = None if batch_files is None else as_written(batch_files)
-        super().__init__(encoder, tasks, optimizer, **options)
+        super().__init__(encoder, tasks, optimizer, args, **options)
         self._train_steps = {
             name: TrainStep(
                 self.encoder,
                 task,
                 optimizer,
+                self.args,
                 strategy=self.strategy,
-                gradient_accumulation_steps=self.gradient_accumulation_steps,
-                gradient_cache=self.gradient_cache,
                 jit_compile=self.jit_compile,
-                static_shapes=compiles_everything(self.strategy),
+                static_shapes=self._known_sizes,
             )
             for name, task in self.tasks.items()
         }
         self._stream = TaskStream(
             self.tasks,
             strategy=self.strategy,
-            seed=self.seed,
-            micro_batches=self.gradient_accumulation_steps,
+            seed=args.seed,
+            micro_batches=args.gradient_accumulation_steps,
             files=self._files,
         )
 
@@ -119,7 +122,7 @@ class TensorFlowLoop(TrainingLoop):
         return self.strategy.scope()
 
     def _writer(self) -> TensorBoardWriter | None:
-        if self.folder is None or not self.tensorboard or not self._is_chief:
+        if self.folder is None or not self._is_chief:
             return None
         return TensorBoardWriter(f"{as_written(self.folder)}/logs")
 
@@ -129,9 +132,9 @@ class TensorFlowLoop(TrainingLoop):
             new_steps = steps_of_tasks(
                 self.tasks,
                 range(self.history.step, steps),
-                order=self.order,
-                seed=self.seed,
-                steps_per_turn=self.steps_per_execution,
+                order=self.args.task_order,
+                seed=self.args.seed,
+                steps_per_turn=self._turn,
             )
             ends = {name: done_steps[name] + new_steps[name] for name in self.tasks}
             self._stream.prepare(done_steps, ends, writes=self._is_chief)
@@ -147,7 +150,7 @@ class TensorFlowLoop(TrainingLoop):
 
     def _is_asked_to_stop(self) -> bool:
         # All workers stop after the same step; otherwise some would wait for the stopped ones.
-        return any_worker(self.strategy, self._signal.requested)
+        return any_worker(self.strategy, self._told_to_stop)
 
     def _train(self, name: str, first: int, steps: int) -> Metrics:
         return self._train_steps[name](self._stream.batches(name, first), steps)
@@ -160,25 +163,12 @@ class TensorFlowLoop(TrainingLoop):
 
     def _check(self, tasks: Sequence[Task]) -> None:
         super()._check(tasks)
-        if self.jit_compile and (self._replicas > 1 or compiles_everything(self.strategy)):
-            raise ValueError(
-                "Expected jit_compile='auto' or False: XLA compiles the step on a TPU anyway, and "
-                f"cannot compile one of several replicas. Received: True with {self._replicas} "
-                "replicas"
-            )
-        parts = (("encoder", self.encoder), ("optimizer", self.optimizer))
-        for variable, name in ((v, name) for name, part in parts for v in part.variables):
-            if not self.strategy.extended.variable_created_in_scope(variable.value):
-                raise ValueError(
-                    f"Expected the {name} to be made within `with strategy.scope():`. "
-                    f"Its variable {variable.path} was made outside."
-                )
+        for name, part in (("encoder", self.encoder), ("optimizer", self.optimizer)):
+            made_here = self.strategy.extended.variable_created_in_scope
+            if not all(made_here(variable.value) for variable in part.variables):
+                raise ValueError(f"Expected the {name} to be made within strategy.scope().")
         if has_remote_workers(self.strategy) and self._files is None:
-            raise ValueError(
-                "batch_files: expected a folder that all workers see, such as "
-                "'gs://BUCKET/batches', because other processes read the batches. Received: "
-                f"batch_files=None, folder=None with {list(self.strategy.extended.worker_devices)}"
-            )
+            raise ValueError("batch_files: expected a folder that all workers see, such as gs://…")
 
 
 class TrainStep:
@@ -188,10 +178,8 @@ class TrainStep:
         encoder: The model that all tasks train.
         task: The task; its head is built.
         optimizer: Built on the variables of the encoder and of all heads.
+        args: How to train.
         strategy: The strategy that runs the step.
-        gradient_accumulation_steps: Micro-batches whose mean gradient makes one update.
-        gradient_cache: Pieces in which the texts of a micro-batch are encoded; more than one
-            needs a `VectorLoss`.
         jit_compile: Whether XLA compiles gradient and update (one replica only).
         static_shapes: Whether the step is traced for each width of the task's batches with all
             sizes known, as a TPU needs. Otherwise one trace serves all widths.
@@ -202,10 +190,9 @@ class TrainStep:
         encoder: keras.Model,
         task: Task,
         optimizer: keras.optimizers.Optimizer,
+        args: TrainingArguments,
         *,
         strategy: tf.distribute.Strategy,
-        gradient_accumulation_steps: int,
-        gradient_cache: int,
         jit_compile: bool,
         static_shapes: bool = False,
     ) -> None:
@@ -213,7 +200,7 @@ class TrainStep:
         self.loss = task.loss
         self.optimizer = optimizer
         self.strategy = strategy
-        self.gradient_accumulation_steps = gradient_accumulation_steps
+        self._parts = args.gradient_accumulation_steps
         self.names = ("loss", *task.loss.metric_names)
         self._feature_names = [feature.name for feature in task.loss.features]
         self._variables = [*encoder.trainable_variables, *task.loss.trainable_variables]
@@ -221,10 +208,10 @@ class TrainStep:
             _WidthBranches(task, self._feature_names, strategy) if static_shapes else None
         )
         self._gather = ReplicaGather()
-        self._pieces = PiecewiseEncoder(encoder, gradient_cache) if gradient_cache > 1 else None
+        self._pieces = PiecewiseEncoder(encoder, args.pieces) if args.pieces > 1 else None
         # A dense gradient of a large table is written and read three more times, but XLA, replicas
         # and Keras's own optimizers need a dense one.
-        is_single = strategy.num_replicas_in_sync == gradient_accumulation_steps == 1
+        is_single = strategy.num_replicas_in_sync == self._parts == 1
         self._takes_sparse = (
             is_single and not (jit_compile or static_shapes) and isinstance(optimizer, OneOperation)
         )
@@ -264,14 +251,14 @@ class TrainStep:
     def _step(self, batch: Batch) -> tf.Tensor:
         """Makes one update on one replica; returns the loss and the metrics, float32 `[names]`."""
         batch = {name: batch[name] for name in self._feature_names}
-        parts = micro_batches(batch, self.gradient_accumulation_steps)
+        parts = micro_batches(batch, self._parts)
         values, gradients = self._gradients(parts[0])
         for part in parts[1:]:
             part_values, part_gradients = self._gradients(part)
             values += part_values
             gradients = [_add(a, b) for a, b in zip(gradients, part_gradients, strict=True)]
         self._apply(gradients)
-        return values / self.gradient_accumulation_steps
+        return values / self._parts
 
     def _gradients(self, batch: Batch) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
         """Loss and metrics of one micro-batch, and its share of the gradient of the whole batch."""
@@ -310,7 +297,7 @@ class TrainStep:
 
     def _share(self, loss: tf.Tensor) -> tf.Tensor:
         """The part of the minimised loss that comes from a micro-batch on this replica."""
-        return loss / (self.gradient_accumulation_steps * self.strategy.num_replicas_in_sync)
+        return loss / (self._parts * self.strategy.num_replicas_in_sync)
 
     def _apply(self, gradients: list[tf.Tensor | None]) -> None:
         replicas = self.strategy.num_replicas_in_sync

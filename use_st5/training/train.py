@@ -31,12 +31,11 @@ from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments, completed, make_arguments
 from use_st5.training.array_data import check_shared
 from use_st5.training.classifier import Classifier, write_classifiers
-from use_st5.training.history import History
+from use_st5.training.history import History, write_plot
 from use_st5.training.linear_probe import has_heads, probe_weights
 from use_st5.training.model_card import card
 from use_st5.training.model_loading import FRESH, copied, open_model
 from use_st5.training.pair_cycles import check_cycles, settings_of_cycles, train_in_cycles
-from use_st5.training.reporter import write_plot
 from use_st5.training.rows import (
     TrainingFile,
     add_statistics,

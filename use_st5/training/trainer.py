@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import keras
@@ -18,9 +18,8 @@ import numpy as np
 from use_st5.data.arrays import Dataset, PreparedColumn, prepare, rows_of
 from use_st5.io.progress import watched
 from use_st5.losses.task_loss import TaskLoss
-from use_st5.training.arguments import TrainingArguments
+from use_st5.training.arguments import ModelPart, TrainingArguments
 from use_st5.training.array_data import ArrayData, fitting_batch_size
-from use_st5.training.frozen_parts import frozen_parts
 from use_st5.training.history import History
 from use_st5.training.loop import TrainingLoop
 from use_st5.training.task import Task
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 _DECODED_TOKENS = 20
 # Widths of batches, which hold texts of similar lengths.
 _WIDTHS = (16, 32, 64, 128, 256)
+# Attributes of a BERT: embeddings that are added to those of the tokens, and the norm of the sum.
+_BESIDE_THE_TABLE = ("position_embedding", "type_embedding", "embedding_norm")
 # A function from `encode`, or from a Keras model, to scores by name.
 Evaluate = Callable[[Any], Mapping[str, float]]
 
@@ -123,9 +124,8 @@ class Trainer:
         sizes, weights = batch_sizes or {}, mixing_weights or {}
         for argument, mapping in (("mixing_weights", weights), ("batch_sizes", sizes)):
             if extra_names := set(mapping) - set(tasks):
-                raise ValueError(
-                    f"{argument}: expected names among {[*tasks]}, received {sorted(extra_names)}."
-                )
+                names = f"expected names among {[*tasks]}, received {sorted(extra_names)}"
+                raise ValueError(f"{argument}: {names}.")
         self._tasks = []
         for name, (dataset, loss) in tasks.items():
             data = self._array_data(name, dataset, loss, f"{os.fspath(arrays)}/{name}")
@@ -178,10 +178,7 @@ class Trainer:
         if isinstance(dataset, ArrayData):
             return dataset
         if self._encoder is None:
-            raise ValueError(
-                f"{name}: a Keras model has no tokenizer. Expected ArrayData, or a "
-                f"TrainableEncoder in place of the model. Received: {type(dataset).__name__}"
-            )
+            raise ValueError(f"{name}: a Keras model has no tokenizer. Give ArrayData.")
         rows = rows_of(dataset)
         first = next(rows, None)
         if first is None:
@@ -209,15 +206,10 @@ class Trainer:
     def _loop(
         self, optimizer: keras.optimizers.Optimizer, folder: str | os.PathLike[str] | None
     ) -> TrainingLoop:
-        """The loop of Keras's backend; JAX compiles in any case."""
-        args, evaluate = self.args, self._evaluate
-        interval = args.evaluation_interval(self.steps)
+        """The loop of Keras's backend."""
+        evaluate = self._evaluate
         subject = self._model if self._encoder is None else self._encoder.encode
         options: dict[str, Any] = {}
-        if self._strategy is not None:
-            options["strategy"] = self._strategy
-        if self._batch_files is not None:
-            options["batch_files"] = self._batch_files
         # Imported here: each needs its backend, and one machine need not have both.
         loop: type[TrainingLoop]
         if keras.config.backend() == "jax":
@@ -228,46 +220,22 @@ class Trainer:
             from use_st5.training.tensorflow_step import TensorFlowLoop
 
             loop = TensorFlowLoop
-            options |= {"tensorboard": folder is not None, "jit_compile": self._jit_compile()}
+            options = {"strategy": self._strategy, "batch_files": self._batch_files}
+        call_steps = self.args.execution_steps(self.steps)
         return loop(
             self._model,
             self._tasks,
             optimizer,
+            dataclasses.replace(self.args, steps_per_execution=call_steps),
             folder=folder,
-            seed=args.seed,
-            order=args.task_order,
-            steps_per_execution=args.execution_steps(self.steps),
-            gradient_accumulation_steps=args.gradient_accumulation_steps,
-            gradient_cache=args.pieces,
             evaluate=None if evaluate is None else lambda: dict(evaluate(subject)),
-            evaluate_every=None if evaluate is None else interval,
-            evaluate_at=args.ends(self.steps, self._examples),
-            evaluate_start=evaluate is not None and self._evaluate_start,
-            patience=None if evaluate is None else args.early_stopping_patience,
+            evaluate_start=self._evaluate_start,
             monitor=self._monitor,
             mode=self._mode,
-            checkpoint_every=interval,
             callbacks=self._callbacks,
             progress=self._progress,
             **options,
         )
-
-    def _jit_compile(self) -> bool | Literal["auto"]:
-        if self.args.jit_compile is not None:
-            return self.args.jit_compile
-        import tensorflow as tf
-
-        from use_st5.models.family import Family, known_family
-        from use_st5.training.strategies import compiles_everything
-
-        family = known_family(self._model) or Family
-        if not family.compiles:
-            return False
-        strategy = self._strategy
-        if strategy and (strategy.num_replicas_in_sync > 1 or compiles_everything(strategy)):
-            return "auto"
-        # On a CPU a Transformer takes minutes to compile, and the step of a USE-DAN is slower.
-        return bool(tf.config.list_physical_devices("GPU"))
 
 
 def strategy_scope(strategy: Any) -> contextlib.AbstractContextManager:
@@ -293,12 +261,55 @@ def columns_of(
                 keys = {feature: columns[key] for feature, key in task_keys.items()}
                 break
         else:
-            raise ValueError(
-                f"{name}: {type(loss).__name__} reads the columns {', '.join(features)}; received "
-                f"the columns {', '.join(names)}. Rename them."
-            )
+            reads = f"{name}: {type(loss).__name__} reads the columns {', '.join(features)}"
+            raise ValueError(f"{reads}; received {', '.join(names)}. Rename them.")
     lengths = {"ids": max_length, "token_ids": _DECODED_TOKENS}
     return {
         feature.name: PreparedColumn(feature.kind, lengths.get(feature.kind), keys[feature.name])
         for feature in loss.features
+    }
+
+
+@contextlib.contextmanager
+def frozen_parts(model: keras.Model, parts: Collection[ModelPart]) -> Iterator[None]:
+    """Freezes parts of an encoder inside the block; after it they are trainable as before.
+
+    The names are the same for every family. "embedding" is the token table, the attribute
+    `embedding` of a model. "head" is the attribute `head`, which predicts masked words, if there is
+    one. "encoder" is everything else. A table that the head uses too belongs to "embedding".
+    "all_embeddings" is the token table and, in a BERT, also the tables of positions and token types
+    and the norm of their sum; transformers calls these `bert.embeddings`.
+
+    Args:
+        model: A built model.
+        parts: The parts to freeze.
+    """
+    by_part = _variables_of_parts(model) if parts else {}
+    for part in parts:
+        if not by_part.get(part):
+            part_names = [name for name, variables in by_part.items() if variables]
+            raise ValueError(f"freeze: expected parts among {part_names}, received {part!r}.")
+    frozen = [variable for part in parts for variable in by_part[part] if variable.trainable]
+    for variable in frozen:
+        variable.trainable = False
+    try:
+        yield
+    finally:
+        for variable in frozen:
+            variable.trainable = True
+
+
+def _variables_of_parts(model: keras.Model) -> dict[str, list[keras.Variable]]:
+    """The weights of each part."""
+    embedding, head = (getattr(model, name, None) for name in ("embedding", "head"))
+    table = {id(variable): variable for variable in getattr(embedding, "weights", [])}
+    head_variables = {id(v): v for v in getattr(head, "weights", []) if id(v) not in table}
+    rest = [v for v in model.weights if id(v) not in table and id(v) not in head_variables]
+    side_layers = (getattr(model, name, None) for name in _BESIDE_THE_TABLE)
+    inputs = table | {id(v): v for layer in side_layers if layer is not None for v in layer.weights}
+    return {
+        "embedding": [*table.values()],
+        "all_embeddings": [*inputs.values()],
+        "encoder": rest,
+        "head": [*head_variables.values()],
     }

@@ -24,13 +24,12 @@ from use_st5.io.records import read_record
 from use_st5.losses.scored_pair_loss import PairLogitLoss, PairObjective, ScoredPairLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.models.encoder_model import inference
-from use_st5.training.arguments import STEPS_PER_EXECUTION, TrainingArguments
+from use_st5.training.arguments import STEPS_PER_EXECUTION, ModelPart, TrainingArguments
 from use_st5.training.array_data import ArrayData, row_lengths
 from use_st5.training.checkpoints import saving_quietly
-from use_st5.training.frozen_parts import ModelPart, frozen_parts
 from use_st5.training.optimizers import LinearWarmup, adamw
 from use_st5.training.run_folder import check_unchanged
-from use_st5.training.trainer import Trainer, strategy_scope
+from use_st5.training.trainer import Trainer, frozen_parts, strategy_scope
 
 if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
     from use_st5.tokenizers.tokenizer import Tokenizer
