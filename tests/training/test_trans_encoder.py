@@ -22,7 +22,6 @@ from use_st5.models.encoder_model import inference
 from use_st5.training import tensorflow_step, trans_encoder
 from use_st5.training.arguments import make_arguments
 from use_st5.training.history import History
-from use_st5.training.pair_cycles import settings_of_cycles
 from use_st5.training.trans_encoder import (
     BI_LENGTH,
     CROSS_LENGTH,
@@ -33,6 +32,7 @@ from use_st5.training.trans_encoder import (
     TransEncoder,
     best,
     scores,
+    settings_of_cycles,
     train_trans_encoder,
 )
 
@@ -478,7 +478,7 @@ def test_without_refreshing_weights_go_from_kind_to_kind(tmp_path: Path) -> None
                 "settings": dataclasses.replace(SMALL, refresh=False),
                 "students": [student(), student("two", cross=None)],
             },
-            "copies weights from",
+            "refresh=False needs",
         ),
     ],
 )
@@ -564,7 +564,7 @@ def test_another_encoder_learns_from_a_bert_or_from_a_trained_cross_encoder(
     bert = write_tiny_bert(tmp_path / "bert", head=False)
     options = {"validation": files[1], "batch_size": 8, "steps": 4}
     with pytest.raises(
-        ValueError, match="Expected a BERT or RoBERTa.* received a USEDAN.*--teacher"
+        ValueError, match="Expected a BERT or RoBERTa, received a USEDAN.*--teacher"
     ):
         train(start, files[0], tmp_path / "no", **options)
     taught = train(start, files[0], tmp_path / "a", teacher=str(bert), cycles=1, **options)
@@ -593,7 +593,7 @@ def test_what_cannot_be_learnt_so(
         ValueError, match="pairs.csv: expected a file that can evaluate, received unscored_pairs"
     ):
         train(start, files[0], to, validation=files[0])
-    with pytest.raises(ValueError, match="trained in cycles, received also scored_pairs"):
+    with pytest.raises(ValueError, match="received also scored_pairs.* trained in cycles"):
         more = write(tmp_path / "more.csv", scored(20, start=20))
         train(start, [files[0], more], to, validation=files[1])
     assert not to.exists()

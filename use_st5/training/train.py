@@ -35,7 +35,6 @@ from use_st5.training.history import History, write_plot
 from use_st5.training.linear_probe import has_heads, probe_weights
 from use_st5.training.model_card import card
 from use_st5.training.model_loading import FRESH, copied, open_model
-from use_st5.training.pair_cycles import check_cycles, settings_of_cycles, train_in_cycles
 from use_st5.training.rows import (
     TrainingFile,
     add_statistics,
@@ -63,6 +62,7 @@ from use_st5.training.run_folder import (
 from use_st5.training.tasks import NEIGHBOURS, TEXTS, UNSCORED_PAIRS, TaskSpec, argument_names
 from use_st5.training.teachers import Teacher, open_teacher
 from use_st5.training.trainer import Trainer, strategy_scope
+from use_st5.training.trans_encoder import check_cycles, settings_of_cycles, train_in_cycles
 from use_st5.training.validation import ValidationSet, main_score, scores_of
 
 # A file, rows in memory (a DataFrame, an Arrow table, dicts, a `tf.data.Dataset`), or a list of

@@ -4,7 +4,7 @@ Liu et al. 2022, arXiv 2109.13059. A bi-encoder scores pairs of texts, a cross-e
 scores (section 2.2), scores the pairs anew, and the bi-encoder learns these (section 2.3): a cycle.
 No pair has a label. Several models can do so side by side, each learning the mean of all their
 scores (section 2.4). Only `PairIds.of_texts` reads a string: pairs come as ids, so it runs on every
-backend and strategy that a training runs on.
+backend and strategy that a training runs on. `train` does it with pairs without a score.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -24,15 +24,25 @@ from use_st5.io.records import read_record
 from use_st5.losses.scored_pair_loss import PairLogitLoss, PairObjective, ScoredPairLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.models.encoder_model import inference
-from use_st5.training.arguments import STEPS_PER_EXECUTION, ModelPart, TrainingArguments
+from use_st5.training.arguments import (
+    STEPS_PER_EXECUTION,
+    FileArguments,
+    ModelPart,
+    TrainingArguments,
+)
 from use_st5.training.array_data import ArrayData, row_lengths
 from use_st5.training.checkpoints import saving_quietly
+from use_st5.training.history import History
 from use_st5.training.optimizers import LinearWarmup, adamw
 from use_st5.training.run_folder import check_unchanged
+from use_st5.training.tasks import SCORED_PAIRS, UNSCORED_PAIRS
 from use_st5.training.trainer import Trainer, frozen_parts, strategy_scope
+from use_st5.training.validation import Row
 
 if TYPE_CHECKING:  # It needs TensorFlow, and training under JAX does not.
     from use_st5.tokenizers.tokenizer import Tokenizer
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.train import TrainingPlan
 
 Kind = Literal["bi", "cross"]
 # Ids `[batch, length]` → vectors `[batch, dimension]`.
@@ -47,17 +57,21 @@ _BATCH, _WIDTHS = 256, (8, 16, 24, 32, 48, 64)
 _BEST, _CHECKPOINTS = "best", "checkpoints"
 _WEIGHTS, _FACTS = "model.weights.h5", "validation.json"
 _METRIC = "spearman"
+# Arguments of `train` that have no meaning in cycles, and why.
+_WITHOUT_MEANING = (
+    *("micro_batch_size", "gradient_accumulation_steps", "lora_rank", "freeze", "head_init"),
+    *("train_only", "matryoshka_dimensions", "keep", "early_stopping_patience", "optimizer"),
+    *("warmup_ratio", "schedule", "max_grad_norm", "evaluation_steps", "evaluate_epochs", "loss"),
+    *("steps_per_execution", "prompts"),
+)
+_CYCLES = "pairs without a score are trained in cycles, unless a cross-encoder is the --teacher"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairIds:
-    """Pairs of texts as ids, one row for each pair.
+    """Pairs of texts as ids, int32 `[pairs, length]`.
 
-    Attributes:
-        first: int32 `[pairs, length]`.
-        second: int32 `[pairs, length]`.
-        joined: int32 `[pairs, length]`, both texts in a row.
-        turned: int32 `[pairs, length]`, both texts in a row, the second before the first.
+    `joined` has both texts in a row; `turned`, too, but the second before the first.
     """
 
     first: np.ndarray
@@ -79,17 +93,10 @@ class PairIds:
         max_pair_tokens: int,
         pair_tokenizer: Tokenizer | None = None,
     ) -> Self:
-        """The ids of texts.
+        """The ids of texts, cut to `max_tokens`, and of both together to `max_pair_tokens`.
 
-        Args:
-            tokenizer: Makes the ids of single texts.
-            first: The first texts.
-            second: The second texts.
-            max_tokens: Largest number of tokens of a text; the rest is cut.
-            max_pair_tokens: Largest number of ids of both texts together.
-            pair_tokenizer: Makes the ids of pairs, if the cross-encoder has another tokenizer than
-                the bi-encoder; None: `tokenizer`. If it cannot join two texts, `joined` and
-                `turned` have no columns, and only models of single texts can read the pairs.
+        `pair_tokenizer` makes the ids of pairs; None: `tokenizer`. If it cannot join two texts,
+        `joined` and `turned` have no columns, and only models of single texts can read the pairs.
         """
         first_ids, second_ids = (
             np.asarray(tokenizer.padded(texts, max_tokens)) for texts in (first, second)
@@ -240,10 +247,11 @@ def train_trans_encoder(
     if not settings.standard and len(without_cross) == len(students):
         raise ValueError("Expected a student with a cross-encoder, received none.")
     if not settings.refresh and without_cross:
-        raise ValueError(
-            "Expected a cross-encoder for each student, because refresh=False copies weights from "
-            f"one kind to the other. Leave out {without_cross}, or set refresh=True."
-        )
+        raise ValueError(f"refresh=False needs cross-encoders, but {without_cross} has none.")
+    args = TrainingArguments(
+        steps_per_execution=steps_per_execution, jit_compile=jit_compile, seed=seed
+    )
+    run = _Cycles(students, validation_scores, folder, settings, args, strategy, progress)
     with sole_writer(folder, inside=True):
         facts = {
             "settings": dataclasses.asdict(settings) | {"cycles": None},  # It may be raised later.
@@ -253,11 +261,7 @@ def train_trans_encoder(
         }
         if (folder / "settings.json").exists():
             check_unchanged(folder / "settings.json", facts)
-        else:
-            write_json(folder / "settings.json", facts)
-        args = TrainingArguments(steps_per_execution=steps_per_execution, jit_compile=jit_compile)
-        options = {"strategy": strategy, "progress": progress}
-        run = _Cycles(students, validation_scores, folder, settings, seed, args, options)
+        write_json(folder / "settings.json", facts)
         bis = [run.new_model(student, "bi") for student in students]
         for student, (_, embed) in zip(students, bis, strict=True):
             spearman = run.correlation(embed, "bi", student)
@@ -281,18 +285,23 @@ def best(models: Sequence[DistilledModel], student: str, kind: Kind) -> Distille
 _Model = tuple[keras.Model, Embed]
 
 
-@dataclasses.dataclass
 class _Cycles:
     """One run of the cycles, with the models that exist."""
 
-    students: Sequence[Student]
-    validation_scores: np.ndarray
-    folder: Path
-    settings: TransEncoder
-    seed: int
-    args: TrainingArguments
-    options: Mapping[str, Any]
-    models: list[DistilledModel] = dataclasses.field(default_factory=list)
+    def __init__(
+        self,
+        students: Sequence[Student],
+        validation_scores: np.ndarray,
+        folder: Path,
+        settings: TransEncoder,
+        args: TrainingArguments,
+        strategy: Any,
+        progress: bool,
+    ) -> None:
+        self.students, self.validation_scores, self.folder = students, validation_scores, folder
+        self.settings, self.args = settings, args
+        self.strategy, self.progress = strategy, progress
+        self.models: list[DistilledModel] = []
 
     def half_cycle(
         self, cycle: int, kind: Kind, teachers: Sequence[_Model], teacher_kind: Kind
@@ -324,9 +333,8 @@ class _Cycles:
             shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
             weights = folder / _BEST / _WEIGHTS
             model.load_weights(weights)
-            facts = read_record(
-                folder / _BEST / _FACTS, dict[str, Any], remedy="Give another folder."
-            )
+            remedy = "Give another folder."
+            facts = read_record(folder / _BEST / _FACTS, dict[str, Any], remedy=remedy)
             self.models.append(
                 DistilledModel(student.name, kind, cycle, facts[_METRIC], facts["step"], weights)
             )
@@ -337,7 +345,7 @@ class _Cycles:
         """A model of a student with its first weights."""
         make = student.cross if kind == "cross" and student.cross else student.bi
         keras.utils.set_random_seed(self._seed_of(cycle, kind, self.students.index(student)))
-        with strategy_scope(self.options["strategy"]):
+        with strategy_scope(self.strategy):
             model = make()
         return model, inference(model)
 
@@ -347,7 +355,7 @@ class _Cycles:
 
     def _seed_of(self, cycle: int, kind: Kind, number: int) -> int:
         """A seed of its own for each training."""
-        parts = [self.seed, cycle, ("bi", "cross").index(kind), number]
+        parts = [self.args.seed, cycle, ("bi", "cross").index(kind), number]
         return int(np.random.SeedSequence(parts).generate_state(1)[0] >> 1)
 
     def _train(
@@ -388,7 +396,8 @@ class _Cycles:
                 # A bi-encoder that is worse than its start is not passed on.
                 evaluate_start=kind == "bi",
                 folder=folder / _CHECKPOINTS,
-                **self.options,
+                strategy=self.strategy,
+                progress=self.progress,
             ).train()
         with atomic_path(folder / _BEST) as temporary:
             temporary.mkdir()
@@ -464,3 +473,118 @@ def _vectors(embed: Embed, ids: np.ndarray) -> np.ndarray:
         width = _widths(int(lengths[rows].max()))[-1]
         parts.append(keras.ops.convert_to_numpy(embed(ids[rows, :width])))
     return np.concatenate(parts)[np.argsort(order)]
+
+
+def train_in_cycles(plan: TrainingPlan, work: Path, strategy: Any) -> History:
+    """Trains the encoder of a plan in cycles, and gives it the weights of the best cycle.
+
+    An interrupted run continues from `work/checkpoints`; the best cross-encoder is exported to
+    `work/cross_encoder`. A step of the history is a cycle.
+    """
+    # Here, because these need TensorFlow, as `train` does.
+    from use_st5.models.cross_encoder.model import CrossEncoderModel
+    from use_st5.trainable_encoder import TrainableEncoder
+    from use_st5.training.model_loading import copy_of
+    from use_st5.training.rows import training_table
+
+    base = _reads_pairs(plan)
+
+    def cross() -> CrossEncoderModel:
+        model = CrossEncoderModel(copy_of(base.model))
+        model.build()
+        return model
+
+    def ids(rows: Sequence[Row]) -> PairIds:
+        length = plan.arguments.max_length or BI_LENGTH
+        return PairIds.of_texts(
+            plan.encoder.tokenizer,
+            [row["sentence1"] for row in rows],
+            [row["sentence2"] for row in rows],
+            max_tokens=length,
+            max_pair_tokens=2 * length,
+            pair_tokenizer=base.tokenizer,
+        )
+
+    (validation,) = plan.sets
+    rows = [row for file in plan.files for row in training_table(file, plan.held).to_pylist()]
+    student = Student(
+        name="encoder",
+        bi=lambda: copy_of(plan.encoder.model),
+        cross=cross,
+        pairs=ids(rows),
+        validation=ids(validation.rows),
+    )
+    models = train_trans_encoder(
+        [student],
+        np.array([row["score"] for row in validation.rows]),
+        work / "checkpoints",
+        settings=settings_of_cycles(plan.arguments),
+        seed=plan.arguments.seed,
+        strategy=strategy,
+        jit_compile=False,
+    )
+    model, best_model = plan.encoder.model, best(models, "encoder", "bi")
+    history = History(step=plan.steps, best_step=best_model.cycle, best_score=best_model.spearman)
+    start = model.get_weights()
+
+    def load(trained: DistilledModel) -> None:
+        if trained.weights is None:  # The start.
+            model.set_weights(start)
+        else:
+            model.load_weights(trained.weights)
+
+    for trained in models:
+        if trained.kind == "bi":
+            load(trained)
+            scores = validation.scores(plan.encoder.encode)
+            history.evaluations.append({"step": trained.cycle, **scores})
+    load(best_model)
+    cross_encoder = TrainableEncoder(cross(), base.tokenizer)
+    cross_encoder.model.load_weights(best(models, "encoder", "cross").weights)
+    cross_encoder.export(work / "cross_encoder")
+    return history
+
+
+def settings_of_cycles(arguments: FileArguments) -> TransEncoder:
+    """The settings of the cycles; those that no argument sets are the paper's (Table 16)."""
+    defaults = FileArguments()
+    if names := [n for n in _WITHOUT_MEANING if getattr(arguments, n) != getattr(defaults, n)]:
+        raise ValueError(f"{', '.join(names)}: expected no value, as {_CYCLES}.")
+    paper = TransEncoder()
+    common: dict[str, Any] = {"steps": arguments.steps}
+    if arguments.learning_rate is not None:
+        common["learning_rate"] = arguments.learning_rate
+    size = arguments.batch_size
+    return TransEncoder(
+        cycles=arguments.cycles,
+        to_cross=dataclasses.replace(paper.to_cross, **common),
+        to_bi=dataclasses.replace(paper.to_bi, epochs=arguments.epochs, batch_size=size, **common),
+    )
+
+
+def check_cycles(plan: TrainingPlan) -> None:
+    """Checks that the encoder of a plan can be trained in cycles."""
+    if tasks := {file.task.name for file in plan.files} - {UNSCORED_PAIRS.name}:
+        others = ", ".join(sorted(tasks))
+        raise ValueError(f"train: received also {others}, but {_CYCLES}. Train twice.")
+    settings_of_cycles(plan.arguments)
+    if len(plan.sets) != 1 or not plan.sets[0].task.stands_in_for(SCORED_PAIRS):
+        raise ValueError(f"validation: expected one file of scored pairs, as {_CYCLES}.")
+    _reads_pairs(plan)
+
+
+def _reads_pairs(plan: TrainingPlan) -> TrainableEncoder:
+    """The encoder that cross-encoders are made of: teacher or encoder, which must read pairs."""
+    from use_st5.models.family import family_of
+    from use_st5.trainable_encoder import TrainableEncoder
+
+    base = plan.encoder if plan.teacher is None else plan.teacher
+    if isinstance(base, TrainableEncoder):
+        model = family_of(base.model).pair_model(base.model)
+        if model is not None:
+            return TrainableEncoder(model, base.tokenizer)
+    name = type(getattr(base, "model", base)).__name__
+    raise ValueError(
+        f"Expected a BERT or RoBERTa, received a {name}, but {_CYCLES}. Give one with --teacher. "
+        "If the texts of a pair belong together, give --column anchor=… and --column positive=…."
+    )
