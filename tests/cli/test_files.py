@@ -126,10 +126,7 @@ def test_a_training_goes_on_from_a_new_machine(
     np.testing.assert_allclose(probabilities, by_keras, atol=1e-6)
     result = use(*command, "--seed", "4")
     assert result.exit_code == 1
-    assert (
-        f"{base}/tuned.run: expected the arguments of the run in this folder, "
-        "received others (seed)" in result.stderr
-    )
+    assert f"{base}/tuned.run: this run was begun with another seed" in result.stderr
     anew = ("--train", f"{base}/pairs.tsv", "--steps", "1", "--evaluations", "1", "--overwrite")
     result = use("train", f"{base}/start", *command[-4:], *anew)
     assert result.exit_code == 0, result.stderr

@@ -303,7 +303,7 @@ def test_other_settings_do_not_continue_a_run(tmp_path: Path) -> None:
     trainer_of("nli", folder=tmp_path).run(2)
     tasks = toy.tasks(8, only=("nli",))
     other = trainer_of(tasks=tasks, folder=tmp_path, seed=1, optimizer=keras.optimizers.SGD(0.5))
-    with pytest.raises(ValueError, match="to continue it") as raised:
+    with pytest.raises(ValueError, match="begun with other settings") as raised:
         other.run(4)
     text = str(raised.value)
     assert "\n  tasks.nli.batch_size: begun with 16, now 8" in text

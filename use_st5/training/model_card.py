@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from use_st5.io.progress import markdown_text
-from use_st5.losses.task_loss import TaskLoss
-from use_st5.training.arguments import PYTHON_ONLY, FileArguments
+from use_st5.training.arguments import FileArguments
 from use_st5.training.history import History
 from use_st5.training.rows import TrainingFile
+from use_st5.training.run_folder import plain_arguments
 from use_st5.training.validation import Scores, ValidationSet
 
 if TYPE_CHECKING:
@@ -26,15 +26,19 @@ def card(
     test: Mapping[str, Scores],
     target: Path,
 ) -> str:
-    """The model card in Markdown: data, command, and scores "before" and "after" the training."""
+    """The model card in Markdown: scores "before" and "after" the training, data, settings."""
     files = [
-        f"| {markdown_text(Path(file.name).name)} | {file.task.name} | {file.kept:,} "
+        f"| {markdown_text(Path(file.name).name)} | {file.task.name} "
+        f"| {markdown_text(', '.join(file.columns.values()))} | {file.kept:,} "
         f"| {file.mixing_weight or ''} | `{file.content[:16]}` |"
         for file in plan.files
     ]
-    command = command_line(plan, target)
-    # Longer than every row of backticks in the command, which would end the block.
-    fence = max(["``", *re.findall("`+", command)], key=len) + "`"
+    defaults = plain_arguments(FileArguments())
+    given = plain_arguments(plan.arguments)
+    changed = {name: value for name, value in given.items() if value != defaults[name]}
+    settings = json.dumps(changed, indent=1, ensure_ascii=False)
+    # Longer than every row of backticks in the settings, which would end the block.
+    fence = max(["``", *re.findall("`+", settings)], key=len) + "`"
     return "\n".join(
         [
             f"# {markdown_text(target.name)}",
@@ -52,12 +56,14 @@ def card(
             *_scores(plan, history, validation, test),
             "## Data",
             "",
-            *("| file | task | rows | weight | sha256 |", "|---|---|---|---|---|", *files),
+            *("| file | task | columns | rows | weight | sha256 |", "|---" * 6 + "|", *files),
             "",
-            "## Command",
+            "## Settings",
             "",
-            f"{fence}text",
-            command,
+            "Arguments of `use_st5.train` that differ from the defaults:",
+            "",
+            f"{fence}json",
+            settings,
             fence,
             "",
         ]
@@ -108,50 +114,3 @@ def _table(use: str, scores: Mapping[str, Scores]) -> list[str]:
         for name in after
     ]
     return [f"| {use} | before | after |", "|---|---|---|", *rows, ""]
-
-
-def command_line(plan: TrainingPlan, target: Path) -> str:
-    """The command line of this training, with all settings that differ from the defaults."""
-    words = ["use-st5", "train", plan.start]
-    all_files = (*plan.files, *plan.validation, *plan.test)
-    in_memory = [file.name for file in all_files if file.in_memory]
-    for file in plan.files:
-        weight = f"={file.mixing_weight}" if file.mixing_weight else ""
-        words += ["--train", f"{file.name}{weight}"]
-        if file.task_given:
-            words += ["--task", f"{file.name}={file.task.name}"]
-    renamings = (f"{key}={f.columns[key]}" for f in all_files for key in f.columns_given)
-    for option, values in (
-        ("--validation", [file.name for file in plan.validation]),
-        ("--test", [file.name for file in plan.test]),
-        ("--column", dict.fromkeys(renamings)),
-    ):
-        words += [word for value in values for word in (option, value)]
-    extras = [f"rows in memory ({', '.join(in_memory)})"] if in_memory else []
-    for name, value in vars(plan.arguments).items():
-        if value == getattr(FileArguments(), name):
-            continue
-        if name in PYTHON_ONLY or isinstance(value, TaskLoss) or callable(value):
-            extras.append(name)
-        else:
-            words += _option(f"--{name.replace('_', '-')}", value)
-    command = shlex.join([*words, "--to", target.name])
-    return (
-        f"{command}\n# and, of use_st5.train in Python: {', '.join(extras)}" if extras else command
-    )
-
-
-def _option(option: str, value: Any) -> list[str]:
-    """An option with its value, repeated for each part of the model and each key of a mapping."""
-    if option == "--freeze":
-        return [word for part in value or ["nothing"] for word in (option, part)]
-    if isinstance(value, Mapping):
-        return [w for key, each in value.items() for w in (option, f"{key}={_loss_value(each)}")]
-    return [option, ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)]
-
-
-def _loss_value(value: Any) -> str:
-    """A value as the command reads it: a comma marks a list, even one with no or one value."""
-    if not isinstance(value, tuple | list):
-        return str(value)
-    return ",".join(map(str, value)) + "," * (len(value) < 2)

@@ -32,6 +32,7 @@ from use_st5.io.remote_files import as_written, cached_path, remote_path
 from use_st5.io.streams import batched, in_threads
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.model_loading import VectorFile, scored_by, texts_with_vectors
 from use_st5.training.tasks import (
     DEFINITIONS,
     INFERENCE,
@@ -44,7 +45,6 @@ from use_st5.training.tasks import (
     known_columns,
     task_for,
 )
-from use_st5.training.teachers import VectorFile, scored_by, texts_with_vectors
 from use_st5.training.validation import Row, ValidationSet
 
 Prompts = str | Mapping[str, str]

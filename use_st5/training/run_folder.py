@@ -9,10 +9,9 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import keras
-import msgspec
 
 from use_st5.hub.bundled import bundled_folder, bundled_names
 from use_st5.hub.model_manifest import FILE_NAME, ModelManifest, check_replaceable, describe_files
@@ -35,6 +34,7 @@ from use_st5.training.task import Task
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
     from use_st5.training.rows import TrainingFile
+    from use_st5.training.train import Trained
 
 # A model TO has its run in the folder TO.run.
 RUN = ".run"
@@ -46,15 +46,10 @@ _WRITTEN = re.compile(
     r"prepared|cross_encoder|run\.png|(history|result)\.json|classifier(_\d+)?\.(keras|json)"
 )
 _CHECKPOINTS = re.compile(r"\.?checkpoint-\d{9}(\..*)?|cycle_\d+|batches|settings\.json")
-# The hashes in a request, in words.
-_HASHES = {
-    "model_hash": "the content of the model",
-    "teacher_hash": "the content of the teacher",
-}
-_ClassifierName = Annotated[str, msgspec.Meta(pattern=r"^classifier(_\d+)?\.keras$")]
+_FOREIGN = "expected an empty folder or an earlier run"
 
 
-class _Request(msgspec.Struct):
+class _Request(TypedDict):
     """What a run was begun with; it marks the run's folder."""
 
     model: str
@@ -62,8 +57,8 @@ class _Request(msgspec.Struct):
     dev: list[dict[str, Any]]
     test: list[dict[str, Any]]
     settings: dict[str, Any]
-    model_hash: str | None = None
-    teacher_hash: str | None = None
+    model_hash: NotRequired[str | None]
+    teacher_hash: NotRequired[str | None]
 
 
 def request_of(
@@ -84,7 +79,7 @@ def request_of(
         "model_hash": content,
         "teacher_hash": _content_hash(settings.teacher) if settings.teacher else None,
         **{use: [_described(file) for file in part] for use, part in uses.items()},
-        "settings": _plain(settings),
+        "settings": plain_arguments(settings),
     }
     return json.loads(json.dumps(request, default=list))
 
@@ -100,16 +95,16 @@ def _content_hash(given: str) -> str | None:
     return file_sha256(path) if path.is_file() else describe_files(path)[1]
 
 
-def _plain(settings: FileArguments) -> dict[str, Any]:
+def plain_arguments(settings: FileArguments) -> dict[str, Any]:
     """The arguments as JSON values; a loss becomes its class and its own arguments."""
-    values: dict[str, Any] = json.loads(json.dumps(vars(settings), default=_as_json))
+
+    def as_json(value: Any) -> Any:
+        if isinstance(value, TaskLoss):
+            return _loss(value)
+        return getattr(value, "__qualname__", None) or [*value]
+
+    values: dict[str, Any] = json.loads(json.dumps(vars(settings), default=as_json))
     return values
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, TaskLoss):
-        return _loss(value)
-    return getattr(value, "__qualname__", None) or [*value]
 
 
 def _loss(loss: TaskLoss) -> dict[str, Any]:
@@ -141,34 +136,26 @@ def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> 
         target: The model's folder; the run is in `TARGET.run`.
         request: The request, as `request_of` returns it.
         overwrite: Whether a run with another request is replaced (see `begin`).
-
-    Raises:
-        FileExistsError: A folder holds no model, no run, or the run of another request.
-        ValueError: An input lies in the run's folder.
     """
     target = absolute(target)
     work = target.with_name(target.name + RUN)
+    place = as_written(work)
     files = [file["name"] for use in ("train", "dev", "test") for file in request[use]]
     for name in (request["model"], *files, request["settings"].get("teacher") or ""):
         if _within(name, work):
-            raise ValueError(
-                f"{as_written(name)}: expected an input outside {as_written(work)}, because the "
-                "run replaces files there. Copy the input to another place, or choose another --to."
-            )
+            raise ValueError(f"{as_written(name)}: copy it; the run replaces files in {place}.")
     try:
         with sole_writer(target), sole_writer(work, inside=True, remote=True):
             check_replaceable(target)
             begun = _begun(work)
             if begun is None and any(name != LOCK_FILE for name in names_in(work)):
-                raise FileExistsError(
-                    f"{as_written(work)}: expected an empty folder or an earlier run."
-                )
+                raise FileExistsError(f"{place}: {_FOREIGN}.")
             if begun is None and names_in(target) and not overwrite:
-                raise FileExistsError(
-                    f"{as_written(target)} exists; give --overwrite or choose another folder"
-                )
-            if begun is not None and not overwrite:
-                _check_same_request(work, begun, request)
+                to = as_written(target)
+                raise FileExistsError(f"{to} exists; give --overwrite or choose another folder")
+            if begun is not None and not overwrite and (names := _changed(begun, request)):
+                was = f"{place}: this run was begun with another {', '.join(names)}"
+                raise FileExistsError(f"{was}. Give the same, --overwrite, or another folder.")
             yield work
     finally:
         # A run that was refused before it began leaves no empty folder behind.
@@ -196,16 +183,18 @@ def _begun(work: Path) -> dict[str, Any] | None:
     if not exists(path):
         return None
     try:
-        remedy = "Move it away, or choose another folder."
-        record = read_record(path, _Request, version=_FORMAT, remedy=remedy)
+        begun = read_record(path, _Request, version=_FORMAT, remedy="Choose another folder.")
     except ValueError as error:
-        raise FileExistsError(
-            f"{as_written(work)}: expected an empty folder or an earlier run. {error}"
-        ) from error
+        raise FileExistsError(f"{as_written(work)}: {_FOREIGN}. {error}") from error
     # A setting that an earlier version did not know had its default value.
-    record.settings = _plain(FileArguments()) | record.settings
-    fields: dict[str, Any] = msgspec.to_builtins(record)
-    return fields
+    return {**begun, "settings": plain_arguments(FileArguments()) | begun["settings"]}
+
+
+def _changed(begun: Mapping[str, Any], request: Mapping[str, Any]) -> list[str]:
+    """The names of the parts of a request, and of its settings, that differ."""
+    old, new = begun["settings"], request["settings"]
+    parts = [n for n in request if n != "settings" and begun.get(n) != request[n]]
+    return [*parts, *(name for name in new if old.get(name) != new[name])]
 
 
 def _within(given: str, folder: Path) -> bool:
@@ -216,17 +205,6 @@ def _within(given: str, folder: Path) -> bool:
     if not given or not Path(given).exists():  # The name of a model or of a data set.
         return False
     return Path(os.path.realpath(given)).is_relative_to(os.path.realpath(folder))
-
-
-def _check_same_request(work: Path, begun: dict[str, Any], request: Mapping[str, Any]) -> None:
-    old, new = begun.pop("settings"), request["settings"]
-    parts = [_HASHES.get(name, name) for name in begun if begun[name] != request.get(name)]
-    if names := [*parts, *(name for name in new if old.get(name) != new[name])]:
-        raise FileExistsError(
-            f"{as_written(work)}: expected the arguments of the run in this folder, received "
-            f"others ({', '.join(names)}). Give the same arguments to continue, --overwrite to "
-            "start again, or another folder."
-        )
 
 
 def run_configuration(
@@ -283,10 +261,8 @@ def check_same(saved: Mapping[str, str], current: Mapping[str, str], where: Path
     if not lines and orders[0] != orders[1]:
         lines = ["the order of the tasks"]
     if lines:
-        raise ValueError(
-            f"{as_written(where)}: expected the settings that this run was begun with, to continue "
-            "it. Use them, or choose another folder. The differences:\n  " + "\n  ".join(lines)
-        )
+        changed = "\n  ".join(["this run was begun with other settings:", *lines])
+        raise ValueError(f"{as_written(where)}: {changed}\nUse them, or another folder.")
 
 
 def check_unchanged(path: Path, facts: Mapping[str, Any]) -> None:
@@ -306,47 +282,35 @@ def _flat(value: Any, name: str) -> list[tuple[str, str]]:
     return [(name, json.dumps(value, default=str))]
 
 
-class Result(msgspec.Struct):
-    """The result of a run.
-
-    Attributes:
-        model_hash: The hash of the exported encoder.
-        monitor: The score that the best step was chosen by.
-        best_step: The step that was exported.
-        steps: Steps that were made.
-        validation: "before" and "after" → the scores of the validation rows by name.
-        test: The same for the test rows, which chose nothing.
-        classifiers: The names of the classifiers' files.
-    """
-
-    model_hash: str
-    monitor: str
-    best_step: int
-    steps: int
-    validation: Mapping[str, Mapping[str, float]]
-    test: Mapping[str, Mapping[str, float]]
-    classifiers: Sequence[_ClassifierName] = ()
-    format: int = 1
-
-
-def write_result(work: Path, result: Result) -> None:
+def write_result(trained: Trained) -> None:
     """Writes the result of a run, and removes the files from which it could have continued."""
-    write_json(work / RESULT, msgspec.to_builtins(result))
-    _remove_unread(work)
+    record = {
+        "format": _FORMAT,
+        "model_hash": model_hash(trained.folder) or "",
+        "monitor": trained.monitor,
+        "best_step": trained.best_step,
+        "steps": trained.steps,
+        "validation": {"before": trained.before, "after": trained.after},
+        "test": {"before": trained.test_before, "after": trained.test_after},
+        "classifiers": [classifier.path.name for classifier in trained.classifiers],
+    }
+    write_json(trained.run / RESULT, record)
+    _remove_unread(trained.run)
 
 
-def result_of(work: Path, target: Path) -> Result | None:
-    """The result of a run, if it is complete and the exported encoder still exists.
+def result_of(work: Path, target: Path) -> dict[str, Any] | None:
+    """The record of a run's result, if it is complete and the exported encoder still exists.
 
     If the encoder is gone, the run starts anew: the files to continue from were removed.
     """
     if not exists(work / RESULT):
         return None
-    result = read_record(work / RESULT, Result, remedy="Train again with --overwrite.")
-    if model_hash(target) != result.model_hash:
+    remedy = "Train again with --overwrite."
+    record = read_record(work / RESULT, dict[str, Any], version=_FORMAT, remedy=remedy)
+    if model_hash(target) != record["model_hash"]:
         return None
     _remove_unread(work)  # A removal may have been cut short.
-    return result
+    return record
 
 
 def forget_result(work: Path) -> None:

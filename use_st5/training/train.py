@@ -30,11 +30,10 @@ from use_st5.models.lora import apply_lora
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments, completed, make_arguments
 from use_st5.training.array_data import check_shared
-from use_st5.training.classifier import Classifier, write_classifiers
+from use_st5.training.classifier import Classifier, has_heads, probe_weights, write_classifiers
 from use_st5.training.history import History, write_plot
-from use_st5.training.linear_probe import has_heads, probe_weights
 from use_st5.training.model_card import card
-from use_st5.training.model_loading import FRESH, copied, open_model
+from use_st5.training.model_loading import FRESH, Teacher, copied, open_model, open_teacher
 from use_st5.training.rows import (
     TrainingFile,
     add_statistics,
@@ -49,18 +48,15 @@ from use_st5.training.rows import (
     validation_and_test_sets,
 )
 from use_st5.training.run_folder import (
-    Result,
     absolute,
     begin,
     forget_result,
-    model_hash,
     request_of,
     result_of,
     run_folder,
     write_result,
 )
 from use_st5.training.tasks import NEIGHBOURS, TEXTS, UNSCORED_PAIRS, TaskSpec, argument_names
-from use_st5.training.teachers import Teacher, open_teacher
 from use_st5.training.trainer import Trainer, strategy_scope
 from use_st5.training.trans_encoder import check_cycles, settings_of_cycles, train_in_cycles
 from use_st5.training.validation import ValidationSet, main_score, scores_of
@@ -195,8 +191,7 @@ def train(
                 f"{as_written(target)}: the same training is already complete. Give --overwrite to "
                 "train again."
             )
-            heads = [Classifier.load(work / name, encoder=target) for name in done.classifiers]
-            return _as_trained(done, work, target, heads)
+            return _as_trained(done, work, target)
         encoder = open_model(model, parts[0], arguments)
         if runtime_options["strategy"] is not None:
             with strategy_scope(runtime_options["strategy"]):
@@ -252,20 +247,23 @@ def _run(
     classifiers = write_classifiers(
         plan.files, plan.sets, plan.tests, absolute(target), work, seed=seed
     )
-    result = Result(
-        model_hash=model_hash(target) or "",
+    trained = Trained(
+        folder=target,
+        run=work,
+        before=validation["before"],
+        after=validation["after"],
         monitor=plan.monitor,
         best_step=history.best_step or 0,
         steps=history.step,
-        validation=validation,
-        test=test,
-        classifiers=[classifier.path.name for classifier in classifiers],
+        classifiers=classifiers,
+        test_before=test["before"],
+        test_after=test["after"],
     )
-    for line in (*(c.line() for c in classifiers), *plan.result_lines(result)):
+    for line in (*(c.line() for c in classifiers), *plan.result_lines(trained)):
         log(line)
     log(write_plot(history, work, plan.monitor, plan.unit))
-    write_result(work, result)
-    return _as_trained(result, work, target, classifiers)
+    write_result(trained)
+    return trained
 
 
 def _train_in_steps(plan: TrainingPlan, work: Path, runtime_options: Mapping[str, Any]) -> History:
@@ -355,20 +353,19 @@ def _check_cycles(target: Path, runtime_options: Mapping[str, Any]) -> None:
         )
 
 
-def _as_trained(
-    result: Result, work: Path, target: Path, classifiers: Sequence[Classifier]
-) -> Trained:
+def _as_trained(record: Mapping[str, Any], work: Path, target: Path) -> Trained:
+    names = [Path(name).name for name in record["classifiers"]]
     return Trained(
         folder=target,
         run=work,
-        before=result.validation["before"],
-        after=result.validation["after"],
-        monitor=result.monitor,
-        best_step=result.best_step,
-        steps=result.steps,
-        classifiers=classifiers,
-        test_before=result.test["before"],
-        test_after=result.test["after"],
+        before=record["validation"]["before"],
+        after=record["validation"]["after"],
+        monitor=record["monitor"],
+        best_step=record["best_step"],
+        steps=record["steps"],
+        classifiers=[Classifier.load(work / name, encoder=target) for name in names],
+        test_before=record["test"]["before"],
+        test_after=record["test"]["after"],
     )
 
 
@@ -386,7 +383,7 @@ class TrainingPlan:
         validation: The files of the validation rows; empty: they are rows of the training files.
         test: The files of the test rows; empty: any test rows are rows of the training files.
         teacher: The teacher, if there is one in addition to the files.
-        in_cycles: Whether the encoder and a cross-encoder teach each other (`pair_cycles`).
+        in_cycles: Whether the encoder and a cross-encoder teach each other.
         tasks: Name → rows and loss; none in cycles.
         weights: Name → the task's weight in the draw of tasks; empty: the numbers of rows.
         steps: Number of optimizer steps, or of cycles.
@@ -496,19 +493,20 @@ class TrainingPlan:
                     f"validation or test rows; {file.shared:,} others share a text with these"
                 )
 
-    def result_lines(self, result: Result) -> Iterator[str]:
+    def result_lines(self, trained: Trained) -> Iterator[str]:
         """The log lines at the end: the best step, and its scores."""
-        if result.best_step == 0:
+        if trained.best_step == 0:
             yield (
                 f"no {self.unit} was better than the start by {self.monitor}: the start is exported"
             )
         else:
             yield (
-                f"the best {self.unit} was {result.best_step} of {result.steps}: "
-                f"{_change(self.monitor, result.validation)} (validation)"
+                f"the best {self.unit} was {trained.best_step} of {trained.steps}: "
+                f"{_change(self.monitor, trained.before, trained.after)} (validation)"
             )
         if self.tests:
-            yield f"test: {_change(main_score(self.tests), result.test)}"
+            score = main_score(self.tests)
+            yield f"test: {_change(score, trained.test_before, trained.test_after)}"
 
     def _cycles_line(self) -> str:
         cycles = settings_of_cycles(self.arguments)
@@ -711,8 +709,8 @@ def exported_prompts(files: Sequence[TrainingFile]) -> tuple[dict[str, str], str
     return {name: text for name, text in named.items() if text or name in _ROLES}, None
 
 
-def _change(name: str, scores: Mapping[str, Mapping[str, float]]) -> str:
-    return f"{name} {scores['before'][name]:.4f} before, {scores['after'][name]:.4f} after"
+def _change(name: str, before: Mapping[str, float], after: Mapping[str, float]) -> str:
+    return f"{name} {before[name]:.4f} before, {after[name]:.4f} after"
 
 
 def _count(sets: Sequence[ValidationSet]) -> str:

@@ -12,7 +12,7 @@ import pytest
 from tests.toy_encoders import Toy
 from tests.training.test_train import FEW, SENTENCES, write
 from use_st5.encode.similarity import cosine
-from use_st5.training.teachers import VectorFile
+from use_st5.training.model_loading import VectorFile
 
 
 def write_vectors(path: Path, rows: list[tuple[str, Any]]) -> Path:
