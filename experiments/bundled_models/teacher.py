@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from use_st5.encode import VectorStore
-from use_st5.io import atomic_path
+from use_st5.io import atomic_path, sole_writer
 
 MPNET_DIM, MINILM_DIM = 768, 384
 TEACHER_DIM = MPNET_DIM + MINILM_DIM
@@ -60,7 +60,7 @@ class Teacher:
 
     def __init__(self, folder: Path, *, chunk: int = 8_192) -> None:
         self._folder = folder
-        self._vectors = VectorStore(folder, dtype="float16", chunk=chunk, alone=True)
+        self._vectors = VectorStore(folder, dtype="float16", chunk=chunk)
 
     def check(self, texts: Iterable[str]) -> None:
         """Checks that all texts have vectors."""
@@ -86,7 +86,8 @@ class Teacher:
         questions = self._folder / _QUESTIONS
         if questions.is_file():
             texts = questions.read_text(encoding="utf-8").split("\n")[:-1]
-            self._vectors.extend(encode, texts, show_progress=True)
+            with sole_writer(self._folder, inside=True):  # Two processes would encode the same.
+                self._vectors.extend(encode, texts, show_progress=True)
 
     def places(self, texts: Sequence[str]) -> np.ndarray:
         """The places of the texts' vectors in the store, int `[texts, 2]`."""

@@ -26,7 +26,7 @@ class VectorStore:
     """The vectors that one model gives to texts.
 
     A folder holds them in blocks: `vectors-NAME.npy` and `keys-NAME.npy`, where a key is a hash of
-    a text. Several processes may add to it at the same time.
+    a text. Several processes may use it: while one writes, the others keep new vectors in memory.
 
     Args:
         folder: The folder that keeps the vectors between processes; created when the first block
@@ -35,11 +35,6 @@ class VectorStore:
             less than 1e-4. None: float64 if the model gives float64, otherwise float32.
         chunk: Number of texts in a call of the model and in a block; an interruption loses one
             block. None: 2,048.
-        alone: Whether `extend` raises an error if another process extends the folder: both would
-            encode the same texts.
-
-    Raises:
-        ValueError: The folder's files do not fit each other.
     """
 
     def __init__(
@@ -48,15 +43,13 @@ class VectorStore:
         *,
         dtype: str | None = None,
         chunk: int | None = None,
-        alone: bool = False,
     ) -> None:
         self.folder = None if folder is None else Path(folder)
         self._dtype = dtype
         self._chunk = chunk or _CHUNK
-        self._alone = alone
         self._blocks: list[np.ndarray] = []
         self._places: dict[bytes, tuple[int, int]] = {}  # key of a text → block and row in it
-        self._known: set[Path] = set()
+        self._read: set[Path] = set()
         self._read_new()
 
     def __len__(self) -> int:
@@ -66,16 +59,6 @@ class VectorStore:
     def __contains__(self, text: str) -> bool:
         """Whether the text has a vector."""
         return _key(text) in self._places
-
-    def __getitem__(self, text: str) -> np.ndarray:
-        """The text's vector `[dim]`.
-
-        Raises:
-            KeyError: The text has no vector.
-        """
-        if text not in self:
-            raise KeyError(text)
-        return self.rows([text])[0]
 
     @property
     def dimension(self) -> int | None:
@@ -103,81 +86,78 @@ class VectorStore:
         """Encodes the texts that have no vector yet, each once.
 
         Args:
-            encode: The model, texts → `[texts, dim]`.
+            encode: The model, texts → `[texts, dim]`, finite numbers.
             texts: Any texts; repeated and known texts are skipped.
             show_progress: Whether to show a progress bar.
 
         Returns:
             How many texts were encoded.
-
-        Raises:
-            ValueError: `encode` gives another shape, another dimension than before, or numbers
-                that are not finite in the type in which they are kept.
-            BlockingIOError: Another process extends the folder, and `alone` is set.
         """
+        self._read_new()
         new = {key: text for text in texts if (key := _key(text)) not in self._places}
         if not new:
             return 0
-        lock: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-        if self._alone and self.folder is not None:
-            lock = sole_writer(self.folder, inside=True)
-        with lock:
-            self._read_new()
-            keys = [key for key in new if key not in self._places]
+        keys, folder = [*new], self.folder
+        with contextlib.ExitStack() as stack:
+            if folder is not None:
+                try:
+                    stack.enter_context(sole_writer(folder, inside=True))
+                except BlockingIOError:  # Another process is writing.
+                    folder = None
             starts: Iterable[int] = range(0, len(keys), self._chunk)
             for start in watched(starts, "Encoding") if show_progress else starts:
-                batch_keys = keys[start : start + self._chunk]
-                batch = [new[key] for key in batch_keys]
-                vectors = _checked(encode(batch), batch, self._dtype)
-                if self.dimension not in (None, vectors.shape[1]):
-                    raise ValueError(
-                        f"encode: expected vectors of {self.dimension} numbers as before, received "
-                        f"{vectors.shape[1]}."
-                    )
-                self._add(batch_keys, vectors)
-            return len(keys)
+                block_keys = keys[start : start + self._chunk]
+                vectors = self._encoded(encode, [new[key] for key in block_keys])
+                if folder is not None:
+                    self._write(folder, b"".join(block_keys), vectors)
+                self._add(block_keys, vectors)
+        return len(keys)
+
+    def _encoded(self, encode: Encode, texts: list[str]) -> np.ndarray:
+        vectors = np.asarray(encode(texts))
+        dtype = self._dtype or ("float64" if vectors.dtype == np.float64 else "float32")
+        with np.errstate(over="ignore"):
+            vectors = np.ascontiguousarray(vectors, dtype)
+        expected, shape = f"[{len(texts)}, {self.dimension or 'dim'}]", [*vectors.shape]
+        if shape != [len(texts), self.dimension or vectors.shape[-1]] or not vectors.size:
+            raise ValueError(f"encode: expected an array of shape {expected}, received {shape}.")
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            text = texts[int(finite.argmin())]
+            raise ValueError(f"encode: expected {dtype}, received NaN or infinity for {text!r}.")
+        return vectors
+
+    def _write(self, folder: Path, keys: bytes, vectors: np.ndarray) -> None:
+        # The keys come last: a block counts once they are there. The files are named after the
+        # keys, so that vectors without keys are never combined with other keys.
+        name = hashlib.blake2b(keys, digest_size=_KEY_BYTES).hexdigest()
+        with atomic_path(folder / f"vectors-{name}.npy") as path:
+            np.save(path, vectors)
+        with atomic_path(folder / f"keys-{name}.npy") as path:
+            np.save(path, np.frombuffer(keys, np.uint8).reshape(-1, _KEY_BYTES))
+        self._read.add(folder / f"keys-{name}.npy")
 
     def _add(self, keys: list[bytes], vectors: np.ndarray) -> None:
-        if self.folder is not None:
-            # If another process is writing just now, the block is kept in memory only.
-            with contextlib.suppress(BlockingIOError), sole_writer(self.folder, inside=True):
-                # The keys come last: a block counts once they are there. The files are named after
-                # the keys, so that no process combines its vectors with the keys of another.
-                name = _digest(b"".join(keys)).hex()
-                of_keys = self.folder / f"keys-{name}.npy"
-                with atomic_path(self.folder / f"vectors-{name}.npy") as path:
-                    np.save(path, vectors)
-                with atomic_path(of_keys) as path:
-                    np.save(path, np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY_BYTES))
-                self._known.add(of_keys)
-        self._remember(keys, vectors)
-
-    def _remember(self, keys: list[bytes], vectors: np.ndarray) -> None:
-        block = len(self._blocks)
-        self._blocks.append(vectors)
         for row, key in enumerate(keys):
-            self._places.setdefault(key, (block, row))
+            self._places.setdefault(key, (len(self._blocks), row))
+        self._blocks.append(vectors)
 
     def _read_new(self) -> None:
         """Reads the blocks that were added to the folder since the last call."""
         files = () if self.folder is None else self.folder.glob("keys-*.npy")
-        for of_keys in sorted({*files} - self._known):
-            of_vectors = of_keys.with_name(of_keys.name.replace("keys-", "vectors-", 1))
+        for file in sorted({*files} - self._read):
             try:
-                keys, vectors = np.load(of_keys), np.load(of_vectors, mmap_mode="r")
+                keys = np.load(file).view(np.uint8).reshape(-1, _KEY_BYTES)
+                vectors = np.load(file.with_name(f"vectors-{file.name[5:]}"), mmap_mode="r")
                 expected = (len(keys), self.dimension or vectors.shape[-1])
-                if keys.dtype != np.uint8 or keys.shape[1:] != (_KEY_BYTES,):
-                    raise ValueError(f"found keys of {keys.dtype} {keys.shape}")
-                if vectors.dtype.kind != "f" or vectors.shape != expected or 0 in expected:
-                    raise ValueError(f"found {vectors.dtype} {vectors.shape}, expected {expected}")
-            except Exception as error:  # NumPy's parser of headers raises many kinds of errors
+                if vectors.dtype.kind != "f" or vectors.shape != expected:
+                    raise ValueError(f"expected {expected}, found {vectors.dtype} {vectors.shape}")
+            except Exception as error:  # NumPy's parser of headers raises many kinds of errors.
                 raise ValueError(
-                    f"{of_keys}: expected keys, and one vector for each in {of_vectors.name}, all "
-                    f"of the same length ({error}). Remove both files: their texts are encoded "
-                    "again. Each model needs its own folder."
+                    f"{file}: expected a block of vectors of one model ({error}). Remove the block."
                 ) from error
-            self._known.add(of_keys)
-            self._remember([bytes(key) for key in keys], vectors)
+            self._read.add(file)
+            self._add([bytes(key) for key in keys], vectors)
 
 
 class VectorCache:
@@ -187,9 +167,6 @@ class VectorCache:
         encode: Texts → embeddings `[texts, dim]`. It gets only texts that are not known yet, at
             most 2,048 in a call.
         store: A folder that keeps the embeddings between processes; None: they are kept in memory.
-
-    Raises:
-        ValueError: The store's files do not fit each other.
     """
 
     def __init__(self, encode: Encode, *, store: str | os.PathLike[str] | None = None) -> None:
@@ -202,11 +179,7 @@ class VectorCache:
         return self._store.dimension
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns the embeddings `[texts, dim]`: float64 if `encode` gives that, else float32.
-
-        Raises:
-            ValueError: No texts; `encode` gives another shape, or numbers that are not finite.
-        """
+        """Returns the embeddings `[texts, dim]`: float64 if `encode` gives that, else float32."""
         if not len(texts):
             raise ValueError("Expected sentences to embed, received none.")
         self._store.extend(self._encode, texts)
@@ -219,32 +192,4 @@ def as_cache(encode: Encode) -> VectorCache:
 
 
 def _key(text: str) -> bytes:
-    return _digest(text.encode("utf-8", "surrogatepass"))
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_KEY_BYTES).digest()
-
-
-def _checked(vectors: Any, texts: list[str], dtype: str | None) -> np.ndarray:
-    """Returns the vectors as floats `[texts, dim]`, or raises an error that says what is wrong."""
-    try:
-        vectors = np.asarray(vectors)
-        np.isfinite(vectors)  # This is an error for objects and texts, also for texts of numbers.
-        target = dtype or ("float64" if vectors.dtype == np.float64 else "float32")
-        with np.errstate(over="ignore"):
-            vectors = np.ascontiguousarray(vectors, dtype=target)
-    except (TypeError, ValueError) as error:  # rows of different lengths, texts, objects
-        raise ValueError(f"encode: expected [{len(texts)}, dim] numbers ({error}).") from error
-    if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
-        raise ValueError(
-            f"encode: expected an array of shape [{len(texts)}, dim], received "
-            f"{list(vectors.shape)}."
-        )
-    finite = np.isfinite(vectors).all(axis=1)
-    if not finite.all():
-        raise ValueError(
-            f"encode: expected numbers that are finite in {target}, received NaN or infinity for "
-            f"{texts[int(finite.argmin())]!r}."
-        )
-    return vectors
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).digest()
