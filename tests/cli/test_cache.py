@@ -23,7 +23,7 @@ def _filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         content = kept_content(part, key, origin, Path.mkdir)
         (content / "file").write_bytes(b"x" * size)
     for name in (NAME, URL):
-        fetched = Fetched(name=name, identity="1", folder=str(tmp_path), files={})
+        fetched = Fetched(name=name, identity="1", folder=str(tmp_path))
         _record(name).write_bytes(msgspec.json.encode(fetched))
 
 

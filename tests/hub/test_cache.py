@@ -15,7 +15,7 @@ from use_st5.hub.cache import (
     cache_folder,
     entries,
     kept_content,
-    remove_content,
+    remove_entry,
 )
 from use_st5.io.remote_files import staging_path
 
@@ -62,7 +62,7 @@ def test_an_interrupted_removal_leaves_no_entry(monkeypatch: pytest.MonkeyPatch)
     add("a", 5, 1)
     with monkeypatch.context() as patch:
         patch.setattr(cache.shutil, "rmtree", lambda *_, **__: None)
-        remove_content(cache_folder(MODELS) / "a" / "content")
+        remove_entry(cache_folder(MODELS) / "a")
     assert not entries()
 
 

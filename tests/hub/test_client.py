@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,10 +40,9 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 
 
 def test_no_file_that_can_hold_code_is_downloaded(hub: FakeHub) -> None:
-    found = from_hugging_face("hf://org/model")
-    assert contents(found.folder) == {name: FILES[name] for name in WANTED}
-    assert found.identity == COMMIT
-    assert found.sizes() == {name: len(FILES[name]) for name in WANTED}
+    folder, commit = from_hugging_face("hf://org/model")
+    assert contents(folder) == {name: FILES[name] for name in WANTED}
+    assert commit == COMMIT
     assert {*hub.downloads()} == WANTED
 
 
@@ -52,28 +50,17 @@ def test_of_a_saved_model_its_own_files_are_downloaded(hub: FakeHub) -> None:
     names = ["saved_model.pb", "variables/variables.index", "assets/words.txt", "use_st5.json"]
     others = ["model.safetensors", "config.json", "run.py", "variables.bin"]
     hub.add("org/saved", {name: name.encode() for name in [*names, *others]})
-    assert {*contents(from_hugging_face("hf://org/saved").folder)} == {*names}
+    assert {*contents(from_hugging_face("hf://org/saved")[0])} == {*names}
 
 
 def test_a_revision(hub: FakeHub) -> None:
     hub.add("org/model", {**FILES, "config.json": b'{"new": 1}'}, commit="b" * 40)
     hub.refs["org/model"]["v1"] = COMMIT
     for revision, expected in {"": b'{"new": 1}', "@v1": b"{}", f"@{COMMIT}": b"{}"}.items():
-        found = from_hugging_face(f"hf://org/model{revision}")
-        assert (found.folder / "config.json").read_bytes() == expected
+        folder, _ = from_hugging_face(f"hf://org/model{revision}")
+        assert (folder / "config.json").read_bytes() == expected
     with pytest.raises(FileNotFoundError, match="hf://org/model@v2: expected a branch"):
         from_hugging_face("hf://org/model@v2")
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
-def test_a_file_with_another_hash_is_removed(hub: FakeHub, name: str) -> None:
-    """The other content has the same size, so that the download itself succeeds."""
-    content = FILES[name]
-    hub.changed[name] = content[:-1] + b"~"
-    with pytest.raises(ValueError, match=f"expected {name} with the .*The damaged file was rem"):
-        from_hugging_face("hf://org/model")
-    hub.changed.clear()
-    assert (from_hugging_face("hf://org/model").folder / name).read_bytes() == content
 
 
 @pytest.mark.parametrize("header", ["ETag", "X-Linked-ETag", "X-Repo-Commit"])
@@ -89,38 +76,20 @@ def test_a_hub_cannot_name_a_place_outside_of_its_cache(
             victim.write_text("mine")
         for target in (victim, "../../../../victim/x"):
             hub.headers["config.json"] = {header: etag.format(target)}
-            with pytest.raises(ValueError, match=f"expected a hash in the header {header}, the hu"):
+            with pytest.raises(ValueError, match=f"expected a hash in {header}"):
                 from_hugging_face("hf://org/model")
             assert contents(victim.parent) == ({"x": b"mine"} if present else {})
     hub.headers.clear()
-    assert (from_hugging_face("hf://org/model").folder / "config.json").read_bytes() == b"{}"
+    assert (from_hugging_face("hf://org/model")[0] / "config.json").read_bytes() == b"{}"
 
 
 def test_a_hub_cannot_name_a_commit_outside_of_its_cache(hub: FakeHub, tmp_path: Path) -> None:
     before = contents(tmp_path)
     hub.commits[COMMIT] = "../../../../victim"
-    with pytest.raises(ValueError, match="expected the hash of a commit, the hub answered '../"):
+    with pytest.raises(ValueError, match="expected the hash of a commit, received '../"):
         from_hugging_face("hf://org/model")
     assert contents(tmp_path) == before
     assert not hub.downloads()
-
-
-def test_a_file_that_a_link_of_the_cache_leads_to_stays(hub: FakeHub, tmp_path: Path) -> None:
-    path = from_hugging_face("hf://org/model").folder / "config.json"
-    (tmp_path / "mine.json").write_text("{}")
-    path.unlink()
-    path.symlink_to(tmp_path / "mine.json")
-    hub.changed["config.json"] = b"[]"
-    with pytest.raises(ValueError, match=r"config.json inside the cache, found a link to .*mine"):
-        from_hugging_face("hf://org/model")
-    assert (tmp_path / "mine.json").read_text() == "{}"
-
-
-def test_a_repository_may_lie_on_another_disk(hub: FakeHub, tmp_path: Path) -> None:
-    own_folder = from_hugging_face("hf://org/model").folder.parents[1]
-    own_folder.rename(tmp_path / "disk")
-    own_folder.symlink_to(tmp_path / "disk")
-    assert contents(from_hugging_face("hf://org/model").folder).keys() == WANTED
 
 
 def test_an_interrupted_download(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,20 +100,20 @@ def test_an_interrupted_download(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) 
         from_hugging_face("hf://org/model")
     hub.broken.clear()
     hub.asked.clear()
-    found = from_hugging_face("hf://org/model")
-    assert contents(found.folder) == {name: FILES[name] for name in WANTED}
+    folder, _ = from_hugging_face("hf://org/model")
+    assert contents(folder) == {name: FILES[name] for name in WANTED}
     assert "model.safetensors" in hub.downloads()
     assert not {"modules.json", "config.json"} & {*hub.downloads()}, "they were complete"
 
 
 def test_models_that_are_not_there(hub: FakeHub) -> None:
-    with pytest.raises(FileNotFoundError, match="hf://org/other: expected a model of Hugging"):
+    with pytest.raises(FileNotFoundError, match="hf://org/other: no such model"):
         from_hugging_face("hf://org/other")
     hub.gated.add("org/model")
-    with pytest.raises(PermissionError, match="terms must be accepted"):
+    with pytest.raises(PermissionError, match="accept the model's terms"):
         from_hugging_face("hf://org/model")
     hub.add("org/pickled", {"config.json": b"{}", "pytorch_model.bin": b"a pickle"})
-    with pytest.raises(FileNotFoundError, match=r"found config.json, pytorch_model.bin\. Files"):
+    with pytest.raises(FileNotFoundError, match=r"found .*pytorch_model.bin.* Files"):
         from_hugging_face("hf://org/pickled")
     assert not hub.downloads()
 
@@ -153,23 +122,12 @@ def test_without_a_connection_the_cache_of_the_hub_is_used(
     hub: FakeHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For example, `hf download` filled the cache of a machine that has no network."""
-    found = from_hugging_face("hf://org/model")
+    folder, _ = from_hugging_face("hf://org/model")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     hub.asked.clear()
-    assert from_hugging_face(f"hf://org/model@{COMMIT}").folder == found.folder
-    with pytest.raises(ConnectionError, match="hf://org/other: expected a model that was downl"):
+    assert from_hugging_face(f"hf://org/model@{COMMIT}") == (folder, COMMIT)
+    with pytest.raises(ConnectionError, match="hf://org/other: no connection to the hub"):
         from_hugging_face("hf://org/other")
-    (found.folder / "model.safetensors").unlink()  # as if the download had been interrupted
-    with pytest.raises(ConnectionError, match="not all of its files"):
-        from_hugging_face(f"hf://org/model@{COMMIT}")
-    shards = [f"model-0000{part}-of-00002.safetensors" for part in (1, 2)]
-    index = json.dumps({"weight_map": dict(zip("ab", shards, strict=True))})
-    (found.folder / "model.safetensors.index.json").write_text(index)
-    (found.folder / shards[0]).write_bytes(b"a")
-    with pytest.raises(ConnectionError, match="not all of its files"):
-        from_hugging_face(f"hf://org/model@{COMMIT}")
-    (found.folder / shards[1]).write_bytes(b"b")
-    assert from_hugging_face(f"hf://org/model@{COMMIT}").folder == found.folder
     assert not hub.asked
 
 
@@ -201,9 +159,8 @@ def test_kaggle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(sys.modules, "kagglehub", SimpleNamespace(model_download=download))
     handle = "google/universal-sentence-encoder/tensorFlow2/universal-sentence-encoder"
-    found = from_kaggle(f"kaggle://{handle}/2")
-    assert (found.folder, found.identity, asked) == (folder, "2", [f"{handle}/2"])
-    assert found.sizes() == {"saved_model.pb": 1}
+    assert from_kaggle(f"kaggle://{handle}/2") == (folder, "2")
+    assert asked == [f"{handle}/2"]
     with pytest.raises(OSError, match="kaggle://a/absent/c/d: .*RuntimeError: 404"):
         from_kaggle("kaggle://a/absent/c/d")
     with pytest.raises(ValueError, match="Expected kaggle://OWNER/MODEL/FRAMEWORK/VARIATION"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import use_st5
 from tests.fake_hub import COMMIT, FakeHub, contents, fake_hub
 from tests.tiny_bert import write_sentence_bert
 from use_st5.hub.cache import MODELS, entries
-from use_st5.hub.model_names import fetch, forget, local_source, model_name, recorded, short_name
+from use_st5.hub.model_names import forget, local_source, model_name, recorded, short_name
 from use_st5.layers.saved_model_layer import SavedModelLayer
 from use_st5.models import CrossEncoderModel
 
@@ -59,13 +60,10 @@ def test_a_new_commit_is_seen_when_the_name_is_forgotten(hub: FakeHub, tmp_path:
     assert (use_st5.load(f"hf://org/tiny@{COMMIT}").encode(TEXTS) == first).all()
 
 
-def test_files_that_are_gone_are_downloaded_again(hub: FakeHub) -> None:
+def test_a_folder_that_is_gone_is_downloaded_again(hub: FakeHub) -> None:
     name = "hf://org/tiny"
-    weights = local_source(name) / "model.safetensors"
-    weights.resolve().write_bytes(b"cut")
-    weights.resolve().unlink()
-    weights.unlink()
-    assert fetch(name).is_intact
+    shutil.rmtree(local_source(name))
+    assert (local_source(name) / "model.safetensors").is_file()
     assert [each.name for each in recorded()] == [name]
 
 

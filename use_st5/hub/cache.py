@@ -65,14 +65,6 @@ def entries() -> list[Entry]:
     return sorted(present, key=lambda entry: entry.used, reverse=True)
 
 
-def remove_content(folder: Path) -> None:
-    """Removes the entry of the cache that a folder belongs to, if there is one."""
-    for part in (MODELS, ARCHIVES):
-        base = cache_folder(part)
-        if base in folder.parents:
-            remove_entry(base / folder.relative_to(base).parts[0])
-
-
 def remove_leftovers() -> None:
     """Removes what processes left that were killed while they made or removed an entry."""
     for part in (MODELS, ARCHIVES, ENGINES, REMOTE):

@@ -1,4 +1,4 @@
-"""Downloads from Hugging Face's hub and from Kaggle Models.
+"""Downloads: of Hugging Face's hub, of Kaggle Models, and of archives by URL; and uploads.
 
 For a checkpoint we download safetensors, JSON and vocabularies. Files that can hold code (`.bin`,
 `.pt`, `.py`, pickles) are never downloaded. For a SavedModel we download its own files.
@@ -7,19 +7,28 @@ For a checkpoint we download safetensors, JSON and vocabularies. Files that can 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import gzip
 import hashlib
-import importlib
+import http.client
 import json
+import lzma
 import re
+import stat
+import sys
+import tarfile
+import tempfile
+import urllib.request
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from types import ModuleType
-from typing import Any
+from typing import IO, Any
+from urllib.parse import urlsplit
 
 from use_st5._imports import require
 from use_st5.hub.bundled import SAVED_MODEL_FILE
-from use_st5.io.files import file_sha256
+from use_st5.hub.cache import ARCHIVES, LIMIT, kept_content, limit
 from use_st5.io.remote_files import check_inner_names, is_inner
 
 EXTRA = "hub-models"
@@ -31,85 +40,76 @@ _SAVED_MODEL = re.compile(
     r"(saved_model\.pb|fingerprint\.pb|use_st5\.json|README\.md|(variables|assets)/.+)"
 )
 _SAFETENSORS = re.compile(r"model.*\.safetensors")
+_VOCABULARIES = {".json", ".txt", ".model"}
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 # The headers of which huggingface_hub makes names of files, and the names that stay in its cache.
 _NAMING_HEADERS = ("X-Linked-ETag", "ETag", "X-Repo-Commit")
 _INNER_NAME = re.compile(r'(?!.*(?:\.\.|//))(?:W/)?"?\w[\w.+=/-]*"?')
-_VOCABULARIES = {".json", ".txt", ".model"}
+_UNREACHABLE = {"OfflineModeIsEnabled", "ConnectError", "ConnectionError", "TimeoutException"}
+_LOGIN = "set HF_TOKEN, or run: hf auth login"
+# The error of huggingface_hub → Python's own, and what to do.
+_HUB_ERRORS = {
+    "GatedRepoError": (PermissionError, f"first accept the model's terms on its page; {_LOGIN}"),
+    "RepositoryNotFoundError": (FileNotFoundError, f"no such model; for a private one {_LOGIN}"),
+    "RevisionNotFoundError": (FileNotFoundError, "expected a branch, tag or commit of the model"),
+    "LocalEntryNotFoundError": (ConnectionError, "no connection to the hub and no copy here"),
+    "LocalTokenNotFoundError": (PermissionError, _LOGIN),
+    "JSONDecodeError": (OSError, "expected JSON of the hub, received a page; check HF_ENDPOINT"),
+}
 
-
-@dataclasses.dataclass(frozen=True)
-class Downloaded:
-    """A model that was downloaded.
-
-    Attributes:
-        folder: The folder with the files.
-        identity: The commit, version or hash.
-        names: The files, by their paths below the folder; None: all files in the folder.
-    """
-
-    folder: Path
-    identity: str
-    names: list[str] | None = None
-
-    def sizes(self) -> dict[str, int]:
-        """Bytes of each file."""
-        names = self.names
-        if names is None:
-            files = (each for each in self.folder.rglob("*") if each.is_file())
-            names = [each.relative_to(self.folder).as_posix() for each in files]
-        return {name: (self.folder / name).stat().st_size for name in names}
+_SUFFIXES = (".tar.gz", ".tgz", ".zip")
+# The addresses of TensorFlow Hub itself end in this query.
+_COMPRESSED = "tf-hub-format=compressed"
+_LOCAL = {"localhost", "127.0.0.1", "::1"}
+_TIMEOUT = 60.0  # seconds without a byte
+_PIECE = 2**20
+# An archive may hold this many times its own bytes, and a gigabyte in any case.
+_RATIO, _SMALL = 50, 10**9
+# The most files and folders of an archive, and the most bytes of the headers of one of them.
+_MEMBERS, _HEADERS = 10_000, 2**16
+# The errors of damaged archives, and of zip files with a password.
+_DAMAGED = (
+    *(tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile),
+    *(EOFError, zlib.error, lzma.LZMAError, RuntimeError),
+)
 
 
 def hugging_face_name(name: str) -> tuple[str, str | None]:
-    """Returns the repository and revision of `hf://ORG/NAME@REVISION`; None: the newest one.
-
-    Raises:
-        ValueError: The name has another form.
-    """
+    """Returns the repository and revision of `hf://ORG/NAME@REVISION`; None: the newest one."""
     match = _HF.fullmatch(name)
     if match is None:
-        raise ValueError(
-            f"Expected hf://ORG/NAME or hf://ORG/NAME@REVISION, such as "
-            f"hf://sentence-transformers/all-MiniLM-L6-v2, received {name!r}."
-        )
+        raise ValueError(f"Expected hf://ORG/NAME or hf://ORG/NAME@REVISION, received {name!r}.")
     return match[1], match[2]
 
 
-def from_hugging_face(name: str) -> Downloaded:
-    """Downloads a model into the cache of huggingface_hub, and checks the hash of each file.
+def from_hugging_face(name: str) -> tuple[Path, str]:
+    """Downloads a model into the cache of huggingface_hub; returns its folder and commit.
 
     The environment variables HF_TOKEN, HF_HOME, HF_HUB_OFFLINE and HF_ENDPOINT have their effect.
-
-    Raises:
-        ValueError: The name has another form, or a file has another hash than the hub says.
-        FileNotFoundError: The model or the revision does not exist, or it has no safetensors.
-        OSError: The download failed, or the account may not read the model.
     """
     repository, revision = hugging_face_name(name)
     hub = require("huggingface_hub", EXTRA)
-    with _hub_errors(name):
+    with _hub_errors(name), _inner_names_only(hub, name):
         try:
-            info = hub.HfApi().model_info(repository, revision=revision, files_metadata=True)
+            info = hub.HfApi().model_info(repository, revision=revision)
         except Exception as error:
-            if not _is_unreachable(error):
+            if not _UNREACHABLE & _class_names(error):
                 raise
-            return _already_there(hub, name, repository, revision, error)
-        if not _COMMIT.fullmatch(str(info.sha)):
-            raise ValueError(
-                f"{name}: expected the hash of a commit, the hub answered {str(info.sha)[:200]!r}. "
-                "Check HF_ENDPOINT."
-            )
-        listed = {each.rfilename: each for each in info.siblings or []}
-        check_inner_names([*listed], where=name)
+            found = hub.snapshot_download(repository, revision=revision, local_files_only=True)
+            commit = Path(found).name
+            listed = [path.relative_to(found).as_posix() for path in Path(found).rglob("*")]
+        else:
+            commit, listed = str(info.sha), [each.rfilename for each in info.siblings or []]
+        if not _COMMIT.fullmatch(commit):
+            raise ValueError(f"{name}: expected the hash of a commit, received {commit[:200]!r}.")
+        check_inner_names(listed, where=name)
         modules: list[str] = []
         if _MODULES in listed and SAVED_MODEL_FILE not in listed:
-            path = _fetch(hub, name, repository, info.sha, listed[_MODULES])
-            modules = _module_folders(path)
-        names = wanted_files([*listed], modules, where=name)
-        paths = [_fetch(hub, name, repository, info.sha, listed[each]) for each in names]
-    folder = paths[0].parents[len(PurePosixPath(names[0]).parts) - 1]
-    return Downloaded(folder, info.sha, names)
+            path = hub.hf_hub_download(repository, _MODULES, revision=commit)
+            modules = _module_folders(Path(path))
+        names = wanted_files(listed, modules, where=name)
+        paths = [Path(hub.hf_hub_download(repository, each, revision=commit)) for each in names]
+    return paths[0].parents[len(PurePosixPath(names[0]).parts) - 1], commit
 
 
 def wanted_files(names: list[str], modules: list[str], *, where: str) -> list[str]:
@@ -119,9 +119,6 @@ def wanted_files(names: list[str], modules: list[str], *, where: str) -> list[st
         names: All its files.
         modules: The folders that `modules.json` names.
         where: The name of the model, for messages.
-
-    Raises:
-        FileNotFoundError: There is neither a SavedModel nor a file of safetensors.
     """
     if SAVED_MODEL_FILE in names:
         return [name for name in names if _SAVED_MODEL.fullmatch(name)]
@@ -133,16 +130,14 @@ def wanted_files(names: list[str], modules: list[str], *, where: str) -> list[st
         and (path.suffix in _VOCABULARIES or _SAFETENSORS.fullmatch(path.name))
     ]
     if not any(name.endswith(".safetensors") for name in file_names):
-        text = ", ".join(sorted(names)[:12]) or "no files"
         raise FileNotFoundError(
-            f"{where}: expected model.safetensors or saved_model.pb, found {text}. Files that can "
-            "hold code (.bin, .pt, .h5) are not downloaded: choose a model or a revision that has "
-            "safetensors."
+            f"{where}: expected model.safetensors or saved_model.pb, found {sorted(names)[:12]}. "
+            "Files that can hold code (.bin, .pt, .h5) are not downloaded."
         )
     return file_names
 
 
-def from_kaggle(name: str) -> Downloaded:
+def from_kaggle(name: str) -> tuple[Path, str]:
     """Downloads a SavedModel of Kaggle Models, TensorFlow Hub's successor, by kagglehub."""
     match = _KAGGLE.fullmatch(name)
     if match is None:
@@ -152,14 +147,9 @@ def from_kaggle(name: str) -> Downloaded:
             f"received {name!r}."
         )
     kagglehub = require("kagglehub", EXTRA)
-    try:
+    with _kaggle_errors(name):
         folder = Path(kagglehub.model_download(match[1]))
-    except Exception as error:  # An error of requests, kagglehub or kagglesdk.
-        raise OSError(
-            f"{name}: expected a model of Kaggle, the download failed "
-            f"({type(error).__name__}: {error}). Check the name and the network, and run again."
-        ) from error
-    return Downloaded(folder, folder.name)
+    return folder, folder.name
 
 
 def to_hugging_face(folder: Path, name: str, *, private: bool, message: str) -> str:
@@ -182,86 +172,11 @@ def to_kaggle(folder: Path, name: str, *, license: str, message: str) -> str:
     """Uploads a folder as a new version of a model of Kaggle; returns its name."""
     match = _KAGGLE.fullmatch(name)
     if match is None or match[1].count("/") != 3:
-        raise ValueError(
-            f"Expected kaggle://OWNER/MODEL/tensorFlow2/VARIATION to upload to, received {name!r}."
-        )
+        raise ValueError(f"Expected kaggle://OWNER/MODEL/tensorFlow2/VARIATION, received {name!r}.")
     kagglehub = require("kagglehub", EXTRA)
-    try:
+    with _kaggle_errors(name):
         kagglehub.model_upload(match[1], str(folder), license_name=license, version_notes=message)
-    except Exception as error:  # An error of requests, kagglehub or kagglesdk.
-        raise OSError(f"{name}: the upload failed ({type(error).__name__}: {error}).") from error
     return name
-
-
-def _already_there(
-    hub: ModuleType, name: str, repository: str, revision: str | None, error: Exception
-) -> Downloaded:
-    """Finds a model in the cache of huggingface_hub, because the hub cannot be reached."""
-    try:
-        found = hub.snapshot_download(repository, revision=revision, local_files_only=True)
-        folder = Path(found)
-        files = [each.relative_to(folder).as_posix() for each in folder.rglob("*")]
-        names = wanted_files(files, _module_folders(folder / _MODULES), where=name)
-        for index in (each for each in names if each.endswith(".safetensors.index.json")):
-            for shard in json.loads((folder / index).read_bytes())["weight_map"].values():
-                (folder / index).with_name(shard).stat()
-    except Exception as cache_error:
-        raise ConnectionError(
-            f"{name}: expected a model that was downloaded before, since Hugging Face's hub cannot "
-            f"be reached ({type(error).__name__}: {_first_line(error)}); found none, or not all of "
-            "its files. Check the network and HF_HUB_OFFLINE, and run again."
-        ) from cache_error
-    return Downloaded(folder, folder.name, names)
-
-
-def _fetch(hub: ModuleType, name: str, repository: str, commit: str, listed: Any) -> Path:
-    """Downloads one file, and checks its hash; a damaged file is removed."""
-    with _inner_names_only(hub, name):
-        path = Path(hub.hf_hub_download(repository, listed.rfilename, revision=commit))
-    # The folder of the repository, which a user may have moved to another disk by a link.
-    own_folder = path.parents[len(PurePosixPath(listed.rfilename).parts) + 1]
-    cache_folders = (Path(hub.constants.HF_HUB_CACHE), own_folder)
-    if not any(path.resolve().is_relative_to(each.resolve()) for each in cache_folders):
-        raise ValueError(
-            f"{name}: expected {path} inside the cache, found a link to {path.resolve()}. Remove "
-            "the link, and run again."
-        )
-    if listed.lfs:
-        kind, expected, digest = "sha256", listed.lfs.sha256, file_sha256(path)
-    else:  # git's hash
-        kind, expected, content = "git sha1", listed.blob_id, path.read_bytes()
-        head = b"blob %d\0" % len(content)
-        digest = hashlib.sha1(head + content, usedforsecurity=False).hexdigest()
-    if expected is not None and digest != expected:
-        with contextlib.suppress(OSError):
-            path.resolve().unlink()
-            path.unlink(missing_ok=True)
-        raise ValueError(
-            f"{name}: expected {listed.rfilename} with the {kind} {expected}, received one with "
-            f"{digest}. The damaged file was removed: run again."
-        )
-    return path
-
-
-@contextlib.contextmanager
-def _inner_names_only(hub: ModuleType, name: str) -> Iterator[None]:
-    """Refuses answers that would lead huggingface_hub out of its cache, before it reads them."""
-
-    def check(answer: Any) -> None:
-        for header in _NAMING_HEADERS if answer.request.method == "HEAD" else ():
-            value = answer.headers.get(header, "1")
-            if not _INNER_NAME.fullmatch(value):
-                raise ValueError(
-                    f"{name}: expected a hash in the header {header}, the hub answered "
-                    f"{value[:200]!r}. Nothing was written. Check HF_ENDPOINT."
-                )
-
-    hooks = hub.get_session().event_hooks["response"]
-    hooks.append(check)
-    try:
-        yield
-    finally:
-        hooks.remove(check)
 
 
 def _module_folders(path: Path) -> list[str]:
@@ -273,53 +188,151 @@ def _module_folders(path: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def _hub_errors(name: str) -> Iterator[None]:
-    """Turns the errors of huggingface_hub into Python's own, which say what to do."""
-    errors = importlib.import_module("huggingface_hub.errors")
-    login = "set HF_TOKEN, or run: hf auth login"
+def _inner_names_only(hub: ModuleType, name: str) -> Iterator[None]:
+    """Refuses answers that would lead huggingface_hub out of its cache, before it reads them."""
+
+    def check(answer: Any) -> None:
+        for header in _NAMING_HEADERS if answer.request.method == "HEAD" else ():
+            if not _INNER_NAME.fullmatch(value := answer.headers.get(header, "1")):
+                raise ValueError(f"{name}: expected a hash in {header}, received {value[:200]!r}.")
+
+    hooks = hub.get_session().event_hooks["response"]
+    hooks.append(check)
     try:
         yield
-    except errors.GatedRepoError as error:
-        raise PermissionError(
-            f"{name}: the model's terms must be accepted on the hub's page first. Then {login}"
-        ) from error
-    except errors.RepositoryNotFoundError as error:
-        raise FileNotFoundError(
-            f"{name}: expected a model of Hugging Face's hub, found none of this name. Check the "
-            f"spelling; for a private model {login}"
-        ) from error
-    except errors.RevisionNotFoundError as error:
-        raise FileNotFoundError(
-            f"{name}: expected a branch, tag or commit of the model, found none of this name."
-        ) from error
-    except json.JSONDecodeError as error:
-        endpoint = importlib.import_module("huggingface_hub.constants").ENDPOINT
-        raise OSError(
-            f"{name}: expected JSON from {endpoint}, received something else, such as the page of "
-            "a proxy. Check HF_ENDPOINT and the network."
-        ) from error
-    except (ValueError, ConnectionError, FileNotFoundError):
-        raise
+    finally:
+        hooks.remove(check)
+
+
+@contextlib.contextmanager
+def _hub_errors(name: str) -> Iterator[None]:
+    """Turns the errors of huggingface_hub into Python's own, which say what to do."""
+    try:
+        yield
     except Exception as error:
-        status = getattr(getattr(error, "response", None), "status_code", 0)
-        if isinstance(error, errors.LocalTokenNotFoundError) or status in (401, 403):
-            raise PermissionError(
-                f"{name}: expected a token with access, the hub refused ({_first_line(error)}): "
-                f"{login}. To push, the token needs the permission to write."
-            ) from error
-        raise OSError(
-            f"{name}: the transfer failed ({type(error).__name__}: {_first_line(error)}). Run "
-            "again: complete files are kept."
-        ) from error
+        first_line = (str(error).strip().splitlines() or [""])[0]
+        for known, (kind, advice) in _HUB_ERRORS.items():
+            if known in _class_names(error):
+                raise kind(f"{name}: {advice} ({first_line}).") from error
+        if isinstance(error, (ValueError, FileNotFoundError)):
+            raise
+        if getattr(getattr(error, "response", None), "status_code", 0) in (401, 403):
+            raise PermissionError(f"{name}: refused ({first_line}); {_LOGIN}.") from error
+        raise OSError(f"{name}: the transfer failed ({first_line}). Run again.") from error
 
 
-def _is_unreachable(error: Exception) -> bool:
-    """Whether the error means that there is no connection, and is not a server's answer."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(
-        names & {"OfflineModeIsEnabled", "ConnectError", "ConnectionError", "TimeoutException"}
-    )
+@contextlib.contextmanager
+def _kaggle_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # An error of requests, kagglehub or kagglesdk.
+        raise OSError(f"{name}: failed ({type(error).__name__}: {error}).") from error
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [""])[0]
+def _class_names(error: Exception) -> set[str]:
+    return {each.__name__ for each in type(error).__mro__}
+
+
+def from_archive(url: str) -> tuple[Path, str]:
+    """Downloads and unpacks an archive; returns the folder of the model and the sha256.
+
+    If the archive contains one folder and nothing else, this folder is the model.
+
+    Args:
+        url: `https://….tar.gz`, `.tgz` or `.zip`; http is accepted only from this machine.
+    """
+    parts = urlsplit(url)
+    if not parts.path.endswith(_SUFFIXES) and _COMPRESSED not in parts.query:
+        raise ValueError(
+            f"Expected the URL of an archive ({', '.join(_SUFFIXES)}), received {url}. A model of "
+            "tfhub.dev is now on Kaggle: kaggle://google/universal-sentence-encoder/…"
+        )
+    _check_safe(url)
+    with tempfile.TemporaryFile() as file:
+        sha256 = _download(url, file)
+        folder = kept_content(ARCHIVES, sha256[:16], url, lambda target: _unpack(file, target, url))
+    inside = list(folder.iterdir())
+    return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder, sha256
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to safe addresses alone."""
+
+    def redirect_request(self, *args: Any) -> urllib.request.Request | None:
+        request = super().redirect_request(*args)
+        if request is not None:
+            _check_safe(request.full_url)
+        return request
+
+
+def _check_safe(url: str) -> None:
+    """A SavedModel is a program, and without https others could replace it."""
+    parts = urlsplit(url)
+    if parts.scheme != "https" and parts.hostname not in _LOCAL:
+        raise ValueError(f"Expected an address that begins with https://, received {url}.")
+
+
+def _download(url: str, file: IO[bytes]) -> str:
+    """Downloads the archive at the URL into a file; returns its sha256."""
+    digest, size, most = hashlib.sha256(), 0, max(limit(), _SMALL)
+    try:
+        with urllib.request.build_opener(_Redirects).open(url, timeout=_TIMEOUT) as answer:
+            length = answer.headers.get("Content-Length")
+            while (piece := answer.read(_PIECE)) and size <= most:
+                file.write(piece)
+                digest.update(piece)
+                size += len(piece)
+    except (OSError, http.client.HTTPException) as error:
+        raise ConnectionError(f"{url}: the download failed ({error}). Run again.") from error
+    if size > most:
+        raise OSError(f"{url}: expected at most {most:,} bytes; set {LIMIT} to a larger number.")
+    if length is not None and size != int(length):
+        raise OSError(f"{url}: expected {int(length):,} bytes, received {size:,}. Run again.")
+    return digest.hexdigest()
+
+
+def _unpack(file: IO[bytes], target: Path, url: str) -> None:
+    """Unpacks the files and folders of a tar or zip file into a new folder, and nothing else."""
+    target.mkdir()
+    most, count, total = max(_RATIO * file.seek(0, 2), _SMALL), 0, 0
+
+    def check(name: str, size: int, is_link: bool) -> None:
+        nonlocal count, total
+        count, total = count + 1, total + size
+        if is_link:
+            raise ValueError(f"{url}: expected files and folders, found {name!r}, a link.")
+        if count > _MEMBERS or total > most:
+            raise ValueError(f"{url}: expected at most {_MEMBERS:,} files and {most:,} bytes.")
+
+    try:
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as archive:
+                for info in archive.infolist():
+                    check(info.filename, info.file_size, stat.S_ISLNK(info.external_attr >> 16))
+                archive.extractall(target)
+            return
+        file.seek(0)
+        with _Unpacked(fileobj=file) as packed, tarfile.open(fileobj=packed, mode="r:") as tar:
+            for member in tar:
+                check(member.name, member.size, not (member.isfile() or member.isdir()))
+                packed.room = sys.maxsize
+                tar.extract(member, target, filter="data")
+                packed.room = _HEADERS
+    except _DAMAGED as error:
+        raise ValueError(f"{url}: expected a tar or zip archive ({error}).") from error
+
+
+class _Unpacked(gzip.GzipFile):
+    """The bytes of a tar file: `tarfile` reads a header of any size into memory at once.
+
+    Attributes:
+        room: The number of bytes that may be read.
+    """
+
+    room = _HEADERS
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.room -= sys.maxsize if size is None or size < 0 else size
+        if self.room < 0:
+            raise tarfile.HeaderError(f"more than {_HEADERS:,} bytes of headers")
+        return super().read(size)

@@ -15,18 +15,19 @@ from pathlib import Path
 
 import msgspec
 
-from use_st5.hub.archives import unpacked
-from use_st5.hub.cache import NAMES, cache_folder, remove_content
-from use_st5.hub.client import Downloaded, from_hugging_face, from_kaggle
+from use_st5.hub.cache import NAMES, cache_folder
+from use_st5.hub.client import from_archive, from_hugging_face, from_kaggle
 from use_st5.io.files import atomic_path
-from use_st5.io.records import Count, read_record
+from use_st5.io.records import read_record
 from use_st5.io.remote_files import cached_path
 
 # `Path` makes one slash of two.
 _NAME = re.compile(r"(hf|kaggle|https?):/{1,2}(?=[^/])(.+)", re.DOTALL)
-_SOURCES = {"hf": from_hugging_face, "kaggle": from_kaggle, "https": unpacked, "http": unpacked}
+_SOURCES = {
+    **{"hf": from_hugging_face, "kaggle": from_kaggle},
+    **{"https": from_archive, "http": from_archive},
+}
 _FORMAT = 1
-_LIMIT = 2**24
 
 
 class Fetched(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,20 +37,12 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
         name: Its name, as the user writes it.
         identity: The commit, version or hash of what was downloaded.
         folder: The folder with its files.
-        files: Bytes of each file, by its path below the folder.
     """
 
     name: str
     identity: str
     folder: str
-    files: dict[str, Count]
     format: int = _FORMAT
-
-    @property
-    def is_intact(self) -> bool:
-        """Whether all files are there, in their sizes."""
-        paths = ((Path(self.folder, name), size) for name, size in self.files.items())
-        return all(path.is_file() and path.stat().st_size == size for path, size in paths)
 
     @property
     def exact_name(self) -> str:
@@ -88,18 +81,11 @@ def fetch(name: str) -> Fetched:
     """Downloads a model by the name that `model_name` returns, or finds the earlier download."""
     path = _record(name)
     with contextlib.suppress(OSError, ValueError):
-        record = read_record(path, Fetched, remedy="", version=_FORMAT, limit=_LIMIT)
-        if record.name == name:
-            if record.is_intact:
-                return record
-            remove_content(Path(record.folder))
-    downloaded: Downloaded = _SOURCES[name.partition(":")[0]](name)
-    record = Fetched(
-        name=name,
-        identity=downloaded.identity,
-        folder=os.fspath(downloaded.folder),
-        files=downloaded.sizes(),
-    )
+        record = read_record(path, Fetched, remedy="", version=_FORMAT)
+        if record.name == name and Path(record.folder).is_dir():
+            return record
+    folder, identity = _SOURCES[name.partition(":")[0]](name)
+    record = Fetched(name=name, identity=identity, folder=os.fspath(folder))
     with atomic_path(path) as temporary:
         temporary.write_bytes(msgspec.json.encode(record))
     return record
@@ -118,7 +104,7 @@ def recorded() -> list[Fetched]:
     records = []
     for path in sorted(cache_folder(NAMES).glob("*.json")):
         with contextlib.suppress(OSError, ValueError):
-            records.append(read_record(path, Fetched, remedy="", version=_FORMAT, limit=_LIMIT))
+            records.append(read_record(path, Fetched, remedy="", version=_FORMAT))
     return records
 
 
