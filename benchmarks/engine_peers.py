@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from use_st5.hub.bundled import bundled_folder
 from use_st5.hub.cache import MODELS, kept_content
+from use_st5.hub.model_names import bundled_folder
 
 Encode = Callable[[list[str]], Any]
 _LIMITS: dict[str, Any] = {"truncation": True, "max_length": 256}

@@ -280,7 +280,7 @@ def _hub(model: str | Path) -> Encode:
     import tensorflow_hub as hub
     import tensorflow_text  # noqa: F401  Tokenizers of some models are its ops.
 
-    from use_st5.hub.model_folder import model_folder
+    from use_st5.hub.model_names import model_folder
 
     encoder = hub.load(os.fspath(model_folder(model)))
     return lambda texts: encoder(tf.constant(texts)).numpy()

@@ -17,7 +17,7 @@ from typing import Any
 
 from tools.card_tables import mean_spearman
 from use_st5._imports import require
-from use_st5.hub.bundled import bundled_folder
+from use_st5.hub.model_names import bundled_folder
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 WORK = "short, 32"

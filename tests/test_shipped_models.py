@@ -14,8 +14,8 @@ import pytest
 import use_st5
 from use_st5.encode.encoder import SentenceEncoder
 from use_st5.evaluation.sts import evaluate_sts, read_stsb
-from use_st5.hub.bundled import bundled_folder, bundled_names
 from use_st5.hub.model_manifest import ModelManifest, describe_files
+from use_st5.hub.model_names import bundled_folder, bundled_names
 
 pytestmark = pytest.mark.skipif(not bundled_names(), reason="no model is bundled")
 

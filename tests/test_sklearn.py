@@ -23,7 +23,7 @@ from sklearn.utils import estimator_checks
 
 import use_st5
 from use_st5.encode.similarity import unit_rows
-from use_st5.hub.bundled import bundled_folder
+from use_st5.hub.model_names import bundled_folder
 from use_st5.sklearn import SentenceVectors
 
 TEXTS = ["very good", "quite bad", "good indeed", "bad again", "so good", "too bad"] * 2

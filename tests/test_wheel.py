@@ -87,7 +87,7 @@ def test_installed_wheel_finds_its_models_from_another_folder(wheel: Path, tmp_p
     site = tmp_path / "site"
     pip("install", "--no-deps", "--no-index", "--target", site, wheel)
     code = (
-        "import use_st5; from use_st5.hub.bundled import *; "
+        "import use_st5; from use_st5.hub.model_names import *; "
         "print(use_st5.__file__, *bundled_names(), bundled_folder('first'), sep='\\n')"
     )
     done = subprocess.run(

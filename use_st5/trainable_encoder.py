@@ -30,10 +30,14 @@ from use_st5.encode.sentences import (
 from use_st5.encode.similarity import compared
 from use_st5.encode.token_limit import OnTruncation, TokenLimit
 from use_st5.export.loading import refuse_in_graph
-from use_st5.hub.bundled import SAVED_MODEL_FILE, bundled_names
-from use_st5.hub.model_folder import model_folder
-from use_st5.hub.model_manifest import ModelManifest, SimilarityName, check_replaceable, read_card
-from use_st5.hub.model_names import local_source
+from use_st5.hub.model_manifest import (
+    SAVED_MODEL_FILE,
+    ModelManifest,
+    SimilarityName,
+    check_replaceable,
+    read_card,
+)
+from use_st5.hub.model_names import bundled_names, local_source, model_folder
 from use_st5.io.progress import with_progress
 from use_st5.models.encoder_model import checked_length, in_float32, inference
 from use_st5.models.family import family_for, family_named, family_with, known_family

@@ -9,7 +9,7 @@ import pytest
 
 import use_st5
 from use_st5.beam.model import ModelSource
-from use_st5.hub.bundled import bundled_folder
+from use_st5.hub.model_names import bundled_folder
 
 
 def test_a_model_is_described_by_its_files() -> None:
@@ -62,7 +62,7 @@ def test_a_name_that_points_outside_is_refused(
     monkeypatch.setattr(ToyFileSystem, "root", tmp_path)
     (tmp_path / "evil").mkdir()
     (tmp_path / "evil" / "..\\..\\up.py").write_text("import this")
-    with pytest.raises(ValueError, match="toy://evil: expected files inside this folder"):
+    with pytest.raises(ValueError, match="toy://evil: expected names inside this folder"):
         ModelSource.of("toy://evil")
 
 

@@ -18,7 +18,7 @@ from apache_beam.ml.transforms.base import MLTransform
 from apache_beam.ml.transforms.embeddings.tensorflow_hub import TensorflowHubTextEmbeddings
 
 import use_st5
-from use_st5.hub.bundled import bundled_folder
+from use_st5.hub.model_names import bundled_folder
 
 # The warning comes from jsonpickle, which Beam uses.
 pytestmark = pytest.mark.filterwarnings("ignore:keys will default:DeprecationWarning")

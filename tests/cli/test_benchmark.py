@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import FakeEncoder
 from use_st5.cli import benchmark
-from use_st5.hub.bundled import bundled_names
+from use_st5.hub.model_names import bundled_names
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_model_is_measured_at_each_length(fake: FakeEncoder) -> None:
     [
         (("--lengths", "10,x"), 2, "expected numbers above 0, such as 10,100,500"),
         (("--lengths", "0"), 2, "expected numbers above 0"),
-        (("absent",), 1, "found neither under 'absent'"),
+        (("absent",), 1, "'absent' is neither"),
     ],
 )
 def test_errors_are_one_line(

@@ -26,7 +26,7 @@ from tests.toy_encoders import WORDS, Toy
 from use_st5.cli import convert, embed, export, models, train
 from use_st5.cli.files import local_copy
 from use_st5.evaluation.runner import evaluate
-from use_st5.io.remote_files import cached_path, exists, names_in, upload
+from use_st5.io.files import cached_path, exists, names_in, upload
 from use_st5.training.classifier import Classifier
 from use_st5.training.loop import TrainingLoop
 

@@ -27,7 +27,7 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model whose vector is half the text's length, four times."""
     import tensorflow as tf
 
-    from use_st5.hub.model_writer import write_folder
+    from use_st5.hub.model_manifest import write_folder
 
     root = tf.train.Checkpoint()
     root.halves = tf.Variable([0.5] * 4)
@@ -109,8 +109,7 @@ def test_a_foreign_model_has_signatures_and_no_card(
 def test_no_model_there(use: Callable, tmp_path: Path) -> None:
     result = use("info", str(tmp_path))
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: Expected a SavedModel (a folder that holds ")
-    assert "found nothing: the folder is empty" in result.stderr
+    assert "expected saved_model.pb in it, found []" in result.stderr
     assert result.stderr.count("\n") == 1
 
 

@@ -22,7 +22,7 @@ from tests.tiny_bert import write_sentence_bert
 from use_st5.cli import main as cli
 from use_st5.cli.main import OneLineErrors, app
 from use_st5.cli.output import manual, print_table
-from use_st5.hub.bundled import bundled_names
+from use_st5.hub.model_names import bundled_names
 from use_st5.io import progress
 
 FULL = "No space left on device; free some space, or write to another place\n"

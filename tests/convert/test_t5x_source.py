@@ -190,11 +190,11 @@ def test_vectors_and_deeper_arrays(tmp_path: Path) -> None:
     [
         (
             {"compressor": {"id": "blosc"}},
-            r"\$.compressor.id: expected 'gzip' or 'zlib', received 'bl",
+            r"\$.compressor.id: invalid enum value 'blosc'",
         ),
-        ({"zarr_format": 3}, r"\$.zarr_format: expected 2, received 3"),
+        ({"zarr_format": 3}, r"\$.zarr_format: invalid enum value 3"),
         ({"filters": [{"id": "delta"}]}, r"\$.filters: expected array of length <= 0"),
-        ({"order": "F"}, r"\$.order: expected 'C', received 'F'"),
+        ({"order": "F"}, r"\$.order: invalid enum value 'F'"),
         ({"dtype": "|O"}, r"\$.dtype: expected a dtype of numbers.* received '\|O'"),
         ({"dtype": "<U1"}, r"\$.dtype: expected a dtype of numbers.* received '<U1'"),
         ({"dtype": [["a", "<f4"]]}, r"\$.dtype: expected str, received array"),
@@ -207,7 +207,7 @@ def test_vectors_and_deeper_arrays(tmp_path: Path) -> None:
         ({"compressor": "gzip"}, r"\$.compressor: expected object \| null, received str"),
         ({"chunks": [3]}, r"\$.chunks: expected at most .*received \[3\]"),
         ({"chunks": [3, 0]}, r"\$.chunks\[1\]: expected int >= 1"),
-        ({"dimension_separator": "../"}, r"\$.dimension_separator: expected '.' or '/'"),
+        ({"dimension_separator": "../"}, r"\$.dimension_separator: invalid enum value"),
         ({"shape": None}, r"\$.shape: expected array, received null"),
     ],
 )

@@ -309,7 +309,7 @@ def test_memory_holds_what_is_in_use_and_the_last_models(folder: Path, tmp_path:
 
 def test_a_bundled_name(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(folder, tmp_path / "toy_en")
-    monkeypatch.setattr("use_st5.hub.bundled._root", lambda: tmp_path)
+    monkeypatch.setattr("use_st5.hub.model_names._root", lambda: tmp_path)
     assert load("toy_en").encode("the cat").shape == (10,)
     with pytest.raises(FileNotFoundError, match="Did you mean 'toy_en'"):
         load("toy_em")
@@ -360,9 +360,9 @@ def test_a_bundled_encoder_is_pickled_by_its_name(
 ) -> None:
     for place in ("here", "there"):
         shutil.copytree(folder, tmp_path / place / "toy_en")
-    monkeypatch.setattr("use_st5.hub.bundled._root", lambda: tmp_path / "here")
+    monkeypatch.setattr("use_st5.hub.model_names._root", lambda: tmp_path / "here")
     pickled = pickle.dumps(load("toy_en"))
-    monkeypatch.setattr("use_st5.hub.bundled._root", lambda: tmp_path / "there")
+    monkeypatch.setattr("use_st5.hub.model_names._root", lambda: tmp_path / "there")
     assert pickle.loads(pickled).folder == tmp_path / "there" / "toy_en"
 
 
@@ -414,5 +414,5 @@ def test_damaged_folders(folder: Path, tmp_path: Path) -> None:
     (copy / "assets" / "vocabulary.txt").write_text("cut")
     with pytest.raises(ValueError, match=r"bytes in .*vocabulary.txt, found 3 bytes"):
         load(copy)
-    with pytest.raises(FileNotFoundError, match="found copy/"):
+    with pytest.raises(FileNotFoundError, match="found .*copy"):
         load(tmp_path)

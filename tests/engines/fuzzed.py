@@ -79,7 +79,7 @@ def _main(number: int, seed: int = 0) -> None:
     import tensorflow as tf
 
     from use_st5.engines.word_ids import NGramIds
-    from use_st5.hub.bundled import bundled_folder
+    from use_st5.hub.model_names import bundled_folder
     from use_st5.tokenizers.ngram_tokenizer import VOCABULARY_ASSET, NGramTokenizer
     from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 

@@ -15,7 +15,7 @@ from tests.engines.fuzzed import fuzzed_texts
 from tests.toy_encoders import Toy
 from use_st5.encode.encoder import SentenceEncoder
 from use_st5.engines import dan
-from use_st5.hub.bundled import bundled_folder
+from use_st5.hub.model_names import bundled_folder
 
 TEXTS = ["How old are you?", "", " ", "the cat", "The cat sat on the mat. " * 300, "ﷺ naïve “q”"]
 

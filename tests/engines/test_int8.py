@@ -22,8 +22,8 @@ from use_st5.engines.int8 import has_vnni, sentences
 from use_st5.engines.int8_rows import _neighbours, compensated_codes, round_rows
 from use_st5.engines.onnx_model import add_onnx_model, onnx_model
 from use_st5.evaluation.minimal_pairs import minimal_pairs
-from use_st5.hub.bundled import bundled_folder
 from use_st5.hub.model_manifest import ModelManifest
+from use_st5.hub.model_names import bundled_folder
 from use_st5.models.engines import family_engine
 from use_st5.models.use_dan import engine as use_dan
 from use_st5.models.use_transformer import engine as use_transformer

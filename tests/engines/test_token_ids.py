@@ -16,7 +16,7 @@ from tests.engines.fuzzed import every_code_point, fuzzed_texts
 from tests.tokenizers.real_sentences import real_sentences
 from use_st5.convert.tokenizer_files import MPNET_TOKENS
 from use_st5.engines.token_ids import FramedIds, token_ids
-from use_st5.hub.bundled import bundled_folder
+from use_st5.hub.model_names import bundled_folder
 from use_st5.tokenizers.added_tokens import AddedToken
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer, byte_letters
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary

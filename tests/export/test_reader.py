@@ -23,7 +23,7 @@ from use_st5.encode.similarity import cosine
 from use_st5.engines.int8 import sentences
 from use_st5.export.reader import Encoder
 from use_st5.export.text_model import to_text_model
-from use_st5.hub.bundled import bundled_folder
+from use_st5.hub.model_names import bundled_folder
 from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.tokenizers.token_tokenizer import PieceTokenizer

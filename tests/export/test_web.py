@@ -29,7 +29,7 @@ from use_st5.engines.weights import Table, TableRows
 from use_st5.engines.word_ids import Flat
 from use_st5.export.rounding import codes_by_frequency
 from use_st5.export.web import dan_manifest, to_web
-from use_st5.hub.bundled import bundled_folder
+from use_st5.hub.model_names import bundled_folder
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tests.fuzz.strings import Check, cleaned
 from tests.fuzz.tiny_models import export_sentence_t5
 from use_st5.encode.encoder import SentenceEncoder
-from use_st5.hub.bundled import bundled_folder, bundled_names
+from use_st5.hub.model_names import bundled_folder, bundled_names
 
 _TOLERANCE = 1e-5
 # One text in this many is encoded in the other ways, too: a Transformer needs 0.01 s for each.

@@ -11,9 +11,9 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from tests.fuzz.strings import FEW
-from use_st5.io.remote_files import download, names_in, remove, unfinished_upload
+from use_st5.io.files import download, names_in, remove, upload
 
-_PARTS = ["..", ".", "", "a", "b.json", "saved_model.pb", ".use_st5.uploading.json", "~", "..a"]
+_PARTS = ["..", ".", "", "a", "b.json", "saved_model.pb", "~", "..a"]
 _PARTS += ["..\\x", "\\x", "C:", "C:x", "D:\\x", "a:b", "CON", "\n", "é", "\u202e", "x" * 200]
 
 
@@ -29,6 +29,9 @@ class Store:
         self.target = root / "deep" / "deeper" / "target"
         self.target.parent.mkdir(parents=True)
         (root / "precious").write_text("years")
+        self.model = root.with_name(f"{root.name}_model")
+        self.model.mkdir()
+        (self.model / "use_st5.json").write_text('{"files": {}}')
         self._number = 0
 
     def check(self, names: list[str], uploading: list[str] | None) -> None:
@@ -36,7 +39,7 @@ class Store:
 
         Args:
             names: The names of the files. "/" at the start stands for the root of the disk.
-            uploading: The files of an upload that was killed, if there was one.
+            uploading: The files that the store's `use_st5.json` lists, if there is one.
         """
         self._number += 1
         bucket = re.sub(r"\W", "_", f"names{self.root}{self._number}")
@@ -45,10 +48,10 @@ class Store:
         for name in names:
             _write(f"{base}/{self._named(name)}", "x")
         if uploading is not None:
-            record = json.dumps([*map(self._named, uploading)])
-            _write(f"{base}/.use_st5.uploading.json", record)
+            record = json.dumps({"files": dict.fromkeys(map(self._named, uploading))})
+            _write(f"{base}/use_st5.json", record)
         for read in (lambda: download(base, self.target), lambda: names_in(base),
-                     lambda: unfinished_upload(base), lambda: remove(base)):  # fmt: skip
+                     lambda: upload(self.model, base), lambda: remove(base)):  # fmt: skip
             try:
                 read()
             except (ValueError, OSError) as error:

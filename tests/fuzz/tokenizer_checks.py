@@ -18,7 +18,7 @@ from experiments.prepare_data import penn_tokens
 from experiments.sentence_t5.span_corruption import SpanCorruption
 from tests.fuzz.strings import Check, cleaned
 from use_st5.data.sentence_splitter import split_sentences
-from use_st5.hub.bundled import bundled_folder
+from use_st5.hub.model_names import bundled_folder
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer, byte_letters
 from use_st5.tokenizers.length_buckets import pad_to_bucket
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer

@@ -17,7 +17,7 @@ from use_st5.hub.cache import (
     kept_content,
     remove_entry,
 )
-from use_st5.io.remote_files import staging_path
+from use_st5.io.files import staging_path
 
 
 @pytest.fixture(autouse=True)

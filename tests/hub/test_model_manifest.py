@@ -89,7 +89,7 @@ FILE = {"bytes": 3, "sha256": "0" * 64}
         ({"dimension": "16"}, r"\$.dimension: expected int, received str"),
         ({"max_length": "16"}, r"\$.max_length: expected int \| null, received str"),
         ({"max_length": 0}, r"\$.max_length: expected int >= 1"),
-        ({"precision": "int3"}, r"\$.precision: expected 'bfloat16' or .*, received 'int3'"),
+        ({"precision": "int3"}, r"\$.precision: invalid enum value 'int3'"),
         ({"parameters": 10**30}, r"\$.parameters: expected int <="),
         ({"versions": {"use_st5": 1}}, r"\$.versions\[...\]: expected str, received int"),
         ({"files": ["saved_model.pb"]}, r"\$.files: expected object, received array"),

@@ -1,4 +1,4 @@
-"""Models by name: one download, then the same files without a network."""
+"""Names of models: bundled ones, folders, and hubs: one download, then the same files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,19 @@ import pytest
 import use_st5
 from tests.fake_hub import COMMIT, FakeHub, contents, fake_hub
 from tests.tiny_bert import write_sentence_bert
+from use_st5.hub import model_names as module
 from use_st5.hub.cache import MODELS, entries
-from use_st5.hub.model_names import forget, local_source, model_name, recorded, short_name
+from use_st5.hub.model_names import (
+    bundled_folder,
+    bundled_names,
+    download_advice,
+    forget,
+    local_source,
+    model_folder,
+    model_name,
+    recorded,
+    short_name,
+)
 from use_st5.layers.saved_model_layer import SavedModelLayer
 from use_st5.models import CrossEncoderModel
 
@@ -142,3 +153,106 @@ def test_the_cross_encoder_of_a_name(hub: FakeHub, tmp_path: Path) -> None:
     np.testing.assert_allclose(found.predict([("a dog", "music")]), expected, atol=1e-6)
     with pytest.raises(ValueError, match="CrossEncoder.load"):
         use_st5.load("hf://org/ranker")
+
+
+def make_model(folder: Path) -> None:
+    """Makes a folder that looks like a SavedModel."""
+    folder.mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(b"")
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package folder in an otherwise empty checkout."""
+    folder = tmp_path / "use_st5"
+    folder.mkdir()
+    monkeypatch.setattr(module, "_PACKAGE", folder)
+    return folder
+
+
+def test_no_model_is_bundled(package: Path) -> None:
+    assert bundled_names() == ()
+    with pytest.raises(FileNotFoundError, match="Bundled here: none"):
+        bundled_folder("use_dan_en")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sentence-transformers/t5", "write hf://sentence-transformers/t5"),
+        ("all-MiniLM-L6-v2", "write hf://OWNER/all-MiniLM-L6-v2"),
+        ("../t5", ""),
+        ("a/b/c", ""),
+    ],
+)
+def test_how_a_model_of_a_hub_comes_here(name: str, said: str) -> None:
+    found = download_advice(name)
+    assert said in found
+    assert bool(said) == bool(found)
+
+
+def test_in_a_checkout(package: Path) -> None:
+    models = package.parent / "saved_models"
+    make_model(models / "b")
+    make_model(models / "a")
+    (models / "not_a_model").mkdir()
+    (models / "README.md").write_text("")
+    assert bundled_names() == ("a", "b")
+    assert bundled_folder("a") == models / "a"
+
+
+def test_in_a_wheel_the_package_has_its_own(package: Path) -> None:
+    make_model(package.parent / "saved_models" / "somebody_elses")
+    make_model(package / "saved_models" / "a")
+    assert bundled_names() == ("a",)
+    assert bundled_folder("a") == package / "saved_models" / "a"
+
+
+def test_a_folder_goes_before_a_bundled_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "bundled_names", lambda: ("mine",))
+    monkeypatch.setattr(module, "bundled_folder", lambda name: tmp_path / "bundled" / name)
+    monkeypatch.chdir(tmp_path)
+    assert model_folder("mine") == tmp_path / "bundled" / "mine"
+    (tmp_path / "mine").mkdir()
+    assert model_folder("mine") == tmp_path / "bundled" / "mine"  # no SavedModel there
+    (tmp_path / "mine" / "saved_model.pb").touch()
+    assert model_folder("mine") == tmp_path / "mine"
+
+
+def test_what_was_expected_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "bundled_names", lambda: ("use_dan_en",))
+    with pytest.raises(FileNotFoundError, match="Did you mean 'use_dan_en'"):
+        model_folder("use-dan-en")
+    with pytest.raises(FileNotFoundError, match="write hf://org/use-dan"):
+        model_folder("org/use-dan")
+    with pytest.raises(FileNotFoundError, match=r"found \[\]"):
+        model_folder(tmp_path)
+    (tmp_path / "variables").mkdir()
+    (tmp_path / "vocab.txt").touch()
+    with pytest.raises(FileNotFoundError, match="found .*'variables', 'vocab.txt'"):
+        model_folder(tmp_path)
+    with pytest.raises(FileNotFoundError, match="found a file"):
+        model_folder(tmp_path / "vocab.txt")
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(FileNotFoundError, match=r"expected .*\.safetensors"):
+        model_folder(tmp_path)
+
+
+def test_a_checkpoint_is_converted_once_and_again_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    source = write_sentence_bert(tmp_path / "my bert")
+    encoder = use_st5.load(source)
+    expected = use_st5.TrainableEncoder.load(source).encode(["a cat", ""])
+    np.testing.assert_allclose(encoder.encode(["a cat", ""]), expected, atol=1e-6)
+    assert encoder.name == "my bert"
+    assert (tmp_path / "cache") in encoder.folder.parents
+    assert use_st5.load(source) is encoder
+    shutil.copy(write_sentence_bert(tmp_path / "b", seed=1) / "model.safetensors", source)
+    changed = use_st5.TrainableEncoder.load(source).encode(["a cat", ""])
+    np.testing.assert_allclose(use_st5.load(source).encode(["a cat", ""]), changed, atol=1e-6)
+    assert np.abs(changed - expected).max() > 1e-3

@@ -239,9 +239,7 @@ def test_sole_writers_of_one_process_lie_within_each_other(tmp_path: Path) -> No
     with sole_writer(run, inside=True):
         with sole_writer(run / "model"), sole_writer(run / "model"):
             pass
-        (run / ".notes.use_st5-0123456789ab.txt").write_text("half")
-        with atomic_path(run / "notes.txt") as temporary:
+        with atomic_path(run / "notes.txt") as temporary, sole_writer(run, inside=True):
             temporary.write_text("whole")
-        with sole_writer(run, inside=True):
-            assert names(run) == [".use_st5.lock", "model", "notes.txt"]
+        assert names(run) == [".use_st5.lock", "model", "notes.txt"]
     assert names(run) == ["model", "notes.txt"]

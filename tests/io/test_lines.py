@@ -30,9 +30,7 @@ def test_a_cut_off_gzip_file_says_where(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     whole = gzip.compress(b"".join(b"%d\n" % (i * 7919) for i in range(50_000)))
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(
-        ValueError, match=r"a\.gz: expected a complete gzip file, found damage after line"
-    ):
+    with pytest.raises(ValueError, match=r"a\.gz, after line \d+: expected a complete gzip file"):
         list(read_lines(path))
 
 
@@ -63,7 +61,7 @@ def test_a_nul_byte_alone_is_not_utf16(tmp_path: Path) -> None:
 
 def test_carriage_returns_alone_are_named_with_the_remedy(tmp_path: Path) -> None:
     (path := tmp_path / "a.txt").write_bytes(b"one\rtwo\r")
-    with pytest.raises(ValueError, match=r"one line with carriage returns.*tr '\\r' '\\n' <"):
+    with pytest.raises(ValueError, match=r"received carriage returns.*tr '\\r' '\\n' <"):
         list(read_lines(path))
     for content in (b"one\r", b"one\rstill one\n"):  # One line.
         path.write_bytes(content)
@@ -75,7 +73,7 @@ def test_a_line_without_end_is_refused_before_it_is_read(tmp_path: Path) -> None
     with path.open("wb") as stream:
         stream.write(b"a\n")
         stream.truncate(10_000_000_000)  # sparse: ten gigabytes without data
-    with pytest.raises(ValueError, match=r"a\.txt:2: .* a line of more than 67,108,864 bytes"):
+    with pytest.raises(ValueError, match=r"a\.txt:2: a line of more than 67,108,864 bytes"):
         list(read_lines(path))
 
 
@@ -86,7 +84,7 @@ def test_text_is_decoded_out_of_plain_and_packed_files(tmp_path: Path) -> None:
         assert list(read_text(path)) == [(1, "caf\u00e9"), (2, ""), (3, "b")]
     path.write_bytes(gzip.compress(b"a\ncaf\xe9"))
     assert list(read_text(path, "latin-1")) == [(1, "a"), (2, "caf\u00e9")]
-    with pytest.raises(ValueError, match=r"a\.txt:2: expected UTF-8 text.* 0xe9 at pos.* 3"):
+    with pytest.raises(ValueError, match=r"a\.txt:2: expected UTF-8, received 0xe9"):
         list(read_text(path))
     path.write_bytes(b"a\n\0")
     with pytest.raises(ValueError, match=r"a\.txt:2: expected a line of text, .* a NUL byte"):

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from use_st5.io import progress as module
+from use_st5.io.lines import batched, in_chunks, in_threads
 from use_st5.io.progress import progress_bars, progress_lines, waiting, watched
-from use_st5.io.streams import batched, in_chunks, in_threads
 
 
 @pytest.fixture

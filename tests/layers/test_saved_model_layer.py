@@ -100,7 +100,7 @@ def test_safe_mode_loads_bundled_models_alone(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(folder, tmp_path / "bundled" / "lengths")
-    monkeypatch.setattr("use_st5.hub.bundled._root", lambda: tmp_path / "bundled")
+    monkeypatch.setattr("use_st5.hub.model_names._root", lambda: tmp_path / "bundled")
     (tmp_path / "unpacked").mkdir()
     monkeypatch.chdir(tmp_path / "unpacked")
     text = keras.Input(shape=(), dtype="string")
@@ -115,7 +115,7 @@ def test_safe_mode_loads_bundled_models_alone(
 @pytest.fixture(scope="module")
 def bundled(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model of use_st5 that cuts texts; its folder has everything that a save must keep."""
-    from use_st5.hub.model_writer import write_folder
+    from use_st5.hub.model_manifest import write_folder
 
     root = tf.train.Checkpoint()
     weights = tf.Variable([1.0, -1.0, 0.5], name="weights")

@@ -20,7 +20,7 @@ pytest.importorskip("prometheus_client", reason="the extra `serve` is not instal
 import use_st5
 from tests.serve.running import running
 from use_st5.encode.cross_encoder import CrossEncoder
-from use_st5.hub.bundled import bundled_folder
+from use_st5.hub.model_names import bundled_folder
 from use_st5.serve.app import ServerLimits, SimilarityRequest, create_app
 
 TEXTS = ["How old are you?", "What is your age?", "", "東京 🙂"]

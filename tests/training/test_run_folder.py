@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from tests.toy_encoders import Toy
-from use_st5.io.remote_files import names_in
+from use_st5.io.files import names_in
 from use_st5.training.arguments import FileArguments
 from use_st5.training.run_folder import (
     RESULT,

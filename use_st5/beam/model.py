@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import use_st5
 from use_st5._imports import require
 from use_st5.encode.options import SentenceTransformersNames, chosen_prompt
-from use_st5.hub.model_folder import model_folder
 from use_st5.hub.model_manifest import ModelManifest, describe_files
-from use_st5.io.remote_files import check_inner_names, joined
+from use_st5.hub.model_names import model_folder
+from use_st5.io.files import check_inner_names, joined
 
 if TYPE_CHECKING:
     from use_st5.encode.encoder import SentenceEncoder

@@ -21,7 +21,7 @@ from use_st5.beam.model import ModelSource
 from use_st5.beam.rows import BadRow, Row, TextRow, as_text
 from use_st5.encode.encoder import SentenceEncoder
 from use_st5.encode.sentences import check_batch_size
-from use_st5.io.streams import in_chunks
+from use_st5.io.lines import in_chunks
 
 beam: Any = require("apache_beam", "beam")
 _inference: Any = require("apache_beam.ml.inference.base", "beam")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from use_st5.io.streams import batched
+from use_st5.io.lines import batched
 
 _LEVEL = 0.95
 # Cosines carry rounding errors of about 1e-16 times the square root of the dimension; statistics

@@ -17,9 +17,8 @@ import typer
 
 from use_st5.cli.models import load_encoder, start_tensorflow
 from use_st5.cli.output import echo, manual, print_table, waiting
-from use_st5.hub.bundled import bundled_folder, bundled_names
-from use_st5.hub.model_folder import model_folder
 from use_st5.hub.model_manifest import ModelManifest
+from use_st5.hub.model_names import bundled_folder, bundled_names, model_folder
 
 HELP = manual(
     """Measure sentences per second and memory of models on this machine.

@@ -19,8 +19,8 @@ from use_st5.cli.models import (
     start_tensorflow,
 )
 from use_st5.cli.output import echo, manual, print_table, waiting
+from use_st5.io.lines import in_chunks
 from use_st5.io.progress import progress_lines
-from use_st5.io.streams import in_chunks
 
 if TYPE_CHECKING:
     from use_st5.engines.classifier import SavedClassifier

@@ -15,7 +15,7 @@ from use_st5.cli.files import sole_model
 from use_st5.cli.models import start_keras
 from use_st5.cli.output import manual, say, waiting
 from use_st5.hub.model_names import local_source
-from use_st5.io.remote_files import as_written
+from use_st5.io.files import as_written
 
 HELP = manual(
     """Turn a checkpoint of a BERT, MPNet, T5 or a similar model into a sentence encoder of strings.

@@ -18,8 +18,8 @@ from packaging.version import Version
 from use_st5._imports import install_line
 from use_st5.cli.models import DEFAULT_MODEL, load_encoder
 from use_st5.cli.output import echo, manual, print_table
-from use_st5.hub.bundled import bundled_folder, bundled_names
 from use_st5.hub.model_manifest import ModelManifest
+from use_st5.hub.model_names import bundled_folder, bundled_names
 
 VersionOf = Callable[[str], str | None]
 # Status, what was checked, what was found, and the command or step that helps. The status is "ok",

@@ -40,11 +40,10 @@ from use_st5.cli.models import (
     say_truncated,
 )
 from use_st5.cli.output import manual, say, waiting
-from use_st5.io.files import sole_writer
+from use_st5.io.files import remote_path, sole_writer, staging_path, upload
+from use_st5.io.lines import in_chunks
 from use_st5.io.progress import progress_bars, progress_lines
 from use_st5.io.records import Count, read_record
-from use_st5.io.remote_files import remote_path, staging_path, upload
-from use_st5.io.streams import in_chunks
 
 if TYPE_CHECKING:
     import numpy as np

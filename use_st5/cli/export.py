@@ -15,10 +15,8 @@ from use_st5.cli.files import sole_file, sole_model
 from use_st5.cli.models import BackendOption, find_model, start_keras, start_tensorflow
 from use_st5.cli.output import manual, say, waiting
 from use_st5.export.archive import write_archive
-from use_st5.hub.bundled import SAVED_MODEL_FILE
-from use_st5.hub.model_manifest import ModelManifest, copy_model, older_files
-from use_st5.io.files import atomic_path
-from use_st5.io.remote_files import as_written, exists, names_in, remote_path
+from use_st5.hub.model_manifest import SAVED_MODEL_FILE, ModelManifest, copy_model
+from use_st5.io.files import as_written, atomic_path, exists, names_in, remote_path
 
 HELP = manual(
     """Write a model to a folder or an archive, for hub.load, Keras and TensorFlow Serving.
@@ -186,7 +184,7 @@ def _write(source: Path, to: Path, precision: Precision | None, *, onnx: bool) -
     """Writes the folder of a model; returns its size in bytes."""
     manifest = ModelManifest.read(source)
     if precision is None or (manifest is not None and precision == manifest.precision):
-        with atomic_path(to, older=older_files(to)) as temporary:
+        with atomic_path(to) as temporary:
             copy_model(source, temporary, manifest)
             if onnx:
                 from use_st5.engines.onnx_model import add_onnx_model

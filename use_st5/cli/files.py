@@ -18,9 +18,8 @@ import typer
 from use_st5.cli.models import start_tensorflow
 from use_st5.cli.output import say, waiting
 from use_st5.hub.model_manifest import check_replaceable
-from use_st5.io.files import sole_writer
+from use_st5.io.files import as_written, cached_path, check_inner, exists, remote_path, sole_writer
 from use_st5.io.lines import decoded_lines
-from use_st5.io.remote_files import as_written, cached_path, check_inner, exists, remote_path
 
 STDIN = "-"
 _TABLE = re.compile(r"\.(csv|tsv|jsonl|ndjson|json|parquet)(\.gz)?$", re.IGNORECASE)

@@ -43,7 +43,7 @@ from use_st5.cli import (
     train,
 )
 from use_st5.cli.output import echo, manual, say
-from use_st5.hub.bundled import bundled_names
+from use_st5.hub.model_names import bundled_names
 from use_st5.io.progress import progress_lines
 
 INTERRUPTED = 130

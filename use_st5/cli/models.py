@@ -20,9 +20,8 @@ import typer
 
 import use_st5
 from use_st5.cli.output import say, waiting
-from use_st5.hub.model_folder import is_checkpoint, model_folder
-from use_st5.hub.model_names import model_name
-from use_st5.io.remote_files import as_written, remote_path
+from use_st5.hub.model_names import is_checkpoint, model_folder, model_name
+from use_st5.io.files import as_written, remote_path
 
 if TYPE_CHECKING:
     import numpy as np

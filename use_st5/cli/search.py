@@ -22,7 +22,7 @@ from use_st5.cli.models import (
     load_encoder,
 )
 from use_st5.cli.output import echo, manual, print_table, waiting
-from use_st5.hub.bundled import bundled_names
+from use_st5.hub.model_names import bundled_names
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,8 +23,8 @@ from use_st5.convert.t5x_source import INDEX, T5XSource
 from use_st5.convert.tensorflow_source import INDEX as TENSORFLOW_INDEX
 from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
 from use_st5.convert.weights import WeightSource, listed
-from use_st5.hub.bundled import download_advice
 from use_st5.hub.model_manifest import SimilarityName
+from use_st5.hub.model_names import download_advice
 from use_st5.io.records import check_record, read_record
 
 Format = Literal["sentence-transformers", "Hugging Face", "T5X", "TensorFlow"]

@@ -21,10 +21,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from use_st5.io.files import atomic_path
+from use_st5.io.files import atomic_path, cached_path, exists, remote_path
+from use_st5.io.lines import batched, in_threads
 from use_st5.io.records import Positive, read_record
-from use_st5.io.remote_files import cached_path, exists, remote_path
-from use_st5.io.streams import batched, in_threads
 
 if TYPE_CHECKING:
     from use_st5.tokenizers.tokenizer import Tokenizer

@@ -32,8 +32,7 @@ from use_st5.data.formats import (
 )
 from use_st5.data.reader import MalformedRowError, Reader, ReadReport
 from use_st5.io.files import file_sha256
-from use_st5.io.lines import GZIP_DAMAGE, read_lines, unpacked
-from use_st5.io.streams import batched
+from use_st5.io.lines import GZIP_DAMAGE, batched, read_lines, unpacked
 
 # A position from 0, a name, or several names, of which the first existing one is used.
 Column = int | str | tuple[str, ...]

@@ -17,7 +17,7 @@ from use_st5.encode.sentences import (
     length_sorted_batches,
     one_or_many,
 )
-from use_st5.hub.bundled import SAVED_MODEL_FILE
+from use_st5.hub.model_manifest import SAVED_MODEL_FILE
 from use_st5.hub.model_names import local_source, short_name
 from use_st5.io.progress import with_progress
 

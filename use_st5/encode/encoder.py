@@ -35,15 +35,15 @@ from use_st5.encode.token_limit import OnTruncation, TokenLimit
 from use_st5.encode.workers import encode_in_workers
 from use_st5.engines import BACKENDS, Backend, open_engine
 from use_st5.export.other_processes import refuse_after_fork, refuse_unsaved_weights
-from use_st5.hub.bundled import SAVED_MODEL_FILE, bundled_folder, bundled_names
-from use_st5.hub.model_folder import model_folder
 from use_st5.hub.model_manifest import (
+    SAVED_MODEL_FILE,
     ModelManifest,
     SimilarityName,
     describe_files,
     read_card,
     short_hash,
 )
+from use_st5.hub.model_names import bundled_folder, bundled_names, model_folder
 from use_st5.io.progress import with_progress
 from use_st5.models.engines import family_engine
 
@@ -280,7 +280,7 @@ class SentenceEncoder(SentenceTransformersNames):
                 f"its weights are those of {self.folder}. Copy the folder, or load the model with "
                 "backend='tensorflow'."
             )
-        from use_st5.hub.model_writer import write_again
+        from use_st5.hub.model_manifest import write_again
 
         write_again(self.model, self.folder, path, dimension=self.dimension)
 

@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 
 from use_st5._imports import require
+from use_st5.io.files import as_written, open_local
 from use_st5.io.records import read_record
-from use_st5.io.remote_files import as_written, open_local
 
 _WEIGHTS = "model.weights.h5"
 _OVERHEAD = 2**20  # bytes of a file of weights beside the numbers; Keras's has some 10 KB

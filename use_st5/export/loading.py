@@ -15,7 +15,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
-from use_st5.hub.bundled import SAVED_MODEL_FILE
+from use_st5.hub.model_manifest import SAVED_MODEL_FILE
 
 # The tags of the two fields that a SavedModel can begin with.
 _BEGINNINGS = (b"\x08", b"\x12")

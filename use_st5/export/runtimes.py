@@ -32,7 +32,7 @@ import tensorflow as tf
 
 from use_st5._imports import require
 from use_st5.export.loading import load_saved_model
-from use_st5.hub.model_folder import model_folder
+from use_st5.hub.model_names import model_folder
 from use_st5.io.files import atomic_path
 
 _OPSET = 18

@@ -24,8 +24,7 @@ import tensorflow as tf
 
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph
 from use_st5.export.stored_weights import Int8Weights, stored_weights
-from use_st5.hub.model_manifest import ModelManifest
-from use_st5.hub.model_writer import count_weights, write_folder
+from use_st5.hub.model_manifest import ModelManifest, count_weights, write_folder
 
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 # The prompts that get a signature of their own.

@@ -22,8 +22,8 @@ from use_st5.engines.int8 import lowest_cosine, sentences
 from use_st5.engines.token_ids import FramedIds, token_ids
 from use_st5.export.reader import Encoder
 from use_st5.export.replaced_folder import check_replaced_folder, write_file_list
-from use_st5.hub.model_folder import model_folder
 from use_st5.hub.model_manifest import ModelManifest
+from use_st5.hub.model_names import model_folder
 from use_st5.io.files import atomic_path, sole_writer
 
 Runtime = Literal["onnx", "litert"]

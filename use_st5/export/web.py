@@ -23,8 +23,8 @@ from use_st5.engines.dan import DANEngine
 from use_st5.engines.weights import Table
 from use_st5.export.replaced_folder import check_replaced_folder, write_file_list
 from use_st5.export.rounding import codes_by_frequency, int8_codes
-from use_st5.hub.model_folder import model_folder
 from use_st5.hub.model_manifest import ModelManifest
+from use_st5.hub.model_names import model_folder
 from use_st5.io.files import atomic_path, sole_writer
 from use_st5.tokenizers.ngram_vocabulary import FIRST_TERM_ID, NGramVocabulary
 

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from use_st5.io.remote_files import REMOTE, UPLOAD
-from use_st5.io.remote_files import cache_folder as cache_folder
+from use_st5.io.files import REMOTE, UPLOAD
+from use_st5.io.files import cache_folder as cache_folder
 
 MODELS, ARCHIVES, ENGINES = "models", "archives", "engines"
 NAMES = "names"

@@ -27,9 +27,9 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from use_st5._imports import require
-from use_st5.hub.bundled import SAVED_MODEL_FILE
 from use_st5.hub.cache import ARCHIVES, LIMIT, kept_content, limit
-from use_st5.io.remote_files import check_inner_names, is_inner
+from use_st5.hub.model_manifest import SAVED_MODEL_FILE
+from use_st5.io.files import check_inner_names, is_inner
 
 EXTRA = "hub-models"
 _HF = re.compile(r"hf://((?:[\w.-]+/)?[\w.-]+)(?:@([\w./-]+))?")

@@ -8,18 +8,31 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 import msgspec
 
-from use_st5.hub.bundled import SAVED_MODEL_FILE
-from use_st5.io.files import file_sha256
+import use_st5
+from use_st5.io.files import (
+    FILE_LIST,
+    as_written,
+    atomic_path,
+    file_sha256,
+    names_in,
+    remote_path,
+    sole_writer,
+)
 from use_st5.io.records import Count, InnerPath, Positive, read_record
-from use_st5.io.remote_files import names_in, remote_path, unfinished_upload
 
-FILE_NAME = "use_st5.json"
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+# A folder with this file is a SavedModel.
+SAVED_MODEL_FILE = "saved_model.pb"
+
+FILE_NAME = FILE_LIST  # "use_st5.json"
 CARD_NAME = "README.md"
 # The graph for ONNX Runtime, if one lies next to the model.
 ENGINE_NAME = "engine.onnx"
@@ -35,6 +48,12 @@ _NOT_THE_MODEL = {FILE_NAME, CARD_NAME, ENGINE_NAME, "fingerprint.pb"}
 
 # The largest size of the manifest in bytes: enough for thousands of files.
 _LIMIT = 2**22
+
+# The facts of a manifest that are still true when the model's weights have changed.
+_KEPT = (
+    *("name", "max_length", "precision", "metadata", "family", "config", "tokenizer"),
+    *("prompts", "default_prompt_name", "similarity_fn_name"),
+)
 
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
@@ -110,15 +129,8 @@ class ModelManifest:
 
     @classmethod
     def read(cls, folder: Path) -> ModelManifest | None:
-        """Reads the manifest of a folder; None if there is none (a foreign SavedModel).
-
-        Raises:
-            ValueError: The file is damaged, or of a later format than this version knows.
-        """
-        path = folder / FILE_NAME
-        if not path.is_file():
-            return None
-        return _read(path)
+        """Reads the manifest of a folder; None if there is none (a foreign SavedModel)."""
+        return _read(folder) if (folder / FILE_NAME).is_file() else None
 
     def check_sizes(self, folder: Path) -> None:
         """Compares the sizes of the files: quick, and finds incomplete copies.
@@ -129,10 +141,7 @@ class ModelManifest:
             path, expected = folder / name, self.files[name]["bytes"]
             size = f"{path.stat().st_size} bytes" if path.is_file() else "no such file"
             if size != f"{expected} bytes":
-                raise ValueError(
-                    f"Expected {expected} bytes in {path}, found {size}: the copy is "
-                    "incomplete or the file was changed. Copy or export the model again."
-                )
+                raise ValueError(f"Expected {expected} bytes in {path}, found {size}.")
 
     def check_contents(self, folder: Path, names: Collection[str] | None = None) -> None:
         """Compares the sizes of all files, and the sha256 of some: reads these.
@@ -145,10 +154,7 @@ class ModelManifest:
         for name in self._checked_names() if names is None else names:
             digest, expected = file_sha256(folder / name), self.files[InnerPath(name)]["sha256"]
             if digest != expected:
-                raise ValueError(
-                    f"Expected sha256 {expected} of {folder / name}, found {digest}: the file was "
-                    "changed. Copy or export the model again."
-                )
+                raise ValueError(f"Expected sha256 {expected} of {folder / name}, found {digest}.")
 
     def _checked_names(self) -> list[InnerPath]:
         return [name for name in self.files if name != CARD_NAME]
@@ -159,57 +165,27 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
 
     Every writer of models calls this before any work. A remote folder (gs:// and others) may
     contain other files in addition to the model: they stay.
-
-    Raises:
-        FileExistsError: The folder holds anything else, or it is a file.
     """
+    names, content, manifest = names_in(path), "", None
+    if FILE_NAME in names:
+        with contextlib.suppress(ValueError):
+            manifest = _read(path)
     if remote_path(path):
-        older_files(path)
-        return
-    folder = Path(os.path.realpath(path))
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
-    content = "a file"
-    if folder.is_dir():
-        manifest = None
-        if (folder / SAVED_MODEL_FILE).is_file():
-            with contextlib.suppress(ValueError):
-                manifest = ModelManifest.read(folder)
-        content = other_names(folder, {FILE_NAME, *manifest.files} if manifest else set())
+        content = f"{names[:3]} without a {FILE_NAME} of a model" if names and not manifest else ""
+    elif names:
+        ours = {FILE_NAME, *manifest.files} if manifest and SAVED_MODEL_FILE in names else set()
+        content = other_names(Path(os.path.realpath(path)), ours)
+    elif Path(path).is_file():
+        content = "a file"
     if content:
         raise FileExistsError(
-            f"Expected {folder} to be empty or to contain only a model of use_st5, because it "
-            f"would be replaced. Found {content}. Move this away, or choose another folder."
+            f"Expected {as_written(path)} to be empty or to contain only a model of use_st5, "
+            f"because it would be replaced. Found {content}. Choose another folder."
         )
 
 
-def older_files(path: str | os.PathLike[str]) -> list[str] | None:
-    """The files of the model in a remote folder, for `atomic_path`; None for a local folder.
-
-    Raises:
-        FileExistsError: The folder holds files, and none of them says that a model is there.
-    """
-    remote = remote_path(path)
-    if remote is None:
-        return None
-    names = names_in(remote)
-    content = f"{names[:3]} without {FILE_NAME}"
-    try:
-        older = unfinished_upload(remote)
-        if FILE_NAME in names:
-            older += [FILE_NAME, *_read(f"{remote}/{FILE_NAME}").files]
-        if older or not names:
-            return older
-    except ValueError as error:
-        content = str(error)
-    raise FileExistsError(
-        f"Expected {remote} to be empty or to contain a model of use_st5, because it would be "
-        f"replaced. Found {content}. Choose another folder."
-    )
-
-
-def _read(path: str | Path) -> ModelManifest:
-    remedy = "Copy or export the model again."
+def _read(folder: str | os.PathLike[str]) -> ModelManifest:
+    remedy, path = "Copy or export the model again.", f"{as_written(folder)}/{FILE_NAME}"
     return read_record(path, ModelManifest, remedy=remedy, version=FORMAT, limit=_LIMIT)
 
 
@@ -264,9 +240,6 @@ def copy_model(folder: Path, target: Path, manifest: ModelManifest | None) -> No
 
     With a manifest, only the files that it names are copied. A SavedModel of another origin has
     no list of its files, so its whole folder is copied.
-
-    Raises:
-        ValueError: A link of a folder without a manifest leads out of it.
     """
     if manifest is not None:
         for name in (FILE_NAME, *manifest.files):
@@ -275,8 +248,68 @@ def copy_model(folder: Path, target: Path, manifest: ModelManifest | None) -> No
         return
     for path in folder.rglob("*"):
         if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(
-                f"{path}: expected a file of the model, found a link to {path.resolve()}. Copy "
-                f"the folder with the linked files first, for example: cp -rL {folder} COPY"
-            )
+            raise ValueError(f"{path}: found a link to {path.resolve()}. Copy it first by cp -rL.")
     shutil.copytree(folder, target)
+
+
+def write_folder(
+    root: Any,
+    signatures: dict[str, Any],
+    path: str | os.PathLike[str],
+    *,
+    facts: dict[str, Any],
+    card: str,
+) -> ModelManifest:
+    """Writes a SavedModel's root with its card and its description, in one step.
+
+    Args:
+        root: What `tf.saved_model.save` takes, for example a loaded SavedModel.
+        signatures: Concrete functions by name.
+        path: The folder to write.
+        facts: The fields of `ModelManifest` that are not about files and versions.
+        card: The model card, Markdown.
+    """
+    import keras  # Readers need neither.
+    import tensorflow as tf
+
+    packages = {"use_st5": use_st5, "tensorflow": tf, "keras": keras}
+    with sole_writer(path), atomic_path(path) as temporary:
+        check_replaceable(path)
+        tf.saved_model.save(root, os.fspath(temporary), signatures=signatures)
+        folder = Path(temporary)
+        if card:
+            (folder / CARD_NAME).write_text(card, encoding="utf-8")
+        files, model_hash = describe_files(folder)
+        versions = {name: package.__version__ for name, package in packages.items()}
+        manifest = ModelManifest(**facts, versions=versions, files=files, model_hash=model_hash)
+        manifest.write(folder)
+    return manifest
+
+
+def write_again(
+    loaded: Any, source: Path, path: str | os.PathLike[str], *, dimension: int
+) -> ModelManifest:
+    """Writes a loaded SavedModel as it is now, with the card and the facts of its folder.
+
+    Args:
+        loaded: The SavedModel; weights that were fine-tuned are written as they are.
+        source: The folder that it was loaded from.
+        path: The folder to write.
+        dimension: Dimension of its vectors.
+    """
+    manifest = ModelManifest.read(source)
+    facts: dict[str, Any] = {
+        "dimension": dimension,
+        "parameters": count_weights(getattr(loaded, "variables", ())),
+        "trainable_parameters": count_weights(getattr(loaded, "trainable_variables", ())),
+    }
+    if manifest is None:
+        facts |= {"name": source.name, "max_length": None, "precision": "unknown", "metadata": {}}
+    else:
+        facts |= {name: getattr(manifest, name) for name in _KEPT}
+    return write_folder(loaded, loaded.signatures, path, facts=facts, card=read_card(source))
+
+
+def count_weights(variables: Sequence[tf.Variable]) -> int:
+    """Counts the weights that the variables hold, without states of seed generators (int64)."""
+    return sum(v.shape.num_elements() for v in variables if v.dtype != "int64")

@@ -1,33 +1,67 @@
-"""Models by name: `hf://ORG/NAME@REVISION`, `kaggle://…`, and archives by URL.
+"""Model names: bundled models, folders, `hf://ORG/NAME@REVISION`, `kaggle://…`, archives by URL.
 
-`local_source` is the one place that turns such a name into files of this machine. It downloads them
-once. A record in the cache keeps what was downloaded, so that later runs need no network and get
-the same files, until `use-st5 cache --clear NAME` removes the record.
+A record in the cache keeps what was downloaded, so that later runs need no network and get the same
+files, until `use-st5 cache --clear NAME` removes the record. TensorFlow is imported only to convert
+a checkpoint.
 """
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from use_st5.hub.cache import NAMES, cache_folder
-from use_st5.hub.client import from_archive, from_hugging_face, from_kaggle
-from use_st5.io.files import atomic_path
+import use_st5
+from use_st5.hub.cache import MODELS, NAMES, cache_folder, kept_content
+from use_st5.hub.model_manifest import SAVED_MODEL_FILE
+from use_st5.io.files import atomic_path, cached_path, names_in
 from use_st5.io.records import read_record
-from use_st5.io.remote_files import cached_path
 
 # `Path` makes one slash of two.
 _NAME = re.compile(r"(hf|kaggle|https?):/{1,2}(?=[^/])(.+)", re.DOTALL)
-_SOURCES = {
-    **{"hf": from_hugging_face, "kaggle": from_kaggle},
-    **{"https": from_archive, "http": from_archive},
-}
+# A name that a model of Hugging Face's hub may have, with or without its owner.
+_HUB_NAME = re.compile(r"(?:([A-Za-z0-9][\w.-]*)/)?([A-Za-z0-9][\w.-]*)")
 _FORMAT = 1
+# A folder with one of these files may be a checkpoint that `TrainableEncoder.load` reads.
+_CHECKPOINT_FILES = ("config.json", "modules.json", "bert_config.json", "checkpoint")
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def bundled_names() -> tuple[str, ...]:
+    """Returns the names of the bundled models, sorted; empty if there are none."""
+    return tuple(sorted(file.parent.name for file in _root().glob(f"*/{SAVED_MODEL_FILE}")))
+
+
+def bundled_folder(name: str) -> Path:
+    """Returns the folder of a bundled SavedModel; `name` is one of `bundled_names()`."""
+    names = bundled_names()
+    if name not in names:
+        choices = ", ".join(names) or "none"
+        raise FileNotFoundError(f"{name!r} is no bundled model. Bundled here: {choices}.")
+    return _root() / name
+
+
+def download_advice(name: str) -> str:
+    """Advises what to write instead of a name; "" for a path that cannot be a name of a hub."""
+    if name in bundled_names():
+        return "This is a bundled model. `use-st5 export` writes its folder."
+    if match := _HUB_NAME.fullmatch(name):
+        return (
+            f"If this is a model of Hugging Face's hub, write hf://{match[1] or 'OWNER'}/{match[2]}"
+        )
+    return ""
+
+
+def _root() -> Path:
+    """Returns the folder of the bundled models: inside an installed wheel, else in a checkout."""
+    installed = _PACKAGE / "saved_models"
+    return installed if installed.is_dir() else _PACKAGE.parent / "saved_models"
 
 
 class Fetched(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +118,10 @@ def fetch(name: str) -> Fetched:
         record = read_record(path, Fetched, remedy="", version=_FORMAT)
         if record.name == name and Path(record.folder).is_dir():
             return record
-    folder, identity = _SOURCES[name.partition(":")[0]](name)
+    from use_st5.hub import client  # Only a download needs it.
+
+    sources = {"hf": client.from_hugging_face, "kaggle": client.from_kaggle}
+    folder, identity = sources.get(name.partition(":")[0], client.from_archive)(name)
     record = Fetched(name=name, identity=identity, folder=os.fspath(folder))
     with atomic_path(path) as temporary:
         temporary.write_bytes(msgspec.json.encode(record))
@@ -113,3 +150,66 @@ def _record(name: str) -> Path:
     server = os.environ.get("HF_ENDPOINT", "") if name.startswith("hf:") else ""
     digest = hashlib.sha256(f"{server}\n{name}".encode()).hexdigest()[:16]
     return cache_folder(NAMES) / f"{digest}.json"
+
+
+def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
+    """Returns the folder of a SavedModel, given as a folder, a bundled name, or a name of a hub.
+
+    A folder that holds a SavedModel comes first, so that your own model may have the name of a
+    bundled one. A checkpoint, in a folder or of a hub (`hf://ORG/NAME`), is converted once, into
+    the cache.
+    """
+    given = os.fspath(name_or_folder)
+    if name := model_name(given):
+        fetched = fetch(name)
+        folder = Path(fetched.folder)
+        if not (folder / SAVED_MODEL_FILE).is_file():
+            # The identity alone does not suffice: for Kaggle it may be a small number.
+            exact_name, metadata = fetched.exact_name, {"source": fetched.exact_name}
+            folder = _converted(folder, short_name(name), exact_name, exact_name, metadata)
+        return folder.resolve()
+    folder = cached_path(given).expanduser()
+    if (folder / SAVED_MODEL_FILE).is_file():
+        return folder.resolve()
+    if given in bundled_names():
+        return bundled_folder(given).resolve()
+    if is_checkpoint(folder):
+        folder = folder.resolve()
+        paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        states = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+        identity = repr((str(folder), states))
+        return _converted(folder, folder.name, identity, str(folder), {}).resolve()
+    if folder.exists():
+        content = sorted(names_in(folder))[:12] if folder.is_dir() else "a file"
+        raise FileNotFoundError(f"{folder}: expected {SAVED_MODEL_FILE} in it, found {content}.")
+    names = bundled_names()
+    close = [f"Did you mean {each!r}?" for each in difflib.get_close_matches(given, names, n=1)]
+    # Names of models on a hub contain one of these characters; such models are checkpoints.
+    advice = close or ([download_advice(given)] if {"/", "-"} & set(given) else [])
+    bundled = f"Bundled models: {', '.join(names) or 'none'}."
+    raise FileNotFoundError(
+        " ".join(
+            [f"{given!r} is neither a folder nor a name of a model.", bundled, *advice]
+        ).strip()
+    )
+
+
+def is_checkpoint(folder: Path) -> bool:
+    """Whether a folder has the files of another library's checkpoint, and no SavedModel."""
+    has_files = any((folder / name).is_file() for name in _CHECKPOINT_FILES)
+    return has_files and not (folder / SAVED_MODEL_FILE).is_file()
+
+
+def _converted(
+    folder: Path, name: str, identity: str, origin: str, metadata: Mapping[str, str]
+) -> Path:
+    """Returns the SavedModel of a checkpoint, from the cache or converted now."""
+
+    def convert(target: Path) -> None:
+        encoder = use_st5.TrainableEncoder.load(folder)
+        encoder.name = name
+        encoder.metadata.update(metadata)
+        encoder.export(target)
+
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    return kept_content(MODELS, f"{name}-{digest}-{use_st5.__version__}", origin, convert)

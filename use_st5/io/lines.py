@@ -1,21 +1,28 @@
-"""Lines of text files: gzip, byte order marks, CRLF, broken UTF-8."""
+"""Streams: lines of text files (gzip, UTF-8, CRLF), lists of items, work in threads."""
 
 from __future__ import annotations
 
 import gzip
+import itertools
+import os
 import zlib
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from use_st5.io.remote_files import cached_path
+from use_st5.io.files import cached_path
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _GZIP = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # The first bytes of a file tell its format. UTF-16 without a mark has a NUL byte in each ASCII
 # letter, space and line feed: always the first or always the second byte.
-_START, _FEWEST_NULS = 4096, 0.005
+_START = 4096
 # The longest lines, in bytes, so that a file without line feeds is refused before all of it is in
 # memory. Corpora have a document in a line; evaluation data has a sentence or two.
 _LONGEST_DOCUMENT = 2**26
@@ -32,24 +39,21 @@ class LongLine(bytes):
 
 
 def unpacked(file: Any, *, where: str) -> Any:
-    """Returns an open file, or its content if it is compressed by gzip.
+    """Returns an open file, or its content if it is compressed by gzip; refuses UTF-16.
 
     Its first bytes tell. They are read again later: the file has `peek`, or it can be rewound.
-
-    Raises:
-        ValueError: It is UTF-16, or a damaged gzip file.
     """
     if (start := _start_of(file)).startswith(_GZIP):
         file = gzip.GzipFile(fileobj=file)
         try:
             start = _start_of(file)
         except GZIP_DAMAGE as error:
-            raise _damaged_gzip(where, 0, error) from error
-    if encoding := "UTF-16" if start[:2] in _UTF16_MARKS else _utf16_without_mark(start):
-        raise ValueError(
-            f"{where}: expected UTF-8 text, received UTF-16. "
-            f"Convert it first, for example: iconv -f {encoding} -t UTF-8 '{where}'"
-        )
+            raise ValueError(f"{where}: expected a complete gzip file ({error}).") from error
+    big, little = start[::2].count(0), start[1::2].count(0)
+    if start[:2] in _UTF16_MARKS or abs(big - little) > max(1, len(start) // 16):
+        encoding = "UTF-16BE" if start[:2] == _UTF16_MARKS[1] or big > little else "UTF-16LE"
+        remedy = f"iconv -f {encoding} -t UTF-8 '{where}'"
+        raise ValueError(f"{where}: expected UTF-8, received UTF-16. Convert it first: {remedy}")
     return file
 
 
@@ -67,18 +71,8 @@ def _start_of(file: Any) -> bytes:
     return start
 
 
-def _utf16_without_mark(start: bytes) -> str:
-    """Returns the name of the encoding if the first bytes of a file are UTF-16, else ""."""
-    first_nuls, second_nuls = start[::2].count(0), start[1::2].count(0)
-    if len(start) % 2 or (first_nuls and second_nuls):
-        return ""
-    if first_nuls + second_nuls < max(2, _FEWEST_NULS * len(start)):
-        return ""
-    return "UTF-16BE" if first_nuls else "UTF-16LE"
-
-
 def check_file(path: Path) -> None:
-    """Raises FileNotFoundError or ValueError unless `path` is a file."""
+    """Checks that `path` is a file."""
     if path.is_dir():
         raise ValueError(f"{path}: expected a file, received a folder. Name the files in it.")
     if not path.exists():
@@ -93,42 +87,25 @@ def decoded_lines(
         try:
             yield number, line.decode(encoding)
         except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{where}:{number}: expected {encoding.upper()} text, received the byte "
-                f"0x{line[error.start]:02x} at position {error.start} of the line. Convert the "
-                "file first, for example with iconv."
-            ) from error
+            byte, place = f"0x{line[error.start]:02x}", f"{where}:{number}"
+            raise ValueError(f"{place}: expected {encoding.upper()}, received {byte}.") from error
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """Line numbers from 1 and the lines of a file that is text throughout, decoded.
-
-    Raises:
-        FileNotFoundError: There is no file at `path`.
-        ValueError: As in `read_lines`, or a line is not in the encoding, holds a NUL byte, or is
-            longer than any sentence.
-    """
+    """Line numbers from 1 and the lines of a file of sentences, decoded."""
     check_file(path)
     with path.open("rb") as file:
         lines = decoded_lines(file, encoding, where=str(path), longest=_LONGEST_SENTENCE)
         for number, line in lines:
             if "\0" in line:
-                raise ValueError(
-                    f"{path}:{number}: expected a line of text, received a NUL byte. "
-                    "Download the file again."
-                )
+                raise ValueError(f"{path}:{number}: expected a line of text, received a NUL byte.")
             yield number, line
 
 
 def read_lines(
     path: Path, *, longest: int = _LONGEST_DOCUMENT, skip_long: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """Line numbers and lines as `lines_of` gives them, of a file on the disk.
-
-    Raises:
-        FileNotFoundError: There is no file at `path`.
-        ValueError: It is a folder, or as in `lines_of`.
-    """
+    """Line numbers and lines as `lines_of` gives them, of a file on the disk."""
     check_file(path)
     with path.open("rb") as file:
         yield from lines_of(file, where=str(path), longest=longest, skip_long=skip_long)
@@ -148,10 +125,6 @@ def lines_of(
         longest: Lines with more bytes are refused.
         skip_long: Whether a longer line is given as a `LongLine` instead, and the lines after it
             are read.
-
-    Raises:
-        ValueError: It is UTF-16, a damaged gzip file, or text whose lines end at carriage returns;
-            or a line is too long.
     """
     content, number = unpacked(file, where=where), 0
     try:
@@ -159,11 +132,8 @@ def lines_of(
             if number == 1:
                 line = line.removeprefix(_UTF8_MARK)
                 if not line.endswith(b"\n") and b"\r" in line.rstrip(b"\r"):
-                    raise ValueError(
-                        f"{where}: expected lines that end in a line feed, received one line with "
-                        "carriage returns. Convert it first, for example: tr '\\r' '\\n' < "
-                        f"'{where}'"
-                    )
+                    remedy = f"tr '\\r' '\\n' < '{where}'"
+                    raise ValueError(f"{where}: received carriage returns. Convert it: {remedy}")
             if len(line) <= longest:
                 yield number, line.rstrip(b"\r\n")
             elif skip_long:
@@ -172,19 +142,10 @@ def lines_of(
                     rest = content.readline(_SKIPPED)
                 yield number, LongLine(line[:_KEPT])
             else:
-                raise ValueError(
-                    f"{where}:{number}: expected a line of text, received a line of more than "
-                    f"{longest:,} bytes. Download the file again."
-                )
+                raise ValueError(f"{where}:{number}: a line of more than {longest:,} bytes.")
     except GZIP_DAMAGE as error:
-        raise _damaged_gzip(where, number, error) from error
-
-
-def _damaged_gzip(where: str, number: int, error: Exception) -> ValueError:
-    return ValueError(
-        f"{where}: expected a complete gzip file, found damage after line {number} ({error}). "
-        "Download it again."
-    )
+        place = f"{where}, after line {number}"
+        raise ValueError(f"{place}: expected a complete gzip file ({error}).") from error
 
 
 def as_paths(path: str | Path | list[str] | list[Path]) -> list[Path]:
@@ -195,3 +156,49 @@ def as_paths(path: str | Path | list[str] | list[Path]) -> list[Path]:
     for each in paths:
         check_file(each)
     return paths
+
+
+def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Cuts a stream into lists of `size` items; the last list may be shorter."""
+    stream = iter(items)
+    while batch := list(itertools.islice(stream, size)):
+        yield batch
+
+
+def in_chunks(
+    items: Iterable[Item], *, rows: int, characters: int, length: Callable[[Item], int]
+) -> Iterator[list[Item]]:
+    """Cuts a stream of texts into lists that one call of an encoder gets.
+
+    Args:
+        items: Texts, or items that contain a text.
+        rows: The most items in a list.
+        characters: A list ends with the item that brings it to at least this many characters.
+        length: Returns the number of characters of an item.
+    """
+    chunk: list[Item] = []
+    total = 0
+    for item in items:
+        chunk.append(item)
+        total += length(item)
+        if len(chunk) == rows or total >= characters:
+            yield chunk
+            chunk, total = [], 0
+    if chunk:
+        yield chunk
+
+
+def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Yields what a function returns for each item, in their order, computed by several threads.
+
+    No more items are read ahead than there are threads, one for each processor.
+    """
+    threads = os.cpu_count() or 1
+    results: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items:
+            results.append(pool.submit(function, item))
+            if len(results) > threads:
+                yield results.popleft().result()
+        while results:
+            yield results.popleft().result()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from use_st5.io.remote_files import as_written, is_inner, open_local
+from use_st5.io.files import as_written, is_inner, open_local
 
 Kind = TypeVar("Kind")
 
@@ -61,22 +60,16 @@ def read_record(
         limit: Files with more bytes are refused before they are read.
         not_finite: Whether NaN and infinities, as Python writes them, are numbers too.
 
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It has another content. The message names the file, the field (`$` is the whole
-            record), what was expected, what was received, and the remedy.
+    A ValueError names the file, the field (`$` is the whole record), what is wrong, and the remedy.
     """
     content = read_bounded(path, limit=limit, remedy=remedy)
     where = as_written(path)
     if version is not None:
         value = parse_record(content, _Versioned, where=where, remedy=remedy).format
-        if value > version:
-            raise ValueError(
-                f"{where}: $.format: expected {version}, received {value}: a newer version of "
-                "use_st5 wrote it. Update use_st5."
-            )
         if value != version:
-            raise ValueError(f"{where}: $.format: expected {version}, received {value}. {remedy}")
+            newer = ": a newer version of use_st5 wrote it. Update use_st5."
+            said = newer if value > version else f". {remedy}"
+            raise ValueError(f"{where}: $.format: expected {version}, received {value}{said}")
     return parse_record(content, kind, where=where, remedy=remedy, not_finite=not_finite)
 
 
@@ -84,7 +77,7 @@ def parse_record(
     content: bytes | str, kind: type[Kind], *, where: str, remedy: str, not_finite: bool = False
 ) -> Kind:
     """Does the same for JSON in memory; `where` says where it comes from."""
-    with _one_line_errors(where, remedy, kind):
+    with _one_line_errors(where, remedy):
         if not_finite:
             return msgspec.convert(json.loads(content), kind, dec_hook=_custom)
         return msgspec.json.decode(content, type=kind, dec_hook=_custom)
@@ -92,7 +85,7 @@ def parse_record(
 
 def check_record(value: Any, kind: type[Kind], *, where: str, remedy: str) -> Kind:
     """Does the same for a part of a record whose type is known only after the rest was read."""
-    with _one_line_errors(where, remedy, kind):
+    with _one_line_errors(where, remedy):
         return msgspec.convert(value, kind, dec_hook=_custom)
 
 
@@ -120,7 +113,7 @@ def named_errors(where: str | os.PathLike[str], remedy: str = "") -> Iterator[No
 
 
 @contextlib.contextmanager
-def _one_line_errors(where: str, remedy: str, kind: Any) -> Iterator[None]:
+def _one_line_errors(where: str, remedy: str) -> Iterator[None]:
     """Turns the errors of msgspec into one line: the file, the field, what is wrong, the remedy."""
     try:
         yield
@@ -132,9 +125,6 @@ def _one_line_errors(where: str, remedy: str, kind: Any) -> Iterator[None]:
         if message.startswith(("JSON is", "Input data")):
             message = f"expected JSON: {message}"
         field = field.removeprefix("key in ")[:_SHOWN] or "$"
-        if message.startswith("Invalid enum value"):
-            choices = _choices(kind, field)
-            message = message.replace("Invalid enum value", f"expected {choices}, received")
         message = message[:1].lower() + message[1:]
         raise ValueError(f"{where}: {field}: {message}. {remedy}") from error
 
@@ -147,20 +137,3 @@ def _custom(kind: type, value: Any) -> Any:
     if kind is InnerPath:
         return InnerPath.checked(value)
     raise TypeError(f"msgspec knows no {kind}")
-
-
-def _choices(kind: Any, field: str) -> str:
-    """The values that a field may have, as its type lists them."""
-    options: tuple[Any, ...] = (msgspec.inspect.type_info(kind),)
-    for name, _ in re.findall(r"\.(\w+)|\[([^]]+)\]", field):
-        options = tuple(getattr(options[0], "types", options))
-        if name:
-            fields = (each for option in options for each in getattr(option, "fields", ()))
-            options = tuple(each.type for each in fields if each.encode_name == name)
-        else:
-            roles = ("item_type", "value_type")
-            items = (getattr(each, role, None) for each in options for role in roles)
-            options = tuple(filter(None, items))
-    literals = getattr(options[0], "types", options)
-    values = [value for each in literals for value in getattr(each, "values", (None,))]
-    return " or ".join(map(repr, values))

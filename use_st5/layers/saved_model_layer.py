@@ -16,10 +16,8 @@ from keras.src.saving import serialization_lib  # the safe mode has no public na
 import use_st5
 from use_st5.export.loading import embed_text, load_saved_model, text_function
 from use_st5.export.other_processes import refuse_after_fork
-from use_st5.hub.bundled import bundled_folder, bundled_names
-from use_st5.hub.model_folder import model_folder
-from use_st5.hub.model_manifest import ModelManifest, check_replaceable, older_files
-from use_st5.hub.model_writer import count_weights, write_again
+from use_st5.hub.model_manifest import ModelManifest, check_replaceable, count_weights, write_again
+from use_st5.hub.model_names import bundled_folder, bundled_names, model_folder
 from use_st5.io.files import atomic_path
 
 
@@ -303,7 +301,7 @@ class SavedModelLayer(keras.layers.Layer):
         elif self.dimension is not None:
             write_again(self.model, self._source, path, dimension=self.dimension)
         else:
-            with atomic_path(path, older=older_files(path)) as temporary:
+            with atomic_path(path) as temporary:
                 check_replaceable(path)
                 tf.saved_model.save(self.model, str(temporary), signatures=self.model.signatures)
 

@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import tensorflow as tf
 
+from use_st5.io.lines import batched
 from use_st5.io.progress import watched
-from use_st5.io.streams import batched
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer
 

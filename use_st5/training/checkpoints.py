@@ -20,9 +20,16 @@ import safetensors.numpy
 from keras import ops
 from safetensors import safe_open
 
-from use_st5.io.files import atomic_path
+from use_st5.io.files import (
+    as_written,
+    atomic_path,
+    exists,
+    names_in,
+    open_local,
+    remote_path,
+    remove,
+)
 from use_st5.io.records import read_record
-from use_st5.io.remote_files import as_written, exists, names_in, open_local, remote_path, remove
 
 _STATE = "state.json"
 _VALUES = "values.safetensors"

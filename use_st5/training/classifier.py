@@ -16,8 +16,7 @@ import tensorflow as tf
 import use_st5
 from use_st5.encode.similarity import unit_rows
 from use_st5.engines.classifier import SavedClassifier, read_labels
-from use_st5.io.files import atomic_path, write_json
-from use_st5.io.remote_files import as_written, exists
+from use_st5.io.files import as_written, atomic_path, exists, write_json
 from use_st5.losses.label_loss import LabelLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.task_loss import TaskLoss

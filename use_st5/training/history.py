@@ -17,8 +17,8 @@ import rich.console
 import rich.progress
 
 from use_st5 import plots
+from use_st5.io.files import as_written, open_local
 from use_st5.io.progress import progress_bars
-from use_st5.io.remote_files import as_written, open_local
 
 
 @dataclasses.dataclass

@@ -16,8 +16,7 @@ from typing import Literal
 import keras
 from keras import ops
 
-from use_st5.io.files import sole_writer
-from use_st5.io.remote_files import remote_path
+from use_st5.io.files import remote_path, sole_writer
 from use_st5.losses.task_loss import VectorLoss
 from use_st5.training.arguments import STEPS_PER_EXECUTION, TrainingArguments
 from use_st5.training.array_data import check_shared

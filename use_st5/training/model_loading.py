@@ -13,8 +13,8 @@ import numpy as np
 from use_st5.data.formats import records
 from use_st5.data.reader import SkippedRowError
 from use_st5.encode.cross_encoder import CrossEncoder
-from use_st5.io.remote_files import cached_path
-from use_st5.io.streams import batched
+from use_st5.io.files import cached_path
+from use_st5.io.lines import batched
 from use_st5.losses.definition_loss import DefinitionLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.models.family import family_of, family_with

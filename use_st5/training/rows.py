@@ -25,11 +25,9 @@ from use_st5.data.text_hashes import text_hashes
 from use_st5.data.text_reader import TextReader
 from use_st5.data.tfds_reader import DataSet
 from use_st5.encode.cross_encoder import CrossEncoder
-from use_st5.io.files import file_sha256
-from use_st5.io.lines import read_lines
+from use_st5.io.files import as_written, cached_path, file_sha256, remote_path
+from use_st5.io.lines import batched, in_threads, read_lines
 from use_st5.io.progress import waiting
-from use_st5.io.remote_files import as_written, cached_path, remote_path
-from use_st5.io.streams import batched, in_threads
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.model_loading import VectorFile, scored_by, texts_with_vectors

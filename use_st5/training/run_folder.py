@@ -13,19 +13,22 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import keras
 
-from use_st5.hub.bundled import bundled_folder, bundled_names
 from use_st5.hub.model_manifest import FILE_NAME, ModelManifest, check_replaceable, describe_files
-from use_st5.io.files import LOCK_FILE, file_sha256, sole_writer, write_json
-from use_st5.io.records import read_record
-from use_st5.io.remote_files import (
+from use_st5.hub.model_names import bundled_folder, bundled_names
+from use_st5.io.files import (
+    LOCK_FILE,
     as_written,
     cached_path,
     exists,
+    file_sha256,
     names_in,
     open_local,
     remote_path,
     remove,
+    sole_writer,
+    write_json,
 )
+from use_st5.io.records import read_record
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.arguments import FileArguments, TrainingArguments
 from use_st5.training.checkpoints import fingerprint, frozen_weights

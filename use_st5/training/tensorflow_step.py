@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from use_st5.io.remote_files import as_written
+from use_st5.io.files import as_written
 from use_st5.losses.task_loss import encode_together
 from use_st5.models.family import Family, known_family
 from use_st5.training.arguments import TrainingArguments

@@ -18,9 +18,8 @@ import numpy as np
 
 from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.encode.sentences import mostly_not_english, not_english_message
-from use_st5.io.files import write_json
+from use_st5.io.files import as_written, remote_path, write_json
 from use_st5.io.progress import progress_lines
-from use_st5.io.remote_files import as_written, remote_path
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.task_loss import TaskLoss, VectorLoss
 from use_st5.losses.teacher_loss import TeacherLoss
