@@ -443,12 +443,6 @@ class TrainableEncoder:
 
         Returns:
             The written description.
-
-        Raises:
-            ValueError: The precision or `max_length` does not fit the model, or Keras does not
-                run on TensorFlow.
-            FileExistsError: `path` exists and is not a model of use_st5.
-            BlockingIOError: Another process is writing `path`.
         """
         from use_st5.export.encoder_graph import padded_graph
         from use_st5.export.saved_model import write_graph
