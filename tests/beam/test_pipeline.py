@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,7 @@ from apache_beam.io.parquetio import WriteToParquetBatched
 import use_st5
 from use_st5.beam import embed_corpus, embed_texts
 from use_st5.beam import pipeline as steps
-from use_st5.beam.model import ModelSource
-from use_st5.beam.rows import BadRow
+from use_st5.hub.model_names import bundled_folder
 
 # A runner in this process that retries a failed bundle up to four times.
 RETRYING = "BundleBasedDirectRunner"
@@ -30,15 +31,11 @@ def written(pairs: list[Any], folder: Path, *, runner: str = "DirectRunner") -> 
     """Rows and bad rows of a pipeline that writes both."""
     with beam.Pipeline(runner=runner) as pipeline:
         embedded = pipeline | beam.Create(pairs, reshuffle=False) | embed_texts("use_dan_en")
-        schema = steps.vector_schema(_source())
+        schema = steps.EncoderHandler("use_dan_en").schema
         _ = embedded.vectors | WriteToParquetBatched(str(folder / "v"), schema)
-        _ = embedded.bad | beam.Map(BadRow.as_json) | beam.io.WriteToText(str(folder / "bad"))
+        _ = embedded.bad | beam.Map(json.dumps) | beam.io.WriteToText(str(folder / "bad"))
     lines = [line for path in folder.glob("bad*") for line in path.read_text().splitlines()]
     return pa.concat_tables([pq.read_table(path) for path in sorted(folder.glob("v*"))]), lines
-
-
-def _source() -> ModelSource:
-    return ModelSource.of("use_dan_en")
 
 
 def test_vectors_are_those_of_the_encoder(tmp_path: Path) -> None:
@@ -50,18 +47,16 @@ def test_vectors_are_those_of_the_encoder(tmp_path: Path) -> None:
     expected = use_st5.load("use_dan_en").encode(list(texts.values()))
     found = np.array([rows[name]["embedding"] for name in texts], np.float32)
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    source = _source()
-    metadata = {b"model": b"use_dan_en", b"model_hash": source.model_hash.encode()}
+    identity = use_st5.load("use_dan_en").identity
+    metadata = {b"model": b"use_dan_en", b"model_hash": identity.encode()}
     assert table.schema.metadata == metadata
 
 
 def test_what_is_no_pair_of_texts_is_set_aside(fake: Any, tmp_path: Path) -> None:
-    fake.not_finite = {"nothing"}
-    pairs = [("a", "good"), ("b", None), ("c", b"\xff"), "alone", ("d", "nothing"), (1, "one")]
+    pairs = [("a", "good"), ("b", None), ("c", b"\xff"), "alone", (1, "one")]
     table, bad = written([*pairs, (b"e", b"bytes")], tmp_path)
     assert sorted(table.column("id").to_pylist()) == ["a", "e"]
-    assert len(bad) == 5
-    assert any("not finite" in line and '"d"' in line for line in bad)
+    assert len(bad) == 4
 
 
 @pytest.mark.parametrize("failing", [{1}, {2}, {1, 2, 4}])
@@ -91,8 +86,6 @@ def test_a_bundle_that_never_succeeds_ends_the_pipeline(fake: Any, tmp_path: Pat
 def test_threads_of_a_process_share_one_model(
     tmp_path: Path, toy_use_dan: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import shutil
-
     from use_st5.encode import encoder
 
     folder = tmp_path / "model"
@@ -130,3 +123,21 @@ def test_ids_name_files_below_the_fixed_folders(tmp_path: Path) -> None:
     assert alone == (f"{tmp_path}/x/y/a.txt", "a.txt")
     with pytest.raises(FileNotFoundError, match=r"found none for .*/none/\*"):
         steps.matched(f"{tmp_path}/none/*")
+
+
+def test_a_model_is_described_by_its_files(toy_use_dan: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "foreign"
+    shutil.copytree(toy_use_dan.folders["float32"], folder)
+    (folder / "use_st5.json").unlink()
+    for model, name in (("use_dan_en", "use_dan_en"), (str(folder), "foreign")):
+        handler = steps.EncoderHandler(model)
+        assert (handler.name, handler.model_hash) == (name, handler.load_model().identity)
+    with pytest.raises(FileNotFoundError, match="Did you mean 'use_dan_en'"):
+        steps.EncoderHandler("use_dan_em")
+
+
+def test_a_worker_with_another_model_is_refused(fake: Any) -> None:
+    handler = steps.EncoderHandler(str(bundled_folder("use_dan_en")))
+    fake.identity = "another"
+    with pytest.raises(ValueError, match="found another"):
+        handler.load_model()

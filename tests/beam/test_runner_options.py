@@ -48,19 +48,9 @@ def test_our_page_has_a_command_for_each_runner() -> None:
     assert runners == {"DirectRunner", "DataflowRunner", "FlinkRunner", "SparkRunner"}
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--temp_loction", "gs://b"], "received --temp_loction gs://b"),
-        (["more.txt"], "received more.txt"),
-        (["--direct_num_workers", "two"], "invalid int value: 'two'"),
-        (["--direct_running_mode", "fast"], "invalid choice: 'fast'"),
-    ],
-)
-def test_what_beam_does_not_know_is_refused(words: list[str], message: str) -> None:
-    with pytest.raises(ValueError, match="Expected options") as refused:
-        parsed_options("DirectRunner", words)
-    assert message in str(refused.value)
+def test_what_beam_does_not_know_is_refused() -> None:
+    with pytest.raises(ValueError, match="that Beam knows, received temp_loction"):
+        parsed_options("DirectRunner", ["--temp_loction", "gs://b"])
 
 
 def test_a_runner_that_is_not_there(tmp_path: Path) -> None:

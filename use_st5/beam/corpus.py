@@ -8,19 +8,18 @@ import json
 import os
 import re
 import secrets
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from pyarrow import parquet
 
 from use_st5._imports import require
-from use_st5.beam.model import ModelSource
 from use_st5.beam.rows import FileFormat, read_rows
-from use_st5.io.files import atomic_path, sole_writer
+from use_st5.io.files import sole_writer, write_json
 
 if TYPE_CHECKING:
     from use_st5.beam.pipeline import EmbedTexts
@@ -37,8 +36,9 @@ class CorpusReport:
         model: The model's name.
         model_hash: The model's `identity`.
         files: Files that were read.
-        rows: Rows that have a vector.
-        bad_rows: Rows that have no vector.
+        rows: Rows that have a vector, counted in the files of vectors.
+        bad_rows: Rows that have no vector; this and the next two are counters of the runner, and
+            some runners count repeated work twice.
         truncated: Texts that are longer than the model reads.
         characters: Characters of the texts with a vector.
         prompt: The text that the model read before each text.
@@ -68,8 +68,8 @@ def embed_texts(
     aside.
 
     Args:
-        model: The name of a bundled model, a folder that every worker has, or a URL that Beam's
-            file systems read, such as `gs://bucket/my_model`.
+        model: The name of a bundled model, a folder that every worker has, or a URL such as
+            `gs://bucket/my_model`.
         batch_size: The most texts in one call of the graph; None: the default of `encode`.
         prompt: The text that the model reads before each text; None: the one of `prompt_name`.
         prompt_name: The name of one of the model's prompts; None: its default prompt, if any.
@@ -77,13 +77,8 @@ def embed_texts(
     Returns:
         A `PTransform` from pairs `(id, text)` to a named tuple: `vectors`, a collection of
         `pyarrow.Table` with the columns `id`, `text` and `embedding`, and `bad`, a collection of
-        `BadRow` with `id`, `reason` and `content`. The counters of the namespace "use_st5" are
+        dictionaries with `id`, `reason` and `content`. The counters of the namespace "use_st5" are
         `rows`, `bad_rows`, `truncated` and `characters`.
-
-    Raises:
-        ImportError: Apache Beam is not installed.
-        FileNotFoundError: There is no such model here.
-        ValueError: The model has no such prompt.
 
     Examples:
         >>> with apache_beam.Pipeline() as pipeline:
@@ -92,10 +87,10 @@ def embed_texts(
         ...     rows = embedded.vectors | apache_beam.FlatMap(lambda table: table.to_pylist())
     """
     require("apache_beam", "beam")
-    from use_st5.beam.pipeline import EmbedTexts
+    from use_st5.beam.pipeline import EmbedTexts, EncoderHandler
 
-    source = ModelSource.of(os.fspath(model), prompt=prompt, prompt_name=prompt_name)
-    return EmbedTexts(source, batch_size)
+    options: dict[str, Any] = {"prompt": prompt, "prompt_name": prompt_name}
+    return EmbedTexts(EncoderHandler(os.fspath(model), batch_size=batch_size, **options))
 
 
 def embed_corpus(
@@ -117,7 +112,7 @@ def embed_corpus(
 
     Writes `vectors-RUN-*.parquet` with the columns `id`, `text` and `embedding`,
     `bad-RUN-*.jsonl` with the rows that have no vector, and last `embeddings.json`, which names the
-    run: a folder with this file is complete. Each row is written exactly once.
+    run: a folder with this file is complete.
 
     Args:
         pattern: Files by name, with `*`, `**` and `?`, on any file system that Beam has: lines of
@@ -136,124 +131,76 @@ def embed_corpus(
         overwrite: Whether older vectors are replaced when the new ones are complete.
 
     Raises:
-        ImportError: Apache Beam, or a package that the runner needs, is not installed.
         FileNotFoundError: There are no such files, or no such model.
         FileExistsError: The folder holds vectors.
         ValueError: An option is unknown, or the model has no such prompt.
-        RuntimeError: The runner gave up, or rows are missing.
+        RuntimeError: The runner gave up.
     """
-    pipeline = require("apache_beam", "beam").Pipeline(options=parsed_options(runner, options))
+    beam = require("apache_beam", "beam")
+    pipeline = beam.Pipeline(options=parsed_options(runner, options))
     from use_st5.beam import pipeline as steps
 
-    source = ModelSource.of(os.fspath(model), prompt=prompt, prompt_name=prompt_name)
-    handler = steps.EncoderHandler(source, batch_size)
-    pattern, folder = _anywhere(pattern), _anywhere(os.fspath(folder)).rstrip("/") or "/"
-    steps.matched(pattern)  # Rather an error here than on a worker in some minutes.
-    run = secrets.token_hex(6)
+    prompts: dict[str, Any] = {"prompt": prompt, "prompt_name": prompt_name}
+    handler = steps.EncoderHandler(os.fspath(model), batch_size=batch_size, **prompts)
+    # A local path must mean the same in a worker's folder.
+    pattern, folder = (
+        path if "://" in path else str(Path(path).absolute())
+        for path in (pattern, os.fspath(folder))
+    )
+    paths, run = steps.matched(pattern), secrets.token_hex(6)
     report_path = steps.files.join(folder, REPORT)
     is_local = "://" not in folder
     with sole_writer(Path(folder), inside=True) if is_local else contextlib.nullcontext():
         if not overwrite and steps.files.exists(report_path):
-            raise FileExistsError(
-                f"Expected a folder without vectors, found {report_path}. Choose another folder, "
-                "or give overwrite=True (--overwrite)."
-            )
+            raise FileExistsError(f"{report_path} exists; give --overwrite or another folder.")
         read = functools.partial(
             read_rows, text_field=text_field, id_field=id_field, file_format=file_format
         )
-        prefix = steps.files.join(folder, f"{{}}-{run}")
-        steps.embed_files(pipeline, pattern, read, handler, prefix)
-        state = pipeline.run().wait_until_finish()
+        steps.embed_files(pipeline, paths, read, handler, steps.files.join(folder, f"{{}}-{run}"))
+        result = pipeline.run()
+        state = result.wait_until_finish()
         if state != "DONE":
             raise RuntimeError(f"Expected the runner to end with DONE, received {state}.")
-        counts = _checked_counts(folder, run)
-        report = CorpusReport(source.name, source.model_hash, **counts, prompt=source.prompt)
-        text = json.dumps({**asdict(report), "run": run}, indent=2) + "\n"
+        counts = dict.fromkeys(("bad_rows", "truncated", "characters"), 0)
+        own = beam.metrics.MetricsFilter().with_namespace(steps.COUNTERS)
+        for counter in result.metrics().query(own)["counters"]:
+            if counter.key.metric.name in counts:
+                counts[counter.key.metric.name] += counter.result
+        rows = 0
+        for path in _matching(folder, rf"vectors-{run}-.*\.parquet"):
+            with steps.files.open(path) as file:
+                rows += parquet.read_metadata(file).num_rows
+        report = CorpusReport(
+            handler.name, handler.model_hash, len(paths), rows, **counts, prompt=handler.prompt
+        )
+        content = {**asdict(report), "run": run}
         if is_local:
-            with atomic_path(report_path) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+            write_json(Path(report_path), content)
         else:
             with steps.files.create(report_path, mime_type="application/json") as file:
-                file.write(text.encode())
-        _remove_others(folder, run, overwrite=overwrite)
+                file.write(json.dumps(content).encode())
+        older = rf"(vectors|bad)-(?!{run})[0-9a-f]{{12}}-\d+-of-\d+\.(parquet|jsonl)"
+        steps.files.delete(_matching(folder, older))
     return report
-
-
-def _remove_others(folder: str, run: str, *, overwrite: bool) -> None:
-    """Removes the files of all other runs; those without a run in their names if `overwrite`."""
-    from use_st5.beam.pipeline import files
-
-    older = "?" if overwrite else ""
-    name = rf"(vectors|bad)-(?!{run})([0-9a-f]{{12}}-){older}\d+-of-\d+\.(parquet|jsonl)"
-    files.delete(_matching(folder, rf"{name}|tally-[0-9a-f]{{12}}"))
-    if "://" not in folder:
-        for path in Path(folder).glob("beam-temp-*"):
-            if re.fullmatch(r"beam-temp-(vectors|bad|tally)-[0-9a-f]{12}-.*", path.name):
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _checked_counts(folder: str, run: str) -> dict[str, int]:
-    """The counts of a run by name; a RuntimeError if rows are missing."""
-    from use_st5.beam.pipeline import files
-
-    with files.open(files.join(folder, f"tally-{run}")) as file:
-        counts = json.loads(file.read())
-    rows = 0
-    for path in _matching(folder, rf"vectors-{run}-.*\.parquet"):
-        with files.open(path) as file:
-            rows += parquet.read_metadata(file).num_rows
-    read, bad = counts.pop("read", 0), counts.get("bad_rows", 0)
-    if rows + bad != read:
-        raise RuntimeError(
-            f"Expected {read - bad:,} rows in {folder}, as many as were read, found {rows:,}. "
-            "Another process changed it; embed the corpus again."
-        )
-    return counts
 
 
 def _matching(folder: str, name: str) -> list[str]:
     """The paths of the files in a folder whose names match a regular expression."""
     from use_st5.beam.pipeline import files
 
-    paths = [each.path for each in files.match([files.join(folder, "*")])[0].metadata_list]
+    paths = [file.path for file in files.match([files.join(folder, "*")])[0].metadata_list]
     return [path for path in paths if re.fullmatch(name, re.split(r"[/\\]", path)[-1])]
 
 
-def _anywhere(path: str) -> str:
-    """Returns a path that means the same in a worker's folder."""
-    return path if "://" in path else str(Path(path).absolute())
-
-
 def parsed_options(runner: str, flags: Sequence[str]) -> Any:
-    """Returns Beam's `PipelineOptions` for a runner.
-
-    Beam itself ignores options that it does not know. They are refused here, because a job with a
-    misspelt option may cost money.
-
-    Args:
-        runner: The name of a runner, such as "DirectRunner", or the full name of a class.
-        flags: Words of a command line, such as `--project`, `my-project`.
-
-    Raises:
-        ImportError: Beam is not installed.
-        ValueError: A word is no option, or no value of one.
-    """
-    options: Any = require("apache_beam.options.pipeline_options", "beam")
-
-    class Parser(options._BeamArgumentParser):
-        def error(self, message: str) -> NoReturn:
-            raise ValueError(f"Expected options of Beam: {message}")
-
-    parser = Parser(allow_abbrev=False)
-    for group in {str(group): group for group in options.PipelineOptions.__subclasses__()}.values():
-        group._add_argparse_args(parser)
-    _, unknown = parser.parse_known_args([*flags])
+    """Beam's `PipelineOptions` of a command line; Beam itself only warns of a misspelt option."""
+    options_class: Any = require("apache_beam.options.pipeline_options", "beam").PipelineOptions
+    options = options_class(["--runner", runner, *flags])
+    known = options.get_all_options()
+    unknown = options.get_all_options(retain_unknown_options=True).keys() - known.keys()
     if unknown:
-        raise ValueError(
-            f"Expected options that Beam knows, received {' '.join(unknown)}. Beam's page of "
-            "pipeline options lists them: https://beam.apache.org/documentation/"
-        )
-    return options.PipelineOptions(["--runner", runner, *flags])
+        raise ValueError(f"Expected options that Beam knows, received {', '.join(unknown)}.")
+    return options
 
 
 def read_vectors(folder: str | os.PathLike[str]) -> tuple[list[str], list[str], np.ndarray]:
@@ -266,39 +213,20 @@ def read_vectors(folder: str | os.PathLike[str]) -> tuple[list[str], list[str], 
         Ids, texts, and vectors float32 `[rows, dimension]`; all three have the rows in the order of
         the files.
 
-    Raises:
-        FileNotFoundError: The folder holds no vectors, or not all of them.
-        ValueError: The files are of several models.
-
     Examples:
         >>> ids, texts, vectors = read_vectors("vectors")
         >>> faiss_index.add(vectors)
     """
     place = Path(folder)
     if not (place / REPORT).is_file():
-        raise FileNotFoundError(
-            f"Expected {REPORT} in {place}, found none: the vectors are not complete. Embed the "
-            "corpus again."
-        )
-    run = json.loads((place / REPORT).read_bytes()).get("run", "")
-    if not re.fullmatch(r"([0-9a-f]{12})?", run):
+        raise FileNotFoundError(f"{place}: expected complete vectors, found no {REPORT}.")
+    run = json.loads((place / REPORT).read_bytes())["run"]
+    if not re.fullmatch(r"[0-9a-f]{12}", run):
         raise ValueError(f"{place / REPORT}: expected the name of a run, found {run!r:.80}.")
-    pattern = f"vectors-{run}-*.parquet" if run else "vectors-*-of-*.parquet"
-    files = [parquet.ParquetFile(path) for path in sorted(place.glob(pattern))]
-    models = {file.schema_arrow.metadata[b"model_hash"] for file in files}
-    if len(models) > 1:
-        raise ValueError(f"{place}: expected vectors of one model, found those of {len(models)}.")
-    ids: list[str] = []
-    texts: list[str] = []
-    vectors: np.ndarray | None = None
-    total = sum(file.metadata.num_rows for file in files)
-    for batch in (each for file in files for each in file.iter_batches()):
-        numbers = batch.column("embedding").flatten().to_numpy().reshape(len(batch), -1)
-        if vectors is None:
-            vectors = np.empty((total, numbers.shape[1]), np.float32)
-        vectors[len(ids) : len(ids) + len(batch)] = numbers
-        ids += batch.column("id").to_pylist()
-        texts += batch.column("text").to_pylist()
-    for file in files:
-        file.close()
-    return ids, texts, np.empty((0, 0), np.float32) if vectors is None else vectors
+    paths = sorted(place.glob(f"vectors-{run}-*.parquet"))
+    if not paths:
+        return [], [], np.empty((0, 0), np.float32)
+    table = pa.concat_tables(parquet.read_table(path) for path in paths)
+    numbers = [chunk.flatten().to_numpy() for chunk in table["embedding"].chunks]
+    vectors = np.concatenate(numbers).reshape(len(table), -1 if len(table) else 0)
+    return table["id"].to_pylist(), table["text"].to_pylist(), vectors

@@ -9,18 +9,19 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+import use_st5
 from use_st5._imports import require
-from use_st5.beam.model import ModelSource
-from use_st5.beam.rows import BadRow, Row, TextRow, as_text
+from use_st5.beam.rows import Row, as_text, bad_row
 from use_st5.encode.encoder import SentenceEncoder
-from use_st5.encode.sentences import check_batch_size
+from use_st5.encode.options import SentenceTransformersNames, chosen_prompt
+from use_st5.hub.model_manifest import ModelManifest, describe_files
+from use_st5.hub.model_names import model_folder
 from use_st5.io.lines import in_chunks
 
 beam: Any = require("apache_beam", "beam")
@@ -33,8 +34,8 @@ _DoFn: Any = beam.DoFn
 _PTransform: Any = beam.PTransform
 _ModelHandler: Any = _inference.ModelHandler
 
-_COUNTERS = "use_st5"
-_BAD, _TALLY = "bad", "tally"
+COUNTERS = "use_st5"
+_BAD = "bad"
 # One call of the encoder gets at most this much, sorts it by length and cuts it into batches.
 _BLOCK_ROWS, _BLOCK_CHARACTERS = 4096, 4_000_000
 # The size of a row in addition to its characters, in characters; above all, its vector.
@@ -45,30 +46,85 @@ class Embedded(NamedTuple):
     """The result of embedding rows.
 
     Attributes:
-        vectors: A collection of `pyarrow.Table` with the columns of `vector_schema`, some thousand
-            rows each.
-        bad: A collection of `BadRow`, each with its reason.
+        vectors: A collection of `pyarrow.Table` with the columns `id`, `text` and `embedding`, some
+            thousand rows each.
+        bad: A collection of dictionaries: `id`, `reason` and `content` of a row without a vector.
     """
 
     vectors: Any
     bad: Any
 
 
-def vector_schema(source: ModelSource) -> Any:
-    """Returns the columns `id`, `text` and `embedding` (a list of float32), with model metadata."""
-    columns = [("id", pa.string()), ("text", pa.string()), ("embedding", pa.list_(pa.float32()))]
-    facts = {"model": source.name, "model_hash": source.model_hash}
-    if source.prompt:
-        facts["prompt"] = source.prompt
-    return pa.schema(columns, metadata=facts)
+class EncoderHandler(_ModelHandler):
+    """Lets `RunInference` load a model once in a process, and embed blocks with it.
+
+    The arguments are those of `embed_texts`. The model's files are read without TensorFlow.
+
+    Attributes:
+        name: The model's name.
+        model_hash: The same as `SentenceEncoder.identity`.
+        prompt: The text that is put before each text.
+        schema: The columns `id`, `text` and `embedding`, with the model as metadata.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        batch_size: int | None = None,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+    ) -> None:
+        super().__init__(max_batch_size=1)  # A block is a batch.
+        folder = model_folder(model)
+        manifest = ModelManifest.read(folder)
+        prompts = {**SentenceTransformersNames.prompts, **(manifest.prompts if manifest else {})}
+        default = manifest.default_prompt_name if manifest else None
+        self._model = model
+        self.name = manifest.name if manifest else folder.name
+        self.model_hash = manifest.model_hash if manifest else describe_files(folder)[1]
+        self.prompt = chosen_prompt(prompt, prompt_name, prompts, default)
+        self._options: dict[str, Any] = {"prompt": self.prompt}
+        if batch_size is not None:
+            self._options["batch_size"] = batch_size
+        facts = {"model": self.name, "model_hash": self.model_hash}
+        if self.prompt:
+            facts["prompt"] = self.prompt
+        names = [("id", pa.string()), ("text", pa.string()), ("embedding", pa.list_(pa.float32()))]
+        self.schema = pa.schema(names, metadata=facts)
+
+    def load_model(self) -> SentenceEncoder:
+        """Loads the model; a ValueError if this machine has another model in that place."""
+        encoder = use_st5.load(self._model)
+        if encoder.identity != self.model_hash:
+            expected = f"expected the hash {self.model_hash[:12]}, as where the pipeline started"
+            raise ValueError(f"{self._model}: {expected}, found {encoder.identity[:12]}.")
+        return encoder
+
+    def run_inference(
+        self, batch: Sequence[pa.Table], model: SentenceEncoder, inference_args: Any = None
+    ) -> Iterator[pa.Table]:
+        """Yields each block with its vectors."""
+        for block in batch:
+            texts = block["text"].to_pylist()
+            vectors = model.encode(
+                texts, on_truncation="ignore", show_progress=False, **self._options
+            )
+            _count("rows", len(texts))
+            _count("truncated", len(model.truncated([self.prompt + text for text in texts])))
+            _count("characters", sum(map(len, texts)))
+            starts = pa.array(np.arange(len(texts) + 1, dtype=np.int32) * vectors.shape[1])
+            numbers = pa.array(np.ascontiguousarray(vectors, np.float32).ravel())
+            columns = [*block.columns, pa.ListArray.from_arrays(starts, numbers)]
+            yield pa.table(columns, schema=self.schema)
 
 
 class EmbedTexts(_PTransform):
     """Turns pairs of id and text into `Embedded`; see `embed_texts`."""
 
-    def __init__(self, source: ModelSource, batch_size: int | None) -> None:
+    def __init__(self, handler: EncoderHandler) -> None:
         super().__init__()
-        self._handler = EncoderHandler(source, batch_size)
+        self._handler = handler
 
     def expand(self, pairs: Any) -> Embedded:
         """Sets aside bad pairs, makes blocks of the others and embeds them."""
@@ -76,121 +132,53 @@ class EmbedTexts(_PTransform):
         blocks = checked.good | "gather" >> beam.BatchElements(
             min_batch_size=_BLOCK_CHARACTERS,
             max_batch_size=_BLOCK_CHARACTERS,
-            element_size_fn=_size,
+            element_size_fn=lambda row: _ROW + len(row[1]),
         )
-        embedded = _embedded(blocks | "as table" >> beam.Map(_as_block), self._handler)
-        bad = (checked[_BAD], embedded[_BAD]) | "all bad" >> beam.Flatten()
-        return Embedded(embedded.vectors, bad)
+        tables = blocks | "as table" >> beam.Map(_as_block)
+        return Embedded(tables | _inference.RunInference(self._handler), checked[_BAD])
 
 
 def embed_files(
-    start: Any, pattern: str, read: Callable[..., Iterable[Row]], handler: Any, prefix: str
+    start: Any,
+    paths: Sequence[tuple[str, str]],
+    read: Callable[..., Iterable[Row]],
+    handler: EncoderHandler,
+    prefix: str,
 ) -> None:
-    """Adds the steps that embed the files of a pattern.
+    """Adds the steps that embed files.
 
     Args:
         start: The pipeline.
-        pattern: The files.
+        paths: The path of each file, and the name that the ids of its rows begin with.
         read: Reads the rows of an open file, as `read_rows`.
-        handler: An `EncoderHandler`.
-        prefix: A path with a "{}", in which "vectors", "bad" or "tally" stands.
+        handler: The model.
+        prefix: A path with a "{}", in which "vectors" or "bad" stands.
     """
-    found = (
+    rows = (
         start
-        | "pattern" >> beam.Create([pattern])
-        | "match" >> beam.FlatMap(matched)
+        | "files" >> beam.Create(paths)
         | "spread files" >> beam.Reshuffle()
-        | "read" >> beam.ParDo(_Read(read)).with_outputs(_BAD, _TALLY, main="blocks")
-    )
-    embedded = _embedded(found.blocks | "spread blocks" >> beam.Reshuffle(), handler)
-    _ = embedded.vectors | "write vectors" >> _parquet.WriteToParquetBatched(
-        prefix.format("vectors"),
-        vector_schema(handler.source),
-        codec="snappy",
-        use_compliant_nested_type=True,
-        file_name_suffix=".parquet",
+        | "read" >> beam.ParDo(_Read(read)).with_outputs(_BAD, main="blocks")
     )
     _ = (
-        (found[_BAD], embedded[_BAD])
-        | "all bad rows" >> beam.Flatten()
-        | "as json" >> beam.Map(BadRow.as_json)
+        rows.blocks
+        | "spread blocks" >> beam.Reshuffle()
+        | "embed" >> _inference.RunInference(handler)
+        | "write vectors"
+        >> _parquet.WriteToParquetBatched(
+            prefix.format("vectors"),
+            handler.schema,
+            codec="snappy",
+            use_compliant_nested_type=True,
+            file_name_suffix=".parquet",
+        )
+    )
+    _ = (
+        rows[_BAD]
+        | "as json" >> beam.Map(json.dumps, ensure_ascii=False)
         | "write bad rows"
         >> beam.io.WriteToText(prefix.format("bad"), ".jsonl", skip_if_empty=True)
     )
-    _ = (
-        (found[_TALLY], embedded[_TALLY])
-        | "all tallies" >> beam.Flatten()
-        | "sum" >> beam.CombineGlobally(_summed)
-        | "tally as json" >> beam.Map(json.dumps)
-        | "write tally"
-        >> beam.io.WriteToText(prefix.format("tally"), num_shards=1, shard_name_template="")
-    )
-
-
-def _embedded(blocks: Any, handler: Any) -> Any:
-    """The outputs of blocks by Beam's `RunInference`: vectors, bad rows and a tally."""
-    return (
-        blocks
-        | "embed" >> _inference.RunInference(handler)
-        | "split" >> beam.ParDo(_Split()).with_outputs(_BAD, _TALLY, main="vectors")
-    )
-
-
-class EncoderHandler(_ModelHandler):
-    """Lets `RunInference` load the model once in a process, and embed blocks with it."""
-
-    def __init__(self, source: ModelSource, batch_size: int | None) -> None:
-        super().__init__(max_batch_size=1)  # A block is a batch.
-        self.source = source
-        self._options: dict[str, Any] = {"prompt": source.prompt}
-        if batch_size is not None:
-            check_batch_size(batch_size)
-            self._options["batch_size"] = batch_size
-
-    def load_model(self) -> SentenceEncoder:
-        """Loads the model."""
-        return self.source.load()
-
-    def run_inference(
-        self, batch: Sequence[pa.Table], model: SentenceEncoder, inference_args: Any = None
-    ) -> Iterator[tuple[pa.Table, int]]:
-        """Yields each block with its vectors, and the number of its texts that were cut."""
-        for block in batch:
-            texts = block["text"].to_pylist()
-            vectors = model.encode(
-                texts, on_truncation="ignore", show_progress=False, **self._options
-            )
-            cut = model.truncated([self.source.prompt + text for text in texts])
-            starts = pa.array(np.arange(len(texts) + 1, dtype=np.int32) * vectors.shape[1])
-            numbers = pa.array(np.ascontiguousarray(vectors, np.float32).ravel())
-            columns = [*block.columns, pa.ListArray.from_arrays(starts, numbers)]
-            yield pa.table(columns, schema=vector_schema(self.source)), len(cut)
-
-    def get_num_bytes(self, batch: Sequence[pa.Table]) -> int:
-        """The size of a batch, for Beam's metrics."""
-        return sum(block.nbytes for block in batch)
-
-
-class _Split(_DoFn):
-    """Sets aside the rows whose vectors are not finite, and counts the rows."""
-
-    def process(self, embedded: tuple[pa.Table, int]) -> Iterator[Any]:
-        table, cut = embedded
-        vectors = table["embedding"].combine_chunks().flatten().to_numpy()
-        finite = np.isfinite(vectors.reshape(len(table), -1)).all(axis=1)
-        if not finite.all():
-            for row in table.filter(~finite).select(["id", "text"]).to_pylist():
-                reason = "the model gives numbers that are not finite"
-                yield beam.pvalue.TaggedOutput(_BAD, BadRow.of(row["id"], reason, row["text"]))
-            table = table.filter(finite)
-        if table.num_rows:
-            yield table
-        yield _tally(
-            rows=table.num_rows,
-            bad_rows=int((~finite).sum()),
-            truncated=cut,
-            characters=sum(map(len, table["text"].to_pylist())),
-        )
 
 
 class _Check(_DoFn):
@@ -199,13 +187,13 @@ class _Check(_DoFn):
     def process(self, pair: Any) -> Iterator[Any]:
         try:
             name, text = pair
-            row = TextRow(as_text(name, "id"), as_text(text, "text"))
+            row = as_text(name, "id"), as_text(text, "text")
             "".join(row).encode()
         except (TypeError, ValueError) as error:
-            beam.metrics.Metrics.counter(_COUNTERS, "bad_rows").inc()
+            _count("bad_rows", 1)
             name = str(pair[0]) if isinstance(pair, tuple) and pair else ""
             reason = f"expected a pair of id and text ({error})"
-            yield beam.pvalue.TaggedOutput(_BAD, BadRow.of(name, reason, pair))
+            yield beam.pvalue.TaggedOutput(_BAD, bad_row(name, reason, pair))
         else:
             yield row
 
@@ -219,53 +207,32 @@ class _Read(_DoFn):
     def process(self, file: tuple[str, str]) -> Iterator[Any]:
         path, name = file
         with files.open(path, compression_type=_PLAIN) as opened:
-            rows = self._read(opened, name)
             for chunk in in_chunks(
-                rows, rows=_BLOCK_ROWS, characters=_BLOCK_CHARACTERS, length=_characters
+                self._read(opened, name),
+                rows=_BLOCK_ROWS,
+                characters=_BLOCK_CHARACTERS,
+                length=lambda row: len(row["content"] if isinstance(row, dict) else row[1]),
             ):
-                good_rows = [row for row in chunk if isinstance(row, TextRow)]
-                bad_rows = [row for row in chunk if isinstance(row, BadRow)]
+                bad_rows = [row for row in chunk if isinstance(row, dict)]
+                _count("bad_rows", len(bad_rows))
                 yield from (beam.pvalue.TaggedOutput(_BAD, row) for row in bad_rows)
-                yield _tally(read=len(chunk), bad_rows=len(bad_rows))
-                if good_rows:
+                if good_rows := [row for row in chunk if not isinstance(row, dict)]:
                     yield _as_block(good_rows)
-        yield _tally(files=1)
 
 
 def matched(pattern: str) -> list[tuple[str, str]]:
-    """Returns the files of a pattern: path, and the part after the pattern's fixed folders.
-
-    Raises:
-        FileNotFoundError: There are none.
-    """
-    paths = [each.path for each in files.match([pattern])[0].metadata_list]
+    """The files of a pattern: path, and the part after the pattern's fixed folders."""
+    paths = [file.path for file in files.match([pattern])[0].metadata_list]
     if not paths:
         raise FileNotFoundError(f"Expected files, found none for {pattern}.")
     root = posixpath.dirname(re.split(r"[*?\[{]", pattern, maxsplit=1)[0])
     return [(path, path.removeprefix(root).lstrip("/")) for path in sorted(paths)]
 
 
-def _summed(tallies: Iterable[dict[str, int]]) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for tally in tallies:
-        total.update(tally)
-    return dict(total)
+def _count(name: str, number: int) -> None:
+    beam.metrics.Metrics.counter(COUNTERS, name).inc(number)
 
 
-def _tally(**numbers: int) -> Any:
-    """Counts in the runner's monitor, and returns an output that counts exactly once."""
-    for name, number in numbers.items():
-        beam.metrics.Metrics.counter(_COUNTERS, name).inc(number)
-    return beam.pvalue.TaggedOutput(_TALLY, numbers)
-
-
-def _as_block(rows: Sequence[TextRow]) -> pa.Table:
-    return pa.table({"id": [row.id for row in rows], "text": [row.text for row in rows]})
-
-
-def _characters(row: TextRow | BadRow) -> int:
-    return len(row.text if isinstance(row, TextRow) else row.content)
-
-
-def _size(row: TextRow) -> int:
-    return _ROW + len(row.text)
+def _as_block(rows: Sequence[tuple[str, str]]) -> pa.Table:
+    ids, texts = zip(*rows, strict=True)
+    return pa.table({"id": ids, "text": texts})

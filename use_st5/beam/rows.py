@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Literal, NamedTuple, get_args
+from typing import Any, BinaryIO, Literal
 
 from use_st5.data.formats import LONGEST_ROW, decoded, json_object, parquet_batches
 from use_st5.data.reader import MalformedRowError
@@ -27,45 +25,26 @@ _FORMATS: dict[str, FileFormat] = {
 # The characters of a bad row that are kept.
 _KEPT = 10_000
 
-
-class TextRow(NamedTuple):
-    """A text and its id."""
-
-    id: str
-    text: str
+# A bad row has `id`, `reason` and `content`.
+BadRow = dict[str, str]
+# The id and the text of a row, or a bad row.
+Row = tuple[str, str] | BadRow
 
 
-@dataclass(frozen=True)
-class BadRow:
-    r"""A row that has no vector.
+def bad_row(name: str, reason: str, content: Any = "") -> BadRow:
+    r"""Describes a row that has no vector.
 
-    Attributes:
-        id: `FILE:NUMBER`, the row's number counted from 1; only `FILE` if the file could not be
-            read further; the row's own id if it has one.
+    Args:
+        name: Its id, or `FILE:NUMBER`; only `FILE` if the file could not be read further.
         reason: The reason why it is bad.
-        content: The first 10,000 characters of the row; bytes that are no UTF-8 as `\xNN`.
+        content: The row, of which 10,000 characters are kept; bytes that are no UTF-8 as `\xNN`.
     """
-
-    id: str
-    reason: str
-    content: str = ""
-
-    @classmethod
-    def of(cls, name: str, reason: str, content: Any) -> BadRow:
-        """Makes a bad row of content of any type."""
-        if isinstance(content, bytes):
-            content = content[: 4 * _KEPT].decode("utf-8", "backslashreplace")
-        text = content if isinstance(content, str) else repr(content)
-        # Characters that UTF-8 cannot hold could not be written.
-        text = text[:_KEPT].encode("utf-8", "backslashreplace").decode("utf-8")
-        return cls(name, reason, text)
-
-    def as_json(self) -> str:
-        """The row as a line of JSON."""
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-
-Row = TextRow | BadRow
+    if isinstance(content, bytes):
+        content = content[: 4 * _KEPT].decode("utf-8", "backslashreplace")
+    text = content if isinstance(content, str) else repr(content)
+    # Characters that UTF-8 cannot hold could not be written.
+    text = text[:_KEPT].encode("utf-8", "backslashreplace").decode("utf-8")
+    return {"id": name, "reason": reason, "content": text}
 
 
 def read_rows(
@@ -88,9 +67,8 @@ def read_rows(
         id_field: The field with the id, a text or a whole number; None: `FILE:NUMBER`.
         file_format: The format; None: the file's name says it, without a `.gz` at the end.
     """
-    file_format = file_format or format_of(name)
     columns = [text_field] if id_field is None else [text_field, id_field]
-    number = 0
+    number, file_format = 0, file_format or _format_of(name)
     try:
         if file_format in ("text", "jsonl"):
             records = _line_records(file, name, columns, objects=file_format == "jsonl")
@@ -105,13 +83,13 @@ def read_rows(
                 if isinstance(own, int) and not isinstance(own, bool):
                     own = str(own)
                 text = as_text(record.get(text_field), text_field)
-                yield TextRow(as_text(own, id_field or "id"), text)
+                yield as_text(own, id_field or "id"), text
             except MalformedRowError as reason:
-                yield BadRow.of(place, str(reason), content)
+                yield bad_row(place, str(reason), content)
     except (ValueError, OSError, NotImplementedError) as error:  # Arrow has all of them.
         if getattr(error, "errno", None) is not None:  # Arrow's OSError of damage has none.
             raise
-        yield BadRow(name, f"not read after row {number}: {' '.join(str(error).split())}")
+        yield bad_row(name, f"not read after row {number}: {' '.join(str(error).split())}")
 
 
 # The number of a row, its fields or the reason why there are none, and its content.
@@ -133,14 +111,7 @@ def _line_records(file: BinaryIO, name: str, columns: list[str], *, objects: boo
 
 
 def _parquet(file: BinaryIO, columns: list[str]) -> _Records:
-    def choose(names: list[str]) -> list[str]:
-        if missing := {*columns} - {*names}:
-            raise ValueError(
-                f"expected the columns {columns}, found {names} without {sorted(missing)}"
-            )
-        return columns
-
-    batches = parquet_batches(Path("the file"), choose, file=file)
+    batches = parquet_batches(Path("the file"), lambda _: columns, file=file)
     rows = (row for batch in batches for row in batch.to_pylist())
     for number, row in enumerate(rows, start=1):
         yield number, row, row
@@ -166,17 +137,6 @@ def _tfrecord(file: BinaryIO, columns: list[str]) -> _Records:
             raise ValueError(f"expected records of TensorFlow ({error.message})") from error
 
 
-def format_of(name: str) -> FileFormat:
-    """Returns the format of a file, by its name; a ValueError if it says none."""
-    suffix = PurePosixPath(name.lower().removesuffix(".gz")).suffix
-    if suffix not in _FORMATS:
-        raise ValueError(
-            f"{name}: expected a name that ends in one of {', '.join(_FORMATS)} (.gz may follow). "
-            f"Name the format: {', '.join(get_args(FileFormat))}."
-        )
-    return _FORMATS[suffix]
-
-
 def _only_value(features: Any, key: str) -> Any:
     """Returns the value of a feature; None if it has none, a list if it has several."""
     if key not in features:
@@ -184,6 +144,13 @@ def _only_value(features: Any, key: str) -> Any:
     feature = features[key]
     values = [*feature.bytes_list.value, *feature.int64_list.value, *feature.float_list.value]
     return values[0] if len(values) == 1 else values or None
+
+
+def _format_of(name: str) -> FileFormat:
+    suffix = PurePosixPath(name.lower().removesuffix(".gz")).suffix
+    if suffix not in _FORMATS:
+        raise ValueError(f"{name}: expected a name with one of {', '.join(_FORMATS)}, or a format.")
+    return _FORMATS[suffix]
 
 
 def as_text(value: Any, field: str) -> str:
@@ -195,6 +162,5 @@ def as_text(value: Any, field: str) -> str:
             raise MalformedRowError(f"invalid utf-8 in {field!r}") from None
     if isinstance(value, str):
         return value
-    if value is None:
-        raise MalformedRowError(f"no {field!r}")
-    raise MalformedRowError(f"{field!r} is of type {type(value).__name__}, expected text")
+    is_type = f"{field!r} is of type {type(value).__name__}, expected text"
+    raise MalformedRowError(f"no {field!r}" if value is None else is_type)
