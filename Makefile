@@ -12,7 +12,7 @@ PIP := PYTHONUNBUFFERED=1 $(BIN)/python -m pip install --progress-bar off \
 # Shows of pip's messages a line for each package, as soon as pip begins to get it.
 STEPS := | awk '/^Collecting / {print "  " $$2} /^Installing / {print "  installing " NF - 3 " packages"} {fflush()}'
 # The linter, the type checker, and the packages whose types it reads.
-LINT := 'ruff>=0.14' 'mypy>=1.18' 'filelock>=4.0,<5' 'msgspec>=0.19' 'numpy>=1.26' 'rich>=13.8' 'typer>=0.15'
+LINT := 'ruff>=0.14' 'mypy>=1.18' 'filelock>=4.0,<5' 'msgspec>=0.19' 'numpy>=1.26' 'rich>=13.8' 'typer>=0.19'
 # With `peers` added, the tests that compare with PyTorch's models run too.
 TEST_EXTRAS ?= data,dev,evaluation,hub,hub-models,plots,text,transfer
 

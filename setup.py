@@ -169,7 +169,7 @@ setup(
         # `use-st5 doctor` compares the installed versions with this list.
         "packaging>=24",
         "pyarrow>=16",  # Reads tables of rows, and writes the vectors of corpora.
-        "typer>=0.15",
+        "typer>=0.19",
         "rich>=13.8",
     ],
     extras_require=EXTRAS,

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from use_st5.beam import corpus as corpus_module
+from use_st5.beam.corpus import CorpusReport
 from use_st5.cli import embed as embed_module
 from use_st5.cli.files import open_input, open_texts
 
@@ -106,11 +108,11 @@ def test_existing_output_needs_overwrite(use: Callable, fake: Any, tmp_path: Pat
     [
         (("absent.txt", "-o", "v.npy"), 1, "found none"),
         ((".", "-o", "v.npy"), 1, "expected a text file"),
-        (("-", "-o", "v.doc"), 2, ".npy or .jsonl"),
+        (("-", "-o", "v.doc"), 2, "give --format"),
         (("-", "-o", "no/v.npy"), 1, "expected a folder"),
-        (("-", "-o", ".", "--format", "npy", "--overwrite"), 1, "found a folder"),
+        (("-", "-o", ".", "--format", "npy", "--overwrite"), 1, "found something else"),
         (("-", "-o", "v.npy", "--model", "absent"), 1, "Expected a model, found none."),
-        (("-", "--format", "npy"), 2, "expected jsonl for standard output"),
+        (("-", "--format", "npy"), 2, "jsonl only"),
         (("-", "-o", "v.npy", "--batch-size", "0"), 2, "--batch-size"),
         ((), 2, "INPUT"),
     ],
@@ -191,12 +193,8 @@ def test_a_column_of_a_table_has_a_row_for_each_text(
     "command",
     [
         ("embed", "a.csv"),
-        ("index", "a.csv", "--to", "a.index"),
-        ("search", "a.csv", "query"),
         ("search", "a.txt", "--file", "a.csv"),
-        ("similarity", "--file", "a.csv"),
         ("bitext", "a.csv", "a.txt", "--to", "pairs.tsv"),
-        ("rank", "model", "--query", "query", "a.csv"),
     ],
 )
 def test_the_lines_of_a_table_are_no_texts(
@@ -206,8 +204,7 @@ def test_the_lines_of_a_table_are_no_texts(
     write(tmp_path / "a.txt", ["one", "two"])
     result = use(*command)
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.stderr
-    assert "expected --column with the name of the column" in result.stderr
-    assert "such as 'id', 'body'; received a table" in result.stderr
+    assert "give --column with the column of the texts, one of 'id', 'body'" in result.stderr
     assert fake.encoded == []
     wrong = use(*command, "--column", "text")
     assert wrong.exit_code == 1
@@ -310,7 +307,7 @@ def test_texts_that_were_cut_are_counted(
     assert "tokens" not in use("embed", "texts.txt", "-o", "w.npy").stderr
 
 
-@pytest.mark.parametrize("change", ["text", "model", "format"])
+@pytest.mark.parametrize("change", ["text", "model", "format", "prompt"])
 def test_work_of_another_description_is_not_continued(
     use: Callable, fake: Any, tmp_path: Path, small_chunks: None, change: str
 ) -> None:
@@ -326,11 +323,11 @@ def test_work_of_another_description_is_not_continued(
     elif change == "model":
         fake.identity = "another"
     else:
-        options = ("--format", "jsonl")
+        options = ("--format", "jsonl") if change == "format" else ("--prompt", "a")
     result = use("embed", "texts.txt", "-o", "v.npy", *options)
     assert result.exit_code == 0, result.stderr
     assert "starting again" in result.stderr
-    assert fake.encoded == texts
+    assert fake.encoded == [f"a{text}" if change == "prompt" else text for text in texts]
     assert not (tmp_path / "v.npy.partial").exists()
 
 
@@ -360,13 +357,6 @@ def test_what_a_user_puts_into_a_partial_folder_stays(
         write(tmp_path / "texts.txt", ["d"])
     assert use("embed", "texts.txt", "-o", "v.npy").exit_code == 0
     assert names(tmp_path / "v.npy.partial") == ["thesis.txt"]
-
-
-def test_chunks_are_bounded_by_rows_and_characters() -> None:
-    assert [len(chunk) for chunk in embed_module._chunks(iter("abcde"), rows=2)] == [2, 2, 1]
-    long = ["x" * (embed_module._CHUNK_CHARACTERS // 2)] * 5
-    assert [len(chunk) for chunk in embed_module._chunks(iter(long), rows=9)] == [2, 2, 1]
-    assert list(embed_module._chunks(iter([]), rows=9)) == []
 
 
 SLOW = """
@@ -453,43 +443,100 @@ def test_a_prompt_is_put_before_each_text(
     assert fake.encoded[2:] == [f"{put}one"]
 
 
-def test_texts_with_their_prompt_are_counted_as_cut(use: Callable, fake: Any) -> None:
-    fake.max_length = 5
-    result = use("embed", "-", "--prompt", "mine: ", input="one\n")
-    assert "1 of 1 texts is longer than 5 tokens" in result.stderr
+def test_prompts_that_are_refused(use: Callable, fake: Any) -> None:
+    for arguments, message in (
+        (("--prompt-name", "passage"), "the model's prompts, ['query', 'document']"),
+        (("--prompt-name", "a", "--prompt", "b"), "received both"),
+    ):
+        result = use("embed", "-", "-o", "v.npy", *arguments, input="one\n")
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+        assert message in result.stderr
+        assert fake.encoded == []
 
 
-def test_work_with_another_prompt_is_not_continued(
-    use: Callable, fake: Any, tmp_path: Path, small_chunks: None
-) -> None:
-    write(tmp_path / "texts.txt", TEXTS)
-    fake.fails_after = 2
-    assert use("embed", "texts.txt", "-o", "v.npy", "--prompt", "a: ").exit_code == 130
-    fake.fails_after = None
-    fake.encoded.clear()
-    result = use("embed", "texts.txt", "-o", "v.npy", "--prompt", "b: ")
-    assert "another model, prompt or format: starting again" in result.stderr
-    assert fake.encoded == [f"b: {text}" for text in TEXTS]
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The arguments of `embed_corpus`; its return value is under "answer"."""
+    found: dict[str, Any] = {"answer": CorpusReport("m", "0", files=2, rows=1200)}
+
+    def embed_corpus(pattern: str, folder: str, **options: Any) -> CorpusReport:
+        found.update(options, pattern=pattern, folder=folder)
+        return found["answer"]
+
+    monkeypatch.setattr(corpus_module, "embed_corpus", embed_corpus)
+    return found
+
+
+def test_options_reach_the_runner(use: Callable, asked: dict[str, Any]) -> None:
+    words = "embed gs://b/*.log -o gs://b/v --runner FlinkRunner --model my --text body --id key"
+    words += " --input-format jsonl --batch-size 8 --prompt-name query --overwrite"
+    words += " -- --parallelism 4 --streaming"
+    result = use(*words.split())
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == "gs://b/v: 1,200 rows by m, from 2 files\n"
+    del asked["answer"]
+    assert asked == {
+        "pattern": "gs://b/*.log",
+        "folder": "gs://b/v",
+        "model": "my",
+        "runner": "FlinkRunner",
+        "options": ["--parallelism", "4", "--streaming"],
+        "text_field": "body",
+        "id_field": "key",
+        "file_format": "jsonl",
+        "batch_size": 8,
+        "prompt": None,
+        "prompt_name": "query",
+        "overwrite": True,
+    }
+
+
+def test_bad_and_cut_rows_are_told(use: Callable, asked: dict[str, Any]) -> None:
+    words = ("embed", "*.txt", "-o", "v", "--runner", "DirectRunner")
+    asked["answer"] = CorpusReport("m", "0", files=1, rows=5, bad_rows=2, truncated=1)
+    lines = use(*words).stderr.splitlines()
+    assert lines[1] == "2 rows have no vector: v/bad-*.jsonl says why"
+    assert lines[2].startswith("1 of 5 texts are longer than the model reads")
+    asked["answer"] = CorpusReport("m", "0", files=1, rows=0, bad_rows=2)
+    result = use(*words)
+    assert result.exit_code == 1
+    assert "no row has a text" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("prompts", "arguments", "message"),
+    ("words", "news"),
     [
-        (
-            {"query": "q: ", "document": ""},
-            ("--prompt-name", "passage"),
-            "--prompt-name: expected one of the prompts of fake, query ('q: '); received passage. "
-            "Give one of them, or write the prompt itself with --prompt.",
-        ),
-        ({"query": ""}, ("--prompt-name", "passage"), "prompts of fake, which has none; received"),
-        ({}, ("--prompt-name", "a", "--prompt", "b"), "received both. Give one of them."),
+        ("embed a.txt -o v --text body", "--text needs --runner"),
+        ("embed a.txt b.txt -o v.npy", "b.txt needs --runner"),
+        ("embed a.txt --runner DirectRunner", "needs a pattern of files and -o FOLDER"),
+        ("embed a.txt -o v --runner DirectRunner --format npy", "and no --format"),
     ],
 )
-def test_prompts_that_are_refused(
-    prompts: dict[str, str], arguments: tuple[str, ...], message: str, use: Callable, fake: Any
+def test_what_does_not_fit_is_refused(
+    use: Callable, asked: dict[str, Any], words: str, news: str
 ) -> None:
-    fake.prompts = prompts
-    result = use("embed", "-", "-o", "v.npy", *arguments, input="one\n")
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert message in result.stderr
-    assert fake.encoded == []
+    result = use(*words.split())
+    assert result.exit_code == 2
+    assert news in " ".join(result.stderr.split())
+    assert "pattern" not in asked
+
+
+def test_the_whole_way_on_beam(use: Callable, tmp_path: Path) -> None:
+    pytest.importorskip("apache_beam", reason="the extra `beam` is not installed")
+    import pyarrow.parquet as pq
+
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n{}\n')
+    result = use("embed", "*.jsonl", "-o", "vectors", "--runner", "DirectRunner")
+    assert result.exit_code == 0, result.stderr
+    assert "vectors: 1 rows by use_dan_en, from 1 files" in result.stderr
+    (path,) = (tmp_path / "vectors").glob("vectors-*.parquet")
+    assert pq.read_table(path).column("id").to_pylist() == ["a.jsonl:1"]
+    assert json.loads((tmp_path / "vectors" / "embeddings.json").read_text())["bad_rows"] == 1
+    words = ("embed", "*.jsonl", "-o", "vectors", "--runner", "DirectRunner")
+    refused = use(*words)
+    assert refused.exit_code == 1
+    assert refused.stderr.count("\n") == 1
+    assert "--overwrite" in refused.stderr
+    unknown = use(*words, "--overwrite", "--", "--direct_num_worker", "2")
+    assert unknown.exit_code == 1
+    assert "direct_num_worker" in unknown.stderr

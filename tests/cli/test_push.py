@@ -72,12 +72,12 @@ def test_what_is_refused(
     for name in ("hf://mine", "hf://me/mine@v1"):
         done = use("push", str(folder), name, "--license", "mit", "--yes")
         assert "Expected hf://ORG/NAME to upload to" in done.output, done.output
-    assert "expected a licence" in use("push", str(folder), NAME).output
+    assert "give its --license" in use("push", str(folder), NAME).output
     (folder / "variables" / "variables.index").write_bytes(b"changed")
     assert "variables.index" in use("push", str(folder), NAME, "--license", "mit").output
     (folder / "use_st5.json").unlink()
     done = use("push", str(folder), NAME, "--license", "mit")
-    assert "a SavedModel of another origin" in done.output
+    assert "of another origin" in done.output
     assert not hub.uploaded
 
 
@@ -96,19 +96,6 @@ def test_answers_of_a_proxy_and_of_a_hub_that_refuses(
     done = use("push", str(folder), NAME, "--license", "mit", "--yes")
     assert f"error: {NAME}: {said}" in done.stderr
     assert ("HF_TOKEN" if answer[0] > 400 else "HF_ENDPOINT") in done.stderr
-    assert "Run again" not in done.stderr
-
-
-def test_without_a_token(
-    use: Callable[..., Result],
-    hub: FakeHub,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("HF_TOKEN")
-    hub.answer = (401, b"")
-    done = use("push", str(folder), NAME, "--license", "mit", "--yes")
-    assert "HF_TOKEN" in done.stderr
     assert "Run again" not in done.stderr
 
 

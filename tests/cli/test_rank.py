@@ -79,7 +79,6 @@ def test_standard_input_as_json(use: Callable, shared_letters: list[int]) -> Non
     [
         (("cross_encoder",), 2, "--query"),
         (("cross_encoder", "-q", "a", "none.txt"), 1, "found none"),
-        (("cross_encoder", "-q", "a", "--top-k", "0"), 2, "--top-k"),
         (("absent", "-q", "a"), 1, "found none"),
     ],
 )
@@ -90,11 +89,3 @@ def test_errors_are_one_line(
     assert (result.exit_code, result.stderr.count("\n")) == (code, 1)
     assert result.stderr.startswith("error: ")
     assert message in result.stderr
-
-
-def test_nothing_to_rank_is_said(use: Callable) -> None:
-    result = use("rank", "cross_encoder", "-q", "a", input="")
-    assert (result.exit_code, result.stderr) == (
-        1,
-        "error: expected texts to rank, one a line, received none\n",
-    )

@@ -406,9 +406,9 @@ def _read_store(folder: Path) -> None:
 
 
 def _job(folder: Path) -> Any:
-    from use_st5.cli.embed import EmbeddingJob, JobDescription
+    from use_st5.cli.embed import EmbeddingJob
 
-    description = JobDescription("0", rows=4, model="m", dimension=2, format="npy")
+    description = {"input_sha256": "0", "rows": 4, "model": "m", "dimension": 2, "format": "npy"}
     return EmbeddingJob(folder / "v.npy", description)
 
 
@@ -427,7 +427,8 @@ def _read_job(folder: Path) -> None:
     job.open()
     rows = max(4 - job.rows_done, 0)
     job.append(["c"] * rows, np.ones((rows, 2), np.float32), truncated=0)
-    job.finish()
+    job.whole_file().replace(folder / "v.npy")
+    job.discard()
     assert (folder / "v.npy").stat().st_size == 128 + 4 * 2 * 4
 
 

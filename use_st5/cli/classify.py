@@ -11,8 +11,8 @@ import typer
 
 from use_st5.cli.files import STDIN, ColumnOption, open_texts
 from use_st5.cli.models import (
+    Backend,
     BackendChoice,
-    BackendOption,
     ModelChoice,
     load_encoder,
     say_truncated,
@@ -57,7 +57,7 @@ def classify(
     batch_size: Annotated[
         int, typer.Option("--batch-size", min=1, help="Texts in a batch at most.")
     ] = 512,
-    backend: BackendChoice = BackendOption.TENSORFLOW,
+    backend: BackendChoice = "tensorflow",
     column: ColumnOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, an object a line.")] = False,
 ) -> None:
@@ -89,10 +89,8 @@ def classify(
         print_table(["label", "probability", "text"], cells)
 
 
-def _load(
-    classifier: str, encoder: str | None, backend: BackendOption
-) -> Classifier | SavedClassifier:
-    if backend is BackendOption.TENSORFLOW:
+def _load(classifier: str, encoder: str | None, backend: Backend) -> Classifier | SavedClassifier:
+    if backend == "tensorflow":
         start_tensorflow()
         from use_st5.training.classifier import Classifier
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -50,13 +46,6 @@ HELP = manual(
 )
 
 
-class DtypeOption(StrEnum):
-    """The values that `--dtype` takes."""
-
-    FLOAT32 = "float32"
-    BFLOAT16 = "bfloat16"
-
-
 def convert(
     source: Annotated[
         Path,
@@ -72,8 +61,9 @@ def convert(
         ),
     ] = None,
     dtype: Annotated[
-        DtypeOption, typer.Option("--dtype", help="Type of weights and activations.")
-    ] = DtypeOption.FLOAT32,
+        Literal["float32", "bfloat16"],
+        typer.Option("--dtype", help="Type of weights and activations."),
+    ] = "float32",
     vocabulary: Annotated[
         Path | None,
         typer.Option(
@@ -110,39 +100,17 @@ def convert(
         with waiting(f"loading {as_written(source)}"):
             checkpoint = open_checkpoint(local_source(source))
         if pooling is not None and checkpoint.modules is not None:
-            raise typer.BadParameter(
-                f"{as_written(source / MODULES)} already sets the pooling. Leave it out.",
-                param_hint="--pooling",
-            )
-        with _counted() as on_tensor:
+            raise typer.BadParameter(f"{MODULES} sets the pooling: leave --pooling out.")
+        with waiting(f"converting {as_written(source)}"):
             encoder = TrainableEncoder.of_checkpoint(
                 checkpoint,
                 pooling=pooling,
                 vocabulary=vocabulary,
-                dtype=dtype.value,
+                dtype=dtype,
                 max_length=max_length,
-                on_tensor=on_tensor,
             )
         encoder.name = name or to.name
         with waiting(f"writing {place}"):
             manifest = encoder.export(to)
     size = f"{manifest.parameters:,} parameters, {manifest.size_bytes / 1e6:,.1f} MB"
     say(f"{place}: from {checkpoint.format}, {size}")
-
-
-@contextlib.contextmanager
-def _counted() -> Iterator[Callable[[str], None]]:
-    """Shows the number of tensors that were read: a spinner in a terminal, or else lines."""
-    from rich.console import Console
-    from rich.progress import SpinnerColumn, TextColumn
-
-    from use_st5.io.progress import progress_bars
-
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.completed} {task.description}: {task.fields[name]}"),
-    )
-    terminal = Console(stderr=True)
-    with progress_bars(*columns, console=terminal, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("tensors read", total=None, name="")
-        yield lambda name: progress.update(task, advance=1, name=name)

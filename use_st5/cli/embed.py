@@ -10,27 +10,18 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from use_st5.cli.embed_corpus import (
-    Corpus,
-    IdFieldOption,
-    InputFormatOption,
-    RunnerOption,
-    RunnerOptions,
-    TextFieldOption,
-)
 from use_st5.cli.files import STDIN, ColumnOption, open_texts, sole_file
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
-    BackendOption,
     ModelChoice,
     ModelOption,
     PromptNameOption,
@@ -55,6 +46,7 @@ _CHUNK_ROWS = 4096
 _CHUNK_CHARACTERS = 4_000_000
 # Smaller chunks appear on standard output sooner.
 _STREAMED_ROWS = 256
+_PANEL = "With --runner"
 
 HELP = manual(
     r"""Compute a vector for each line of a text.
@@ -99,17 +91,31 @@ class FormatOption(StrEnum):
     JSONL = "jsonl"
 
 
+class InputFormat(StrEnum):
+    """The formats that `--input-format` takes."""
+
+    TEXT = "text"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    TFRECORD = "tfrecord"
+
+
 def embed(
     source: Annotated[
         str, typer.Argument(metavar="INPUT", help="A text file, or - for standard input.")
     ],
-    runner_options: RunnerOptions = None,
+    runner_options: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- RUNNER OPTIONS]", help="With --runner: options of Beam's runner."
+        ),
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", help="The file to write. Default: JSON lines to stdout."),
     ] = None,
     model: ModelOption = DEFAULT_MODEL,
-    backend: BackendChoice = BackendOption.TENSORFLOW,
+    backend: BackendChoice = "tensorflow",
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
     form: Annotated[
@@ -124,25 +130,71 @@ def embed(
         bool, typer.Option("--overwrite", help="Replace the output if it exists.")
     ] = False,
     column: ColumnOption = None,
-    runner: RunnerOption = None,
-    text_field: TextFieldOption = None,
-    id_field: IdFieldOption = None,
-    input_format: InputFormatOption = None,
+    runner: Annotated[
+        str | None,
+        typer.Option(
+            "--runner",
+            help="Embed files with Apache Beam: DirectRunner (this machine), DataflowRunner, "
+            "FlinkRunner, SparkRunner or another runner of Beam.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
+    text_field: Annotated[
+        str | None,
+        typer.Option("--text", help="Field with the text. Default: text.", rich_help_panel=_PANEL),
+    ] = None,
+    id_field: Annotated[
+        str | None, typer.Option("--id", help="Field with the id.", rich_help_panel=_PANEL)
+    ] = None,
+    input_format: Annotated[
+        InputFormat | None,
+        typer.Option(
+            "--input-format", help="Default: from the files' names.", rich_help_panel=_PANEL
+        ),
+    ] = None,
 ) -> None:
     """Turns the lines of a text into vectors."""
-    corpus = Corpus(source, text_field, id_field, input_format, tuple(runner_options or ()))
     chosen = ModelChoice(model, backend, prompt, prompt_name)
+    options: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
     if runner is not None:
-        if column is not None:
-            raise typer.BadParameter("expected --text with --runner.", param_hint="--column")
-        corpus.embed(runner, output, form, chosen, batch_size=batch_size, overwrite=overwrite)
+        if column is not None or form is not None:
+            raise typer.BadParameter("--runner takes --text instead of --column, and no --format.")
+        if output is None or STDIN in (output, source):
+            raise typer.BadParameter("--runner needs a pattern of files and -o FOLDER.")
+        chosen.check_tensorflow("with --runner")
+        fields = {"text_field": text_field, "id_field": id_field, "file_format": input_format}
+        options |= {name: str(value) for name, value in fields.items() if value}
+        options |= {"runner": runner, "options": runner_options or (), "overwrite": overwrite}
+        _with_beam(source, output, chosen, options)
         return
-    corpus.refuse_without_runner()
-    options = {} if batch_size is None else {"batch_size": batch_size}
+    named = {"--text": text_field, "--id": id_field, "--input-format": input_format}
+    if wrong := [name for name, value in named.items() if value] or runner_options:
+        raise typer.BadParameter(f"{wrong[0]} needs --runner. Without it, give one INPUT.")
     if output is None or output == STDIN:
-        _to_standard_output(source, column, chosen, form or FormatOption.JSONL, options)
+        if form is FormatOption.NPY:
+            raise typer.BadParameter("standard output gets jsonl only. Give -o FILE.")
+        _to_standard_output(source, column, chosen, options)
         return
     _to_named_file(source, column, Path(output), chosen, form, options, overwrite=overwrite)
+
+
+def _with_beam(pattern: str, folder: str, model: ModelChoice, options: dict[str, Any]) -> None:
+    """Embeds many files into a folder and prints the counts."""
+    from use_st5.beam.corpus import embed_corpus
+
+    with waiting(f"embedding {pattern}"):
+        prompt, prompt_name = model.prompt, model.prompt_name
+        report = embed_corpus(
+            pattern, folder, model=model.name, prompt=prompt, prompt_name=prompt_name, **options
+        )
+    say(f"{folder}: {report.rows:,} rows by {report.model}, from {report.files:,} files")
+    if report.bad_rows:
+        say(f"{report.bad_rows:,} rows have no vector: {folder}/bad-*.jsonl says why")
+    if report.truncated:
+        cut = f"{report.truncated:,} of {report.rows:,} texts are longer than the model reads"
+        say(f"{cut}; the rest was not read")
+    if report.bad_rows and not report.rows:
+        raise ValueError(f"{pattern}: no row has a text; {folder}/bad-*.jsonl has the reasons")
 
 
 def _to_named_file(
@@ -155,49 +207,36 @@ def _to_named_file(
     *,
     overwrite: bool,
 ) -> None:
-    layout = form.value if form else _format_by_suffix(output)
+    layout = form or output.suffix.removeprefix(".")
+    if layout not in [*FormatOption]:
+        raise typer.BadParameter(f"{output} ends neither in .npy nor in .jsonl: give --format.")
     remote = remote_path(output)
-    place = staging_path(remote) if remote else output.absolute()
+    # The rows grow beside the file that a link names.
+    target = staging_path(remote) if remote else output.resolve()
     if remote:
-        place.parent.mkdir(parents=True, exist_ok=True)
-    elif not place.parent.is_dir():
-        raise FileNotFoundError(
-            f"{output.parent}: expected a folder to write to, found none. Make it first."
-        )
+        target.parent.mkdir(parents=True, exist_ok=True)
+    elif not target.parent.is_dir():
+        raise FileNotFoundError(f"{output.parent}: expected a folder to write to, found none")
     with (
         sole_file(output, overwrite=overwrite, remote=True, inputs=[source]),
-        sole_writer(place),
-        open_texts(source, column=column, beside=place) as texts,
+        sole_writer(target),
+        open_texts(source, column=column, beside=target) as texts,
     ):
-        target = place if remote else output
-        if target.is_symlink():  # The rows grow beside the file that it names.
-            target = target.resolve()
-        job = embedded(texts, target, model, layout, options, shown=target)
-        if not remote:
-            job.finish()
-            return
-        with waiting(f"uploading it to {remote}"):
-            upload(job.whole_file(), remote)
+        job = embedded(texts, target, model, layout, options, shown=target if remote else output)
+        if remote:
+            with waiting(f"uploading it to {remote}"):
+                upload(job.whole_file(), remote)
+            say(f"written: {remote}")
+        else:
+            job.whole_file().replace(target)
         job.discard()
-        say(f"written: {remote}")
-
-
-def _format_by_suffix(output: Path) -> Format:
-    suffix = output.suffix.removeprefix(".")
-    if suffix in list(FormatOption):
-        return FormatOption(suffix).value
-    raise typer.BadParameter(
-        f"expected an output that ends in .npy or .jsonl, received {output.name}; "
-        "or choose with --format.",
-        param_hint="--output",
-    )
 
 
 def embedded(
     texts: Iterable[str],
     output: Path,
     model: ModelChoice,
-    layout: Format,
+    layout: str,
     options: dict[str, Any],
     *,
     shown: Path,
@@ -217,17 +256,15 @@ def embedded(
         total += 1
     encoder = load_encoder(model)
     options = {**options, "prompt": model.prompt_of(encoder, usual)}
-    job = EmbeddingJob(
-        output,
-        JobDescription(
-            digest.hexdigest(),
-            total,
-            encoder.identity,
-            encoder.dimension,
-            layout,
-            options["prompt"],
-        ),
-    )
+    description = {
+        "input_sha256": digest.hexdigest(),
+        "rows": total,
+        "model": encoder.identity,
+        "dimension": encoder.dimension,
+        "format": str(layout),
+        "prompt": options["prompt"],
+    }
+    job = EmbeddingJob(output, description)
     if not job.open():
         say(f"{job.folder} is for other texts, another model, prompt or format: starting again")
     if job.rows_done:
@@ -236,20 +273,18 @@ def embedded(
     terminal = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     hidden = not terminal.is_terminal
+    limits: dict[str, Any] = {"rows": _CHUNK_ROWS, "characters": _CHUNK_CHARACTERS, "length": len}
     try:
         with progress_bars(*columns, console=terminal, disable=hidden) as progress:
             task = progress.add_task("rows", total=total, completed=job.rows_done)
-            lines = itertools.islice(texts, job.rows_done, None)
-            for chunk in _chunks(lines, rows=_CHUNK_ROWS):
+            for chunk in in_chunks(itertools.islice(texts, job.rows_done, None), **limits):
                 vectors, cut = encode_counting(encoder, chunk, show_progress=False, **options)
                 job.append(chunk, vectors, truncated=cut)
                 progress.update(task, completed=job.rows_done)
         job.whole_file()
     except KeyboardInterrupt as interrupt:
-        say(
-            f"interrupted: {job.rows_done:,} of {total:,} rows are in {job.folder}; "
-            "the same command continues"
-        )
+        done = f"{job.rows_done:,} of {total:,} rows are in {job.folder}"
+        say(f"interrupted: {done}; the same command continues")
         raise typer.Exit(130) from interrupt
     seconds = time.monotonic() - started
     speed = (total - rows_before) / max(seconds, 1e-9)
@@ -259,77 +294,46 @@ def embedded(
 
 
 def _to_standard_output(
-    source: str,
-    column: str | None,
-    model: ModelChoice,
-    layout: FormatOption,
-    options: dict[str, Any],
+    source: str, column: str | None, model: ModelChoice, options: dict[str, Any]
 ) -> None:
-    if layout is not FormatOption.JSONL:
-        raise typer.BadParameter(
-            f"expected jsonl for standard output, received {layout.value}. Give -o FILE.",
-            param_hint="--format",
-        )
+    limits: dict[str, Any] = {"rows": _STREAMED_ROWS, "characters": _CHUNK_CHARACTERS}
     with open_texts(source, column=column) as lines:
         encoder = load_encoder(model)
         options = {**options, "prompt": model.prompt_of(encoder)}
         total = truncated = 0
         with progress_lines(lambda: f"rows: {total:,}"):
-            for texts in _chunks(iter(lines), rows=_STREAMED_ROWS):
+            for texts in in_chunks(lines, length=len, **limits):
                 vectors, cut = encode_counting(encoder, texts, show_progress=False, **options)
-                sys.stdout.buffer.write(to_bytes(texts, vectors, "jsonl"))
+                sys.stdout.buffer.write(to_bytes(texts, vectors, FormatOption.JSONL))
                 sys.stdout.buffer.flush()
                 total, truncated = total + len(texts), truncated + cut
     say_truncated(encoder, truncated, total)
 
 
-def _chunks(lines: Iterator[str], *, rows: int) -> Iterator[list[str]]:
-    return in_chunks(lines, rows=rows, characters=_CHUNK_CHARACTERS, length=len)
-
-
-Format = Literal["npy", "jsonl"]
-
-
-class JobDescription(msgspec.Struct, frozen=True):
-    """The values that must be equal for unfinished work to be continued.
-
-    Attributes:
-        input_sha256: Hash of the texts.
-        rows: Number of texts, which is the number of rows of the output.
-        model: The identity of the model, which changes with its files.
-        dimension: Length of a vector.
-        format: "npy" or "jsonl".
-        prompt: The text that is put before each text.
-    """
-
-    input_sha256: str
-    rows: Count
-    model: str
-    dimension: Count
-    format: Format
-    prompt: str = ""
-
-
 class _State(msgspec.Struct):
-    """The part of the work that is safely on the disk."""
+    """What is safely on the disk: of which work, how many rows and bytes, how many texts cut."""
 
-    description: JobDescription
+    description: dict[str, Any]
     rows_done: Count
     truncated: Count
     bytes: Count
 
 
 class EmbeddingJob:
-    """Appends rows to a file in the folder `NAME.partial`, and moves it to its place at the end.
+    """Appends rows to the file `data` in the folder `NAME.partial`.
 
     `state.json` beside it counts the rows and bytes that are safely on the disk; a folder without
     it is not ours. What a killed process wrote after it is cut off. For the same texts and model,
     the finished file does not depend on interruptions. Two processes must not have the same job
     (`sole_writer`).
+
+    Args:
+        output: The file to write in the end.
+        description: The values that must be equal for unfinished work to be continued; of these,
+            the job itself reads "rows", "dimension" and "format".
     """
 
-    def __init__(self, output: Path, description: JobDescription) -> None:
-        self.output = output
+    def __init__(self, output: Path, description: dict[str, Any]) -> None:
         self.description = description
         self.folder = output.with_name(f"{output.name}.partial")
         self.rows_done = self.truncated = self._bytes = 0
@@ -351,10 +355,7 @@ class EmbeddingJob:
             try:
                 state = read_record(self._state, _State, remedy="")
             except (FileNotFoundError, ValueError) as error:
-                raise FileExistsError(
-                    f"{self.folder}: expected no such folder, or unfinished work of use-st5 embed, "
-                    "found other files; move it away, or choose another output"
-                ) from error
+                raise FileExistsError(f"{self.folder}: move these other files away") from error
         header = self._header()
         if (
             state is not None
@@ -375,17 +376,18 @@ class EmbeddingJob:
     def append(self, texts: list[str], vectors: np.ndarray, *, truncated: int) -> None:
         """Adds float32 `vectors` `[texts, dimension]`, of which the model cut `truncated` texts."""
         with self._data.open("ab") as data:
-            self._bytes += data.write(to_bytes(texts, vectors, self.description.format))
+            self._bytes += data.write(to_bytes(texts, vectors, self.description["format"]))
             data.flush()
             os.fsync(data.fileno())
         self.rows_done += len(texts)
         self.truncated += truncated
         self._write_state()
 
-    def finish(self) -> None:
-        """Moves the complete file to the output and removes the folder."""
-        self.whole_file().replace(self.output)
-        self.discard()
+    def whole_file(self) -> Path:
+        """The file with all rows; a ValueError if the input changed while it was read."""
+        if self.rows_done != self.description["rows"]:
+            raise ValueError("the input changed while it was read; start the command again")
+        return self._data
 
     def discard(self) -> None:
         """Removes the folder's own files, and the folder if it is then empty."""
@@ -394,42 +396,25 @@ class EmbeddingJob:
         with contextlib.suppress(OSError):
             self.folder.rmdir()
 
-    def whole_file(self) -> Path:
-        """The file with all rows.
-
-        Raises:
-            ValueError: Rows are missing, because the input changed while it was read, or the file
-                is damaged.
-        """
-        rows = self.description.rows
-        if self.rows_done != rows:
-            raise ValueError(
-                f"expected {rows} texts, read {self.rows_done}: the input changed while it was "
-                "read; start the command again"
-            )
-        if self._data.stat().st_size != self._bytes:
-            raise ValueError(f"{self._data} was changed; remove {self.folder} and start again")
-        return self._data
-
     def _write_state(self) -> None:
         state = _State(self.description, self.rows_done, self.truncated, self._bytes)
         self._new_state.write_bytes(msgspec.json.encode(state))
         self._new_state.replace(self._state)
 
     def _header(self) -> bytes:
-        if self.description.format == "jsonl":
+        if self.description["format"] == FormatOption.JSONL:
             return b""
         import numpy as np
 
         header = io.BytesIO()
-        shape = (self.description.rows, self.description.dimension)
+        shape = (self.description["rows"], self.description["dimension"])
         np.lib.format.write_array_header_1_0(
             header, {"descr": "<f4", "fortran_order": False, "shape": shape}
         )
         return header.getvalue()
 
 
-def to_bytes(texts: list[str], vectors: np.ndarray, layout: Format) -> bytes:
+def to_bytes(texts: list[str], vectors: np.ndarray, layout: str) -> bytes:
     """The rows of an output file, without its header.
 
     Args:
@@ -437,7 +422,7 @@ def to_bytes(texts: list[str], vectors: np.ndarray, layout: Format) -> bytes:
         vectors: float32, `[texts, dimension]`.
         layout: "npy": little-endian numbers; "jsonl": an object with `text` and `embedding` a line.
     """
-    if layout == "npy":
+    if layout == FormatOption.NPY:
         return vectors.astype("<f4").tobytes()
     # Nine digits represent every float32 exactly.
     numbers = ",".join(["%.9g"] * vectors.shape[1])

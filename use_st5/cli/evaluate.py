@@ -17,7 +17,6 @@ import typer
 from use_st5.cli.files import sole_file
 from use_st5.cli.models import (
     BackendChoice,
-    BackendOption,
     ModelChoice,
     PromptNameOption,
     PromptOption,
@@ -101,7 +100,7 @@ def evaluate(
         int | None,
         typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
     ] = None,
-    backend: BackendChoice = BackendOption.TENSORFLOW,
+    backend: BackendChoice = "tensorflow",
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
     list_tasks: Annotated[bool, typer.Option("--list", help="Only list the tasks.")] = False,

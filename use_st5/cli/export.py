@@ -5,14 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from use_st5.cli.files import sole_file, sole_model
-from use_st5.cli.models import BackendOption, find_model, start_keras, start_tensorflow
+from use_st5.cli.models import Backend, find_model, start_keras, start_tensorflow
 from use_st5.cli.output import manual, say, waiting
 from use_st5.export.archive import write_archive
 from use_st5.hub.model_manifest import SAVED_MODEL_FILE, ModelManifest, copy_model
@@ -52,12 +51,7 @@ HELP = manual(
 )
 
 
-class Precision(StrEnum):
-    """The precisions that `--precision` takes."""
-
-    FLOAT32 = "float32"
-    INT8 = "int8"
-    SMALL = "small"
+Precision = Literal["float32", "int8", "small"]
 
 
 def export(
@@ -84,100 +78,87 @@ def export(
         typer.Option("--precision", help="Default: the model's; of a page, small (pages only)."),
     ] = None,
     backend: Annotated[
-        BackendOption,
-        typer.Option("--backend", help="onnx: also write what runs without TensorFlow."),
-    ] = BackendOption.TENSORFLOW,
+        Backend, typer.Option("--backend", help="onnx: also write what runs without TensorFlow.")
+    ] = "tensorflow",
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing model, archive or page.")
     ] = False,
 ) -> None:
     """Writes a model to a folder, an archive, a page or a folder for a runtime."""
-    runtimes = {name: to for name, to in (("onnx", onnx), ("litert", litert)) if to is not None}
-    _check_options(to, archive, web, runtimes, precision, length)
+    runtimes = {name: path for name, path in (("onnx", onnx), ("litert", litert)) if path}
+    targets = [path for path in (to, archive, web, *runtimes.values()) if path is not None]
+    _check_options(targets, archive, web, precision, with_length=length is None or bool(runtimes))
     source = _find(model)
-    _check_outside(source, (to, archive, web, *runtimes.values()))
-    with ExitStack() as targets:
-        if to is not None:
-            targets.enter_context(sole_model(to, overwrite=overwrite))
-        if archive is not None:
-            targets.enter_context(sole_file(archive, overwrite=overwrite, remote=True))
-        if web is not None:
-            from use_st5.export.web import check_page, dan_manifest
-
-            dan_manifest(source)
-            targets.enter_context(
-                sole_model(web, overwrite=overwrite, remote=False, check=check_page)
-            )
-        for folder in runtimes.values():
-            from use_st5.export.text_model import check_text_model, text_model_manifest
-
-            text_model_manifest(source, length)
-            targets.enter_context(
-                sole_model(folder, overwrite=overwrite, remote=False, check=check_text_model)
-            )
-        own_precision = _checked_precision(source)
-        label = precision or own_precision
-        with_graph = backend is not BackendOption.TENSORFLOW
+    own = source.resolve()
+    if any(not remote_path(path) and path.resolve().is_relative_to(own) for path in targets):
+        raise typer.BadParameter("expected a folder outside of the model's own folder.")
+    with ExitStack() as stack:
+        _claim(stack, source, to, archive, web, runtimes.values(), length, overwrite=overwrite)
+        manifest = ModelManifest.read(source)
+        if manifest is not None:
+            manifest.check_contents(source)
+        label = precision or (manifest.precision if manifest else "unknown")
+        with_graph = backend != "tensorflow"
         if to is not None:
             written = _write(source, to, precision, onnx=with_graph)
             say(f"{as_written(to)}: {written / 1e6:.1f} MB, precision {label}")
         if archive is not None:
             _pack(source, archive, precision, onnx=with_graph)
         if web is not None:
-            _write_page(source, web, precision or Precision.SMALL)
+            _write_page(source, web, "int8" if precision == "int8" else "small")
         for runtime, folder in runtimes.items():
             _write_runtime(source, runtime, folder, precision, length)
             size = f"{_size(folder) / 1e6:.1f} MB, precision {label}"
             say(f"{folder}: {size}; {folder / 'reader.py'} runs it")
 
 
-def _check_options(
+def _claim(
+    stack: ExitStack,
+    source: Path,
     to: Path | None,
     archive: Path | None,
     web: Path | None,
-    runtimes: dict[str, Path],
-    precision: Precision | None,
+    runtimes: Iterable[Path],
     length: int | None,
+    *,
+    overwrite: bool,
+) -> None:
+    """Refuses, before any work, what cannot be written, and keeps others from writing it."""
+    if to is not None:
+        stack.enter_context(sole_model(to, overwrite=overwrite))
+    if archive is not None:
+        stack.enter_context(sole_file(archive, overwrite=overwrite, remote=True))
+    if web is not None:
+        from use_st5.export.web import check_page, dan_manifest
+
+        dan_manifest(source)
+        stack.enter_context(sole_model(web, overwrite=overwrite, remote=False, check=check_page))
+    for folder in runtimes:
+        from use_st5.export.text_model import check_text_model, text_model_manifest
+
+        text_model_manifest(source, length)
+        stack.enter_context(
+            sole_model(folder, overwrite=overwrite, remote=False, check=check_text_model)
+        )
+
+
+def _check_options(
+    targets: list[Path],
+    archive: Path | None,
+    web: Path | None,
+    precision: Precision | None,
+    *,
+    with_length: bool,
 ) -> None:
     """Refuses, before any work, options that cannot be combined."""
-    models = to is not None or archive is not None or bool(runtimes)
-    if not models and web is None:
-        raise typer.BadParameter(
-            "expected --to, --archive, --web, --onnx or --litert.", param_hint="--to"
-        )
+    if not targets:
+        raise typer.BadParameter("expected --to, --archive, --web, --onnx or --litert.")
     if archive is not None and not archive.name.endswith((".tar.gz", ".tgz")):
-        raise typer.BadParameter(
-            f"expected a file that ends in .tar.gz or .tgz, received {archive}.",
-            param_hint="--archive",
-        )
-    if precision is Precision.SMALL and models:
-        raise typer.BadParameter(
-            "expected float32 or int8 for models; small is for --web.", param_hint="--precision"
-        )
-    if precision is Precision.FLOAT32 and web is not None:
-        raise typer.BadParameter(
-            "expected small or int8 for --web, received float32.", param_hint="--precision"
-        )
-    if length is not None and not runtimes:
-        raise typer.BadParameter("expected --onnx or --litert, too.", param_hint="--length")
-
-
-def _check_outside(source: Path, targets: Iterable[Path | None]) -> None:
-    """Refuses to write into the model's own folder, which would no longer be as exported."""
-    for target in targets:
-        if target and not remote_path(target) and target.resolve().is_relative_to(source.resolve()):
-            raise typer.BadParameter(
-                f"expected another folder, outside of the model's own folder, received {target}."
-            )
-
-
-def _checked_precision(source: Path) -> str:
-    """The precision of a model, after a check that its files are as they were exported."""
-    manifest = ModelManifest.read(source)
-    if manifest is None:
-        return "unknown"
-    manifest.check_contents(source)
-    return manifest.precision
+        raise typer.BadParameter(f"--archive expects a name with .tar.gz or .tgz, not {archive}.")
+    if (precision == "small" and targets != [web]) or (precision == "float32" and web):
+        raise typer.BadParameter("--precision small is for --web, float32 for all others.")
+    if not with_length:
+        raise typer.BadParameter("--length needs --onnx or --litert.")
 
 
 def _write(source: Path, to: Path, precision: Precision | None, *, onnx: bool) -> int:
@@ -201,7 +182,7 @@ def _write(source: Path, to: Path, precision: Precision | None, *, onnx: bool) -
     from use_st5.trainable_encoder import TrainableEncoder
 
     with waiting(f"storing in {precision}"):
-        return TrainableEncoder.load(source).export(to, precision=precision.value).size_bytes
+        return TrainableEncoder.load(source).export(to, precision=precision).size_bytes
 
 
 def _size(path: Path) -> int:
@@ -218,12 +199,12 @@ def _pack(source: Path, archive: Path, precision: Precision | None, *, onnx: boo
     say(f"{as_written(archive)}: {size / 1e6:.1f} MB; hub.load takes the URL of this file")
 
 
-def _write_page(source: Path, folder: Path, precision: Precision) -> None:
+def _write_page(source: Path, folder: Path, precision: Literal["int8", "small"]) -> None:
     """Writes the folder of `--web`."""
     from use_st5.export.web import to_web
 
     with waiting("writing the page"):
-        to_web(source, folder, precision="int8" if precision is Precision.INT8 else "small")
+        to_web(source, folder, precision=precision)
     size = f"{_size(folder) / 1e6:.1f} MB, precision {precision}"
     say(f"{folder}: {size}; open {folder / 'index.html'} in a browser")
 
@@ -246,7 +227,7 @@ def _write_runtime(
                 folder,
                 runtime="onnx" if runtime == "onnx" else "litert",
                 length=length,
-                int8=precision is Precision.INT8,
+                int8=precision == "int8",
             )
 
 
@@ -261,8 +242,4 @@ def _find(model: str) -> Path:
     inside = [name for name in sorted(names) if exists(folder / name / SAVED_MODEL_FILE)]
     if len(inside) == 1:
         return find_model(folder / inside[0])
-    listing = ", ".join(inside) or "none"
-    raise FileNotFoundError(
-        f"{as_written(folder)}: expected an exported model (a folder with {SAVED_MODEL_FILE}), or "
-        f"a folder with one such model, found inside: {listing}"
-    )
+    raise FileNotFoundError(f"{as_written(folder)}: expected one exported model, found {inside}")

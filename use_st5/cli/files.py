@@ -31,11 +31,7 @@ ColumnOption = Annotated[
 
 
 def local_copy(path: str | os.PathLike[str]) -> Path:
-    """The path of a local copy of a remote file or folder; a local path is returned as it is.
-
-    Raises:
-        FileNotFoundError: There is no such remote path.
-    """
+    """The path of a local copy of a remote file or folder; a local path is returned as it is."""
     remote = remote_path(path)
     if remote is None:
         return Path(path)
@@ -50,10 +46,7 @@ def writes_remote(path: Path, *, allowed: bool) -> bool:
     if remote is None:
         return False
     if not allowed:
-        raise ValueError(
-            f"{remote}: expected a local path, because this command does not write remote files. "
-            "Write to a local path, then copy it."
-        )
+        raise ValueError(f"{remote}: expected a local path. Write to one, then copy it.")
     start_tensorflow()
     check_inner(remote)
     return True
@@ -79,15 +72,14 @@ class _Column:
         from use_st5.data.tables import TableReader, column_names
 
         if source == STDIN:
-            raise ValueError("--column: expected a file, received standard input. Save it first.")
+            raise ValueError("--column expects a file, not standard input.")
         path = local_copy(source)
         names = column_names(path, where=source)
         if column is None or column.strip().casefold() not in map(str.casefold, names):
-            received = "a table" if column is None else repr(column)
+            listed = ", ".join(map(repr, names))
             raise ValueError(
-                f"{source}: expected --column with the name of the column that has the texts, such "
-                f"as {', '.join(map(repr, names)):.200}; received {received}. If each line is a "
-                "text, rename the file to .txt."
+                f"{source}: give --column with the column of the texts, one of {listed:.200} "
+                "(or rename the file to .txt, if each line is a text)"
             )
         self._source, self._column, self._is_read = source, column, False
         self._reader = TableReader(path, {column: column}, optional=(column,), strict=True)
@@ -110,11 +102,6 @@ def open_texts(
         source: A file, or `-`.
         column: The name of the column.
         beside: As for `open_input`. The texts can then be read more than once.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is a table and no column is named, or the reverse; later: a line or a
-            row cannot be read.
     """
     if column is not None or _TABLE.search(source):
         yield _Column(source, column)
@@ -135,9 +122,6 @@ def open_input(name: str, *, beside: Path | None = None) -> Iterator[IO[bytes]]:
         beside: If given, the stream can be rewound to where it begins: the content of a pipe, or
             the rest of a file of which the shell has read the beginning, is copied to a file
             without a name in this file's folder, which will hold data of its size anyway.
-
-    Raises:
-        FileNotFoundError: There is no such file.
     """
     with contextlib.ExitStack() as stack:
         if name == STDIN:
@@ -147,9 +131,7 @@ def open_input(name: str, *, beside: Path | None = None) -> Iterator[IO[bytes]]:
         else:
             path = local_copy(name)
             if not path.exists() or path.is_dir():
-                raise FileNotFoundError(
-                    f"{name}: expected a text file (or - for standard input), found none"
-                )
+                raise FileNotFoundError(f"{name}: expected a text file, found none")
             stream = stack.enter_context(path.open("rb"))
         if beside is not None and not (stream.seekable() and stream.tell() == 0):
             copy = stack.enter_context(tempfile.TemporaryFile(dir=beside.parent))
@@ -168,10 +150,8 @@ def check_file(path: Path, *, remote: bool = False) -> None:
     """
     if writes_remote(path, allowed=remote):
         return
-    if path.is_dir():
-        raise IsADirectoryError(f"expected a file to write, found a folder: {path}")
     if path.exists() and not path.is_file():
-        raise FileExistsError(f"expected a file to write, found a device or a pipe: {path}")
+        raise FileExistsError(f"{path}: expected a file to write, found something else")
     _check_writable(path.absolute().parent)
 
 
@@ -190,10 +170,7 @@ def sole_file(
     check_file(path, remote=remote)
     for name in inputs:
         if path.exists() and Path(name).exists() and path.samefile(name):
-            raise FileExistsError(
-                f"{path}: expected another file than the input, which would be replaced. Choose "
-                "another name."
-            )
+            raise FileExistsError(f"{path}: expected another file than the input")
     with sole_writer(path):
         check_new(path, overwrite=overwrite)
         yield
@@ -241,9 +218,5 @@ def check_new(path: Path, *, overwrite: bool) -> None:
 def _check_writable(folder: Path) -> None:
     """Checks that files can be made in a folder, or in the nearest existing one above it."""
     location = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not location.is_dir():
-        raise NotADirectoryError(f"expected a folder to write to, found a file: {location}")
-    if not os.access(location, os.W_OK | os.X_OK):
-        raise PermissionError(
-            f"expected a folder to write to, found no permission: {location}. Choose another one."
-        )
+    if not location.is_dir() or not os.access(location, os.W_OK | os.X_OK):
+        raise PermissionError(f"{location}: expected a folder with the permission to write")

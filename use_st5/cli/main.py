@@ -22,7 +22,6 @@ from typer.core import TyperGroup
 import use_st5
 from use_st5.cli import (
     benchmark,
-    cache,
     classify,
     convert,
     data,
@@ -30,12 +29,10 @@ from use_st5.cli import (
     embed,
     evaluate,
     export,
-    index,
+    hub,
     info,
     mine,
     pairs,
-    push,
-    rank,
     report,
     search,
     serve,
@@ -172,8 +169,8 @@ app = typer.Typer(
 )
 app.command("embed", help=embed.HELP)(embed.embed)
 app.command("similarity", help=similarity.HELP)(similarity.similarity)
-app.command("rank", help=rank.HELP)(rank.rank)
-app.command("index", help=index.HELP)(index.index)
+app.command("rank", help=search.RANK_HELP)(search.rank)
+app.command("index", help=search.INDEX_HELP)(search.index)
 app.command("search", help=search.HELP)(search.search)
 app.command("evaluate", help=evaluate.HELP)(evaluate.evaluate)
 app.command("benchmark", help=benchmark.HELP)(benchmark.benchmark)
@@ -188,8 +185,8 @@ app.command("export", help=export.HELP)(export.export)
 app.command("convert", help=convert.HELP)(convert.convert)
 app.command("serve", help=serve.HELP)(serve.serve)
 app.command("info", help=info.HELP)(info.info)
-app.command("push", help=push.HELP)(push.push)
-app.command("cache", help=cache.HELP)(cache.cache)
+app.command("push", help=hub.PUSH_HELP)(hub.push)
+app.command("cache", help=hub.CACHE_HELP)(hub.cache)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)
 
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import importlib.util
-import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -39,17 +35,9 @@ ModelOption = Annotated[
 ]
 
 
-class BackendOption(StrEnum):
-    """The values that `--backend` takes."""
-
-    TENSORFLOW = "tensorflow"
-    ONNX = "onnx"
-    ONNX_INT8 = "onnx-int8"
-
-
+Backend = Literal["tensorflow", "onnx", "onnx-int8"]
 BackendChoice = Annotated[
-    BackendOption,
-    typer.Option("--backend", help="The engine; onnx runs without TensorFlow."),
+    Backend, typer.Option("--backend", help="The engine; onnx runs without TensorFlow.")
 ]
 PromptOption = Annotated[
     str | None,
@@ -66,24 +54,18 @@ class ModelChoice:
     """The values of `--model`, `--backend`, `--prompt` and `--prompt-name`."""
 
     name: str
-    backend: BackendOption = BackendOption.TENSORFLOW
+    backend: Backend = "tensorflow"
     prompt: str | None = None
     prompt_name: str | None = None
 
     def __post_init__(self) -> None:
         if self.prompt is not None and self.prompt_name is not None:
-            raise typer.BadParameter(
-                "expected --prompt or --prompt-name, received both. Give one of them.",
-                param_hint="--prompt-name",
-            )
+            raise typer.BadParameter("expected --prompt or --prompt-name, received both.")
 
     def check_tensorflow(self, why: str) -> None:
         """Refuses another backend than TensorFlow; `why` says in the message what needs it."""
-        if self.backend is not BackendOption.TENSORFLOW:
-            raise typer.BadParameter(
-                f"expected tensorflow {why}, received {self.backend.value}.",
-                param_hint="--backend",
-            )
+        if self.backend != "tensorflow":
+            raise typer.BadParameter(f"expected --backend tensorflow {why}.")
 
     def prompt_of(self, encoder: SentenceEncoder, usual: Sequence[str] = ()) -> str:
         """The prompt that is put before each text.
@@ -93,21 +75,14 @@ class ModelChoice:
             usual: Names of prompts. If no prompt is given, the first of them that the model has is
                 used, or else its default prompt.
         """
-        from use_st5.encode.options import first_prompt_name
+        from use_st5.encode.options import chosen_prompt, first_prompt_name
 
-        if self.prompt is not None:
-            return self.prompt
-        name, prompts = self.prompt_name, encoder.prompts
-        if name is None:
-            name = first_prompt_name(usual, prompts) or encoder.default_prompt_name
-        elif name not in prompts:
-            listed = ", ".join(f"{name} ({text!r})" for name, text in prompts.items() if text)
-            raise typer.BadParameter(
-                f"expected one of the prompts of {encoder.name}, {listed or 'which has none'}; "
-                f"received {name}. Give one of them, or write the prompt itself with --prompt.",
-                param_hint="--prompt-name",
-            )
-        return prompts.get(name or "", "")
+        prompts = encoder.prompts
+        name = self.prompt_name or first_prompt_name(usual, prompts)
+        try:
+            return chosen_prompt(self.prompt, name, prompts, encoder.default_prompt_name)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--prompt-name") from error
 
 
 def start_tensorflow() -> None:
@@ -120,10 +95,8 @@ def start_tensorflow() -> None:
         with silent, waiting("starting TensorFlow"):
             tensorflow = importlib.import_module("tensorflow")
     except Exception as error:
-        raise ImportError(
-            f"TensorFlow could not be imported ({type(error).__name__}: {error}); "
-            "`use-st5 doctor` shows what to do"
-        ) from error
+        reason = f"TensorFlow could not be imported ({type(error).__name__}: {error})"
+        raise ImportError(f"{reason}; `use-st5 doctor` shows what to do") from error
     tensorflow.get_logger().setLevel("ERROR")  # Its Python logs are not for users.
     if level == "3" and tensorflow.__version__.startswith("2.20."):
         # Its loop optimizer prints warnings at every log level.
@@ -167,10 +140,10 @@ def find_model(model: str | os.PathLike[str]) -> Path:
 def load_encoder(model: str | ModelChoice) -> SentenceEncoder:
     """Loads a model by its name, folder or choice, and shows a message meanwhile."""
     chosen = ModelChoice(model) if isinstance(model, str) else model
-    if chosen.backend is BackendOption.TENSORFLOW:
+    if chosen.backend == "tensorflow":
         start_tensorflow()
     with waiting(f"loading {chosen.name}"):
-        encoder = use_st5.load(chosen.name, backend=chosen.backend.value)
+        encoder = use_st5.load(chosen.name, backend=chosen.backend)
     chosen.prompt_of(encoder)  # An unknown name is an error before any text is read.
     return encoder
 
@@ -253,7 +226,7 @@ class NamedEncoder:
 
     Attributes:
         name: The name in tables.
-        identity: A text that changes with its weights; None if unknown.
+        identity: A text that changes with its weights and the prompt; None if unknown.
         encode: Sentences → vectors `[sentences, dim]`.
         say_truncated: Prints how many texts the model cut; prints nothing for a Python object,
             because the number is unknown.
@@ -285,15 +258,6 @@ def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> Name
         encoder = _own_encoder(place, name)
         given = {"prompt": chosen.prompt, "prompt_name": chosen.prompt_name}
         options |= {option: text for option, text in given.items() if text is not None}
-        parameters = inspect.signature(encoder.encode).parameters.values()
-        takes = {parameter.name for parameter in parameters}
-        for option in options.keys() - takes:
-            if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-                raise typer.BadParameter(
-                    f"expected an encode with the argument {option}, which {model} lacks. Leave it "
-                    "out.",
-                    param_hint=f"--{option.replace('_', '-')}",
-                )
         usual = default_prompt(encoder)
         prompt = usual if chosen.prompt is None else chosen.prompt
     else:
@@ -301,11 +265,6 @@ def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> Name
         encoder = CountingEncoder(loaded, chosen)
         usual, prompt = default_prompt(loaded), chosen.prompt_of(loaded)
     identity = getattr(encoder, "identity", None)
-    if identity is not None and not (isinstance(identity, str) and identity):
-        raise ValueError(
-            f"{model}: expected identity to be a text that changes with the weights, received "
-            f"{identity!r}."
-        )
     # The same weights give other vectors, and folders with the same weights may have other default
     # prompts. The object alone knows the text of a name.
     if identity and is_own and chosen.prompt_name is not None:
@@ -315,9 +274,8 @@ def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> Name
     encoder_name = getattr(encoder, "name", None)
     name = encoder_name if isinstance(encoder_name, str) and encoder_name else name
     encode = functools.partial(encoder.encode, **options)
-    if is_own:
-        return NamedEncoder(name, identity, encode)
-    return NamedEncoder(name, identity, encode, encoder.say_truncated)
+    say_truncated = (lambda: None) if is_own else encoder.say_truncated
+    return NamedEncoder(name, None if identity is None else str(identity), encode, say_truncated)
 
 
 def _own_encoder(place: str, name: str) -> Any:
@@ -329,39 +287,17 @@ def _own_encoder(place: str, name: str) -> Any:
     # As with `python FILE` and `python -m MODULE`, modules in the same folder can be imported.
     sys.path.insert(0, str(file.resolve().parent if is_file else Path.cwd()))
     try:
-        module = _import_file(file) if is_file else importlib.import_module(place)
+        module = importlib.import_module(file.stem if is_file else place)
     except Exception as error:
-        expected = "" if is_file else "; write a file as FILE.py:NAME"
-        raise ImportError(
-            f"{place} could not be imported ({type(error).__name__}: {error}){expected}"
-        ) from error
-    if not hasattr(module, name):
-        names = [name for name, value in vars(module).items() if name[0] != "_" and callable(value)]
-        raise ValueError(
-            f"{place}: expected {name}, found only: {', '.join(names) or 'no function or class'}"
-        )
-    encoder = getattr(module, name)
-    if callable(encoder) and (isinstance(encoder, type) or not hasattr(encoder, "encode")):
-        try:
+        reason = f"{place} could not be imported ({type(error).__name__}: {error})"
+        raise ImportError(f"{reason}; write a file as FILE.py:NAME") from error
+    encoder: Any = getattr(module, name, None)
+    try:
+        if isinstance(encoder, type) or not hasattr(encoder, "encode"):
             encoder = encoder()
-        except Exception as error:
-            raise ValueError(
-                f"{place}:{name}: expected a function or class without arguments that returns an "
-                f"object with encode, received {type(error).__name__} from the call: {error}"
-            ) from error
-    if not callable(getattr(encoder, "encode", None)):
-        raise ValueError(
-            f"{place}:{name}: expected an object with encode(list of str) → array, received "
-            f"{type(encoder).__name__}"
-        )
+        encoder.encode  # noqa: B018
+    except Exception as error:
+        expected = f"{place}:{name}: expected an object with encode(list of str) → array"
+        problem = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{expected}, or a function that returns one ({problem})") from error
     return encoder
-
-
-def _import_file(file: Path) -> ModuleType:
-    # Any, because a file that ends in .py always has a specification with a loader.
-    specification: Any = importlib.util.spec_from_file_location(file.stem, file)
-    module = importlib.util.module_from_spec(specification)
-    # Dataclasses and pickle look the module up here. A module that is already imported stays.
-    sys.modules.setdefault(file.stem, module)
-    specification.loader.exec_module(module)
-    return module

@@ -9,8 +9,8 @@ import typer
 
 from use_st5._imports import require
 from use_st5.cli.models import (
+    Backend,
     BackendChoice,
-    BackendOption,
     ModelChoice,
     find_model,
     load_cross_encoder,
@@ -67,7 +67,7 @@ def serve(
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.1, max=86_400, help="Seconds to wait for a result.")
     ] = 60.0,
-    backend: BackendChoice = BackendOption.TENSORFLOW,
+    backend: BackendChoice = "tensorflow",
 ) -> None:
     """Serves models."""
     uvicorn = require("uvicorn", "serve")
@@ -107,7 +107,7 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _load(models: list[str], backend: BackendOption) -> dict[str, SentenceEncoder | CrossEncoder]:
+def _load(models: list[str], backend: Backend) -> dict[str, SentenceEncoder | CrossEncoder]:
     """Name → model. Each model is called once here, so that the first client need not wait."""
     from use_st5.hub.model_manifest import ModelManifest
 

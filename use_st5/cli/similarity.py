@@ -6,24 +6,16 @@ import json
 import sys
 import warnings
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from use_st5._imports import require
-from use_st5.cli.files import (
-    ColumnOption,
-    check_file,
-    open_input,
-    open_texts,
-    sole_file,
-)
+from use_st5.cli.files import ColumnOption, check_file, open_input, open_texts, sole_file
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
-    BackendOption,
     CountingEncoder,
     ModelChoice,
     ModelOption,
@@ -63,12 +55,7 @@ HELP = manual(
 )
 
 
-class Metric(StrEnum):
-    """The similarities that `--metric` takes."""
-
-    COSINE = "cosine"
-    ANGULAR = "angular"
-    DOT = "dot"
+Metric = Literal["cosine", "angular", "dot"]
 
 
 def similarity(
@@ -90,38 +77,36 @@ def similarity(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     model: ModelOption = DEFAULT_MODEL,
-    backend: BackendChoice = BackendOption.TENSORFLOW,
+    backend: BackendChoice = "tensorflow",
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
     column: ColumnOption = None,
 ) -> None:
     """Compares texts."""
-    sources = [source for source in (texts or None, file, pairs) if source is not None]
-    if len(sources) != 1:
+    if sum(source is not None for source in (texts or None, file, pairs)) != 1:
         raise typer.BadParameter("expected one of texts, --file and --pairs.")
     if column is not None and file is None:
-        raise typer.BadParameter("expected --file with a table.", param_hint="--column")
+        raise typer.BadParameter("--column expects --file with a table.")
     chosen = ModelChoice(model, backend, prompt, prompt_name)
     if pairs is not None:
         if heatmap is not None:
-            raise typer.BadParameter(
-                "expected texts or --file; --pairs has no matrix to draw.", param_hint="--heatmap"
-            )
+            raise typer.BadParameter("--heatmap expects texts or --file: pairs have no matrix.")
         _pair_by_pair(_read_pairs(pairs), metric, chosen, as_json)
-    else:
-        _all_against_all(_read_texts(texts or [], file, column), metric, chosen, heatmap, as_json)
-
-
-def _read_texts(texts: list[str], file: str | None, column: str | None) -> list[str]:
+        return
     if file is not None:
         with open_texts(file, column=column) as lines:
             texts = list(lines)
-    if not 2 <= len(texts) <= _TEXT_LIMIT:
-        raise ValueError(
-            f"expected 2 to {_TEXT_LIMIT:,} texts, received {len(texts):,}; "
-            "`use-st5 embed` takes any number"
-        )
-    return texts
+    texts = texts or []
+    most = _TEXT_LIMIT if heatmap is None else _HEATMAP_LIMIT
+    if not 2 <= len(texts) <= most:
+        raise ValueError(f"expected 2 to {most:,} texts, received {len(texts):,}")
+    if heatmap is not None:  # Errors appear before the model is loaded.
+        check_file(heatmap)
+        require("matplotlib", "plots")
+        from use_st5.plots import check_picture
+
+        check_picture(heatmap)
+    _all_against_all(texts, metric, chosen, heatmap, as_json)
 
 
 def _read_pairs(file: str) -> list[tuple[str, str]]:
@@ -130,10 +115,7 @@ def _read_pairs(file: str) -> list[tuple[str, str]]:
         for number, line in decoded_lines(stream, where=file):
             cells = line.split("\t")
             if len(cells) != 2:
-                raise ValueError(
-                    f"{file}:{number}: expected two texts with one tab between them, "
-                    f"received {len(cells) - 1} tabs"
-                )
+                raise ValueError(f"{file}:{number}: expected 1 tab, received {len(cells) - 1}")
             pairs.append((cells[0], cells[1]))
     return pairs
 
@@ -142,22 +124,23 @@ def _pair_by_pair(
     pairs: Sequence[tuple[str, str]], metric: Metric | None, model: ModelChoice, as_json: bool
 ) -> None:
     encoder = CountingEncoder(load_encoder(model), model)
-    metric = metric or Metric(encoder.similarity_fn_name)
+    metric = metric or encoder.similarity_fn_name
     import numpy as np
 
     from use_st5.encode.similarity import similarity_by_name
 
     vectors = _encoded([text for pair in pairs for text in pair], encoder)
-    scores = np.asarray(similarity_by_name(metric.value)(vectors[::2], vectors[1::2])).tolist()
+    scores = np.asarray(similarity_by_name(metric)(vectors[::2], vectors[1::2])).tolist()
     if as_json:
         rows = [
             {"texts": list(texts), "similarity": score}
             for texts, score in zip(pairs, scores, strict=True)
         ]
-        _print_json({"model": encoder.name, "metric": metric.value, "pairs": rows})
+        answer = {"model": encoder.name, "metric": metric, "pairs": rows}
+        echo(json.dumps(answer, ensure_ascii=False))
         return
     print_table(
-        [metric.value, "first", "second"],
+        [metric, "first", "second"],
         [(f"{score:.4f}", *texts) for texts, score in zip(pairs, scores, strict=True)],
     )
 
@@ -169,16 +152,21 @@ def _all_against_all(
     heatmap: Path | None,
     as_json: bool,
 ) -> None:
-    if heatmap is not None:  # Errors appear before the model is loaded.
-        _check_heatmap(heatmap, len(texts))
     encoder = CountingEncoder(load_encoder(model), model)
-    metric = metric or Metric(encoder.similarity_fn_name)
-    matrix = encoder.similarity(_encoded(texts, encoder), metric=metric.value)
+    metric = metric or encoder.similarity_fn_name
+    matrix = encoder.similarity(_encoded(texts, encoder), metric=metric)
     if as_json:
-        answer = {"model": encoder.name, "metric": metric.value}
-        _print_json({**answer, "texts": texts, "similarity": matrix.tolist()})
+        answer = {"model": encoder.name, "metric": metric, "texts": texts}
+        echo(json.dumps({**answer, "similarity": matrix.tolist()}, ensure_ascii=False))
     elif len(texts) <= _TABLE_LIMIT:
-        _print_matrix(texts, matrix, metric)
+        numbers = [str(number) for number in range(1, len(texts) + 1)]
+        # 80 characters have space for this.
+        digits = 2 if len(texts) > 8 and sys.stdout.isatty() else 3
+        rows = [
+            (number, text, *(f"{score:.{digits}f}" for score in row))
+            for number, text, row in zip(numbers, texts, matrix, strict=True)
+        ]
+        print_table(["", "text", *numbers], rows, title=f"{metric} similarity")
     else:
         _print_closest(texts, matrix, metric)
     if heatmap is not None:
@@ -187,7 +175,7 @@ def _all_against_all(
         with sole_file(heatmap), warnings.catch_warnings():
             # Characters that matplotlib's font lacks are drawn as boxes.
             warnings.filterwarnings("ignore", message="Glyph .* missing")
-            similarity_heatmap(texts, matrix, path=heatmap, label=f"{metric.value} similarity")
+            similarity_heatmap(texts, matrix, path=heatmap, label=f"{metric} similarity")
         say(f"heat map: {heatmap}")
 
 
@@ -198,31 +186,7 @@ def _encoded(texts: list[str], encoder: CountingEncoder) -> np.ndarray:
     return vectors
 
 
-def _check_heatmap(path: Path, texts: int) -> None:
-    """Refuses a picture that could not be drawn or written."""
-    if texts > _HEATMAP_LIMIT:
-        raise ValueError(
-            f"expected at most {_HEATMAP_LIMIT} texts for a heat map, received {texts}; "
-            "choose some of them"
-        )
-    check_file(path)
-    require("matplotlib", "plots")
-    from use_st5.plots import check_picture
-
-    check_picture(path)
-
-
-def _print_matrix(texts: list[str], matrix: np.ndarray, metric: Metric) -> None:
-    numbers = [str(number) for number in range(1, len(texts) + 1)]
-    digits = 2 if len(texts) > 8 and sys.stdout.isatty() else 3  # 80 characters have space for this
-    rows = [
-        (number, text, *(f"{score:.{digits}f}" for score in row))
-        for number, text, row in zip(numbers, texts, matrix, strict=True)
-    ]
-    print_table(["", "text", *numbers], rows, title=f"{metric.value} similarity")
-
-
-def _print_closest(texts: list[str], matrix: np.ndarray, metric: Metric) -> None:
+def _print_closest(texts: list[str], matrix: np.ndarray, metric: str) -> None:
     """Prints for each text the most similar other text."""
     import numpy as np
 
@@ -232,8 +196,4 @@ def _print_closest(texts: list[str], matrix: np.ndarray, metric: Metric) -> None
         (f"{others[row, column]:.3f}", texts[row], texts[column])
         for row, column in enumerate(others.argmax(axis=1))
     ]
-    print_table([metric.value, "text", "closest other text"], rows)
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    echo(json.dumps(value, ensure_ascii=False))
+    print_table([metric, "text", "closest other text"], rows)
