@@ -100,7 +100,7 @@ def test_another_model_than_the_index_names_is_refused(use: Callable, fake: Any)
     fake.identity = "1"
     result = use("search", "texts.index", "beta", "-m", "fake")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-    assert "Give the model of the index" in result.stderr
+    assert "expected its model, fake" in result.stderr
 
 
 def test_queries_and_documents_have_their_own_prompts(use: Callable, fake: Any) -> None:

@@ -161,22 +161,12 @@ def test_each_distinct_text_is_encoded_once_and_known_ones_not_at_all() -> None:
 @pytest.mark.parametrize(
     ("pairs", "options", "message"),
     [
-        ([], {}, "pairs: expected pairs .* received none"),
-        (["ab"], {}, r"pairs\[0\]: expected anchor and positive, received 'ab'"),
-        ([*PAIRS, ("a", "b", "c")], {}, r"pairs\[1\]: .* received \('a', 'b', 'c'\)"),
-        ([("anchor", None)], {}, r"pairs\[0\]: .* received \('anchor', None\)"),
-        (PAIRS, {"corpus": []}, "corpus: expected a list of texts"),
-        (PAIRS, {"corpus": "text"}, "corpus: expected a list of texts"),
-        (PAIRS, {"per_pair": 0}, "per_pair: expected at least 1, received 0"),
-        (PAIRS, {"rank_from": 0}, "received 0 to 50"),
-        (
-            PAIRS,
-            {"rank_from": 9, "rank_to": 10, "per_pair": 3},
-            "at least 3 ranks .* received 9 to 10",
-        ),
-        (PAIRS, {"margin": -0.1}, "margin: expected a number in .* received -0.1"),
-        (PAIRS, {"margin": math.nan}, "margin: expected a number in .* received nan"),
-        (PAIRS, {"relative_margin": 1.5}, "relative_margin: .* received 1.5"),
+        ([], {}, "expected pairs of anchor and positive"),
+        (PAIRS, {"corpus": []}, "and texts to search"),
+        (PAIRS, {"rank_from": 0}, "expected 1 ranks or more from 1"),
+        (PAIRS, {"rank_from": 9, "rank_to": 10, "per_pair": 3}, "expected 3 ranks or more"),
+        (PAIRS, {"margin": math.nan}, "expected margin in"),
+        (PAIRS, {"relative_margin": 1.5}, "expected margin in"),
     ],
 )
 def test_errors(pairs: list, options: dict, message: str) -> None:

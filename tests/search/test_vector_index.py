@@ -57,13 +57,6 @@ def test_it_finds_the_texts_with_the_largest_cosines(kind: str, tmp_path: Path) 
     assert [index.text(row) for row in (300, 301, 302)] == TEXTS[300:]
 
 
-def test_all_rows_where_more_are_asked_for(tmp_path: Path) -> None:
-    index = build(tmp_path / "index")
-    scores, rows = index.search(Hashed(), ["a"], k=1000)
-    assert sorted(rows[0]) == list(range(303))
-    assert np.all(np.diff(scores[0]) <= 0)
-
-
 def test_another_model_is_refused(tmp_path: Path) -> None:
     index = build(tmp_path / "index")
     other = Hashed("other", "1" * 64)
@@ -71,7 +64,7 @@ def test_another_model_is_refused(tmp_path: Path) -> None:
         index.search(other, ["a"])
     with pytest.raises(ValueError, match="received hashed with 0{12}-int8"):
         index.search(Hashed(identity="0" * 64 + "-int8"), ["a"])
-    with pytest.raises(ValueError, match=r"expected \[queries, 20\] as hashed gives"):
+    with pytest.raises(ValueError, match=r"expected finite \[queries, 20\] as hashed gives"):
         index.search_vectors(np.ones((1, 21)))
 
 
@@ -85,11 +78,10 @@ def test_one_text_is_one_query(tmp_path: Path) -> None:
 def test_vectors_of_other_texts_or_of_another_model_are_refused(tmp_path: Path) -> None:
     encoder = Hashed()
     vectors = encoder.encode(TEXTS)
-    for wrong in (vectors[::-1], Hashed(identity="1" * 64).encode(TEXTS), vectors[:, :10]):
+    other = Hashed(identity="1" * 64).encode(TEXTS)
+    for wrong in (vectors[::-1], other, vectors[:, :10], vectors[:-1]):
         with pytest.raises(ValueError, match="expected the vectors of hashed for these texts"):
             VectorIndex.build(tmp_path / "index", wrong, encoder=encoder, texts=TEXTS)
-    with pytest.raises(ValueError, match="texts: expected 302, one for each vector, received 303"):
-        VectorIndex.build(tmp_path / "index", vectors[:-1], encoder=encoder, texts=TEXTS)
     vectors[150, 3] = np.nan
     with pytest.raises(ValueError, match="vectors: expected finite numbers"):
         VectorIndex.build(tmp_path / "index", vectors, encoder=encoder)
@@ -107,42 +99,27 @@ def test_an_older_index_is_replaced_and_nothing_else(tmp_path: Path) -> None:
         build(tmp_path / "file")
 
 
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def other_header(path: Path) -> None:
-    path.write_bytes(b"x" * path.stat().st_size)
-
-
-def other_kind(path: Path) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), "kind": "best"}))
-
-
-def fewer_rows(path: Path) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), "rows": 302}))
-
-
 @pytest.mark.parametrize(
-    ("name", "damage", "message"),
+    ("name", "content", "message"),
     [
-        ("vectors.npy", cut, "expected 24368 bytes, found 24367"),
-        ("vectors.npy", other_header, r"expected float32 \[303, 20\]"),
-        ("starts.npy", Path.unlink, "expected 2560 bytes, found no such file"),
-        ("index.json", other_kind, r"\$\.kind: expected '.*received '"),
-        ("index.json", fewer_rows, r"expected float32 \[302, 20\], found float32 \[303, 20\]"),
-        ("index.json", cut, "expected JSON"),
+        ("vectors.npy", b"x", r"expected float32 \[303, 20\], found "),
+        ("starts.npy", None, r"expected int64 \[304\], found .*No such file"),
+        ("index.json", {"kind": "best"}, r"\$\.kind: expected '.*received '"),
+        ("index.json", {"rows": 302}, r"expected float32 \[302, 20\], found float32 \[303, 20\]"),
+        ("index.json", b"{", "expected JSON"),
     ],
 )
 def test_a_damaged_index_is_refused(
-    name: str, damage: Callable[[Path], None], message: str, tmp_path: Path
+    name: str, content: bytes | dict | None, message: str, tmp_path: Path
 ) -> None:
     build(tmp_path / "index")
     path = tmp_path / "index" / name
-    if damage is cut and name == "index.json":
-        path.write_text("{")
+    if content is None:
+        path.unlink()
+    elif isinstance(content, dict):
+        path.write_text(json.dumps({**json.loads(path.read_text()), **content}))
     else:
-        damage(path)
+        path.write_bytes(content)
     with pytest.raises(ValueError, match=message) as error:
         VectorIndex(tmp_path / "index")
     assert "Make the index again with `use-st5 index" in str(error.value)
@@ -161,7 +138,7 @@ def test_errors_of_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         index.text(0)
     with pytest.raises(ValueError, match="Expected k and breadth from 1, received 0"):
         index.search_vectors(np.ones((1, 20)), k=0)
-    with pytest.raises(ValueError, match="queries: expected finite numbers"):
+    with pytest.raises(ValueError, match="queries: expected finite"):
         index.search_vectors(np.full((1, 20), np.inf))
     with pytest.raises(IndexError, match="a row from 0 to 302, received 303"):
         build(tmp_path / "index").text(303)
@@ -266,26 +243,18 @@ def test_every_damaged_byte_is_found_by_verify(kind: str, tmp_path: Path) -> Non
     assert answer(folder) == whole
 
 
-@pytest.mark.parametrize("name", ["graph.faiss", "starts.npy"])
-def test_what_is_read_whole_is_compared_when_the_index_opens(name: str, tmp_path: Path) -> None:
+def test_a_graph_is_compared_when_the_index_opens(tmp_path: Path) -> None:
     """FAISS trusts the lengths in its file: one changed byte could cost 12 GiB."""
     pytest.importorskip("faiss", reason="the extra `search` is not installed")
     write_index(tmp_path / "index", "hnsw")
-    path = tmp_path / "index" / name
+    path = tmp_path / "index" / "graph.faiss"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"{name}: expected the bytes .* Make the index again"):
+    with pytest.raises(
+        ValueError, match=r"graph.faiss: expected the bytes .* Make the index again"
+    ):
         VectorIndex(tmp_path / "index")
-
-
-def test_texts_that_are_no_utf8_are_named(tmp_path: Path) -> None:
-    write_index(tmp_path / "index", "exact")
-    array = np.fromfile(tmp_path / "index" / "texts.utf8", np.uint8)
-    array[2] = 255
-    array.tofile(tmp_path / "index" / "texts.utf8")
-    with pytest.raises(ValueError, match=r"texts\.utf8: expected UTF-8"):
-        answer(tmp_path / "index")
 
 
 def test_a_graph_finds_most_of_what_an_exact_search_finds(tmp_path: Path) -> None:

@@ -38,20 +38,15 @@ def exact_search(
     Returns:
         The inner products, float32 `[queries, k]`, the largest first, and their rows, int64
         `[queries, k]`. For equal products, the lower row comes first.
-
-    Raises:
-        ValueError: The shapes do not fit, numbers are not finite, or `k` is too small or too large.
     """
     queries, corpus = np.asarray(queries), np.asarray(corpus)
     if queries.ndim != 2 or len(corpus.shape) != 2 or queries.shape[1] != corpus.shape[1]:
-        raise ValueError(
-            "Expected queries [queries, dim] and corpus [rows, dim] of one dim, received "
-            f"{list(queries.shape)} and {list(corpus.shape)}."
-        )
+        shapes = f"{list(queries.shape)} and {list(corpus.shape)}"
+        raise ValueError(f"Expected [queries, dim] and [rows, dim] of one dim, received {shapes}.")
     if not 1 <= k <= corpus.shape[0]:
         raise ValueError(f"k: expected 1 to {corpus.shape[0]}, the rows of corpus; received {k}.")
     if not np.isfinite(queries).all():
-        raise ValueError("queries: expected finite numbers, received NaN or infinity.")
+        raise ValueError("queries: expected finite numbers.")
     block = block or (_BLOCK_OF_FEW if len(queries) <= _BLOCK_OF_FEW[0] else _BLOCK)
     narrow_queries = np.asarray(queries, np.float32)
     kept = min(k + _FURTHER, corpus.shape[0])
@@ -70,10 +65,7 @@ def _merge(scores: np.ndarray, rows: np.ndarray, products: np.ndarray, start: in
     """Merges the products of a block, whose first row is `start`, into the best ones, in place."""
     best, k = products.max(axis=1), scores.shape[1]
     if not np.isfinite(best).all():
-        raise ValueError(
-            f"corpus: expected finite numbers whose products fit float32, received others in rows "
-            f"{start} to {start + products.shape[1] - 1}."
-        )
+        raise ValueError(f"corpus: expected finite numbers that fit float32, from row {start}.")
     touched = np.flatnonzero(best > scores[:, -1])
     if len(touched) < len(products):
         products = products[touched]

@@ -55,9 +55,6 @@ def mine_hard_negatives(
         Anchor, positive, negative: in the order of `pairs`, and the nearest negative first. A pair
         has fewer negatives, or none, if too few are within the ranks and margins. For equal
         cosines, the earlier text of the corpus comes first.
-
-    Raises:
-        ValueError: There is nothing to mine, or an option is out of range.
     """
     _check(pairs, corpus, per_pair, (rank_from, rank_to), margin, relative_margin)
     distinct_texts: dict[str, str] = {}  # key → the first text that has it
@@ -107,20 +104,9 @@ def _check(
     margin: float,
     relative_margin: float,
 ) -> None:
-    if not len(pairs):
-        raise ValueError("pairs: expected pairs of anchor and positive, received none.")
-    for number, pair in enumerate(pairs):
-        if len(pair) != 2 or isinstance(pair, str) or not all(isinstance(t, str) for t in pair):
-            raise ValueError(f"pairs[{number}]: expected anchor and positive, received {pair!r}.")
-    if corpus is not None and (isinstance(corpus, str) or not len(corpus)):
-        raise ValueError("corpus: expected a list of texts, received a string or no texts.")
-    if per_pair < 1:
-        raise ValueError(f"per_pair: expected at least 1, received {per_pair}.")
-    if ranks[0] < 1 or ranks[1] - ranks[0] + 1 < per_pair:
-        raise ValueError(
-            f"rank_from, rank_to: expected at least {per_pair} ranks (per_pair) from 1, received "
-            f"{ranks[0]} to {ranks[1]}."
-        )
-    for name, value, most in (("margin", margin, 2), ("relative_margin", relative_margin, 1)):
-        if not 0 <= value <= most:
-            raise ValueError(f"{name}: expected a number in [0, {most}], received {value}.")
+    if not len(pairs) or (corpus is not None and not len(corpus)):
+        raise ValueError("expected pairs of anchor and positive, and texts to search.")
+    if per_pair < 1 or ranks[0] < 1 or ranks[1] - ranks[0] + 1 < per_pair:
+        raise ValueError(f"expected {per_pair} ranks or more from 1, received {ranks}.")
+    if not (0 <= margin <= 2 and 0 <= relative_margin <= 1):
+        raise ValueError("expected margin in [0, 2] and relative_margin in [0, 1].")

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -46,22 +46,6 @@ _BREADTH = 16
 _PROBES, _SAME = 16, 0.999
 
 
-class Encoder(Protocol):
-    """An object with these attributes, such as a model from `use_st5.load`."""
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-
-    @property
-    def identity(self) -> str:
-        """A hash of the content of the model's files."""
-
-    @property
-    def encode(self) -> Any:
-        """Texts → vectors `[texts, dim]`."""
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Record:
     """The record of an index, `index.json`, which is written last.
@@ -86,8 +70,8 @@ class VectorIndex:
     maps: a search needs memory for a few blocks, apart from the system's file cache. For the kind
     "hnsw", the graph is in memory.
 
-    The index stores the size and the hash of each file. Sizes, the graph and the beginnings of the
-    texts are compared when the index is opened; `verify` compares all files.
+    The index stores the hash of each file. That of a graph is compared when the index is opened;
+    `verify` compares all.
 
     Args:
         folder: A folder that `build` wrote.
@@ -99,33 +83,18 @@ class VectorIndex:
         model: The name of the model.
         model_hash: The `identity` of the model.
         dimension: The dimension of the vectors.
-
-    Raises:
-        FileNotFoundError: The folder contains no index.
-        ValueError: The index is damaged.
-        ImportError: The index is a graph, and FAISS is not installed.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         if not (self.folder / _RECORD).is_file():
-            raise FileNotFoundError(
-                f"Expected an index in {folder}, found no {_RECORD} there. `use-st5 index` and "
-                "VectorIndex.build write one."
-            )
+            raise FileNotFoundError(f"{folder}: expected an index, found no {_RECORD}.")
         self._record = record = read_record(
             self.folder / _RECORD, _Record, remedy=_REMEDY, version=_FORMAT
         )
         self.kind: Kind = record.kind
         self.model, self.model_hash = record.model, record.model_hash
         self.dimension = record.dimension
-        for name, entry in record.files.items():
-            file = self.folder / name
-            size = file.stat().st_size if file.is_file() else "no such file"
-            if size != entry["bytes"]:
-                raise ValueError(
-                    f"{file}: expected {entry['bytes']} bytes, found {size}. {_REMEDY}"
-                )
         self._vectors = self._mapped(_VECTORS, (record.rows, record.dimension), "float32")
         self._graph: Any = None
         if record.kind == "hnsw":
@@ -134,7 +103,6 @@ class VectorIndex:
             self._graph = faiss.read_index(str(self.folder / _GRAPH))
         self._starts = None
         if _TEXTS in record.files:
-            self._check_hash(_STARTS)
             self._starts = self._mapped(_STARTS, (record.rows + 1,), "int64")
 
     @classmethod
@@ -143,7 +111,7 @@ class VectorIndex:
         folder: str | os.PathLike[str],
         vectors: np.ndarray,
         *,
-        encoder: Encoder,
+        encoder: Any,
         texts: Sequence[str] | None = None,
         kind: Kind = "exact",
     ) -> VectorIndex:
@@ -154,7 +122,8 @@ class VectorIndex:
             vectors: `[rows, dim]`, preferably from `encode_document`; they are read in blocks, so
                 they may be a memory map. They are scaled to length 1, unless the model's
                 `similarity_fn_name` is "dot".
-            encoder: The model that computed the vectors.
+            encoder: The model that computed the vectors: an object with `encode`, `name`, and
+                `identity`, a hash of its files.
             texts: The texts of the vectors. They are stored, and some are encoded again to check
                 that the vectors belong to them. None: the origin of the vectors is not checked.
             kind: "exact" or "hnsw".
@@ -163,17 +132,17 @@ class VectorIndex:
             FileExistsError: `folder` exists and is not an index.
             BlockingIOError: Another process is writing the folder.
             ValueError: There are no vectors, or they are not finite, or not from the model.
-            ImportError: The kind is "hnsw", and FAISS is not installed.
         """
-        if kind not in get_args(Kind):
+        if kind not in ("exact", "hnsw"):
             raise ValueError(f"kind: expected exact or hnsw, received {kind}.")
         if kind == "hnsw":
             require("faiss", "search")
         vectors = np.asarray(vectors)
         if len(vectors.shape) != 2 or 0 in vectors.shape:
             raise ValueError(f"vectors: expected [rows, dim], received {list(vectors.shape)}.")
-        if texts is not None:
-            _check_origin(vectors, encoder, texts)
+        if texts is not None and not _are_vectors_of(texts, vectors, encoder):
+            expected = f"expected the vectors of {encoder.name} for these texts, in the same order"
+            raise ValueError(f"vectors: {expected} and with the same prompt.")
         target = Path(folder)
         is_dot = getattr(encoder, "similarity_fn_name", None) == "dot"
         with sole_writer(target):
@@ -214,62 +183,35 @@ class VectorIndex:
         return self._starts is not None
 
     def text(self, row: int) -> str:
-        """The text of a row.
-
-        Raises:
-            ValueError: The index has no texts, or they are damaged.
-            IndexError: The row does not exist.
-        """
+        """The text of a row, if the index was built with texts."""
         if self._starts is None:
-            raise ValueError(
-                f"{self.folder}: expected an index with texts, found one without. Build it with "
-                "texts=…."
-            )
+            raise ValueError(f"{self.folder}: expected an index with texts, found one without.")
         if not 0 <= row < len(self):
             raise IndexError(f"Expected a row from 0 to {len(self) - 1}, received {row}.")
         start, end = self._starts[row : row + 2].tolist()
         with (self.folder / _TEXTS).open("rb") as stream:
             stream.seek(start)
-            content = stream.read(end - start)
-        try:
-            return content.decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{self.folder / _TEXTS}: expected UTF-8. {_REMEDY}") from error
+            return stream.read(end - start).decode("utf-8", "surrogatepass")
 
     def verify(self) -> None:
-        """Reads the whole index and compares it with its hashes.
-
-        Raises:
-            ValueError: A file is damaged; the message names it.
-        """
+        """Compares every file with its hash; a ValueError names the damaged one."""
         for name in self._record.files:
             self._check_hash(name)
 
-    def check_model(self, encoder: Encoder) -> None:
-        """Checks that an encoder is the model of the index.
-
-        Raises:
-            ValueError: It is another model.
-        """
-        if encoder.identity != self.model_hash:
-            raise ValueError(
-                f"{self.folder}: expected its model, {self.model} with the hash "
-                f"{short_hash(self.model_hash)}, received {encoder.name} with "
-                f"{short_hash(encoder.identity)}. "
-                "Give the model of the index, or build the index again with this one."
-            )
-
     def search(
-        self, encoder: Encoder, texts: Iterable[str], *, k: int = 10, breadth: int | None = None
+        self, encoder: Any, texts: Iterable[str], *, k: int = 10, breadth: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Finds the rows nearest to texts; see `search_vectors`.
 
         The texts get the model's prompt for queries, if it has one (`encode_query`).
 
         Raises:
-            ValueError: The encoder is not the model of the index, or see `search_vectors`.
+            ValueError: The encoder is not the model of the index.
         """
-        self.check_model(encoder)
+        if encoder.identity != self.model_hash:
+            own = f"{self.model} with the hash {short_hash(self.model_hash)}"
+            other = f"{encoder.name} with {short_hash(encoder.identity)}"
+            raise ValueError(f"{self.folder}: expected its model, {own}, received {other}.")
         encode = getattr(encoder, "encode_query", encoder.encode)
         return self.search_vectors(encode(one_or_many(texts)[0]), k=k, breadth=breadth)
 
@@ -290,22 +232,14 @@ class VectorIndex:
             Cosines or dot products, float32 `[queries, k]`, the largest first, and rows, int64
             `[queries, k]`. For equal ones, the lower row comes first. If a graph finds fewer rows,
             the rest is −inf and −1.
-
-        Raises:
-            ValueError: The shape does not fit, numbers are not finite, `k` or `breadth` is below 1,
-                or the index is damaged.
         """
         breadth = _BREADTH if breadth is None else breadth
         if k < 1 or breadth < 1:
             raise ValueError(f"Expected k and breadth from 1, received {k} and {breadth}.")
         queries, k = np.asarray(queries), min(k, len(self))
-        if queries.ndim != 2 or queries.shape[1] != self.dimension:
-            raise ValueError(
-                f"queries: expected [queries, {self.dimension}] as {self.model} gives, received "
-                f"{list(queries.shape)}."
-            )
-        if not np.isfinite(queries).all():
-            raise ValueError("queries: expected finite numbers, received NaN or infinity.")
+        if queries.shape[1:] != (self.dimension,) or not np.isfinite(queries).all():
+            shape = f"[queries, {self.dimension}] as {self.model} gives"
+            raise ValueError(f"queries: expected finite {shape}, received {[*queries.shape]}.")
         if self._record.similarity == "cosine":
             queries = unit_rows(queries)
         queries = np.ascontiguousarray(queries, np.float32)
@@ -318,40 +252,29 @@ class VectorIndex:
 
     def _check_hash(self, name: str) -> None:
         path, entry = self.folder / name, self._record.files.get(InnerPath(name))
-        if entry is None or file_sha256(path) != entry["sha256"]:
+        if not (entry and path.is_file() and file_sha256(path) == entry["sha256"]):
             raise ValueError(f"{path}: expected the bytes that were written. {_REMEDY}")
 
     def _mapped(self, name: str, shape: tuple[int, ...], dtype: str) -> np.memmap:
         """Maps the array of a file, which is not read until it is needed."""
-        path = self.folder / name
+        path, problem = self.folder / name, ""
         try:
             array = np.load(path, mmap_mode="r")
         except Exception as error:  # NumPy's parser of headers raises many kinds of errors
-            raise ValueError(
-                f"{path}: expected {dtype} {list(shape)} ({error}). {_REMEDY}"
-            ) from error
+            array, problem = np.empty(0), str(error)
         if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
-            raise ValueError(
-                f"{path}: expected {dtype} {list(shape)}, found {array.dtype} "
-                f"{list(array.shape)}. {_REMEDY}"
-            )
+            found = problem or f"{array.dtype} {list(array.shape)}"
+            raise ValueError(f"{path}: expected {dtype} {list(shape)}, found {found}. {_REMEDY}")
         return array
 
 
 def check_replaceable(folder: Path) -> None:
-    """Checks that a new index in a folder replaces nothing but an older index.
-
-    Raises:
-        FileExistsError: The folder holds anything else, or it is a file.
-    """
+    """Checks that a new index in a folder replaces nothing but an older index."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {"a file"}
     if _RECORD not in names or names - {_RECORD, _VECTORS, _GRAPH, _TEXTS, _STARTS}:
-        raise FileExistsError(
-            f"Expected {folder} to be empty or to contain only an index of use_st5, because it "
-            "would be replaced. Move the other files away, or choose another folder."
-        )
+        raise FileExistsError(f"Expected {folder} to contain only an index of use_st5.")
 
 
 def _write_vectors(path: Path, vectors: np.ndarray, *, to_unit_length: bool) -> np.ndarray:
@@ -359,10 +282,7 @@ def _write_vectors(path: Path, vectors: np.ndarray, *, to_unit_length: bool) -> 
     for start in range(0, len(vectors), _ROWS):
         block = np.asarray(vectors[start : start + _ROWS])
         if not np.isfinite(block).all():
-            raise ValueError(
-                "vectors: expected finite numbers, received NaN or infinity in rows "
-                f"{start} to {start + len(block) - 1}."
-            )
+            raise ValueError(f"vectors: expected finite numbers from row {start}.")
         written[start : start + _ROWS] = unit_rows(block) if to_unit_length else block
     return written
 
@@ -390,27 +310,19 @@ def _write_texts(folder: Path, texts: Sequence[str]) -> None:
     np.save(folder / _STARTS, starts)
 
 
-def _check_origin(vectors: np.ndarray, encoder: Encoder, texts: Sequence[str]) -> None:
-    """Checks that vectors belong to texts, by encoding some of the texts again."""
+def _are_vectors_of(texts: Sequence[str], vectors: np.ndarray, encoder: Any) -> bool:
+    """Whether vectors belong to texts, of which some are encoded again."""
     rows = vectors.shape[0]
     if len(texts) != rows:
-        raise ValueError(f"texts: expected {rows:,}, one for each vector, received {len(texts):,}.")
-    places = np.unique(np.linspace(0, rows - 1, min(rows, _PROBES)).astype(int)).tolist()
-    probe_vectors, probe_texts = vectors[places], [texts[place] for place in places]
-    # The vectors should have the prompt for documents, but may also have none.
-    methods = (getattr(encoder, "encode_document", encoder.encode), encoder.encode)
-    if not any(_are_same(np.asarray(encode(probe_texts)), probe_vectors) for encode in methods):
-        raise ValueError(
-            f"vectors: expected the vectors of {encoder.name} for these texts, received others "
-            f"(checked on {len(places)} texts). Give the model and the texts of these vectors, in "
-            "the same order and with the same prompt."
-        )
-
-
-def _are_same(own: np.ndarray, given: np.ndarray) -> bool:
-    """Whether vectors have the same directions."""
-    if own.shape != given.shape:
         return False
-    # A zero vector has no direction, and a cosine of 0 with every other.
-    zero = ~own.any(axis=1) & ~given.any(axis=1)
-    return bool(np.all((cosine(own, given) >= _SAME) | zero))
+    places = np.unique(np.linspace(0, rows - 1, min(rows, _PROBES)).astype(int)).tolist()
+    given, probes = vectors[places], [texts[place] for place in places]
+    # The vectors should have the prompt for documents, but may also have none.
+    for encode in (getattr(encoder, "encode_document", encoder.encode), encoder.encode):
+        own = np.asarray(encode(probes))
+        if own.shape == given.shape:
+            # A zero vector has no direction, and a cosine of 0 with every other.
+            zero = ~own.any(axis=1) & ~given.any(axis=1)
+            if np.all((cosine(own, given) >= _SAME) | zero):
+                return True
+    return False
