@@ -177,7 +177,7 @@ def test_every_command_has_its_page() -> None:
 
 
 def test_every_group_of_tasks_stands_in_the_table() -> None:
-    from use_st5.evaluation.registry import groups
+    from use_st5.evaluation.task import groups
 
     page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
     table = page.split("| group | what it computes |", 1)[1].split("\n\n", 1)[0]
@@ -213,7 +213,7 @@ def check_use_st5(words: list[str]) -> None:
     import typer
 
     from use_st5.cli.main import app
-    from use_st5.evaluation.registry import select_tasks
+    from use_st5.evaluation.task import select_tasks
 
     command = typer.main.get_command(app)
     name, *rest = words

@@ -25,13 +25,13 @@ FOUNDATION = "foundation"
 # The most lines of each part: what it has now.
 LARGEST_PARTS = {
     "beam": 878,
-    "bias": 360,
+    "bias": 325,
     "cli": 4_747,
     "convert": 2_011,
     "data": 1_987,
     "encode": 1_759,
     "engines": 2_602,
-    "evaluation": 4_431,
+    "evaluation": 3_945,
     "export": 1_706,
     "foundation": 153,
     "hub": 1_357,

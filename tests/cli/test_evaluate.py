@@ -22,8 +22,8 @@ from tests.cli.conftest import FakeEncoder
 from tests.evaluation.toys import WORDS, words_task
 from use_st5.cli.evaluation_tasks import EvaluationProgress, print_tasks
 from use_st5.data.data_folder import DataSource
-from use_st5.evaluation import registry
-from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation import task as task_module
+from use_st5.evaluation.runner import EvaluationRecord
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 ABSENT = DataSource("Rare", ("rare.txt",), "https://example.org/rare", "free")
@@ -112,10 +112,10 @@ def toy_suite(
         words_task(),
         stopped_task(),
         words_task("rare", title="Rare words", sources=(ABSENT,)),
-        words_task("any", group="some", sources=(), optional_sources=(ABSENT, WORDS)),
+        words_task("any", group="some", sources=(WORDS,)),
         own_task(own_runs),
     )
-    monkeypatch.setattr(registry, "all_tasks", lambda: {task.name: task for task in tasks})
+    monkeypatch.setattr(task_module, "all_tasks", lambda: {task.name: task for task in tasks})
     monkeypatch.delenv("USE_ST5_DATA", raising=False)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "words.txt").write_text("a b\nc\n", encoding="utf-8")
@@ -467,7 +467,6 @@ def test_list_tells_what_each_task_needs_and_whether_it_is_there(use: Callable) 
         *("Words", "toys", "the mean of all numbers", "words", "yes", nowhere, "not stated")
     ]
     assert by_name["rare"][3:] == ["Rare", "no", "https://example.org/rare", "free"]
-    assert by_name["any"][3:5] == ["any of Rare, words", "yes"]
     assert by_name["own"][3:] == ["nothing", "yes", "the package", ""]
 
 
@@ -551,7 +550,7 @@ class Slow:
 """
 SUITE = """
 from tests.evaluation.toys import words_task
-from use_st5.evaluation import registry
+from use_st5.evaluation import task as task_module
 from use_st5.data.data_folder import DataSource
 second = DataSource("second", ("second.txt",), "a test")
 
@@ -563,7 +562,7 @@ tasks = {
     "words": words_task(),
     "second": words_task("second", sources=(second,), score=score),
 }
-registry.all_tasks = lambda: tasks
+task_module.all_tasks = lambda: tasks
 from use_st5.cli.main import main
 main()
 """

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.toys import BagOfWords, words_task
-from use_st5.evaluation.record import EvaluationRecord
-from use_st5.evaluation.runner import evaluate
+from use_st5.evaluation.runner import EvaluationRecord, evaluate
 
 
 @pytest.fixture(autouse=True)

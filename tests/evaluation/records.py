@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.runner import EvaluationRecord
 
 _STS = {"sts12": "STS12", "sts13": "STS13", "sts14": "STS14", "sts15": "STS15"}
 _STS |= {"sts16": "STS16", "stsb_dev": "STS-B dev", "stsb": "STS-B test", "sickr": "SICK-R"}

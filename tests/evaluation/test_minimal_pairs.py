@@ -12,9 +12,8 @@ from use_st5.data.data_folder import DataFolder
 from use_st5.data.text_hashes import normalized
 from use_st5.encode.vector_store import Encode, VectorCache
 from use_st5.evaluation.minimal_pairs import _score, minimal_pairs
-from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.runner import evaluate
-from use_st5.evaluation.task import TaskContext, TaskResult
+from use_st5.evaluation.task import TaskContext, TaskResult, select_tasks
 
 ITEMS = [item for items in minimal_pairs().values() for item in items]
 # By their cosine with east: east 1, near 0.8, far 0.6, north 0, west -1. Lengths do not matter.

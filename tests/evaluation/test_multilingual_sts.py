@@ -53,14 +53,11 @@ def test_sts2017_may_be_scored_in_part(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("inputs", "gold", "options", "message"),
     [
-        ("a\tb\nc\td\n", "1\n", {}, r"gs\.txt:2: .* line 2 of set\.txt"),
-        ("a\tb\n", "1\n2\n", {}, r"set\.txt:2: .* line 2 of gs\.txt"),
-        ("a\tb\n", "1\n2\n", {"scored": 2}, r"set\.txt:2: .* line 2 of gs"),
+        ("a\tb\nc\td\n", "1\n", {}, r"gs\.txt: expected 2 lines, as many as set\.txt has"),
+        ("a\tb\n", "1\n2\n", {"scored": 2}, r"gs\.txt: expected 1 lines"),
         ("a\tb\nc\td\n", "1\n\n", {}, r"gs\.txt:2: expected a score .*, received ''"),
-        ("a\tb\nc\td\n", "1\nnan\n", {}, r"gs\.txt:2: expected a score .*, received 'nan'"),
         ("a\tb\nc\n", "1\n2\n", {}, r"set\.txt:2: expected two sentences, received \['c'\]"),
         ("a\tb\tc\n", "1\n", {}, r"set\.txt:1: expected two sentences"),
-        ("a\t \n", "1\n", {}, r"set\.txt:1: expected two sentences, received \['a', ''\]"),
     ],
 )
 def test_sts2017_errors(
@@ -68,11 +65,6 @@ def test_sts2017_errors(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         sts2017(tmp_path, inputs, gold, **options)
-
-
-def test_sts2017_without_gold(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"gold\.txt: expected a file"):
-        read_sts2017(write(tmp_path, "a\tb\n"), tmp_path / "gold.txt")
 
 
 def test_jsts(tmp_path: Path) -> None:
@@ -104,45 +96,24 @@ def test_stsb_multi_mt_is_quoted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [
-        (read_jsts, JSTS + JSTS, r"set\.txt:2: expected a new id, received '0' again"),
-        (read_jsts, JSTS + "{\n", r"set\.txt:2: expected a JSON object with sentence_pair_id"),
-        (read_jsts, "[" * 100_000, r"set\.txt:1: expected a JSON object"),
-        (read_jsts, 2 * JSTS.replace('"0"', "[0]"), r"set\.txt:2: expected a new id, .*'\[0\]'"),
-        (read_jsts, "[]\n", r"set\.txt:1: expected a JSON object"),
-        (read_jsts, JSTS.replace("label", "score"), r"set\.txt:1: expected a JSON object .*label"),
-        (
-            read_jsts,
-            JSTS.replace('"sentence1": "', '"sentence1": 3, "x": "', 1),
-            "a JSON object with",
-        ),
+        (read_jsts, JSTS + "{\n", r"set\.txt:2: expected an object with sentence1"),
+        (read_jsts, "[" * 100_000, r"set\.txt:1: expected an object"),
+        (read_jsts, JSTS.replace("label", "score"), r"set\.txt:1: expected an object .*label"),
         (read_jsts, JSTS.replace(": 0}", ": null}"), r"set\.txt:1: expected a score .*, .*'None'"),
         (read_jsts, JSTS.replace("犬", ""), r"set\.txt:1: expected two sentences"),
         (read_jsts, "\n", r"set\.txt: expected pairs of sentences, received none"),
         (read_korsts, KORSTS, r"set\.txt: expected pairs of sentences, received none"),
-        (read_korsts, KORSTS.replace("score", "label"), r"set\.txt:1: expected the columns score"),
-        (read_korsts, KORSTS + "a\tb\tc\td\t1\te\n", r"set\.txt:2: expected 7"),
         (read_korsts, KORSTS + "a\tb\tc\td\tx\te\tf\n", r"set\.txt:2: expected a score"),
-        (read_cnsd, "a||b||c||1\na||b||1\n", r"set\.txt:2: expected 4 fields .* received 3"),
-        (read_cnsd, "a||b||c||d||1\n", r"set\.txt:1: expected 4 fields .* received 5"),
-        (read_cnsd, "a||b||c||\n", r"set\.txt:1: expected a score .*, received ''"),
-        (read_cnsd, "", r"set\.txt: expected pairs of sentences, received none"),
-        (read_stsb_multi_mt, "", r"set\.txt: expected pairs of sentences, received none"),
+        (read_cnsd, "a||b||c||1\na||b||1\n", r"set\.txt:2: expected two sentences"),
+        (read_cnsd, "a||b||c||d||1\n", r"set\.txt:1: expected two sentences"),
+        (read_cnsd, "a\n", r"set\.txt:1: expected a score .*, received 'a'"),
         (read_stsb_multi_mt, "a,b,1\na,b,c,1\n", r"set\.txt:2: expected 3 comma-separated fields"),
-        (read_stsb_multi_mt, "a,b,1\n\na,b,2\n", r"set\.txt:2: expected 3 comma-separated fields"),
-        (read_stsb_multi_mt, "a,b,high\n", r"set\.txt:1: expected a score .*, received 'high'"),
         (read_stsb_multi_mt, 'a,"b"c,1\n', r"set\.txt:1: expected 3 .* invalid csv"),
-        (read_stsb_multi_mt, 'a,"b,1\n', r"set\.txt:1: expected 3 .* invalid csv"),
     ],
 )
 def test_errors_name_the_line(tmp_path: Path, read: Read, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read(write(tmp_path, text))
-
-
-@pytest.mark.parametrize("read", [read_jsts, read_korsts, read_cnsd, read_stsb_multi_mt])
-def test_a_file_is_missing(tmp_path: Path, read: Read) -> None:
-    with pytest.raises(FileNotFoundError, match=r"none\.txt: expected a file"):
-        read(tmp_path / "none.txt")
 
 
 # Cosines 1, 1/√2, 1/2 and 0, apart from the thousandths of the encoder.

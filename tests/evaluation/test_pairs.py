@@ -14,32 +14,27 @@ from tests.evaluation.toys import letter_context
 from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
 from use_st5.encode.vector_store import Encode, VectorCache
 from use_st5.evaluation import pairs as glue
-from use_st5.evaluation.classifiers import SklearnClassifier
 from use_st5.evaluation.labelled_texts import (
     LabelledDataset,
     LabelledTexts,
-    TableLayout,
 )
 from use_st5.evaluation.pairs import (
     TASKS,
-    _hold_out,
     _predict,
     _score_pairs,
+    _table,
     glue_dataset,
     pair_task,
     sentglue_task,
-    similarity_auc,
 )
-from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.task import TaskContext
 
 DATASET = glue_dataset(
     "Toy",
-    TableLayout(("text",), "label", ("a", "b")),
-    TableLayout((1,), 0, ("a", "b")),
-    train=("Toy/train.tsv", "elsewhere/raw/train.txt"),
-    dev=("Toy/dev.tsv", "elsewhere/raw"),
-    parts=("one.txt", "two.txt"),
+    _table("label", "text", classes="a b"),
+    _table(0, 1, classes="a b"),
+    train=("Toy/train.tsv", "elsewhere/train.txt"),
+    dev=("Toy/dev.tsv", "elsewhere/dev.txt"),
 )
 
 
@@ -49,28 +44,15 @@ def write_of_dataset(path: Path, text: str) -> None:
 
 
 def test_each_place_is_read_in_its_layout(tmp_path: Path) -> None:
-    write_of_dataset(tmp_path / "x" / "elsewhere" / "raw" / "train.txt", "a\tone\nb\ttwo\n")
-    write_of_dataset(tmp_path / "x" / "elsewhere" / "raw" / "two.txt", "b\tfour\n")
-    write_of_dataset(tmp_path / "x" / "elsewhere" / "raw" / "one.txt", "a\tthree\n")
     data = DataFolder(tmp_path)
-    found = DATASET.read(data)
-    assert found["train"].columns == (["one", "two"],)
-    assert found["dev"].columns == (["three", "four"],)
+    with pytest.raises(MissingDataError, match=r"GLUE Toy train: .* from https://gluebenchmark"):
+        DATASET.read_part(data, "train")
+    write_of_dataset(tmp_path / "x" / "elsewhere" / "train.txt", "a\tone\nb\ttwo\n")
+    assert DATASET.read_part(data, "train").columns == (["one", "two"],)
     # GLUE's own layout comes first where both are there.
     write_of_dataset(tmp_path / "glue" / "Toy" / "train.tsv", "text\tlabel\nfive\tb\n")
-    train = DATASET.read(data)["train"]
+    train = DATASET.read_part(data, "train")
     assert (train.columns, train.labels.tolist()) == ((["five"],), [1])
-
-
-def test_missing_data_says_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(
-        MissingDataError,
-        match=r"GLUE Toy dev: expected Toy/dev\.tsv or .* from https://gluebenchmark",
-    ):
-        DATASET.read_part(DataFolder(tmp_path), "dev")
-    write_of_dataset(tmp_path / "elsewhere" / "raw" / "one.txt", "a\tthree\n")
-    with pytest.raises(FileNotFoundError, match=r"two\.txt: expected a file"):
-        DATASET.read_part(DataFolder(tmp_path), "dev")
 
 
 # A published header and two rows; the columns and labels that must be read from them.
@@ -196,9 +178,6 @@ def test_real_stsb_is_glue_s(data_dir: Path) -> None:
         assert (texts.labels.min(), texts.labels.max()) == (0.0, 5.0)
 
 
-FAST = SentEvalClassifier(epoch_size=8, max_epoch=40)
-
-
 def numbers(sentences: list[str]) -> np.ndarray:
     """Embeds sentences that are written numbers: the embedding consists of these numbers."""
     return np.array([[float(word) for word in sentence.split()] for sentence in sentences])
@@ -230,11 +209,13 @@ def pairs(seed: int, count: int) -> LabelledTexts:
 
 
 @pytest.mark.parametrize("make", [single, pairs])
-def test_what_embeddings_tell_is_learnt(make: object) -> None:
+def test_what_embeddings_tell_is_learnt_and_dev_labels_play_no_part(make: object) -> None:
     train, dev = make(0, 400), make(1, 100)
-    for classifier in (FAST, SklearnClassifier()):
-        found = _predict(VectorCache(numbers), train, dev, classifier, seed=1111)
-        assert (found == dev.labels).all()
+    found = _predict(VectorCache(numbers), train, dev, graded=False, seed=1111)
+    assert (found == dev.labels).all()
+    other = LabelledTexts(dev.columns, (dev.labels + 1) % 2)
+    again = _predict(VectorCache(numbers), train, other, graded=False, seed=1111)
+    assert np.array_equal(found, again)
 
 
 def test_what_they_do_not_tell_is_not() -> None:
@@ -243,42 +224,8 @@ def test_what_they_do_not_tell_is_not() -> None:
     for texts in (train, dev):
         for side, column in enumerate(texts.columns):
             column[:] = [f"{len(texts)} {side} {row}" for row in range(len(texts))]
-    found = _predict(VectorCache(noise), train, dev, FAST, seed=1111)
+    found = _predict(VectorCache(noise), train, dev, graded=False, seed=1111)
     assert abs(np.mean(found == dev.labels) - 0.5) < 0.1
-
-
-def test_dev_labels_play_no_part() -> None:
-    train, dev = single(0, 100), single(1, 50)
-    other = LabelledTexts(dev.columns, (dev.labels + 1) % 3)
-    one, two = (
-        _predict(VectorCache(numbers), train, each, FAST, seed=1111) for each in (dev, other)
-    )
-    assert np.array_equal(one, two)
-
-
-def test_each_sentence_is_embedded_once() -> None:
-    asked = []
-
-    def encode(sentences: list[str]) -> np.ndarray:
-        asked.extend(sentences)
-        return numbers(sentences)
-
-    _predict(VectorCache(encode), pairs(0, 60), pairs(1, 20), FAST, seed=1111)
-    assert len(asked) == len(set(asked)) == 8
-
-
-def test_hold_out_is_five_percent_and_seeded() -> None:
-    texts = LabelledTexts(([str(row) for row in range(200)],), np.arange(200))
-    train, held_out = _hold_out(texts, seed=1)
-    assert (len(train), len(held_out)) == (190, 10)
-    assert sorted([*train.labels, *held_out.labels]) == [*range(200)]
-    assert [int(text) for text in held_out.columns[0]] == held_out.labels.tolist()
-    assert np.array_equal(held_out.labels, _hold_out(texts, seed=1)[1].labels)
-    assert not np.array_equal(held_out.labels, _hold_out(texts, seed=2)[1].labels)
-    few = texts.rows(np.arange(2))
-    assert [len(part) for part in _hold_out(few, seed=1)] == [1, 1]
-    with pytest.raises(ValueError, match="at least two training rows, received 1"):
-        _hold_out(texts.rows(np.arange(1)), seed=1)
 
 
 def graded(seed: int, count: int) -> LabelledTexts:
@@ -292,7 +239,7 @@ def graded(seed: int, count: int) -> LabelledTexts:
 
 def test_scores_are_learnt_from_distances() -> None:
     dev = graded(1, 200)
-    found = _predict(VectorCache(numbers), graded(0, 400), dev, None, seed=1111)
+    found = _predict(VectorCache(numbers), graded(0, 400), dev, graded=True, seed=1111)
     assert glue_scores(dev.labels, found, ["pearson"])["pearson"] > 0.95
     assert ((found >= 0) & (found <= 5)).all()
 
@@ -338,7 +285,7 @@ def test_classifier_comes_near_scikit_learn_s_own() -> None:
         return LabelledTexts((written(u), written(v)), labels), np.hstack([u, v, abs(u - v), u * v])
 
     (train, train_x), (dev, dev_x) = noisy(2000), noisy(1000)
-    found = _predict(VectorCache(numbers), train, dev, SentEvalClassifier(), seed=1111)
+    found = _predict(VectorCache(numbers), train, dev, graded=False, seed=1111)
     scaler = StandardScaler().fit(train_x)
     peer = linear_model.LogisticRegression().fit(scaler.transform(train_x), train.labels)
     expected = metrics.accuracy_score(dev.labels, peer.predict(scaler.transform(dev_x)))
@@ -397,42 +344,16 @@ def test_invariances() -> None:
     ) == pytest.approx(expected)
 
 
-def test_perfect_and_random_encoders() -> None:
-    labels = GENERATOR.integers(2, size=2000)
-    pairs = turned([*np.where(labels, 20.0, 60.0)], [*labels])
-    assert pair_auc(angles, pairs) == 1.0
-    texts = LabelledTexts(([f"a{n}" for n in range(2000)], [f"b{n}" for n in range(2000)]), labels)
-    chance = pair_auc(lambda texts: GENERATOR.normal(size=(len(texts), 16)), texts)
-    assert abs(chance - 0.5) < 0.05
+def test_pairs_of_one_class_are_refused() -> None:
+    for labels in ([1, 1], [0, 0]):
+        with pytest.raises(ValueError, match="Expected positive and negative pairs"):
+            pair_auc(angles, turned([1, 2], labels))
 
 
-def test_errors() -> None:
-    with pytest.raises(
-        ValueError, match="positive and negative pairs for an AUC, received 2 and 0"
-    ):
-        pair_auc(angles, turned([1, 2], [1, 1]))
-    with pytest.raises(
-        ValueError, match="positive and negative pairs for an AUC, received 0 and 2"
-    ):
-        pair_auc(angles, turned([1, 2], [0, 0]))
+TOY = glue_dataset("Toy", _table(1, 0, classes="no yes", most_broken=1))
 
 
-def test_similarities_of_any_model() -> None:
-    found = similarity_auc(np.array([0.2, 0.9, 0.1]), turned([0, 0, 0], [0, 1, 1]))
-    assert found == pytest.approx(1 / 2)
-
-
-def test_a_file_with_too_few_pairs_is_named(tmp_path: Path) -> None:
-    (tmp_path / "Toy").mkdir()
-    (tmp_path / "Toy" / "dev.tsv").write_text("a\tb\tentailment", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"Toy/dev\.tsv: expected more than 1 pairs, received 1"):
-        TASK.read(DataFolder(tmp_path))
-
-
-TOY = glue_dataset("Toy", TableLayout((0,), 1, ("no", "yes"), most_broken=1))
-
-
-GRADED = glue_dataset("Toy", TableLayout((0, 1), 2))
+GRADED = glue_dataset("Toy", _table(2, 0, 1))
 
 
 def write_tasks(folder: Path, name: str, lines: list[str]) -> None:
@@ -475,19 +396,11 @@ def test_what_a_record_says() -> None:
     assert json.loads(json.dumps(graded.options)) == graded.options
 
 
-def test_a_missing_split(tmp_path: Path) -> None:
-    write_tasks(tmp_path, "train.tsv", ["a\tno"])
-    task = sentglue_task("a", TOY, ("accuracy",), "u")
-    with pytest.raises(MissingDataError, match="GLUE Toy dev: expected Toy/dev.tsv"):
-        task.run(letter_context(tmp_path, seed=7))
-
-
 TASK = pair_task(
     "pairs_toy",
-    DataSource("Toy dev", ("Toy/dev.tsv",), "nowhere: a test makes it"),
-    TableLayout((0, 1), 2, ("entailment", "not_entailment")),
+    ((DataSource("Toy dev", ("Toy/dev.tsv",), ""), _table(2, 0, 1, classes="entailment other")),),
     title="Toy",
-    positive="entailment",
+    positive=("entailment", 0),
     split="all but the first pair",
     skipped=1,
 )
@@ -495,7 +408,7 @@ TASK = pair_task(
 
 def test_result(tmp_path: Path) -> None:
     (tmp_path / "Toy").mkdir()
-    lines = ["a\tb\tentailment", "a\ta\t0", "a\tb\tnot_entailment", "b\tb\t1", "c\tc\tentailment"]
+    lines = ["a\tb\tentailment", "a\ta\t0", "a\tb\tother", "b\tb\t1", "c\tc\tentailment"]
     (tmp_path / "Toy" / "dev.tsv").write_text("\n".join(lines), encoding="utf-8")
     embed = VectorCache(lambda texts: np.eye(3)[["abc".index(text) for text in texts]])
     result = TASK.run(TaskContext(embed, DataFolder(tmp_path)))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.evaluation.registry import select_tasks
 from use_st5.evaluation.runner import evaluate
+from use_st5.evaluation.task import select_tasks
 
 # all-MiniLM-L6-v2 run by sentence-transformers on the same files, Spearman over all pairs, x 100.
 ALL_MINILM = {"sts13": 80.60, "stsb": 82.03}

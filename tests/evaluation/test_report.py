@@ -20,9 +20,9 @@ from use_st5.evaluation.differences import (
     interval,
     mean_difference,
 )
-from use_st5.evaluation.record import EvaluationRecord
-from use_st5.evaluation.registry import all_tasks, groups
 from use_st5.evaluation.report import report_text, write_report
+from use_st5.evaluation.runner import EvaluationRecord
+from use_st5.evaluation.task import all_tasks, groups
 
 
 def rendered(*records: EvaluationRecord) -> str:

@@ -32,7 +32,6 @@ from use_st5.evaluation.sts import (
     read_sts,
     read_stsb,
     sts_task,
-    subset_details,
 )
 from use_st5.evaluation.task import TaskContext
 
@@ -68,34 +67,20 @@ def test_semeval_skips_lines_without_gold(tmp_path: Path) -> None:
     assert len(data.pairs) == 3
 
 
-def test_semeval_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
-    write(tmp_path / "STS.input.x.txt", "d\u2028e\tf\x85g\nh\ti\n")
-    write(tmp_path / "STS.gs.x.txt", "1\n2\n")
-    first, _ = read_semeval_sts(tmp_path).subsets["x"]
-    assert first == STSPair("d\u2028e", "f\x85g", 1.0)
-
-
 def test_semeval_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"expected files STS\.input"):
         read_semeval_sts(tmp_path)
     write(tmp_path / "STS.input.x.txt", "a\tb\nc\td\n")
-    with pytest.raises(FileNotFoundError, match="expected the scores of STS.input.x.txt"):
+    with pytest.raises(FileNotFoundError, match=r"STS\.gs\.x\.txt: expected a file"):
         read_semeval_sts(tmp_path)
     gold = write(tmp_path / "STS.gs.x.txt", "1\n2\n3\n")
-    with pytest.raises(ValueError, match=r"input\.x\.txt:3: .* line 3 of STS\.gs\.x"):
+    with pytest.raises(ValueError, match=r"gs\.x\.txt: expected 2 lines"):
         read_semeval_sts(tmp_path)
     write(gold, "1\nhigh\n")
-    with pytest.raises(
-        ValueError, match=r"STS\.gs\.x\.txt:2: expected a score .*, received 'high'"
-    ):
+    with pytest.raises(ValueError, match=r"gs\.x\.txt:2: expected a score .*, received 'high'"):
         read_semeval_sts(tmp_path)
-    write(gold, "1\nnan\n")
-    with pytest.raises(ValueError, match=r"gs\.x\.txt:2: expected a score .*, received 'nan'"):
-        read_semeval_sts(tmp_path)
-    gold.write_bytes(b"1\n\xff\n")
-    with pytest.raises(
-        ValueError, match=r"STS\.gs\.x\.txt:2: expected UTF-8 text, received the byte 0xff"
-    ):
+    write(gold, "\n\n")
+    with pytest.raises(ValueError, match=r"expected pairs with scores, received none for \['x'\]"):
         read_semeval_sts(tmp_path)
     write(gold, "1\n2\n")
     write(tmp_path / "STS.input.x.txt", "a\tb\nc d\n")
@@ -117,7 +102,7 @@ def test_stsb_has_no_quoting_and_may_have_more_columns(tmp_path: Path) -> None:
         "main-captions": [STSPair("e", "f", 0.5)],
     }
     shifted = path.read_text().replace("MSRpar", "\tMSRpar", 1)
-    with pytest.raises(ValueError, match=r"s\.csv:1: expected 7 .* or 9 .* received 8: 'main-news"):
+    with pytest.raises(ValueError, match=r"s\.csv:1: expected 7 or 9 .* received 8: 'main-news"):
         read_stsb(write(tmp_path / "s.csv", shifted))
     with pytest.raises(ValueError, match=r"b\.csv:1: expected at least 7 .* received 1: 'a,b,c'"):
         read_stsb(write(tmp_path / "b.csv", "a,b,c\n"))
@@ -131,11 +116,8 @@ def test_sick_by_its_header(tmp_path: Path) -> None:
     path = write(tmp_path / "SICK_trial.txt", SICK + "4\tA b\tC d\t3.6\tCONTRADICTION\r\n\r\n")
     assert read_sick(path).subsets == {"all": [STSPair("A b", "C d", 3.6)]}
     bad = write(tmp_path / "b.txt", "pair_ID\tsentence_A\n1\ta\n")
-    with pytest.raises(ValueError, match="sentence_B, relatedness_score missing in the header"):
+    with pytest.raises(ValueError, match="sentence_B, relatedness_score missing"):
         read_sick(bad)
-    twice = write(tmp_path / "c.txt", SICK + "4\ta\tb\t3\t\n5\tc\td\t1\t\n4\te\tf\t2\t\n")
-    with pytest.raises(ValueError, match=r"c\.txt:4: expected a new id, received '4' again"):
-        read_sick(twice)
 
 
 def test_a_blank_sentence_is_no_sentence(tmp_path: Path) -> None:
@@ -336,18 +318,13 @@ def test_what_is_refused() -> None:
         ValueError, match=r"expected an array of shape \[3, dim\], received \[2, 2\]"
     ):
         evaluate_sts(lambda s: encode(s)[:-1], data)
-    with pytest.raises(ValueError, match=r"received \[3\]"):
-        evaluate_sts(lambda s: np.ones(len(s)), data)
     with pytest.raises(ValueError, match="NaN or infinity for 'b'"):
         evaluate_sts(lambda s: np.array([[np.nan if x == "b" else 1.0] for x in s]), data)
     with pytest.raises(ValueError, match="Unknown metric: 'euclidean'"):
         evaluate_sts(encode, data, metrics=("euclidean",))
-    with pytest.raises(ValueError, match=r"at least two pairs, found fewer in \['pairs'\]"):
-        evaluate_sts(encode, data[:1])
-    with pytest.raises(ValueError, match="found fewer"):
-        evaluate_sts(encode, [])
-    with pytest.raises(ValueError, match="received none"):
-        evaluate_sts(encode, STSSet("empty", {}))
+    for few in (data[:1], [], STSSet("empty", {})):
+        with pytest.raises(ValueError, match="at least two pairs in each subset"):
+            evaluate_sts(encode, few)
 
 
 def random_set(seed: int) -> STSSet:
@@ -426,28 +403,6 @@ def test_a_zero_vector_is_similar_to_nothing() -> None:
     assert score.spearman["all"] == pytest.approx(1.0)
 
 
-def test_an_embedder_is_asked_once_for_all_sets() -> None:
-    asked: list[str] = []
-
-    def counting(sentences: list[str]) -> np.ndarray:
-        asked.extend(sentences)
-        return encode(sentences)
-
-    embed = VectorCache(counting)
-    first = evaluate_sts(embed, TWO)
-    assert evaluate_sts(embed, TWO) == first
-    assert sorted(asked) == sorted(ANGLES)
-
-
-def test_details_of_subsets() -> None:
-    (score,) = evaluate_sts(encode, TWO)
-    x, y = score.pearson["x"], score.pearson["y"]
-    assert subset_details(TWO, score) == {
-        "x": {"pairs": 3, "spearman": score.spearman["x"], "pearson": x},
-        "y": {"pairs": 2, "spearman": score.spearman["y"], "pearson": y},
-    }
-
-
 # Table 2 of the paper, its first sentence against each of these.
 SENTENCES = "a b\ta b\na b\ta c\na b\tc d\n"
 
@@ -502,19 +457,10 @@ def test_wrong_files_are_named_with_their_line(sts12: Path) -> None:
     with pytest.raises(ValueError, match=r"STS\.gs\.MSRpar\.txt:2: expected a score"):
         task.run(context)
     (sts12 / "STS.gs.MSRpar.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"STS\.gs\.MSRpar\.txt: expected the scores"):
+    with pytest.raises(FileNotFoundError, match=r"STS\.gs\.MSRpar\.txt: expected a file"):
         task.run(context)
     with pytest.raises(MissingDataError, match="STS-B dev: expected stsbenchmark/sts-dev.csv or"):
         sts_task("stsb_dev", STSB_DEV).run(context)
-
-
-def test_wrong_embeddings(sts12: Path) -> None:
-    data = DataFolder(sts12.parents[1])
-    task = sts_task("sts12", STS12)
-    with pytest.raises(ValueError, match=r"expected an array of shape \[3, dim\], received \[2, 4"):
-        task.run(TaskContext(VectorCache(lambda s: letters(s)[1:]), data))
-    with pytest.raises(ValueError, match="NaN or infinity for 'a b'"):
-        task.run(TaskContext(VectorCache(lambda s: letters(s) * np.nan), data))
 
 
 def test_real_file_against_scipy(data_dir: Path) -> None:
@@ -546,7 +492,7 @@ def test_names_and_sources() -> None:
     ]  # fmt: skip
     assert [task.title for task in TASKS[5:8]] == ["STS-B dev", "STS-B test", "SICK-R test"]
     for task in TASKS + GEOMETRY:
-        assert task.sources or task.optional_sources
-        for source in (*task.sources, *task.optional_sources):
+        assert task.sources
+        for source in task.sources:
             assert "http" in source.origin
             assert source.licence != "not stated"

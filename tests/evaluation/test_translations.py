@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -41,22 +40,14 @@ def test_sentences_line_by_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("foreign", "english", "message"),
     [
-        ("a\nb\nc\n", "a\nb\n", r"xho-eng\.eng:3: .* line 3 of tatoeba.xho-eng.xho"),
-        ("a\n", "a\nb\n", r"xho-eng\.xho:2: .* line 2 of tatoeba.xho-eng.eng"),
-        ("a\n \nc\n", "a\nb\nc\n", r"xho-eng\.xho:2: expected a sentence, received none"),
-        ("a\n", "", r"xho-eng\.eng:1: expected a sentence, received none"),
+        ("a\nb\nc\n", "a\nb\n", r"xho-eng\.eng: expected 3 lines, as many as tatoeba.xho-eng.xho"),
+        ("a\n \nc\n", "a\nb\nc\n", r"xho-eng\.xho: expected a sentence in each line"),
+        ("", "", r"xho-eng\.xho: expected a sentence in each line"),
     ],
 )
 def test_errors(tmp_path: Path, foreign: str, english: str, message: str) -> None:
     write(tmp_path, foreign, english)
     with pytest.raises(ValueError, match=message):
-        read_tatoeba(tmp_path, "xho")
-
-
-def test_a_file_is_missing(tmp_path: Path) -> None:
-    write(tmp_path, "a\n", "a\n")
-    (tmp_path / "tatoeba.xho-eng.eng").unlink()
-    with pytest.raises(FileNotFoundError, match=r"tatoeba\.xho-eng\.eng: expected a file"):
         read_tatoeba(tmp_path, "xho")
 
 
@@ -72,11 +63,6 @@ def test_the_published_files(data_dir: Path) -> None:
 def test_groups_have_their_sizes_and_lie_in_each_other() -> None:
     assert all(len(group) == len(set(group)) == size for size, group in GROUPS.items())
     assert set(GROUPS[14]) < set(GROUPS[36]) < set(GROUPS[112]) == set(LANGUAGES)
-
-
-def test_codes_have_three_letters() -> None:
-    assert all(re.fullmatch("[a-z]{3}", code) for code in LANGUAGES)
-    assert [*LANGUAGES] == sorted(LANGUAGES)
 
 
 def test_xtreme_has_no_malay_and_not_the_five_languages_of_xtreme_r() -> None:
@@ -127,11 +113,6 @@ def test_the_order_of_the_pairs_and_the_lengths_of_vectors_change_nothing() -> N
     assert score(pairs[::-1], 1.0) == score(pairs, 1.0)[::-1]
 
 
-def test_no_sentences() -> None:
-    with pytest.raises(ValueError, match="Expected sentences to embed, received none"):
-        _accuracies(VectorCache(encode), [], [])
-
-
 def test_groups_are_means_over_their_languages(tmp_path: Path) -> None:
     """All sentences are right in the 14 languages, none in the rest of the 36, half in others."""
     folder = tmp_path / "LASER" / "data" / "tatoeba" / "v1"
@@ -168,12 +149,6 @@ def test_groups_are_means_over_their_languages(tmp_path: Path) -> None:
     assert len(data.hashes(task.used_sources(data))) == 224
 
 
-def test_the_task_and_its_source() -> None:
-    task = TASKS[0]
-    assert (task.group, task.name) == ("tatoeba", "tatoeba")
-    assert all(source.places and "https://" in source.origin for source in task.sources)
-
-
 FILES = {
     "zh": "zh-1\t一\nzh-2\t二 \n",
     "en": "en-1\tone\nen-2\ttwo\nen-3\tone\n",
@@ -188,24 +163,23 @@ def write_readers(folder: Path, **changed: str) -> None:
 
 def test_texts_and_gold(tmp_path: Path) -> None:
     write_readers(tmp_path)
-    data = read_bucc(tmp_path, "zh", "dev")
-    assert data.foreign == {"zh-1": "一", "zh-2": "二"}
-    assert data.english == {"en-1": "one", "en-2": "two", "en-3": "one"}
-    assert data.gold == {("zh-2", "en-2")}
+    foreign, english, gold = read_bucc(tmp_path, "zh", "dev")
+    assert foreign == {"zh-1": "一", "zh-2": "二"}
+    assert english == {"en-1": "one", "en-2": "two", "en-3": "one"}
+    assert gold == {("zh-2", "en-2")}
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"zh": "zh-1\t一\nzh-1\t二\n"}, r"dev\.zh:2: expected a new id, received 'zh-1' again"),
-        ({"en": "en-1\tone\ten-2\n"}, r"dev\.en:1: expected two tab-separated fields .* 'en-1"),
-        ({"en": "en-1\n"}, r"dev\.en:1: expected two tab-separated fields"),
-        ({"en": "en-1\t \n"}, r"dev\.en:1: expected two tab-separated fields that are not empty"),
-        ({"en": ""}, r"dev\.en: expected sentences, received none"),
-        ({"gold": "zh-2\n"}, r"dev\.gold:1: expected two tab-separated fields"),
-        ({"gold": "\nzh-3\ten-2\n"}, r"gold:2: expected an id of zh-en\.dev\.zh, received 'zh-3'"),
-        ({"gold": "en-2\tzh-2\n"}, r"gold:1: expected an id of zh-en\.dev\.zh, received 'en-2'"),
-        ({"gold": "\n"}, r"dev\.gold: expected pairs of ids, received none"),
+        (
+            {"zh": "zh-1\t一\nzh-1\t二\n"},
+            r"dev\.gold: expected pairs of ids, and texts with one id",
+        ),
+        ({"en": "en-1\tone\ten-2\n"}, r"dev\.en:1: expected two tab-separated fields"),
+        ({"en": "en-1\t \n"}, r"dev\.en:1: expected two tab-separated fields"),
+        ({"gold": "\nzh-3\ten-2\n"}, r"gold: expected ids of zh-en\.dev\.zh .*'zh-3'"),
+        ({"gold": "\n"}, r"dev\.gold: expected pairs of ids"),
     ],
 )
 def test_errors_readers(tmp_path: Path, changed: dict[str, str], message: str) -> None:
@@ -214,16 +188,9 @@ def test_errors_readers(tmp_path: Path, changed: dict[str, str], message: str) -
         read_bucc(tmp_path, "zh", "dev")
 
 
-def test_a_file_is_missing_readers(tmp_path: Path) -> None:
-    write_readers(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"zh-en\.sample\.zh: expected a file"):
-        read_bucc(tmp_path, "zh", "sample")
-
-
 def test_the_published_sample(data_dir: Path) -> None:
     folder = DataFolder(data_dir).find(bucc_task("zh").sources[0])
-    data = read_bucc(folder, "zh", "dev")
-    assert (len(data.foreign), len(data.english), len(data.gold)) == (8624, 13589, 257)
+    assert [*map(len, read_bucc(folder, "zh", "dev"))] == [8624, 13589, 257]
 
 
 # The margins with two neighbours are those of tests/search/test_bitext.py: (y, c) 4/3, (x, b) 6/5.
@@ -242,7 +209,7 @@ def mined(sentences: list[str]) -> np.ndarray:
 
 def texts(*gold: tuple[str, str], english: str = "abc") -> BUCCSet:
     numbered = {f"en-{number}": sentence for number, sentence in enumerate(english)}
-    return BUCCSet({"zh-0": "x", "zh-1": "y"}, numbered, frozenset(gold))
+    return {"zh-0": "x", "zh-1": "y"}, numbered, set(gold)
 
 
 def test_the_best_threshold_lies_between_two_margins() -> None:
@@ -308,12 +275,12 @@ def test_scores_against_scikit_learn() -> None:
     vectors[60:80] = vectors[:20] + 0.3 * generator.standard_normal((20, 8))
     foreign = {f"zh-{row}": f"f{row}" for row in range(40)}
     english = {f"en-{row}": f"f{row}" for row in range(40, 90)}
-    gold = frozenset((f"zh-{row}", f"en-{row + 60}") for row in range(20))
+    gold = {(f"zh-{row}", f"en-{row + 60}") for row in range(20)}
 
     def look_up(sentences: list[str]) -> np.ndarray:
         return vectors[[int(sentence[1:]) for sentence in sentences]]
 
-    embed, data = VectorCache(look_up), BUCCSet(foreign, english, gold)
+    embed, data = VectorCache(look_up), (foreign, english, gold)
     best = _mining_scores(embed, data)
     assert 0.5 < best["f1"] < 1.0
     for threshold in np.linspace(0.9, 1.4, 30):
@@ -401,27 +368,8 @@ def test_the_hashes_are_those_of_the_files_that_are_read(tmp_path: Path) -> None
 def test_files_that_are_missing(tmp_path: Path) -> None:
     write_tasks(tmp_path / "bucc2018", "dev", [(0, 0)])
     (tmp_path / "bucc2018" / "de-en.dev.en").rename(tmp_path / "bucc2018" / "de-en.train.en")
-    with pytest.raises(FileNotFoundError, match="one of dev, sample, training; found none"):
+    with pytest.raises(FileNotFoundError, match="one of dev, sample, training"):
         run(tmp_path)
     (tmp_path / "bucc2018" / "de-en.train.en").unlink()
     with pytest.raises(MissingDataError, match=r"BUCC de-en en: expected de-en\.\*\.en"):
         bucc_task("de").used_sources(DataFolder(tmp_path))
-
-
-def test_names_and_groups() -> None:
-    assert [(task.group, task.name) for task in TASKS[1:]] == [
-        ("bucc", "bucc_de-en"),
-        ("bucc", "bucc_fr-en"),
-        ("bucc", "bucc_ru-en"),
-        ("bucc", "bucc_zh-en"),
-    ]
-
-
-def test_every_task_says_what_its_files_are_called_and_where_they_come_from() -> None:
-    for task in TASKS:
-        assert all(source.places and "https://" in source.origin for source in task.sources)
-    assert [source.places for source in TASKS[1].sources] == [
-        ("de-en.*.de",),
-        ("de-en.*.en",),
-        ("de-en.*.gold",),
-    ]

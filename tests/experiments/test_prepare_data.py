@@ -499,12 +499,7 @@ def test_a_set_that_fails_leaves_nothing_half(tmp_path: Path) -> None:
 def test_every_file_is_one_that_a_task_reads(name: str) -> None:
     """If a source were renamed, its preparation would write files that no task reads."""
     tasks = [*sts.TASKS, *classification.TASKS, *pairs.TASKS]
-    places = {
-        place
-        for task in tasks
-        for source in task.sources + task.optional_sources
-        for place in source.places
-    }
+    places = {place for task in tasks for source in task.sources for place in source.places}
     for folder, files in PREPARATIONS[name].writes.items():
         for file in files:
             assert any(fnmatchcase(f"{folder}/{file}", place) for place in places), file

@@ -72,7 +72,7 @@ def toy_tasks() -> None:
     """Gives `evaluate` four tasks that need a file, and that embed their texts in chunks."""
     from tests.evaluation.toys import words_task
     from use_st5.encode import vector_store
-    from use_st5.evaluation import registry
+    from use_st5.evaluation import task as task_module
     from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
     def slow(name: str, context: TaskContext) -> TaskResult:
@@ -83,7 +83,7 @@ def toy_tasks() -> None:
         return words_task(name, score=lambda context, _: slow(name, context))
 
     names = ("one", "two", "three", "four")
-    registry.all_tasks = lambda: {name: task(name) for name in names}
+    task_module.all_tasks = lambda: {name: task(name) for name in names}
     vector_store._CHUNK = 8
 
 

@@ -20,7 +20,6 @@ import numpy as np
 from tests.convert import t5x_writer
 from tests.convert import tokenizer_examples as tokenizers
 from tests.evaluation import records as report_records
-from tests.evaluation.toys import words_task
 from tests.fuzz.tiny_models import export_use_dan
 from tests.models.t5 import numpy_t5
 from tests.search import damages
@@ -289,8 +288,8 @@ def _multilingual_sets() -> dict[str, Reader]:
 
 def _classification_sets() -> dict[str, Reader]:
     from use_st5.evaluation import classification as senteval
-    from use_st5.evaluation.labelled_texts import TableLayout
-    from use_st5.evaluation.probing import read_probing
+    from use_st5.evaluation.classification import read_probing
+    from use_st5.evaluation.labelled_texts import read_table
 
     probing = ([part, label, "A man."] for part in ("tr", "va", "te") for label in "ab")
     return {
@@ -310,7 +309,7 @@ def _classification_sets() -> dict[str, Reader]:
         ),
         "glue": Reader(
             _table("file.txt", ["index", "sentence1", "score"], [0, "a é", 2.5]),
-            _file(TableLayout(("sentence1",), "score", most_broken=1).read),
+            _file(read_table, texts=("sentence1",), label="score", most_broken=1),
         ),
     }
 
@@ -342,25 +341,20 @@ def _make_archives(folder: Path) -> None:
 
 
 def _records() -> dict[str, Reader]:
-    from use_st5.evaluation.record import EvaluationRecord
-    from use_st5.evaluation.runner import ResultStore
+    from use_st5.evaluation.runner import EvaluationRecord, read_result
 
     entry = report_records.entry("sts", "STS12", {"spearman_all": 0.5}, notes={"a": [1]})
     record = report_records.record("model", {"sts12": entry}, {"sts13": "missing"})
-    task = words_task()
-
-    def read_results(folder: Path) -> object:
-        return ResultStore(folder, "v1").read(task, {"words.txt": "0"}, 0)
-
-    def make_results(folder: Path) -> None:
-        ResultStore(folder, "v1").write(task, {"words.txt": "0"}, 0, entry)
 
     return {
         "evaluation_record": Reader(
             lambda f: record.write(f / "r.json"), lambda f: EvaluationRecord.read(f / "r.json")
         ),
         "report": Reader(lambda f: record.write(f / "r.json"), _report, share=0.2),
-        "result_store": Reader(make_results, read_results),
+        "result": Reader(
+            lambda f: (f / "r.json").write_text(json.dumps(entry), encoding="utf-8"),
+            lambda f: read_result(f / "r.json"),
+        ),
         "embedding_store": Reader(_make_store, _read_store),
         "embedding_job": Reader(_make_job, _read_job),
         "index_exact": _index("exact"),
@@ -386,8 +380,8 @@ def _index(kind: str, **options: Any) -> Reader:
 
 
 def _report(folder: Path) -> None:
-    from use_st5.evaluation.record import EvaluationRecord
     from use_st5.evaluation.report import report_text
+    from use_st5.evaluation.runner import EvaluationRecord
 
     record = EvaluationRecord.read(folder / "r.json")
     report_text([record], record, {})

@@ -10,22 +10,30 @@ in a group.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Sequence
+import math
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypedDict
 
-import msgspec
 import numpy as np
 
-from use_st5.bias._statistics import bootstrap_interval, count_partitions, effect_sizes
 from use_st5.encode.similarity import unit_rows
 from use_st5.encode.vector_store import Encode, VectorCache, as_cache
-from use_st5.io.records import read_record
+from use_st5.io.lines import batched
+from use_st5.io.records import named_errors, read_record
 
 # Every group of words once, with the study it comes from, and the tests that refer to the groups.
 _WORD_LISTS = Path(__file__).with_name("word_lists.json")
 _LIMIT = 2**24  # bytes of a file
+# Cosines carry rounding errors of about 1e-16 times the square root of the dimension; statistics
+# of two partitions that differ by less than this are tied.
+TIE = 1e-12
+# Numbers in a block of partitions or of resamples: limits the memory, however many there are.
+BLOCK = 2**20
 
 
 @dataclass(frozen=True)
@@ -53,15 +61,10 @@ class WEATTest:
 
     def __post_init__(self) -> None:
         groups = (self.x, self.y, self.a, self.b)
-        if empty := [name for name, group in zip("xyab", groups, strict=True) if not group]:
-            raise ValueError(
-                f"{self.name}: expected texts in each group, received none in {empty}."
-            )
-        if len(self.x) != len(self.y):
-            raise ValueError(
-                f"{self.name}: expected as many texts in x as in y, received {len(self.x)} and "
-                f"{len(self.y)}; leave some of the larger group out."
-            )
+        sizes = dict(zip("xyab", map(len, groups), strict=True))
+        if not all(sizes.values()) or sizes["x"] != sizes["y"]:
+            expected = "expected texts in each group, and as many in x as in y"
+            raise ValueError(f"{self.name}: {expected}, received {sizes}.")
 
 
 @dataclass(frozen=True)
@@ -123,16 +126,9 @@ def run_weat(
         seed: Seed of the random numbers.
 
     Raises:
-        ValueError: `encode` returns another shape, numbers that are not finite, or a zero vector;
-            `ddof` is not in `[0, 2n)`; `samples` or `resamples` is below 1.
+        ValueError: `encode` returns another shape, numbers that are not finite, or a zero vector.
     """
-    size = len(test.x)
-    if not 0 <= ddof < 2 * size:
-        raise ValueError(f"ddof: expected 0 to {2 * size - 1} for {size} targets, received {ddof}.")
-    for name, value in (("samples", samples), ("resamples", resamples)):
-        if value < 1:
-            raise ValueError(f"{name}: expected at least 1, received {value}.")
-    scores = _associations(as_cache(encode), test)
+    size, scores = len(test.x), _associations(as_cache(encode), test)
     x, y = scores[:size], scores[size:]
     # Separate random streams: the interval does not depend on whether p was sampled.
     for_partitions, for_interval = np.random.default_rng(seed).spawn(2)
@@ -145,34 +141,132 @@ def run_weat(
 def _associations(embed: VectorCache, test: WEATTest) -> np.ndarray:
     """The association s of each target, `[2n]`: those of x, then those of y."""
     groups = (test.x + test.y, test.a, test.b)
-    vectors = _unit_vectors(embed, [text for group in groups for text in group])
+    texts = [text for group in groups for text in group]
+    vectors = unit_rows(embed(texts))
+    zero = ~vectors.any(axis=1)
+    if zero.any():
+        raise ValueError(f"encode: received a zero vector for {texts[int(zero.argmax())]!r}.")
     targets, a, b = np.split(vectors, np.cumsum([len(group) for group in groups[:2]]))
     # The mean of the cosines is the product with the mean.
     return targets @ (a.mean(axis=0) - b.mean(axis=0))
 
 
-def _unit_vectors(embed: VectorCache, texts: Sequence[str]) -> np.ndarray:
-    """The directions of the embeddings, float64 `[texts, dim]`."""
-    vectors = unit_rows(embed(texts))
-    zero = ~vectors.any(axis=1)
-    if zero.any():
-        raise ValueError(
-            "encode: expected vectors other than zero, received a zero vector for "
-            f"{texts[int(zero.argmax())]!r}."
-        )
-    return vectors
+def effect_sizes(x: np.ndarray, y: np.ndarray, ddof: int) -> np.ndarray:
+    """`(mean_x s − mean_y s) / std_{x ∪ y} s` along the last axis; NaN if all s are equal.
+
+    Args:
+        x: Associations s of the first targets, `[..., n]`.
+        y: Associations of the second targets, `[..., n]`.
+        ddof: The standard deviation divides by `2n − ddof`.
+    """
+    associations = np.concatenate([x, y], axis=-1)
+    tied = np.ptp(associations, axis=-1) <= TIE
+    spread = np.where(tied, np.nan, associations.std(axis=-1, ddof=ddof))
+    return (x.mean(axis=-1) - y.mean(axis=-1)) / spread
 
 
-class _ListedGroup(msgspec.Struct):
+def bootstrap_interval(
+    x: np.ndarray, y: np.ndarray, *, ddof: int, resamples: int, generator: np.random.Generator
+) -> tuple[float, float]:
+    """The 2.5th and the 97.5th percentile of d over resampled targets.
+
+    Each resample draws n targets of x and, separately, n targets of y with replacement (Efron and
+    Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13). Resamples whose targets all
+    have the same association have no d and are left out.
+
+    A resample repeats targets, so the spread within its groups is too small by a factor of about
+    `√((n − 1) / n)`: with few targets the interval is somewhat too short and too far from 0. With
+    normally distributed s, it contains the true d in 91 % of the cases for n = 8 and in 93 % for
+    n = 25; if d is above 1, in 86 % and 90 %.
+
+    Args:
+        x: Associations of the first targets, `[n]`.
+        y: Associations of the second targets, `[n]`.
+        ddof: As in `effect_sizes`.
+        resamples: Number of resamples.
+        generator: Random numbers for the draws.
+
+    Returns:
+        Both ends; NaN if a group has a single target, or if no resample has any spread.
+    """
+    from scipy import stats  # Imported only here: it takes a second.
+
+    size = len(x)
+    if size < 2:
+        return np.nan, np.nan
+    with warnings.catch_warnings():
+        # Some resamples have no spread, which scipy's own interval cannot handle.
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+        values = stats.bootstrap(
+            (x, y),
+            lambda x, y, axis: effect_sizes(x, y, ddof),
+            vectorized=True,
+            method="percentile",
+            n_resamples=resamples,
+            batch=max(1, BLOCK // (2 * size)),
+            rng=generator,
+        ).bootstrap_distribution
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return np.nan, np.nan
+    low, high = np.quantile(values, [(1 - 0.95) / 2, (1 + 0.95) / 2])
+    return float(low), float(high)
+
+
+def count_partitions(
+    scores: np.ndarray, samples: int, generator: np.random.Generator
+) -> tuple[int, int, bool]:
+    """Counts the partitions whose statistic is at least the observed one.
+
+    `scipy.stats.permutation_test` takes five times as long for the same p. Only ties at a statistic
+    of 0 differ: its relative tolerance misses those that differ by rounding.
+
+    Args:
+        scores: The association of each target, `[2n]`: those of x, then those of y.
+        samples: All partitions are counted if there are at most this many; otherwise
+            `samples − 1` random ones and the observed one.
+        generator: Random numbers for the draws.
+
+    Returns:
+        The number of partitions whose statistic is at least the observed one (ties included), the
+        number of counted partitions, and whether these are all partitions.
+    """
+    size = len(scores) // 2
+    partitions = math.comb(2 * size, size)
+    if partitions <= samples:
+        return _count(_all_sums(scores), scores), partitions, True
+    return 1 + _count(_drawn_sums(scores, samples - 1, generator), scores), samples, False
+
+
+def _count(blocks: Iterator[np.ndarray], scores: np.ndarray) -> int:
+    """The number of sums over halves that are at least the sum over x.
+
+    The sums order the partitions as the statistic does: it is twice the sum minus a constant.
+    """
+    observed = scores[: len(scores) // 2].sum()
+    return sum(int((sums >= observed - TIE).sum()) for sums in blocks)
+
+
+def _all_sums(scores: np.ndarray) -> Iterator[np.ndarray]:
+    """Sums of the scores over each possible half of the targets, in blocks."""
+    halves = itertools.combinations(scores, len(scores) // 2)
+    for block in batched(halves, max(1, BLOCK // len(scores))):
+        yield np.sum(block, axis=1)
+
+
+def _drawn_sums(
+    scores: np.ndarray, draws: int, generator: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Sums of the scores over halves drawn at random, in blocks."""
+    block = max(1, BLOCK // len(scores))
+    for start in range(0, draws, block):
+        copies = np.tile(scores, (min(block, draws - start), 1))
+        yield generator.permuted(copies, axis=1)[:, : len(scores) // 2].sum(axis=1)
+
+
+class _TextGroup(TypedDict):
     category: str
     examples: list[str]
-
-
-class _ListedTest(msgspec.Struct):
-    targ1: _ListedGroup
-    targ2: _ListedGroup
-    attr1: _ListedGroup
-    attr2: _ListedGroup
 
 
 def read_weat(path: str | Path) -> WEATTest:
@@ -186,15 +280,12 @@ def read_weat(path: str | Path) -> WEATTest:
         FileNotFoundError: The file does not exist.
         ValueError: The file does not have this format, or `WEATTest` refuses its groups.
     """
-    path = Path(path)
-    remedy = "Give a file of the sent-bias toolkit."
-    test = read_record(path, _ListedTest, remedy=remedy, limit=_LIMIT)
-    groups = (test.targ1, test.targ2, test.attr1, test.attr2)
-    x, y, a, b = (tuple(group.examples) for group in groups)
-    try:
-        return WEATTest(path.stem, x, y, a, b, tuple(group.category for group in groups))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error} {remedy}") from error
+    names, remedy = ("targ1", "targ2", "attr1", "attr2"), "Give a file of the sent-bias toolkit."
+    test = read_record(path, dict[str, _TextGroup], remedy=remedy, limit=_LIMIT)
+    with named_errors(path, remedy):
+        if missing := [name for name in names if name not in test]:
+            raise ValueError(f"$: expected {', '.join(names)}, missing {', '.join(missing)}.")
+        return _test(Path(path).stem, [test[name] for name in names], "examples")
 
 
 def weat_tests() -> dict[str, WEATTest]:
@@ -207,6 +298,10 @@ def weat_tests() -> dict[str, WEATTest]:
     tests = {}
     for name, letters in lists["tests"].items():
         groups = [lists["groups"][letters[letter]] for letter in "xyab"]
-        x, y, a, b = (tuple(group["words"]) for group in groups)
-        tests[name] = WEATTest(name, x, y, a, b, tuple(group["category"] for group in groups))
+        tests[name] = _test(name, groups, "words")
     return tests
+
+
+def _test(name: str, groups: list[Any], texts: str) -> WEATTest:
+    x, y, a, b = (tuple(group[texts]) for group in groups)
+    return WEATTest(name, x, y, a, b, tuple(group["category"] for group in groups))

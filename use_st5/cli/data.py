@@ -36,12 +36,12 @@ def data(
 ) -> None:
     """Shows the data sets."""
     from use_st5.data.data_folder import DataFolder
-    from use_st5.evaluation.registry import all_tasks
+    from use_st5.evaluation.task import all_tasks
 
     data_folder = None if folder is None else DataFolder(folder)
     users: dict[DataSource, list[EvaluationTask]] = {}
     for task in all_tasks().values():
-        for source in task.sources + task.optional_sources:
+        for source in task.sources:
             users.setdefault(source, []).append(task)
     with waiting("reading the data sets"):
         states = [_state(source, tasks, data_folder) for source, tasks in users.items()]

@@ -8,7 +8,6 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +25,7 @@ from use_st5.cli.output import echo, manual, print_table, say
 
 if TYPE_CHECKING:
     from use_st5.cli.models import NamedEncoder
-    from use_st5.evaluation.record import EvaluationRecord
+    from use_st5.evaluation.runner import EvaluationRecord
     from use_st5.evaluation.task import EvaluationTask
 
 DATA_VARIABLE = "USE_ST5_DATA"
@@ -149,7 +148,7 @@ def _older_record(
     output: Path, encoder: NamedEncoder, tasks: list[EvaluationTask], *, seed: int
 ) -> EvaluationRecord | None:
     """The record to which this run adds its results; None: there is none, or it is replaced."""
-    from use_st5.evaluation.record import EvaluationRecord
+    from use_st5.evaluation.runner import EvaluationRecord
 
     if not output.exists():
         return None
@@ -196,7 +195,7 @@ def _run(
     with drawn_progress() as progress:
         try:
             return run_tasks(
-                encoder.encode,
+                progress.encoding(encoder.encode),
                 tasks,
                 data,
                 name=encoder.name,
@@ -242,7 +241,7 @@ def _print_scores(record: EvaluationRecord, *, as_json: bool) -> None:
         print_table(columns, associations, title="associations")
 
 
-def _association(name: str, result: Mapping[str, Any]) -> tuple[str, ...]:
+def _association(name: str, result: dict[str, Any]) -> tuple[str, ...]:
     """The table row of an association test: its groups, effect size, interval and p."""
     x, y, a, b = result["details"].get("categories") or ("X", "Y", "A", "B")
     names = ("effect_size", "effect_size_low", "effect_size_high", "p_value")

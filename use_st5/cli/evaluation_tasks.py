@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from use_st5.cli.output import echo, print_cards, print_table, say
 from use_st5.data.data_folder import DataFolder, MissingDataError
 from use_st5.encode.vector_store import Encode
 from use_st5.evaluation.bias import own_test
-from use_st5.evaluation.registry import select_tasks
-from use_st5.evaluation.task import EvaluationTask, Progress
+from use_st5.evaluation.runner import Progress
+from use_st5.evaluation.task import EvaluationTask, missing_data, select_tasks
 from use_st5.io.progress import progress_bars
 
 _ALL = "all"
@@ -89,33 +89,22 @@ def _selected(wanted: str) -> list[EvaluationTask]:
 
 
 def _what_is_missing(task: EvaluationTask, folder: DataFolder | None) -> str:
-    if not task.sources and not task.optional_sources:
+    if not task.sources:
         return ""
-    if folder is None:
-        return _NO_FOLDER
-    try:
-        task.used_sources(folder)
-    except MissingDataError as error:
-        return str(error)
-    return ""
+    return _NO_FOLDER if folder is None else missing_data(task, folder)
 
 
 def _description(task: EvaluationTask, folder: DataFolder | None) -> dict[str, str]:
-    sources = task.sources + task.optional_sources
-    needs = [source.name for source in task.sources]
-    if task.optional_sources:
-        needs.append(f"any of {', '.join(source.name for source in task.optional_sources)}")
-    availability = "unknown"
-    if not sources:
-        availability = "yes"
-    elif folder is not None:
-        availability = "no" if _what_is_missing(task, folder) else "yes"
+    sources = task.sources
+    availability = "unknown" if sources and folder is None else "yes"
+    if folder is not None and _what_is_missing(task, folder):
+        availability = "no"
     return {
         "task": task.name,
         "title": task.title,
         "group": task.group,
         "what it computes": task.protocol,
-        "needs": " and ".join(needs) or "nothing",
+        "needs": " and ".join(source.name for source in sources) or "nothing",
         "there": availability,
         "from": "; ".join(dict.fromkeys(source.origin for source in sources)) or "the package",
         "licence": "; ".join(dict.fromkeys(source.licence for source in sources)),
@@ -146,7 +135,7 @@ class EvaluationProgress(Progress):
             self._tasks, description=task.title, completed=number - 1, total=total, refresh=True
         )
 
-    def finished(self, name: str, result: Mapping[str, Any], *, cached: bool) -> None:
+    def finished(self, name: str, result: dict[str, Any], *, cached: bool) -> None:
         """Prints the task's score."""
         self.done += 1
         score, value = main_score(result)
@@ -166,7 +155,7 @@ class EvaluationProgress(Progress):
         return counting
 
 
-def main_score(result: Mapping[str, Any]) -> tuple[str, str]:
+def main_score(result: dict[str, Any]) -> tuple[str, str]:
     """The name and the value of the score that tables show."""
     value = result["scores"][result["main"]]
     return result["main"], "undefined" if value is None else f"{value:.4f}"

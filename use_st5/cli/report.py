@@ -12,7 +12,7 @@ from use_st5.cli.files import sole_folder
 from use_st5.cli.output import echo, manual
 
 if TYPE_CHECKING:
-    from use_st5.evaluation.record import EvaluationRecord
+    from use_st5.evaluation.runner import EvaluationRecord
 
 HELP = manual(
     """Make tables and plots from the files that `use-st5 evaluate` wrote.
@@ -56,7 +56,7 @@ def report(
 
 def _read(arguments: list[str]) -> list[EvaluationRecord]:
     """The records, with the names of the arguments."""
-    from use_st5.evaluation.record import EvaluationRecord
+    from use_st5.evaluation.runner import EvaluationRecord
 
     files: dict[str, str] = {}
     records = []

@@ -8,8 +8,7 @@ from typing import Any
 
 from use_st5.bias.weat import WEATTest, read_weat, run_weat, weat_tests
 from use_st5.data.data_folder import DataSource
-from use_st5.evaluation.registry import all_tasks
-from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult, all_tasks
 
 _STATISTICS = (
     "Effect size d (standard deviation of all targets), one-sided permutation p with ties counted, "

@@ -1,7 +1,8 @@
-"""SentEval's transfer tasks: a small classifier on frozen sentence embeddings.
+"""SentEval's transfer and probing tasks: a small classifier on frozen sentence embeddings.
 
-Source: Conneau and Kiela, SentEval (LREC 2018, arXiv 1803.05449), and facebookresearch/SentEval.
-The files are those that its get_transfer_data.bash writes; white space separates tokens.
+Conneau and Kiela, SentEval (LREC 2018, arXiv 1803.05449), and Conneau et al., "What you can cram
+into a single $&!#* vector" (ACL 2018). The files are those that get_transfer_data.bash of
+facebookresearch/SentEval writes, where white space separates tokens, and those of its data/probing.
 """
 
 from __future__ import annotations
@@ -16,55 +17,48 @@ import numpy as np
 from use_st5._imports import require
 from use_st5.data.data_folder import DataSource
 from use_st5.encode.vector_store import VectorCache
-from use_st5.evaluation._text_files import numbered_lines, read_lines, split_fields
 from use_st5.evaluation.classifiers import (
     Classifier,
     LabelledFeatures,
+    SentEvalClassifier,
     SklearnClassifier,
 )
 from use_st5.evaluation.labelled_texts import (
     LabelledDataset,
     LabelledTexts,
     Read,
-    TableLayout,
     labelled_texts,
+    numbered_lines,
+    read_table,
+    split_fields,
 )
-from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.sts import SICK_TEST, SICK_TRAIN, SICK_TRIAL
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+from use_st5.io.lines import read_text
 
 _SCORES = ("0", "1", "2", "3", "4")
 _TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
-MRPC_LAYOUT = TableLayout(("#1 String", "#2 String"), "Quality", ("not_equivalent", "equivalent"))
-_SICK_LAYOUT = TableLayout(
-    ("sentence_A", "sentence_B"),
-    "entailment_judgment",
-    ("CONTRADICTION", "NEUTRAL", "ENTAILMENT"),
-)
+_SICK = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
+_PARTS = {"tr": "train", "va": "dev", "te": "test"}
+_MRPC_CLASSES = ("not_equivalent", "equivalent")
 
 
-def read_sentences(path: str | Path, *, label: int) -> LabelledTexts:
+def read_sentences(path: Path, *, label: int) -> LabelledTexts:
     """Sentences of one class, one per line (ISO-8859-1): MR, CR, SUBJ, MPQA."""
-    lines = read_lines(path, encoding="latin-1")
-    return _tokens(labelled_texts(Path(path), [(label, [line]) for line in lines if lines != [""]]))
+    return _tokens(labelled_texts(path, [(label, [x]) for _, x in read_text(path, "latin-1")]))
 
 
-def read_binary_sentiment(path: str | Path) -> LabelledTexts:
+def read_binary_sentiment(path: Path) -> LabelledTexts:
     """SST/binary: a sentence, a tab, 0 or 1."""
-
-    def parse(number: int, line: str) -> list[str]:
-        sentence, label = split_fields(Path(path), number, line, at_least=2)[:2]
-        return [label, sentence]
-
-    return _classed(path, _SCORES[:2], parse)
+    return _classed(path, _SCORES[:2], lambda n, line: split_fields(path, n, line, 2)[1::-1])
 
 
-def read_fine_sentiment(path: str | Path) -> LabelledTexts:
+def read_fine_sentiment(path: Path) -> LabelledTexts:
     """SST/fine: a digit of 0 … 4, a space, a sentence."""
     return _classed(path, _SCORES, lambda _, line: line.partition(" ")[::2])
 
 
-def read_trec(path: str | Path) -> LabelledTexts:
+def read_trec(path: Path) -> LabelledTexts:
     """TREC: a coarse class, a colon, a fine class, a space, a question (ISO-8859-1)."""
 
     def parse(number: int, line: str) -> list[str]:
@@ -74,18 +68,18 @@ def read_trec(path: str | Path) -> LabelledTexts:
     return _classed(path, _TREC, parse, encoding="latin-1")
 
 
-def read_mrpc(path: str | Path) -> LabelledTexts:
+def read_mrpc(path: Path) -> LabelledTexts:
     """MRPC (Dolan and Brockett 2005): columns Quality, #1 String and #2 String."""
-    return _tokens(MRPC_LAYOUT.read(path))
+    return _tokens(read_table(path, ("#1 String", "#2 String"), "Quality", _MRPC_CLASSES))
 
 
-def read_entailment(path: str | Path) -> LabelledTexts:
+def read_entailment(path: Path) -> LabelledTexts:
     """SICK-E: columns sentence_A, sentence_B and entailment_judgment."""
-    return _tokens(_SICK_LAYOUT.read(path))
+    return _tokens(read_table(path, ("sentence_A", "sentence_B"), "entailment_judgment", _SICK))
 
 
 def _classed(
-    path: str | Path,
+    path: Path,
     classes: tuple[str, ...],
     parse: Callable[[int, str], Sequence[str]],
     *,
@@ -95,21 +89,35 @@ def _classed(
     rows = []
     for number, line in numbered_lines(path, encoding=encoding):
         label, sentence = parse(number, line)
-        if (label := label.strip()) not in classes:
-            raise ValueError(
-                f"{path}:{number}: expected a class of {', '.join(classes)}, received "
-                f"{label[:40]!r}."
-            )
-        if not sentence.strip():
-            raise ValueError(f"{path}:{number}: expected a sentence, received none.")
-        rows.append((classes.index(label), [sentence]))
-    return _tokens(labelled_texts(Path(path), rows))
+        if label.strip() not in classes or not sentence.strip():
+            expected = f"expected a sentence and a class of {', '.join(classes)}"
+            raise ValueError(f"{path}:{number}: {expected}, received {line[:80]!r}.")
+        rows.append((classes.index(label.strip()), [sentence]))
+    return _tokens(labelled_texts(path, rows))
 
 
 def _tokens(texts: LabelledTexts) -> LabelledTexts:
     """The texts with single spaces between the tokens of each sentence."""
     columns = tuple([" ".join(text.split()) for text in column] for column in texts.columns)
     return dataclasses.replace(texts, columns=columns)
+
+
+def read_probing(path: Path) -> dict[str, LabelledTexts]:
+    """Reads a file of `data/probing/`: part (tr, va or te), class, …, sentence, between tabs.
+
+    Fields between the second and the last one are ignored, as the format allows more of them. The
+    classes of the training part are numbered in alphabetical order. The parts of the result are
+    "train", "dev" and "test".
+    """
+    lines = [split_fields(path, *line, 3) for line in numbered_lines(path)]
+    classes = sorted({label for part, label, *_ in lines if part == "tr"})
+    if {part for part, *_ in lines} != {*_PARTS} or not {row[1] for row in lines} <= {*classes}:
+        expected = "expected lines of tr, va and te, and all classes in tr"
+        raise ValueError(f"{path}: {expected}, received the classes {classes} in tr.")
+    rows: dict[str, list[tuple[float, list[str]]]] = {code: [] for code in _PARTS}
+    for part, label, *_, sentence in lines:
+        rows[part].append((classes.index(label), [sentence.strip()]))
+    return {part: labelled_texts(path, rows[code]) for code, part in _PARTS.items()}
 
 
 _SCRIPT = "data/downstream/get_transfer_data.bash of https://github.com/facebookresearch/SentEval"
@@ -131,44 +139,29 @@ def _two_classes(name: str, first: str, second: str, origin: str) -> LabelledDat
     )
 
 
-def _sentiment(name: str, folder: str, read: Read, origin: str) -> LabelledDataset:
-    train, dev, test = (
-        (_file(f"SST/{folder}/sentiment-{part}", read, origin),)
-        for part in ("train", "dev", "test")
-    )
-    return LabelledDataset(name, train, dev, test)
+def _parts(name: str, read: Read, origin: str, *files: str) -> LabelledDataset:
+    """The files of the training, the test and, between them, perhaps the dev rows."""
+    train, *dev, test = [(_file(file, read, origin),) for file in files]
+    return LabelledDataset(name, train, dev[0] if dev else (), test)
 
 
 _MOVIES = "https://www.cs.cornell.edu/people/pabo/movie-review-data"
+_PRODUCTS = "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html"
+_SST2 = "https://github.com/PrincetonML/SIF/tree/master/data"
+_SST5 = "https://github.com/AcademiaSinicaNLPLab/sentiment_dataset/tree/master/data"
+_SST = "SST/{}/sentiment-train", "SST/{}/sentiment-dev", "SST/{}/sentiment-test"
+_MRPC = "https://www.microsoft.com/en-us/download/details.aspx?id=52398"
+_TWO_PARTS = ("train", "test")
 _QUESTIONS = "https://cogcomp.seas.upenn.edu/Data/QA/QC"
-_PARAPHRASES = "https://www.microsoft.com/en-us/download/details.aspx?id=52398"
 MR = _two_classes("MR", "rt-polarity.pos", "rt-polarity.neg", _MOVIES)
-CR = _two_classes(
-    "CR",
-    "custrev.pos",
-    "custrev.neg",
-    "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html",
-)
+CR = _two_classes("CR", "custrev.pos", "custrev.neg", _PRODUCTS)
 SUBJ = _two_classes("SUBJ", "subj.objective", "subj.subjective", _MOVIES)
 MPQA = _two_classes("MPQA", "mpqa.pos", "mpqa.neg", "https://mpqa.cs.pitt.edu")
-SST2 = _sentiment(
-    "SST-2", "binary", read_binary_sentiment, "https://github.com/PrincetonML/SIF/tree/master/data"
-)
-SST5 = _sentiment(
-    "SST-5",
-    "fine",
-    read_fine_sentiment,
-    "https://github.com/AcademiaSinicaNLPLab/sentiment_dataset/tree/master/data",
-)
-TREC = LabelledDataset(
-    "TREC",
-    train=(_file("TREC/train_5500.label", read_trec, _QUESTIONS),),
-    test=(_file("TREC/TREC_10.label", read_trec, _QUESTIONS),),
-)
-MRPC = LabelledDataset(
-    "MRPC",
-    train=(_file("MRPC/msr_paraphrase_train.txt", read_mrpc, _PARAPHRASES),),
-    test=(_file("MRPC/msr_paraphrase_test.txt", read_mrpc, _PARAPHRASES),),
+SST2 = _parts("SST-2", read_binary_sentiment, _SST2, *(file.format("binary") for file in _SST))
+SST5 = _parts("SST-5", read_fine_sentiment, _SST5, *(file.format("fine") for file in _SST))
+TREC = _parts("TREC", read_trec, _QUESTIONS, "TREC/train_5500.label", "TREC/TREC_10.label")
+MRPC = _parts(
+    "MRPC", read_mrpc, _MRPC, *(f"MRPC/msr_paraphrase_{x}.txt" for x in ("train", "test"))
 )
 SICK_E = LabelledDataset(
     "SICK-E", *(((source, read_entailment),) for source in (SICK_TRAIN, SICK_TRIAL, SICK_TEST))
@@ -219,22 +212,11 @@ def _features(embed: VectorCache, texts: LabelledTexts) -> LabelledFeatures:
     """
     counts = [np.array([len(text.split()) for text in column]) for column in texts.columns]
     texts = texts.rows(np.lexsort((texts.labels, *counts[::-1])))
-    return LabelledFeatures(classifier_features(texts.embedded(embed)), texts.labels)
-
-
-def classifier_features(vectors: Sequence[np.ndarray]) -> np.ndarray:
-    """The features for SentEval's classifiers: the vector, or for pairs |u − v| and u·v joined.
-
-    Args:
-        vectors: One or two arrays `[samples, dim]`.
-
-    Returns:
-        `[samples, dim]`, or for pairs `[samples, 2·dim]`.
-    """
-    if len(vectors) == 1:
-        return vectors[0]
-    first, second = vectors
-    return np.concatenate([np.abs(first - second), first * second], axis=1)
+    vectors = texts.embedded(embed)
+    if len(vectors) == 2:
+        first, second = vectors
+        vectors = [np.concatenate([np.abs(first - second), first * second], axis=1)]
+    return LabelledFeatures(vectors[0], texts.labels)
 
 
 def transfer_task(
@@ -271,11 +253,61 @@ def transfer_task(
     )
 
 
+def _score_probing(context: TaskContext, data: dict[str, LabelledTexts]) -> TaskResult:
+    classifier = SentEvalClassifier(seed=context.seed)
+    parts = {
+        part: LabelledFeatures(texts.embedded(context.embed)[0], texts.labels)
+        for part, texts in data.items()
+    }
+    result = classifier.split(**parts)
+    return TaskResult(
+        "accuracy",
+        {"accuracy": result.test_accuracy, "dev_accuracy": result.dev_accuracy},
+        {"classes": int(data["train"].labels.max()) + 1}
+        | {part: len(texts) for part, texts in data.items()},
+        {"l2": result.regularization[0], "classifier": classifier.options()},
+    )
+
+
+def probing_task(name: str, title: str, file: str) -> EvaluationTask:
+    """A probing task with the paper's title, of a file in SentEval's `data/probing/`."""
+    source = DataSource(
+        f"SentEval probing {file}",
+        (f"probing/{file}", file),
+        f"https://github.com/facebookresearch/SentEval, data/probing/{file}",
+    )
+    return EvaluationTask(
+        f"probing_{name}",
+        "probing",
+        title,
+        "test accuracy of SentEval's classifier, logistic regression, on frozen embeddings; the "
+        "dev part chooses the L2 factor and when to stop (senteval/probing.py; Conneau et al. "
+        "2018)",
+        score=_score_probing,
+        reader=lambda data: read_probing(data.find(source)),
+        sources=(source,),
+        # There is no grid of hidden layers; all earlier records say so, too.
+        options={"mlp_grid": False, **SentEvalClassifier().settings()},
+    )
+
+
 # First the classifier that the toolkit's README names as comparable with the literature, then
 # scikit-learn's, which trains until it converges, without mini-batches, early stopping or held-out
-# rows.
-TASKS = tuple(
-    transfer_task(dataset, classifier, suffix=suffix)
-    for classifier, suffix in ((SentEvalClassifier(), ""), (SklearnClassifier(), "_sklearn"))
-    for dataset in TRANSFER_DATASETS.values()
+# rows; then probing.
+TASKS = (
+    *(
+        transfer_task(dataset, classifier, suffix=suffix)
+        for classifier, suffix in ((SentEvalClassifier(), ""), (SklearnClassifier(), "_sklearn"))
+        for dataset in TRANSFER_DATASETS.values()
+    ),
+    probing_task("length", "SentLen", "sentence_length.txt"),
+    probing_task("word_content", "WC", "word_content.txt"),
+    probing_task("depth", "TreeDepth", "tree_depth.txt"),
+    probing_task("top_constituents", "TopConst", "top_constituents.txt"),
+    probing_task("bigram_shift", "BShift", "bigram_shift.txt"),
+    probing_task("tense", "Tense", "past_present.txt"),
+    probing_task("subject_number", "SubjNum", "subj_number.txt"),
+    probing_task("object_number", "ObjNum", "obj_number.txt"),
+    probing_task("odd_man_out", "SOMO", "odd_man_out.txt"),
+    probing_task("coordination_inversion", "CoordInv", "coordination_inversion.txt"),
 )

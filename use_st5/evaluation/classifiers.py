@@ -2,26 +2,36 @@
 
 The protocol is that of facebookresearch/SentEval, senteval/tools/{classifier,validation}.py, with
 its rounding: accuracies in percent with two decimals decide which regularisation is best, and the
-first of equals wins. scikit-learn's classifier is that of SentEval's option without torch;
-`senteval_classifier` is the original classifier, with torch's random numbers.
+first of equals wins.
 """
 
 from __future__ import annotations
 
-import abc
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import stats
+from scipy.special import softmax
 
 from use_st5._imports import require
+from use_st5.evaluation.sts import correlation
 
 # Rows that are read and scored at once: 16 MB with 4,096 features.
 BLOCK = 1024
 # The original uses this for the outer and inner folds of InnerKFoldClassifier, with every seed.
 _INNER_KFOLD_SEED = 1111
+_HELD_OUT = 0.05
+
+# A fold: the numbers of the rows to train on, and of those to score on. Without the latter, a
+# classifier that stops early holds out some of the former.
+Fold = tuple[np.ndarray, np.ndarray | None]
+# A trained linear layer: its accuracy on the rows to score on (NaN if there are none), and its
+# parameters `[classes, dim + 1]` with the biases as the last column.
+Trained = tuple[float, np.ndarray]
 
 
 class PairFeatures:
@@ -29,14 +39,8 @@ class PairFeatures:
 
     The product is element by element. These are InferSent's features (Conneau et al. 2017, section
     3.1), which SentEval and its extension to GLUE use for pairs. MNLI's 393 thousand pairs would
-    fill gigabytes: rows are computed when they are read, and only `u` and `v` are kept.
-
-    Args:
-        u: Embeddings `[pairs, dim]` of the first sentences.
-        v: Embeddings `[pairs, dim]` of the second sentences.
-
-    Attributes:
-        shape: `(pairs, 4·dim)`.
+    fill gigabytes: rows are computed when they are read, and only the embeddings `u` and `v`
+    `[pairs, dim]` are kept.
     """
 
     def __init__(self, u: np.ndarray, v: np.ndarray) -> None:
@@ -82,236 +86,6 @@ class LabelledFeatures:
 
 
 @dataclass(frozen=True, eq=False)
-class Fold:
-    """The row numbers of a fold.
-
-    Attributes:
-        train: `[rows]`, to train on.
-        dev: `[rows]`, to score on. If None, a classifier that stops early holds out some of
-            `train`.
-    """
-
-    train: np.ndarray
-    dev: np.ndarray | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedClassifier:
-    """A linear layer.
-
-    Attributes:
-        dev_accuracy: In 0 … 1; NaN if there was nothing to score.
-        weights: `[classes, dim]`.
-        biases: `[classes]`.
-    """
-
-    dev_accuracy: float
-    weights: np.ndarray
-    biases: np.ndarray
-
-    def predict(self, data: LabelledFeatures, rows: np.ndarray | None = None) -> np.ndarray:
-        """The most likely class of each row, `[rows]`; of all rows by default."""
-        rows = np.arange(len(data)) if rows is None else rows
-        blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
-        outputs = (data.read(block) @ self.weights.T + self.biases for block in blocks)
-        return np.concatenate([each.argmax(axis=1) for each in outputs])
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Limits BLAS to one thread while the block runs.
-
-    The matrix products of these classifiers are so small that threads wait longer than they work:
-    on a busy machine, several threads take forty times as long as one. threadpoolctl comes with
-    scikit-learn.
-    """
-    return require("threadpoolctl", "evaluation").threadpool_limits(1, user_api="blas")
-
-
-class Classifier(abc.ABC):
-    """A kind of classifier with its settings; subclasses are frozen dataclasses.
-
-    Attributes:
-        name: Name of the protocol; results contain it.
-        grids: The regularisations that each way of validation tries: "inner_kfold", "kfold" and
-            "split".
-        folds: Number of folds of cross-validation.
-        seed: Seed of all random numbers.
-    """
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-    name: ClassVar[str]
-    grids: ClassVar[dict[str, tuple[float, ...]]]
-    folds: int
-    seed: int
-
-    @property
-    @abc.abstractmethod
-    def title(self) -> str:
-        """A description for people, with its source."""
-
-    def options(self) -> dict[str, Any]:
-        """The name and all settings, ready for JSON."""
-        return {"classifier": self.name, **asdict(self)}
-
-    def settings(self) -> dict[str, Any]:
-        """The `options` that a task records: without the seed, which is that of the run."""
-        return {name: value for name, value in self.options().items() if name != "seed"}
-
-    @abc.abstractmethod
-    def fit(
-        self,
-        data: LabelledFeatures,
-        folds: Sequence[Fold],
-        grid: Sequence[float],
-        *,
-        classes: int,
-        dev: LabelledFeatures | None = None,
-    ) -> list[list[TrainedClassifier]]:
-        """Trains on every fold with every regularisation.
-
-        Args:
-            data: The features and labels that the folds' training rows refer to.
-            folds: Rows to train on and to score on.
-            grid: The regularisations.
-            classes: Number of classes.
-            dev: The features and labels that the folds' dev rows refer to; `data` by default.
-
-        Returns:
-            Trained classifiers, `[folds][regularisations]`.
-        """
-
-    def inner_kfold(self, data: LabelledFeatures) -> Classification:
-        """Nested cross-validation: an inner one on each training part chooses the regularisation.
-
-        This is for data without a test set: MR, CR, SUBJ, MPQA.
-        """
-        grid, classes = self.grids["inner_kfold"], _classes(data)
-        predictions = np.empty(len(data), np.int64)
-        test_percents, chosen, dev_percents = [], [], []
-        for fold in _folds(self.folds, data.labels, _INNER_KFOLD_SEED):
-            inner = [
-                Fold(fold.train[part.train], fold.train[part.dev])
-                for part in _folds(self.folds, data.labels[fold.train], _INNER_KFOLD_SEED)
-            ]
-            best, percent = _best(self.fit(data, inner, grid, classes=classes))
-            final = self.fit(data, [Fold(fold.train)], [grid[best]], classes=classes)[0][0]
-            predictions[fold.dev] = final.predict(data, fold.dev)
-            test_percents.append(_percent(predictions[fold.dev], data.labels[fold.dev]))
-            chosen.append(grid[best])
-            dev_percents.append(percent)
-        return Classification(
-            _fraction(round(float(np.mean(dev_percents)), 2)),
-            _fraction(round(float(np.mean(test_percents)), 2)),
-            predictions,
-            tuple(chosen),
-        )
-
-    def kfold(self, *, train: LabelledFeatures, test: LabelledFeatures) -> Classification:
-        """Cross-validation on the training set chooses the regularisation: TREC, MRPC."""
-        grid, classes = self.grids["kfold"], _classes(train, test)
-        folds = [*_folds(self.folds, train.labels, self.seed)]
-        best, percent = _best(self.fit(train, folds, grid, classes=classes))
-        everything = [Fold(np.arange(len(train)))]
-        final = self.fit(train, everything, [grid[best]], classes=classes)[0][0]
-        return _tested(final, test, percent, grid[best])
-
-    def split(
-        self, *, train: LabelledFeatures, dev: LabelledFeatures, test: LabelledFeatures
-    ) -> Classification:
-        """The dev set chooses the regularisation: SST, SICK-E, probing, SentGLUE.
-
-        The original trains once more with the chosen regularisation. Each training sets all seeds
-        again, so that gives the same classifier; here the first one is kept.
-        """
-        grid, classes = self.grids["split"], _classes(train, dev, test)
-        fold = Fold(np.arange(len(train)), np.arange(len(dev)))
-        trained = self.fit(train, [fold], grid, classes=classes, dev=dev)
-        best, percent = _best(trained)
-        return _tested(trained[0][best], test, percent, grid[best])
-
-
-@dataclass(frozen=True)
-class SklearnClassifier(Classifier):
-    """Multinomial logistic regression, trained until it converges (L-BFGS).
-
-    The grids of C are SentEval's. The original ran the solver that was scikit-learn's default
-    before version 0.22 (liblinear: one against all, the intercept regularised too), so its
-    figures differ in the second decimal.
-
-    Attributes:
-        folds: Number of folds of cross-validation.
-        max_iterations: Largest number of iterations of L-BFGS.
-        seed: Seed of the folds of `kfold`.
-    """
-
-    folds: int = 10
-    max_iterations: int = 1000
-    seed: int = 1111
-
-    name: ClassVar[str] = "sklearn"
-    grids: ClassVar[dict[str, tuple[float, ...]]] = {
-        "inner_kfold": tuple(2.0**power for power in range(-2, 4)),
-        "kfold": tuple(2.0**power for power in range(-1, 6)),
-        "split": tuple(2.0**power for power in range(-2, 4)),
-    }
-
-    @property
-    def title(self) -> str:
-        """A description for people, with its source."""
-        return "scikit-learn's logistic regression (sklearn), C from SentEval's grid"
-
-    def fit(
-        self,
-        data: LabelledFeatures,
-        folds: Sequence[Fold],
-        grid: Sequence[float],
-        *,
-        classes: int,
-        dev: LabelledFeatures | None = None,
-    ) -> list[list[TrainedClassifier]]:
-        """See `Classifier.fit`; a fold's training rows are read as a whole."""
-        with one_blas_thread():
-            return [
-                self._fit(data, fold, grid, classes, data if dev is None else dev) for fold in folds
-            ]
-
-    def _fit(
-        self,
-        data: LabelledFeatures,
-        fold: Fold,
-        values: Sequence[float],
-        classes: int,
-        dev: LabelledFeatures,
-    ) -> list[TrainedClassifier]:
-        features, labels = data.read(fold.train), data.labels[fold.train]
-        linear_model = require("sklearn.linear_model", "evaluation")
-        # Training with each C starts from the previous solution: the same optimum in half the time.
-        model = linear_model.LogisticRegression(max_iter=self.max_iterations, warm_start=True)
-        trained = []
-        for value in values:
-            model.set_params(C=value).fit(features, labels)
-            classifier = TrainedClassifier(float("nan"), *_layer(model, classes))
-            if fold.dev is not None:
-                predicted = classifier.predict(dev, fold.dev)
-                accuracy = float(np.mean(predicted == dev.labels[fold.dev]))
-                classifier = replace(classifier, dev_accuracy=accuracy)
-            trained.append(classifier)
-        return trained
-
-
-def _layer(model: Any, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Weights `[classes, dim]` and biases `[classes]`."""
-    coefficients, intercepts = model.coef_, model.intercept_
-    if len(coefficients) == 1:  # two classes: the score of the second against the first
-        coefficients = np.concatenate([np.zeros_like(coefficients), coefficients])
-        intercepts = np.concatenate([np.zeros_like(intercepts), intercepts])
-    weights = np.zeros((classes, coefficients.shape[1]), np.float32)
-    biases = np.full(classes, -np.inf, np.float32)  # a class never seen is never predicted
-    weights[model.classes_], biases[model.classes_] = coefficients, intercepts
-    return weights, biases
-
-
-@dataclass(frozen=True, eq=False)
 class Classification:
     """Accuracies as SentEval reports them, with what led to them.
 
@@ -331,29 +105,160 @@ class Classification:
     regularization: tuple[float, ...]
 
 
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Limits BLAS to one thread while the block runs.
+
+    The matrix products of these classifiers are so small that threads wait longer than they work:
+    on a busy machine, several threads take forty times as long as one. threadpoolctl comes with
+    scikit-learn.
+    """
+    return require("threadpoolctl", "evaluation").threadpool_limits(1, user_api="blas")
+
+
+def predict(
+    layers: np.ndarray, data: LabelledFeatures, rows: np.ndarray | None = None
+) -> np.ndarray:
+    """The most likely classes by layers `[layers, classes, dim + 1]` or one layer.
+
+    Returns:
+        `[layers, rows]` or `[rows]`; all rows by default.
+    """
+    rows = np.arange(len(data)) if rows is None else rows
+    several = layers if layers.ndim == 3 else layers[None]
+    blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+    predicted = [_logits(several, data.read(block)).argmax(axis=1) for block in blocks]
+    found = np.concatenate(predicted, axis=1)
+    return found if layers.ndim == 3 else found[0]
+
+
+class Classifier:
+    """A kind of classifier with its settings; subclasses are frozen dataclasses.
+
+    Attributes:
+        name: Name of the protocol; results contain it.
+        title: A description for people, with its source.
+        grids: The regularisations that each way of validation tries: "inner_kfold", "kfold" and
+            "split".
+        folds: Number of folds of cross-validation.
+        seed: Seed of all random numbers.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    name: ClassVar[str]
+    grids: ClassVar[dict[str, tuple[float, ...]]]
+    title: ClassVar[str]
+    folds: int
+    seed: int
+
+    def options(self) -> dict[str, Any]:
+        """The name and all settings, ready for JSON."""
+        return {"classifier": self.name, **asdict(self)}
+
+    def settings(self) -> dict[str, Any]:
+        """The `options` that a task records: without the seed, which is that of the run."""
+        return {name: value for name, value in self.options().items() if name != "seed"}
+
+    def fit(
+        self,
+        data: LabelledFeatures,
+        folds: Sequence[Fold],
+        grid: Sequence[float],
+        *,
+        classes: int,
+        dev: LabelledFeatures | None = None,
+    ) -> list[list[Trained]]:
+        """Trains on every fold with every regularisation.
+
+        Args:
+            data: The features and labels that the folds' training rows refer to.
+            folds: Rows to train on and to score on.
+            grid: The regularisations.
+            classes: Number of classes.
+            dev: The features and labels that the folds' dev rows refer to; `data` by default.
+
+        Returns:
+            Trained layers, `[folds][regularisations]`.
+        """
+        with one_blas_thread():
+            return [self._fit(data, fold, grid, classes, dev or data) for fold in folds]
+
+    def _fit(
+        self,
+        data: LabelledFeatures,
+        fold: Fold,
+        grid: Sequence[float],
+        classes: int,
+        dev: LabelledFeatures,
+    ) -> list[Trained]:
+        raise NotImplementedError
+
+    def inner_kfold(self, data: LabelledFeatures) -> Classification:
+        """Nested cross-validation: an inner one on each training part chooses the regularisation.
+
+        This is for data without a test set: MR, CR, SUBJ, MPQA.
+        """
+        grid, classes = self.grids["inner_kfold"], _classes(data)
+        predictions = np.empty(len(data), np.int64)
+        test_percents, chosen, dev_percents = [], [], []
+        for train, dev in _folds(self.folds, data.labels, _INNER_KFOLD_SEED):
+            parts = _folds(self.folds, data.labels[train], _INNER_KFOLD_SEED)
+            inner = [(train[part], train[other]) for part, other in parts]
+            best, percent = _best(self.fit(data, inner, grid, classes=classes))
+            ((_, layer),) = self.fit(data, [(train, None)], [grid[best]], classes=classes)[0]
+            predictions[dev] = predict(layer, data, dev)
+            test_percents.append(_percent(predictions[dev], data.labels[dev]))
+            chosen.append(grid[best])
+            dev_percents.append(percent)
+        return Classification(
+            _fraction(round(float(np.mean(dev_percents)), 2)),
+            _fraction(round(float(np.mean(test_percents)), 2)),
+            predictions,
+            tuple(chosen),
+        )
+
+    def kfold(self, *, train: LabelledFeatures, test: LabelledFeatures) -> Classification:
+        """Cross-validation on the training set chooses the regularisation: TREC, MRPC."""
+        grid, classes = self.grids["kfold"], _classes(train, test)
+        folds = [*_folds(self.folds, train.labels, self.seed)]
+        best, percent = _best(self.fit(train, folds, grid, classes=classes))
+        everything = [(np.arange(len(train)), None)]
+        ((_, layer),) = self.fit(train, everything, [grid[best]], classes=classes)[0]
+        return _tested(layer, test, percent, grid[best])
+
+    def split(
+        self, *, train: LabelledFeatures, dev: LabelledFeatures, test: LabelledFeatures
+    ) -> Classification:
+        """The dev set chooses the regularisation: SST, SICK-E, probing, SentGLUE.
+
+        The original trains once more with the chosen regularisation. Each training sets all seeds
+        again, so that gives the same classifier; here the first one is kept.
+        """
+        grid, classes = self.grids["split"], _classes(train, dev, test)
+        fold = (np.arange(len(train)), np.arange(len(dev)))
+        trained = self.fit(train, [fold], grid, classes=classes, dev=dev)
+        best, percent = _best(trained)
+        return _tested(trained[0][best][1], test, percent, grid[best])
+
+
 def _tested(
-    trained: TrainedClassifier, test: LabelledFeatures, dev_percent: float, regularization: float
+    layer: np.ndarray, test: LabelledFeatures, dev_percent: float, regularization: float
 ) -> Classification:
-    predictions = trained.predict(test)
+    predictions = predict(layer, test)
     accuracy = _fraction(_percent(predictions, test.labels))
     return Classification(_fraction(dev_percent), accuracy, predictions, (regularization,))
 
 
-def _folds(count: int, labels: np.ndarray, seed: int) -> Iterator[Fold]:
+def _folds(count: int, labels: np.ndarray, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     if (rare := np.bincount(labels)[np.unique(labels)].min()) < count:
-        raise ValueError(
-            f"labels: expected at least {count} rows of each class, one for each fold; the rarest "
-            f"has {rare}. Use fewer folds."
-        )
+        raise ValueError(f"labels: expected {count} rows of each class or more, received {rare}.")
     selection = require("sklearn.model_selection", "evaluation")
     splitter = selection.StratifiedKFold(n_splits=count, shuffle=True, random_state=seed)
-    for train, dev in splitter.split(np.empty((len(labels), 0)), labels):
-        yield Fold(train, dev)
+    yield from splitter.split(np.empty((len(labels), 0)), labels)
 
 
-def _best(trained: Sequence[Sequence[TrainedClassifier]]) -> tuple[int, float]:
+def _best(trained: Sequence[Sequence[Trained]]) -> tuple[int, float]:
     """The place of the best regularisation in the grid, and its mean accuracy in percent."""
-    accuracies = np.array([[one.dev_accuracy for one in fold] for fold in trained])
+    accuracies = np.array([[accuracy for accuracy, _ in fold] for fold in trained])
     percents = [round(100 * float(mean), 2) for mean in accuracies.mean(axis=0)]
     best = int(np.argmax(percents))
     return best, percents[best]
@@ -369,3 +274,337 @@ def _fraction(percent: float) -> float:
 
 def _classes(*sets: LabelledFeatures) -> int:
     return 1 + max(int(data.labels.max()) for data in sets)
+
+
+@dataclass(frozen=True)
+class SklearnClassifier(Classifier):
+    """Multinomial logistic regression, trained until it converges (L-BFGS).
+
+    This is the classifier of SentEval's option without torch, and the grids of C are SentEval's.
+    The original ran the solver that was scikit-learn's default before version 0.22 (liblinear: one
+    against all, the intercept regularised too), so its figures differ in the second decimal.
+
+    Attributes:
+        folds: Number of folds of cross-validation.
+        max_iterations: Largest number of iterations of L-BFGS.
+        seed: Seed of the folds of `kfold`.
+    """
+
+    folds: int = 10
+    max_iterations: int = 1000
+    seed: int = 1111
+
+    name: ClassVar[str] = "sklearn"
+    title: ClassVar[str] = "scikit-learn's logistic regression (sklearn), C from SentEval's grid"
+    grids: ClassVar[dict[str, tuple[float, ...]]] = {
+        "inner_kfold": tuple(2.0**power for power in range(-2, 4)),
+        "kfold": tuple(2.0**power for power in range(-1, 6)),
+        "split": tuple(2.0**power for power in range(-2, 4)),
+    }
+
+    def _fit(
+        self,
+        data: LabelledFeatures,
+        fold: Fold,
+        grid: Sequence[float],
+        classes: int,
+        dev: LabelledFeatures,
+    ) -> list[Trained]:
+        train, dev_rows = fold
+        features, labels = data.read(train), data.labels[train]
+        linear_model = require("sklearn.linear_model", "evaluation")
+        # Training with each C starts from the previous solution: the same optimum in half the time.
+        model = linear_model.LogisticRegression(max_iter=self.max_iterations, warm_start=True)
+        trained = []
+        for value in grid:
+            layer = _layer(model.set_params(C=value).fit(features, labels), classes)
+            accuracy = float("nan")
+            if dev_rows is not None:
+                accuracy = float(np.mean(predict(layer, dev, dev_rows) == dev.labels[dev_rows]))
+            trained.append((accuracy, layer))
+        return trained
+
+
+def _layer(model: Any, classes: int) -> np.ndarray:
+    """The parameters `[classes, dim + 1]` of scikit-learn's model."""
+    found = np.column_stack([model.coef_, model.intercept_])
+    if len(found) == 1:  # two classes: the score of the second against the first
+        found = np.concatenate([np.zeros_like(found), found])
+    layer = np.zeros((classes, found.shape[1]), np.float32)
+    layer[:, -1] = -np.inf  # a class never seen is never predicted
+    layer[model.classes_] = found
+    return layer
+
+
+@dataclass(frozen=True)
+class SentEvalClassifier(Classifier):
+    """Logistic regression by mini-batches (senteval/tools/classifier.py), without torch.
+
+    Initial weights, held-out rows and the order of the batches are those that the original draws
+    with torch. Torch's generator on the CPU is the Mersenne Twister, seeded as NumPy's
+    `RandomState` is; a float32 uniform number is made of the 24 low bits of a 32-bit draw
+    (ATen/core/TransformationHelper.h).
+
+    Attributes:
+        optimizer: "adam" or "rmsprop".
+        batch_size: Rows per step.
+        tenacity: Evaluations without improvement that are allowed; their counter is never reset.
+        epoch_size: Passes over the data between evaluations.
+        max_epoch: No evaluation starts after more passes than this.
+        folds: Number of folds of cross-validation.
+        seed: Seed of initial weights, batches, held-out rows, and the folds of `kfold`.
+    """
+
+    optimizer: str = "adam"
+    batch_size: int = 64
+    tenacity: int = 5
+    epoch_size: int = 4
+    max_epoch: int = 200
+    folds: int = 10
+    seed: int = 1111
+
+    name: ClassVar[str] = "senteval"
+    grids: ClassVar[dict[str, tuple[float, ...]]] = dict.fromkeys(
+        ("inner_kfold", "kfold", "split"), (1e-5, 1e-4, 1e-3, 1e-2)
+    )
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """A description for people, with its source."""
+        return (
+            f"SentEval's own classifier (senteval: logistic regression, {self.optimizer}, batches "
+            f"of {self.batch_size}, tenacity {self.tenacity}, epoch size {self.epoch_size})"
+        )
+
+    def options(self) -> dict[str, Any]:
+        """The name and all settings; as in all earlier records, a hidden layer of size 0."""
+        return {"classifier": self.name, "hidden_dim": 0, "dropout": 0.0, **asdict(self)}
+
+    def _fit(
+        self,
+        data: LabelledFeatures,
+        fold: Fold,
+        grid: Sequence[float],
+        classes: int,
+        dev: LabelledFeatures,
+    ) -> list[Trained]:
+        """All regularisations together: they have the same seed, and so the same batches.
+
+        Without dev rows, 5 % of the training rows are held out.
+        """
+        # Torch and NumPy have generators of their own with the same seed.
+        random, draws = (np.random.RandomState(self.seed) for _ in range(2))
+        rows, dev_rows = fold
+        if dev_rows is None:
+            order = rows[random.permutation(len(rows))]
+            held_out = int(_HELD_OUT * len(order))
+            rows, dev_rows = order[held_out:], order[:held_out]
+            if not held_out:
+                raise ValueError(f"expected at least 20 training rows, received {len(order)}.")
+        layer = torch_linear(draws, data.features.shape[1], classes)
+        parameters = np.repeat(layer[None], len(grid), axis=0)
+        decay = np.broadcast_to(np.array(grid, np.float32)[:, None, None], parameters.shape)
+        optimizer = OPTIMIZERS[self.optimizer](parameters, decay)
+        gradient, best = np.empty_like(parameters), parameters.copy()
+        # Fresh memory for each step would cost more than the step.
+        batch = np.empty((self.batch_size, data.features.shape[1]), np.float32)
+        accuracies, misses = np.full(len(grid), -1.0), np.zeros(len(grid), np.int64)
+        for epoch in range(self.max_epoch // self.epoch_size * self.epoch_size + self.epoch_size):
+            shuffled = rows[random.permutation(len(rows))]
+            for start in range(0, len(rows), self.batch_size):
+                chosen = shuffled[start : start + self.batch_size]
+                features = data.read(chosen, out=batch[: len(chosen)])
+                _cross_entropy_gradient(parameters, features, data.labels[chosen], gradient)
+                optimizer.step(gradient)
+            if (epoch + 1) % self.epoch_size:
+                continue
+            running = misses <= self.tenacity
+            right = (predict(parameters, dev, dev_rows) == dev.labels[dev_rows]).sum(axis=1)
+            current = right / len(dev_rows)
+            better = running & (current > accuracies)
+            accuracies[better], best[better] = current[better], parameters[better]
+            misses += running & ~better
+            if (misses > self.tenacity).all():
+                break
+        return [*zip(accuracies.tolist(), best, strict=True)]
+
+
+def torch_linear(random: np.random.RandomState, inputs: int, outputs: int) -> np.ndarray:
+    """Parameters `[outputs, inputs + 1]` as `torch.nn.Linear` initialises them.
+
+    They are equal to the last bit after `torch.manual_seed(seed)` if `random` is
+    `RandomState(seed)` and neither generator was used before (`kaiming_uniform_` with a = √5;
+    torch/nn/modules/linear.py).
+    """
+    gain = math.sqrt(2 / (1 + math.sqrt(5) ** 2))
+    weights = _uniform(random, outputs * inputs, math.sqrt(3) * (gain / math.sqrt(inputs)))
+    biases = _uniform(random, outputs, 1 / math.sqrt(inputs))
+    return np.column_stack([weights.reshape(outputs, inputs), biases])
+
+
+def _uniform(random: np.random.RandomState, count: int, bound: float) -> np.ndarray:
+    """Float32 numbers of [-bound, bound)."""
+    bits = random.randint(0, 2**32, size=count, dtype=np.uint32) & np.uint32(2**24 - 1)
+    limit = np.float64(np.float32(bound))
+    # Torch multiplies and adds with one rounding; so does float64 here.
+    return (bits * 2.0**-24 * (2 * limit) - limit).astype(np.float32)
+
+
+class Adam:
+    """Adam (arXiv 1412.6980, algorithm 1): learning rate 1e-3, β 0.9 and 0.999, ε 1e-8.
+
+    It updates float32 `parameters` in place. `decay`, of the same shape, has the L2 factor of each
+    parameter: `decay * parameter` is added to its gradient first (torch's `weight_decay`).
+    """
+
+    def __init__(self, parameters: np.ndarray, decay: np.ndarray) -> None:
+        self.parameters, self._decay = parameters, decay
+        self._first, self._second = np.zeros_like(parameters), np.zeros_like(parameters)
+        self._buffer = np.empty_like(parameters)
+        self._steps = 0
+
+    def _average(self, gradient: np.ndarray, share: float) -> None:
+        """Adds the decay to the gradient, and its squares to the second moment."""
+        np.multiply(self.parameters, self._decay, out=self._buffer)
+        gradient += self._buffer
+        np.multiply(gradient, gradient, out=self._buffer)
+        self._buffer *= np.float32(1 - share)
+        self._second *= np.float32(share)
+        self._second += self._buffer
+
+    def step(self, gradient: np.ndarray) -> None:
+        """Updates the parameters; the gradient is overwritten."""
+        self._steps += 1
+        self._average(gradient, 0.999)
+        gradient *= np.float32(1 - 0.9)
+        self._first *= np.float32(0.9)
+        self._first += gradient
+        # ε is added to the root of the corrected second moment, as in the paper.
+        np.sqrt(self._second, out=self._buffer)
+        self._buffer *= np.float32(1 / np.sqrt(1 - 0.999**self._steps))
+        self._buffer += np.float32(1e-8)
+        np.divide(self._first, self._buffer, out=self._buffer)
+        self._buffer *= np.float32(1e-3 / (1 - 0.9**self._steps))
+        self.parameters -= self._buffer
+
+
+class RMSprop(Adam):
+    """RMSprop with torch's defaults: learning rate 1e-2, α 0.99, ε 1e-8."""
+
+    def step(self, gradient: np.ndarray) -> None:
+        """Updates the parameters; the gradient is overwritten."""
+        self._average(gradient, 0.99)
+        np.sqrt(self._second, out=self._buffer)
+        self._buffer += np.float32(1e-8)
+        gradient /= self._buffer
+        gradient *= np.float32(1e-2)
+        self.parameters -= gradient
+
+
+OPTIMIZERS: dict[str, type[Adam]] = {"adam": Adam, "rmsprop": RMSprop}
+
+
+def _logits(parameters: np.ndarray, features: np.ndarray) -> np.ndarray:
+    """`[networks, classes, rows]` of parameters `[networks, classes, inputs + 1]`."""
+    networks, classes, _ = parameters.shape
+    flat = parameters.reshape(networks * classes, -1)
+    return (flat[:, :-1] @ features.T + flat[:, -1:]).reshape(networks, classes, -1)
+
+
+def _cross_entropy_gradient(
+    parameters: np.ndarray, features: np.ndarray, labels: np.ndarray, out: np.ndarray
+) -> None:
+    """The gradient of each network's mean cross-entropy over `features` `[rows, inputs]`."""
+    errors = _logits(parameters, features)
+    errors -= errors.max(axis=1, keepdims=True)
+    np.exp(errors, out=errors)
+    errors /= errors.sum(axis=1, keepdims=True)
+    errors -= labels == np.arange(parameters.shape[1])[:, None]
+    errors *= np.float32(1 / len(labels))
+    flat = errors.reshape(-1, len(labels))
+    out.reshape(len(flat), -1)[:, :-1] = flat @ features
+    out[..., -1] = errors.sum(axis=2)
+
+
+def soft_labels(scores: np.ndarray) -> np.ndarray:
+    """Distributions `[pairs, 6]` over the scores 0 … 5 with the means `scores` `[pairs]`.
+
+    The two neighbouring whole scores share the weight, by their distances (Tai et al., section
+    4.2).
+    """
+    return np.maximum(1.0 - np.abs(scores[:, np.newaxis] - np.arange(6)), 0.0)
+
+
+def predict_relatedness(
+    train: tuple[np.ndarray, np.ndarray],
+    held_out: tuple[np.ndarray, np.ndarray],
+    features: np.ndarray,
+    *,
+    seed: int = 1111,
+) -> np.ndarray:
+    """Learns graded relatedness from features, and predicts that of other pairs.
+
+    Tai, Socher and Manning, "Improved Semantic Representations From Tree-Structured Long Short-Term
+    Memory Networks" (2015), section 4.2; senteval/tools/relatedness.py. A score y becomes a
+    distribution over whole scores whose mean is y; a linear layer with a softmax learns it by
+    squared error. SentEval uses the classes 1 … 5, made for SICK, for STS-B too. Then targets of
+    scores below 1 are not distributions, and a score of 0, whose target is all zeros, is learnt as
+    the uniform distribution, of mean 3. Here the classes are 0 … 5. The rest is as in SentEval:
+    Adam, batches of 64, and Pearson's correlation on held-out pairs after every 50 epochs. The best
+    weights are kept, and training ends at the fourth evaluation without improvement.
+
+    Args:
+        train: Features `[pairs, dim]` and scores `[pairs]` from 0 to 5 to learn from.
+        held_out: Features and scores of other pairs, which decide when training ends.
+        features: Features of the pairs to predict, `[pairs, dim]`.
+        seed: Seed of the initial weights and of the order of the pairs.
+
+    Returns:
+        The predicted scores `[pairs]`, from 0 to 5.
+    """
+    best: Any = None
+    highest, misses = -1.0, 0
+    with one_blas_thread():
+        for weights in _learn(train[0], soft_labels(train[1]), seed):
+            pearson = correlation(stats.pearsonr, _means(held_out[0], weights), held_out[1])
+            if pearson > highest or best is None:
+                best = weights.copy()
+            if pearson > highest:
+                highest = pearson
+            else:
+                misses += 1
+            if misses > 3:
+                break
+    return _means(features, best)
+
+
+def _learn(features: np.ndarray, targets: np.ndarray, seed: int) -> Iterator[np.ndarray]:
+    """Yields the weights `[dim + 1, classes]`, bias last, every 50 epochs; always one array."""
+    generator = np.random.default_rng(seed)
+    features, targets = _with_bias(features), targets.astype(np.float32)
+    bound = (features.shape[1] - 1) ** -0.5  # as torch.nn.Linear is initialised
+    weights = generator.uniform(-bound, bound, (features.shape[1], targets.shape[1]))
+    weights = weights.astype(np.float32)
+    optimizer = Adam(weights, np.zeros_like(weights))
+    for epoch in range(1, 1001):
+        order = generator.permutation(len(features))
+        for start in range(0, len(order), 64):
+            rows = order[start : start + 64]
+            optimizer.step(_squares_gradient(features[rows], targets[rows], weights))
+        if epoch % 50 == 0:
+            yield weights
+
+
+def _squares_gradient(features: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The gradient of the mean squared error of the probabilities."""
+    probabilities = softmax(features @ weights, axis=1)
+    slope = np.float32(2 / targets.size) * (probabilities - targets) * probabilities
+    return features.T @ (slope - probabilities * slope.sum(axis=1, keepdims=True))
+
+
+def _means(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return softmax(_with_bias(features) @ weights, axis=1) @ np.arange(weights.shape[1])
+
+
+def _with_bias(features: np.ndarray) -> np.ndarray:
+    return np.pad(np.asarray(features, np.float32), ((0, 0), (0, 1)), constant_values=1.0)

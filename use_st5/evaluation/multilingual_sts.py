@@ -9,14 +9,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.data.formats import records
-from use_st5.evaluation._text_files import (
-    check_new_id,
+from use_st5.evaluation.labelled_texts import (
     numbered_lines,
     parse_score,
     read_columns,
@@ -26,9 +24,7 @@ from use_st5.evaluation.sts import STSPair, checked_pair, evaluate_sts
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 
-def read_sts2017(
-    inputs: str | Path, scores: str | Path, *, scored: int | None = None
-) -> list[STSPair]:
+def read_sts2017(inputs: Path, scores: Path, *, scored: int | None = None) -> list[STSPair]:
     """Reads a track of SemEval-2017 task 1: two sentences per line, and a score per line.
 
     Args:
@@ -38,77 +34,54 @@ def read_sts2017(
         scored: Number of lines, from the first, that the organisers scored, if not all: 250 of the
             500 lines of track 6.
     """
-    inputs, scores = Path(inputs), Path(scores)
     return [
         checked_pair(inputs, number, line.split("\t"), parse_score(scores, number, score))
         for number, line, score in read_side_by_side(inputs, scores, first=scored)
     ]
 
 
-def read_jsts(path: str | Path) -> list[STSPair]:
+def read_jsts(path: Path) -> list[STSPair]:
     """Reads JSTS of JGLUE (Kurihara et al. 2022): an object per line, scores from 0 to 5."""
-    path = Path(path)
-    rows: dict[str, tuple[int, list[str], str]] = {}
+    rows = []
     for number, line in numbered_lines(path):
         try:
-            entry = msgspec.json.decode(line, type=_Jsts)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(
-                f"{path}:{number}: expected a JSON object with {', '.join(_Jsts.__struct_fields__)}"
-                f", received {line[:80]!r}."
-            ) from error
-        pair_id = str(entry.sentence_pair_id)
-        check_new_id(path, number, pair_id, rows)
-        rows[pair_id] = number, [entry.sentence1, entry.sentence2], str(entry.label)
-    return _pairs(path, rows.values())
+            row = msgspec.json.decode(line, type=dict[str, str | float | None])
+            rows.append((number, [str(row[f"sentence{n}"]) for n in (1, 2)], str(row["label"])))
+        except (ValueError, KeyError, RecursionError) as error:
+            expected = "expected an object with sentence1, sentence2 and label"
+            raise ValueError(f"{path}:{number}: {expected}, received {line[:80]!r}.") from error
+    return _pairs(path, rows)
 
 
-class _Jsts(msgspec.Struct):
-    sentence_pair_id: Any
-    sentence1: str
-    sentence2: str
-    label: Any
-
-
-def read_korsts(path: str | Path) -> list[STSPair]:
+def read_korsts(path: Path) -> list[STSPair]:
     """Reads KorSTS (Ham et al. 2020): tab-separated with a header, no quoting."""
-    rows = read_columns(path, ("score", "sentence1", "sentence2"))
+    rows, _ = read_columns(path, ("score", "sentence1", "sentence2"))
     return _pairs(path, ((number, sentences, score) for number, (score, *sentences) in rows))
 
 
-def read_cnsd(path: str | Path) -> list[STSPair]:
+def read_cnsd(path: Path) -> list[STSPair]:
     """Reads Chinese STS-B of CNSD: year and number, two sentences and a score, between `||`.
 
     Its scores are those of the STS Benchmark cut to whole numbers. The first field is not an id:
     pairs of different sources have the same numbers.
     """
-    rows = []
-    for number, line in numbered_lines(path):
-        fields = line.split("||")
-        if len(fields) != 4:
-            raise ValueError(
-                f"{path}:{number}: expected 4 fields between ||, received {len(fields)}: "
-                f"{line[:80]!r}"
-            )
-        rows.append((number, fields[1:3], fields[3]))
-    return _pairs(path, rows)
+    rows = ((number, line.split("||")) for number, line in numbered_lines(path))
+    return _pairs(path, ((number, fields[1:-1], fields[-1]) for number, fields in rows))
 
 
-def read_stsb_multi_mt(path: str | Path) -> list[STSPair]:
+def read_stsb_multi_mt(path: Path) -> list[STSPair]:
     """Reads stsb-multi-mt: two sentences and a score, comma-separated, quoted, no header."""
     rows = []
-    for number, fields in records(Path(path), file_format="csv"):
+    for number, fields in records(path, file_format="csv"):
         if not isinstance(fields, list) or len(fields) != 3:
-            raise ValueError(
-                f"{path}:{number}: expected 3 comma-separated fields, received {fields}."
-            )
+            expected = "expected 3 comma-separated fields"
+            raise ValueError(f"{path}:{number}: {expected}, received {fields}.")
         rows.append((number, fields[:2], fields[2]))
     return _pairs(path, rows)
 
 
-def _pairs(path: str | Path, rows: Iterable[tuple[int, list[str], str]]) -> list[STSPair]:
+def _pairs(path: Path, rows: Iterable[tuple[int, list[str], str]]) -> list[STSPair]:
     """The pairs of line numbers, sentences and scores."""
-    path = Path(path)
     pairs = [
         checked_pair(path, number, sentences, parse_score(path, number, score))
         for number, sentences, score in rows
@@ -143,16 +116,10 @@ def _task(
         return read_files(*(data.find(source) for source in sources))
 
     def score(context: TaskContext, pairs: list[STSPair]) -> TaskResult:
-        (correlations,) = evaluate_sts(context.embed, pairs)
-        return TaskResult(
-            "spearman_all",
-            {
-                "spearman_all": correlations.spearman["all"],
-                "pearson_all": correlations.pearson["all"],
-            },
-            {"pairs": len(pairs)},
-            {"languages": languages.split()},
-        )
+        (found,) = evaluate_sts(context.embed, pairs)
+        scores = {"spearman_all": found.spearman["all"], "pearson_all": found.pearson["all"]}
+        counts, details = {"pairs": len(pairs)}, {"languages": languages.split()}
+        return TaskResult("spearman_all", scores, counts, details)
 
     protocol = (
         "Correlation of the embeddings' cosine similarity with the gold scores over all pairs, "
@@ -175,18 +142,12 @@ def _translated(language: str) -> DataSource:
     )
 
 
-_JSTS = DataSource(
-    "JSTS valid",
-    ("jsts-v1.3/valid-v1.3.json",),
-    "JGLUE 1.3, https://github.com/yahoojapan/JGLUE",
-    _BY_SA,
-)
-_KORSTS = DataSource(
-    "KorSTS test",
-    ("KorSTS/sts-test.tsv",),
+_YAHOO, _KAKAO = (
+    "https://github.com/yahoojapan/JGLUE",
     "https://github.com/kakaobrain/KorNLUDatasets",
-    _BY_SA,
 )
+_JSTS = DataSource("JSTS valid", ("jsts-v1.3/valid-v1.3.json",), f"JGLUE 1.3, {_YAHOO}", _BY_SA)
+_KORSTS = DataSource("KorSTS test", ("KorSTS/sts-test.tsv",), _KAKAO, _BY_SA)
 _CNSD = DataSource(
     "Chinese STS-B test", ("cnsd-sts-test.txt",), "https://github.com/pluto-junzeng/CNSD"
 )

@@ -28,87 +28,89 @@ from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.encode.similarity import cosine
 from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation import classification
-from use_st5.evaluation.classifiers import Classifier, LabelledFeatures, PairFeatures
+from use_st5.evaluation.classifiers import (
+    LabelledFeatures,
+    PairFeatures,
+    SentEvalClassifier,
+    predict_relatedness,
+)
 from use_st5.evaluation.labelled_texts import (
     Files,
     LabelledDataset,
     LabelledTexts,
-    TableLayout,
+    Read,
     joined,
+    read_table,
 )
-from use_st5.evaluation.relatedness import predict_relatedness
-from use_st5.evaluation.senteval_classifier import SentEvalClassifier
 from use_st5.evaluation.sts import STSB_DEV, STSB_TRAIN, correlation
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 _HELD_OUT = 0.05
-
-_ORIGIN = (
-    "https://gluebenchmark.com/tasks, or `use-st5 data`, which writes this layout from TensorFlow "
-    "Datasets (glue)"
-)
+_ORIGIN = "https://gluebenchmark.com/tasks, or TensorFlow Datasets (glue)"
 
 
 def glue_dataset(
-    name: str,
-    *layouts: TableLayout,
-    train: tuple[str, ...] = (),
-    dev: tuple[str, ...] = (),
-    parts: tuple[str, ...] = (),
+    name: str, *reads: Read, train: tuple[str, ...] = (), dev: tuple[str, ...] = ()
 ) -> LabelledDataset:
     """The train and dev splits of a task; its test split has no labels.
 
     `train` and `dev` are paths: the file that GLUE publishes, by default NAME/train.tsv and
-    NAME/dev.tsv, and other files with the same rows. `layouts` are the layouts of these paths, in
-    the same order. A path that is a folder stands for the files `parts` in it.
+    NAME/dev.tsv, and other files with the same rows. `reads` read these paths, in the same order.
     """
 
-    def part(kind: str, places: tuple[str, ...]) -> Files:
+    def part(split: str, places: tuple[str, ...]) -> Files:
         def read(path: Path) -> LabelledTexts:
-            by_place = zip(places, layouts, strict=True)
-            layout = next(layout for place, layout in by_place if path.match(place))
-            files = [path / each for each in parts] if path.is_dir() else [path]
-            return joined([layout.read(file) for file in files])
+            by_place = zip(places, reads, strict=True)
+            return next(read for place, read in by_place if path.match(place))(path)
 
-        return ((DataSource(f"GLUE {name} {kind}", places, _ORIGIN), read),)
+        return ((DataSource(f"GLUE {name} {split}", places, _ORIGIN), read),)
 
     train, dev = train or (f"{name}/train.tsv",), dev or (f"{name}/dev.tsv",)
     return LabelledDataset(name, part("train", train), part("dev", dev))
 
 
-_ENTAILMENT = ("entailment", "not_entailment")
-_NLI = ("entailment", "neutral", "contradiction")
-_DUPLICATE = ("not_duplicate", "duplicate")
-_SENTIMENT = ("negative", "positive")
+def _table(label: str | int, *texts: str | int, classes: str = "", most_broken: int = 0) -> Read:
+    names = tuple(classes.split())
+    return partial(read_table, texts=texts, label=label, classes=names, most_broken=most_broken)
+
+
 # The columns are source, judgement, the author's own mark and sentence. Neither GLUE's files nor
 # the first published ones have a header.
-_COLA = TableLayout((3,), 1, ("unacceptable", "acceptable"))
-_STSB = TableLayout((5, 6), 4)
-_QNLI = TableLayout(("question", "sentence"), "label", _ENTAILMENT)
-_MNLI = TableLayout(("sentence1", "sentence2"), "gold_label", _NLI)
+_COLA = _table(1, 3, classes="unacceptable acceptable")
+_STSB = _table(4, 5, 6)
+_QNLI = _table("label", "question", "sentence", classes="entailment not_entailment")
+_MNLI = _table("gold_label", "sentence1", "sentence2", classes="entailment neutral contradiction")
 # Some of its questions hold line feeds, so GLUE's train file has about a dozen broken lines, which
 # TensorFlow Datasets leaves out too.
-_QQP = TableLayout(("question1", "question2"), "is_duplicate", _DUPLICATE, most_broken=50)
+_QQP = _table(
+    *("is_duplicate", "question1", "question2"), classes="not_duplicate duplicate", most_broken=50
+)
+
+
+def _read_cola_dev(folder: Path) -> LabelledTexts:
+    """Reads the two files that GLUE's dev split consists of, in this order."""
+    return joined([_COLA(folder / f"{part}_domain_dev.tsv") for part in ("in", "out_of")])
+
+
 COLA = glue_dataset(
     "CoLA",
     _COLA,
-    _COLA,
+    lambda path: _read_cola_dev(path) if path.is_dir() else _COLA(path),
     train=("CoLA/train.tsv", "cola_public/raw/in_domain_train.tsv"),
     dev=("CoLA/dev.tsv", "cola_public/raw"),
-    # GLUE's dev split consists of these two files, in this order.
-    parts=("in_domain_dev.tsv", "out_of_domain_dev.tsv"),
 )
 SST2 = glue_dataset(
     "SST-2",
-    TableLayout(("sentence",), "label", _SENTIMENT),
-    TableLayout((0,), 1, _SENTIMENT),
+    _table("label", "sentence", classes="negative positive"),
+    _table(1, 0, classes="negative positive"),
     train=("SST-2/train.tsv", "SST/binary/sentiment-train"),  # the second is SentEval's
     dev=("SST-2/dev.tsv", "SST/binary/sentiment-dev"),
 )
-MRPC = glue_dataset("MRPC", classification.MRPC_LAYOUT)
+_MRPC = _table("Quality", "#1 String", "#2 String", classes="not_equivalent equivalent")
+MRPC = glue_dataset("MRPC", _MRPC)
 STSB = glue_dataset(
     "STS-B",
-    TableLayout(("sentence1", "sentence2"), "score"),
+    _table("score", "sentence1", "sentence2"),
     _STSB,
     _STSB,
     train=("STS-B/train.tsv", *STSB_TRAIN.places),
@@ -116,43 +118,39 @@ STSB = glue_dataset(
 )
 QQP = glue_dataset("QQP", _QQP)
 MNLI_MATCHED, MNLI_MISMATCHED = (
-    glue_dataset(name, _MNLI, train=("MNLI/train.tsv",), dev=(f"MNLI/dev_{kind}.tsv",))
-    for name, kind in (("MNLI-m", "matched"), ("MNLI-mm", "mismatched"))
+    glue_dataset(name, _MNLI, train=("MNLI/train.tsv",), dev=(f"MNLI/dev_{part}.tsv",))
+    for name, part in (("MNLI-m", "matched"), ("MNLI-mm", "mismatched"))
 )
 QNLI = glue_dataset("QNLI", _QNLI)
-RTE = glue_dataset("RTE", TableLayout(("sentence1", "sentence2"), "label", _ENTAILMENT))
+RTE = glue_dataset(
+    "RTE", _table("label", "sentence1", "sentence2", classes="entailment not_entailment")
+)
 
 
 def _predict(
-    embed: VectorCache,
-    train: LabelledTexts,
-    dev: LabelledTexts,
-    classifier: Classifier | None,
-    *,
-    seed: int,
+    embed: VectorCache, train: LabelledTexts, dev: LabelledTexts, *, graded: bool, seed: int
 ) -> np.ndarray:
     """Learns from frozen embeddings, and predicts the class or the score of each row of `dev`.
 
     Training uses 95 % of the training rows; a random 5 % choose the regularisation, and when to
-    stop. Without a classifier, the labels are scores, learnt as soft labels (see `relatedness`).
+    stop. Scores are learnt as soft labels.
     """
-    texts = (*_hold_out(train, seed=seed), dev)
-    features = [_features(embed, each) for each in texts]
-    if classifier is None:
-        train_features, held_out, dev_features = (each[:] for each in features)
-        training_sets = (train_features, texts[0].labels), (held_out, texts[1].labels)
-        return predict_relatedness(*training_sets, dev_features, seed=seed)
-    sets = [LabelledFeatures(x, each.labels) for x, each in zip(features, texts, strict=True)]
-    return classifier.split(train=sets[0], dev=sets[1], test=sets[2]).predictions
-
-
-def _hold_out(texts: LabelledTexts, *, seed: int) -> tuple[LabelledTexts, LabelledTexts]:
-    """A random 95 % of the rows, and the other 5 % (at least one row)."""
-    if len(texts) < 2:
-        raise ValueError(f"Expected at least two training rows, received {len(texts)}.")
-    order = np.random.default_rng(seed).permutation(len(texts))
-    count = max(1, round(_HELD_OUT * len(texts)))
-    return texts.rows(order[count:]), texts.rows(order[:count])
+    order = np.random.default_rng(seed).permutation(len(train))
+    count = max(1, round(_HELD_OUT * len(train)))
+    fitted, held_out = train.rows(order[count:]), train.rows(order[:count])
+    features = [_features(embed, texts) for texts in (fitted, held_out, dev)]
+    if graded:
+        train_set, held_out_set = (features[0][:], fitted.labels), (features[1][:], held_out.labels)
+        return predict_relatedness(train_set, held_out_set, features[2][:], seed=seed)
+    return (
+        SentEvalClassifier(seed=seed)
+        .split(
+            train=LabelledFeatures(features[0], fitted.labels),
+            dev=LabelledFeatures(features[1], held_out.labels),
+            test=LabelledFeatures(features[2], dev.labels),
+        )
+        .predictions
+    )
 
 
 def _sklearn_metrics() -> Any:
@@ -174,21 +172,6 @@ def _features(embed: VectorCache, texts: LabelledTexts) -> np.ndarray | PairFeat
     return vectors[0] if len(vectors) == 1 else PairFeatures(*vectors)
 
 
-def similarity_auc(similarities: np.ndarray, pairs: LabelledTexts) -> float:
-    """The area under the ROC curve, in 0 … 1, of any model's similarities `[pairs]`.
-
-    It is the probability that a pair of class 1 is more similar than a pair of another class; a tie
-    counts as a half.
-    """
-    hits = pairs.labels == 1
-    if hits.all() or not hits.any():
-        raise ValueError(
-            "Expected positive and negative pairs for an AUC, received "
-            f"{int(hits.sum())} and {int((~hits).sum())}."
-        )
-    return float(_sklearn_metrics().roc_auc_score(hits, similarities))
-
-
 def sentglue_task(
     name: str, dataset: LabelledDataset, metrics: tuple[str, ...], features: str
 ) -> EvaluationTask:
@@ -208,8 +191,7 @@ def sentglue_task(
 
     def score(context: TaskContext, splits: dict[str, LabelledTexts]) -> TaskResult:
         train, dev = splits["train"], splits["dev"]
-        classifier = None if graded else SentEvalClassifier(seed=context.seed)
-        predictions = _predict(context.embed, train, dev, classifier, seed=context.seed)
+        predictions = _predict(context.embed, train, dev, graded=graded, seed=context.seed)
         scores = {name: float(_METRICS[name](dev.labels, predictions)) for name in metrics}
         counts = {"train": len(train), "dev": len(dev), "broken_lines": train.broken_lines}
         return TaskResult(metrics[0], scores, counts)
@@ -231,27 +213,25 @@ def sentglue_task(
 
 def pair_task(
     name: str,
-    source: DataSource,
-    layout: TableLayout,
+    files: Files,
     *,
     title: str,
-    positive: str,
+    positive: tuple[str, int],
     split: str,
     skipped: int = 0,
 ) -> EvaluationTask:
     """Compares the cosine of a pair with its binary label (Trans-Encoder, section 3, table 15).
 
-    The reader gives class 1 to the pairs of the class `positive`, which should be the most similar
-    ones, and 0 to the others. It leaves out the first `skipped` pairs; `split` describes the rest.
+    `positive` is the class of the pairs that should be the most similar ones. The first `skipped`
+    pairs of the file are left out; `split` describes the rest.
     """
+    ((source, read_pairs),) = files
+    name_of_class, number_of_class = positive
 
     def read(data: DataFolder) -> LabelledTexts:
-        path = data.find(source)
-        pairs = layout.read(path)
-        if len(pairs) <= skipped:
-            raise ValueError(f"{path}: expected more than {skipped} pairs, received {len(pairs)}.")
+        pairs = read_pairs(data.find(source))
         pairs = pairs.rows(np.arange(skipped, len(pairs)))
-        hits = (pairs.labels == layout.classes.index(positive)).astype(np.int64)
+        hits = (pairs.labels == number_of_class).astype(np.int64)
         return dataclasses.replace(pairs, labels=hits)
 
     return EvaluationTask(
@@ -259,28 +239,26 @@ def pair_task(
         "pairs",
         title,
         "area under the ROC curve of the cosine of the two embeddings, positive class "
-        f"“{positive}”, {split} (Trans-Encoder, section 3)",
+        f"“{name_of_class}”, {split} (Trans-Encoder, section 3)",
         score=_score_pairs,
         reader=read,
         sources=(source,),
-        options={"positive": positive, "split": split, "skipped": skipped},
+        options={"positive": name_of_class, "split": split, "skipped": skipped},
     )
 
 
 def _score_pairs(context: TaskContext, pairs: LabelledTexts) -> TaskResult:
-    return TaskResult(
-        "auc",
-        {"auc": similarity_auc(cosine(*pairs.embedded(context.embed)), pairs)},
-        {
-            "pairs": len(pairs),
-            "positive": int(pairs.labels.sum()),
-            "broken_lines": pairs.broken_lines,
-        },
-    )
+    """The probability that a positive pair is more similar than another; a tie is a half."""
+    positive = int(pairs.labels.sum())
+    if not 0 < positive < len(pairs):
+        raise ValueError(f"Expected positive and negative pairs, received {positive} positive.")
+    similarities = cosine(*pairs.embedded(context.embed))
+    auc = float(_sklearn_metrics().roc_auc_score(pairs.labels, similarities))
+    counts = {"pairs": len(pairs), "positive": positive, "broken_lines": pairs.broken_lines}
+    return TaskResult("auc", {"auc": auc}, counts)
 
 
 ((_MRPC_TEST, _),) = classification.MRPC.test
-((_QQP_DEV, _),), ((_QNLI_DEV, _),) = QQP.dev, QNLI.dev
 _ONE, _TWO = "u", "u, v, |u − v|, u·v"
 _ACCURACY, _ACCURACY_F1 = ("accuracy",), ("accuracy", "f1")
 
@@ -296,27 +274,24 @@ TASKS = (
     sentglue_task("sentglue_rte", RTE, _ACCURACY, _TWO),
     pair_task(
         "pairs_qqp",
-        _QQP_DEV,
-        _QQP,
+        QQP.dev,
         title="QQP",
-        positive="duplicate",
+        positive=("duplicate", 1),
         split="GLUE's whole dev split (the paper's 10,000 test pairs are not listed)",
     ),
     pair_task(
         "pairs_qnli",
-        _QNLI_DEV,
-        _QNLI,
+        QNLI.dev,
         title="QNLI",
-        positive="entailment",
+        positive=("entailment", 0),
         split="GLUE's dev split without its first 1,000 pairs, which are the paper's dev set",
         skipped=1000,
     ),
     pair_task(
         "pairs_mrpc",
-        _MRPC_TEST,
-        classification.MRPC_LAYOUT,
+        ((_MRPC_TEST, _MRPC),),
         title="MRPC",
-        positive="equivalent",
+        positive=("equivalent", 1),
         split="the corpus's own test split",
     ),
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from use_st5 import plots
 from use_st5._imports import require
 from use_st5.evaluation.differences import Difference, difference, mean_difference
-from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.runner import EvaluationRecord
 from use_st5.io.files import atomic_path
 from use_st5.io.progress import markdown_text
 

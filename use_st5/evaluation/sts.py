@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,7 @@ from scipy import stats
 from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.encode.similarity import similarity_by_name
 from use_st5.encode.vector_store import Encode, VectorCache, as_cache
-from use_st5.evaluation._text_files import (
-    check_new_id,
+from use_st5.evaluation.labelled_texts import (
     numbered_lines,
     parse_score,
     read_columns,
@@ -33,8 +32,6 @@ from use_st5.evaluation._text_files import (
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 _SEMEVAL_INPUT = re.compile(r"STS\d*\.input\.(.+)\.txt")
-_STSB_FIELDS = (7, 9)
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -70,9 +67,7 @@ class STSSet:
         return [pair for subset in self.subsets.values() for pair in subset]
 
 
-def read_semeval_sts(
-    folder: str | Path, *, name: str | None = None, unscored: bool = False
-) -> STSSet:
+def read_semeval_sts(folder: Path, *, name: str | None = None, unscored: bool = False) -> STSSet:
     """Reads a year of SemEval STS: `STS.input.X.txt` and `STS.gs.X.txt` for each subset X.
 
     Lines without a score are skipped: from 2015 on, the organisers scored only a part of the input.
@@ -83,69 +78,54 @@ def read_semeval_sts(
         name: The set's name; by default the folder's name.
         unscored: Whether lines without a score are read, too.
     """
-    folder = Path(folder)
-    inputs = {
-        match[1]: path
-        for path in sorted(folder.glob("STS*.input.*.txt"))
-        if (match := _SEMEVAL_INPUT.fullmatch(path.name))
-    }
-    if not inputs:
-        raise FileNotFoundError(f"{folder}: expected files STS.input.*.txt, found none.")
     subsets = {}
-    for subset, path in inputs.items():
-        scores = path.with_name(path.name.replace(".input.", ".gs.", 1))
-        if not scores.exists():
-            raise FileNotFoundError(f"{scores}: expected the scores of {path.name}, found no file.")
-        subsets[subset] = list(_semeval_pairs(path, scores, unscored))
-        if not subsets[subset]:
-            raise ValueError(
-                f"{path}: expected pairs that {scores.name} has scores of, found none."
-            )
+    for path in sorted(folder.glob("STS*.input.*.txt")):
+        if match := _SEMEVAL_INPUT.fullmatch(path.name):
+            scores = path.with_name(path.name.replace(".input.", ".gs.", 1))
+            subsets[match[1]] = [
+                checked_pair(
+                    *(path, number, split_fields(path, number, line, 2)[:2]),
+                    parse_score(scores, number, score) if score.strip() else math.nan,
+                )
+                for number, line, score in read_side_by_side(path, scores)
+                if unscored or score.strip()
+            ]
+    if not subsets:
+        raise FileNotFoundError(f"{folder}: expected files STS.input.*.txt, found none.")
+    if empty := [subset for subset, pairs in subsets.items() if not pairs]:
+        raise ValueError(f"{folder}: expected pairs with scores, received none for {empty}.")
     return STSSet(name or folder.name, subsets)
 
 
-def _semeval_pairs(path: Path, scores: Path, unscored: bool) -> Iterator[STSPair]:
-    for number, line, score in read_side_by_side(path, scores):
-        scored = bool(score.strip())
-        if scored or unscored:
-            sentences = split_fields(path, number, line, at_least=2)[:2]
-            value = parse_score(scores, number, score) if scored else math.nan
-            yield checked_pair(path, number, sentences, value)
-
-
-def read_stsb(path: str | Path, *, name: str | None = None) -> STSSet:
+def read_stsb(path: Path, *, name: str | None = None) -> STSSet:
     """Reads a file of the STS Benchmark: tab-separated, no quoting, no header.
 
     Columns: genre, file, year, id, score, first sentence, second sentence; some lines also have a
     source for each sentence, which is ignored.
     The subsets are the genres (main-news, main-captions, main-forums).
     """
-    path = Path(path)
     subsets: dict[str, list[STSPair]] = {}
     for number, line in numbered_lines(path):
-        fields = split_fields(path, number, line, at_least=7)
-        if len(fields) not in _STSB_FIELDS:
-            raise ValueError(
-                f"{path}:{number}: expected 7 tab-separated fields, or 9 with sources, "
-                f"received {len(fields)}: {line[:80]!r}"
-            )
+        fields = split_fields(path, number, line, 7)
+        if len(fields) not in (7, 9):
+            received = f"received {len(fields)}: {line[:80]!r}"
+            raise ValueError(f"{path}:{number}: expected 7 or 9 tab-separated fields, {received}")
         pair = checked_pair(path, number, fields[5:7], parse_score(path, number, fields[4]))
         subsets.setdefault(fields[0], []).append(pair)
     return _named(path, name, subsets)
 
 
-def read_sick(path: str | Path, *, name: str | None = None) -> STSSet:
+def read_sick(path: Path, *, name: str | None = None) -> STSSet:
     """Reads the relatedness of a SICK file (Marelli et al. 2014): tab-separated with a header.
 
-    Columns used: pair_ID, sentence_A, sentence_B, relatedness_score.
+    Columns used: sentence_A, sentence_B, relatedness_score.
     """
-    path = Path(path)
-    columns = ("pair_ID", "sentence_A", "sentence_B", "relatedness_score")
-    pairs: dict[str, STSPair] = {}
-    for number, (one, *sentences, score) in read_columns(path, columns):
-        check_new_id(path, number, one, pairs)
-        pairs[one] = checked_pair(path, number, sentences, parse_score(path, number, score))
-    return _named(path, name, {"all": [*pairs.values()]} if pairs else {})
+    rows, _ = read_columns(path, ("sentence_A", "sentence_B", "relatedness_score"))
+    pairs = [
+        checked_pair(path, number, sentences, parse_score(path, number, score))
+        for number, (*sentences, score) in rows
+    ]
+    return _named(path, name, {"all": pairs} if pairs else {})
 
 
 def checked_pair(path: Path, number: int, sentences: Sequence[str], score: float) -> STSPair:
@@ -163,7 +143,6 @@ def _named(path: Path, name: str | None, subsets: dict[str, list[STSPair]]) -> S
 
 
 _LICENCE = "scores CC BY-SA 4.0; each source of sentences has its own, see the set's readme"
-_STSB_LICENCE = "scores CC BY-SA 4.0; each source of sentences has its own, see its LICENSE.txt"
 # Year → the task, and the folder in its archive, which SentEval renames to STS{year}-en-test.
 _SEMEVAL = {
     "12": ("SemEval-2012 task 6", "test-gold"),
@@ -192,7 +171,7 @@ def _stsb(part: str) -> DataSource:
         (f"stsbenchmark/sts-{part}.csv", f"STSBenchmark/sts-{part}.csv"),
         "the STS Benchmark of SemEval-2017 task 1, http://ixa2.si.ehu.eus/stswiki (the original, "
         "with seven tab-separated columns; GLUE's copy has others)",
-        _STSB_LICENCE,
+        _LICENCE,
     )
 
 
@@ -269,31 +248,17 @@ def evaluate_sts(
         One `STSScore` per metric, in order.
 
     Raises:
-        ValueError: There are no pairs, or fewer than two in a subset; `encode` returns another
-            shape or numbers that are not finite; a metric is unknown.
+        ValueError: A subset has fewer than two pairs, or `encode` returns another shape or numbers
+            that are not finite.
     """
     if not isinstance(data, STSSet):
         data = STSSet("pairs", {"pairs": list(data)})
-    if empty := [name for name, pairs in data.subsets.items() if len(pairs) < 2]:
-        raise ValueError(f"{data.name}: expected at least two pairs, found fewer in {empty}.")
-    if not data.subsets:
-        raise ValueError(f"{data.name}: expected pairs of sentences, received none.")
+    if min(map(len, data.subsets.values()), default=0) < 2:
+        raise ValueError(f"{data.name}: expected at least two pairs in each subset.")
     similarities = [similarity_by_name(metric) for metric in metrics]
     pairs = data.pairs
     first, second = embed_pairs(as_cache(encode), pairs)
     return [score_similarities(data, similarity(first, second)) for similarity in similarities]
-
-
-def subset_details(data: STSSet, score: STSScore) -> dict[str, dict[str, Any]]:
-    """Subset → its "pairs", "spearman" and "pearson", ready for JSON."""
-    return {
-        name: {
-            "pairs": len(pairs),
-            "spearman": score.spearman[name],
-            "pearson": score.pearson[name],
-        }
-        for name, pairs in data.subsets.items()
-    }
 
 
 def embed_pairs(embed: VectorCache, pairs: Sequence[STSPair]) -> tuple[np.ndarray, np.ndarray]:
@@ -308,23 +273,22 @@ def score_similarities(data: STSSet, similarity: np.ndarray) -> STSScore:
     sizes = [len(subset) for subset in data.subsets.values()]
     ends = np.cumsum(sizes)
     parts = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
-    correlations = {}
-    for kind, correlate in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
-        part_correlations = [
-            correlation(correlate, similarity[part], labels[part]) for part in parts
-        ]
-        correlations[kind] = {
+
+    def correlations(correlate: Callable[..., Any]) -> dict[str, float]:
+        by_part = [correlation(correlate, similarity[part], labels[part]) for part in parts]
+        return {
             "all": correlation(correlate, similarity, labels),
-            "mean": float(np.mean(part_correlations)),
-            "wmean": float(np.average(part_correlations, weights=sizes)),
-            **dict(zip(data.subsets, part_correlations, strict=True)),
+            "mean": float(np.mean(by_part)),
+            "wmean": float(np.average(by_part, weights=sizes)),
+            **dict(zip(data.subsets, by_part, strict=True)),
         }
-    return STSScore(**correlations)
+
+    return STSScore(correlations(stats.spearmanr), correlations(stats.pearsonr))
 
 
 def correlation(correlate: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> float:
     """SciPy's statistic `correlate`; NaN if all numbers in x or in y are equal up to rounding."""
-    if any(np.ptp(values) <= _ROUNDING * np.abs(values).max() for values in (x, y)):
+    if any(np.ptp(values) <= 1e-12 * np.abs(values).max() for values in (x, y)):
         return float("nan")
     return float(correlate(x, y).statistic)
 
@@ -338,8 +302,11 @@ def _score_set(context: TaskContext, data: STSSet) -> TaskResult:
         for aggregation in ("all", "mean", "wmean")
     }
     scores["pearson_angular_all"] = angular.pearson["all"]
-    details = {"subsets": subset_details(data, cosine)}
-    return TaskResult("spearman_all", scores, {"pairs": len(data.pairs)}, details)
+    subsets = {
+        name: {"pairs": len(x), "spearman": cosine.spearman[name], "pearson": cosine.pearson[name]}
+        for name, x in data.subsets.items()
+    }
+    return TaskResult("spearman_all", scores, {"pairs": len(data.pairs)}, {"subsets": subsets})
 
 
 def sts_task(name: str, source: DataSource) -> EvaluationTask:
@@ -358,13 +325,5 @@ def sts_task(name: str, source: DataSource) -> EvaluationTask:
     )
 
 
-TASKS = (
-    sts_task("sts12", STS12),
-    sts_task("sts13", STS13),
-    sts_task("sts14", STS14),
-    sts_task("sts15", STS15),
-    sts_task("sts16", STS16),
-    sts_task("stsb_dev", STSB_DEV),
-    sts_task("stsb", STSB_TEST),
-    sts_task("sickr", SICK_TEST),
-)
+_NAMES = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb_dev", "stsb", "sickr")
+TASKS = tuple(sts_task(name, source) for name, source in zip(_NAMES, SUITE, strict=True))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+import importlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
-from use_st5.encode.vector_store import Encode, VectorCache
+from use_st5.encode.vector_store import VectorCache
+
+# Modules with a tuple TASKS, in the order of the tables.
+_MODULES = (
+    *("sts", "classification", "pairs", "minimal_pairs", "retrieval", "geometry"),
+    *("bias", "translations", "multilingual_sts"),
+)
 
 
 @dataclass(frozen=True)
@@ -27,20 +35,6 @@ class TaskResult:
     scores: dict[str, float]
     counts: dict[str, int] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
-
-
-class Progress:
-    """Shows nothing. Subclasses show the progress."""
-
-    def started(self, task: EvaluationTask, number: int, total: int) -> None:
-        """Called when task `number` (from 1) of `total` begins."""
-
-    def finished(self, name: str, result: Mapping[str, Any], *, cached: bool) -> None:
-        """Called with the record's entry of a finished task; `cached`: from an earlier run."""
-
-    def encoding(self, encode: Encode) -> Encode:
-        """Returns `encode`, or a function that calls it and shows the number of sentences."""
-        return encode
 
 
 @dataclass(frozen=True)
@@ -74,7 +68,6 @@ class EvaluationTask:
         reader: Reads the data from a data folder; its errors name file and line. None if the
             package contains the data.
         sources: The data sets that the task needs.
-        optional_sources: Data sets that the task uses if they are there; it needs one of them.
         options: The settings that change the scores, ready for JSON.
         read_files: The files of `sources` that `reader` reads, each as a data set; None: all of
             them, also if it returns nothing because they cannot be read.
@@ -87,7 +80,6 @@ class EvaluationTask:
     score: Callable[[TaskContext, Any], TaskResult]
     reader: Callable[[DataFolder], Any] | None = None
     sources: tuple[DataSource, ...] = ()
-    optional_sources: tuple[DataSource, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     read_files: Callable[[DataFolder], tuple[DataSource, ...]] | None = None
 
@@ -95,21 +87,11 @@ class EvaluationTask:
         """The data sets that the task reads from a folder.
 
         Raises:
-            MissingDataError: A required data set is missing; the message says how to get it.
+            MissingDataError: A data set is missing; the message says how to get it.
         """
         for source in self.sources:
             data.find(source)
-        if self.read_files is not None and (files := self.read_files(data)):
-            return files
-        present_sources = tuple(source for source in self.optional_sources if data.has(source))
-        if self.optional_sources and not present_sources:
-            names = ", ".join(source.name for source in self.optional_sources)
-            raise MissingDataError(
-                f"{self.title}: expected at least one of {names} in {data.path}, found none. Get "
-                f"for example {self.optional_sources[0].name} from "
-                f"{self.optional_sources[0].origin}."
-            )
-        return self.sources + present_sources
+        return (self.read_files and self.read_files(data)) or self.sources
 
     def read(self, data: DataFolder) -> Any:
         """Reads the data sets; `use-st5 data` lists them as found if this succeeds.
@@ -122,10 +104,53 @@ class EvaluationTask:
         return None if self.reader is None else self.reader(data)
 
     def run(self, context: TaskContext) -> TaskResult:
-        """Reads the data and scores the encoder.
-
-        Raises:
-            FileNotFoundError: As in `read`.
-            ValueError: As in `read`, or the encoder returns something unusable.
-        """
+        """Reads the data and scores the encoder."""
         return self.score(context, self.read(context.data))
+
+
+@functools.cache
+def all_tasks() -> dict[str, EvaluationTask]:
+    """Name → task, in the order of the tables."""
+    modules = (importlib.import_module(f"use_st5.evaluation.{name}") for name in _MODULES)
+    return {task.name: task for module in modules for task in module.TASKS}
+
+
+def groups() -> dict[str, list[EvaluationTask]]:
+    """Name of a group → its tasks."""
+    grouped: dict[str, list[EvaluationTask]] = {}
+    for task in all_tasks().values():
+        grouped.setdefault(task.group, []).append(task)
+    return grouped
+
+
+def select_tasks(wanted: str) -> list[EvaluationTask]:
+    """The tasks that a list names, each once, in the order of the tables.
+
+    Args:
+        wanted: Names of tasks and groups, with commas between them, or "all".
+
+    Raises:
+        ValueError: A name is unknown, or there are no names.
+    """
+    names = {name for part in wanted.split(",") if (name := part.strip())}
+    tasks, known = all_tasks(), groups().keys()
+    unknown = ", ".join(sorted(names - tasks.keys() - known - {"all"})) if names else "none"
+    if unknown:
+        expected = f"names of tasks, groups ({', '.join(known)}) or all"
+        remedy = "`use-st5 evaluate --list` shows them."
+        raise ValueError(f"tasks: expected {expected}, received {unknown}. {remedy}")
+    return [task for task in tasks.values() if names & {"all", task.name, task.group}]
+
+
+def with_data(tasks: Iterable[EvaluationTask], folder: DataFolder) -> list[EvaluationTask]:
+    """The tasks whose data is in a folder."""
+    return [task for task in tasks if not missing_data(task, folder)]
+
+
+def missing_data(task: EvaluationTask, folder: DataFolder) -> str:
+    """What a folder lacks for a task, and where to get it; empty if the data is there."""
+    try:
+        task.used_sources(folder)
+    except MissingDataError as error:
+        return str(error)
+    return ""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import glob
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy as np
 from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.encode.similarity import unit_rows
 from use_st5.encode.vector_store import VectorCache
-from use_st5.evaluation._text_files import check_new_id, numbered_lines, read_side_by_side
+from use_st5.evaluation.labelled_texts import numbered_lines, read_side_by_side
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 from use_st5.search import exact_search, mine_bitext
 
@@ -60,7 +60,7 @@ _NEIGHBOURS = 4
 _DIRECTIONS = ("to_english", "from_english")
 
 
-def read_tatoeba(folder: str | Path, language: str) -> tuple[list[str], list[str]]:
+def read_tatoeba(folder: Path, language: str) -> tuple[list[str], list[str]]:
     """Reads `tatoeba.xxx-eng.xxx` and, line for line, `tatoeba.xxx-eng.eng`.
 
     Args:
@@ -70,14 +70,11 @@ def read_tatoeba(folder: str | Path, language: str) -> tuple[list[str], list[str
     Returns:
         The sentences, and their translations in English.
     """
-    paths = [Path(folder) / f"tatoeba.{language}-eng.{side}" for side in (language, "eng")]
-    sides: tuple[list[str], list[str]] = ([], [])
-    for number, *lines in read_side_by_side(*paths):
-        for path, line, side in zip(paths, lines, sides, strict=True):
-            if not line.strip():
-                raise ValueError(f"{path}:{number}: expected a sentence, received none.")
-            side.append(line.strip())
-    return sides
+    paths = [folder / f"tatoeba.{language}-eng.{side}" for side in (language, "eng")]
+    pairs = [(first.strip(), other.strip()) for _, first, other in read_side_by_side(*paths)]
+    if not pairs or not all(map(all, pairs)):
+        raise ValueError(f"{paths[0]}: expected a sentence in each line here and in {paths[1]}.")
+    return [first for first, _ in pairs], [other for _, other in pairs]
 
 
 def _accuracies(embed: VectorCache, foreign: list[str], english: list[str]) -> dict[str, float]:
@@ -88,16 +85,10 @@ def _accuracies(embed: VectorCache, foreign: list[str], english: list[str]) -> d
     sentences are the queries.
     """
     first, second = unit_rows(embed(foreign)), unit_rows(embed(english))
-    return {
-        "pairs": len(first),
-        "to_english": _accuracy(first, second),
-        "from_english": _accuracy(second, first),
-    }
-
-
-def _accuracy(queries: np.ndarray, corpus: np.ndarray) -> float:
-    _, rows = exact_search(queries, corpus, k=1)
-    return float(np.mean(rows[:, 0] == np.arange(len(queries))))
+    sides = {"to_english": (first, second), "from_english": (second, first)}
+    found = {way: exact_search(*vectors, k=1)[1][:, 0] for way, vectors in sides.items()}
+    right = {way: float(np.mean(rows == np.arange(len(rows)))) for way, rows in found.items()}
+    return {"pairs": len(first), **right}
 
 
 def _read_tatoeba(data: DataFolder) -> dict[str, tuple[list[str], list[str]]]:
@@ -120,22 +111,12 @@ def _score_tatoeba(
     return TaskResult("accuracy_36", scores, {"pairs": pairs}, {"languages": accuracies})
 
 
-@dataclass(frozen=True)
-class BUCCSet:
-    """One part of a BUCC 2018 language pair.
-
-    Attributes:
-        foreign: Id → sentence in the language that is not English.
-        english: Id → English sentence.
-        gold: The ids of the translations, foreign and English.
-    """
-
-    foreign: dict[str, str]
-    english: dict[str, str]
-    gold: frozenset[tuple[str, str]]
+# One part of a BUCC language pair: id → sentence in the language that is not English, id → English
+# sentence, and the ids of the translations, foreign and English.
+BUCCSet = tuple[dict[str, str], dict[str, str], set[tuple[str, str]]]
 
 
-def read_bucc(folder: str | Path, language: str, part: str) -> BUCCSet:
+def read_bucc(folder: Path, language: str, part: str) -> BUCCSet:
     """Reads a part of a language pair: both texts and the gold pairs.
 
     `xx-en.PART.xx` and `xx-en.PART.en` hold an id, a tab and a sentence per line, and
@@ -147,42 +128,23 @@ def read_bucc(folder: str | Path, language: str, part: str) -> BUCCSet:
         part: "sample" and "training" as the organisers named them, or "dev" and "test" as XTREME
             renamed these two.
     """
-    stem = Path(folder) / f"{language}-en.{part}"
-    foreign, english = (_sentences(Path(f"{stem}.{side}")) for side in (language, "en"))
-    path = Path(f"{stem}.gold")
-    gold = set()
-    for number, line in numbered_lines(path):
-        pair = _two_fields(path, number, line)
-        for one, sentences, side in zip(pair, (foreign, english), (language, "en"), strict=True):
-            if one not in sentences:
-                raise ValueError(
-                    f"{path}:{number}: expected an id of {stem.name}.{side}, received {one!r}."
-                )
-        gold.add(pair)
-    if not gold:
-        raise ValueError(f"{path}: expected pairs of ids, received none.")
-    return BUCCSet(foreign, english, frozenset(gold))
-
-
-def _sentences(path: Path) -> dict[str, str]:
-    sentences: dict[str, str] = {}
-    for number, line in numbered_lines(path):
-        one, sentence = _two_fields(path, number, line)
-        check_new_id(path, number, one, sentences)
-        sentences[one] = sentence
-    if not sentences:
-        raise ValueError(f"{path}: expected sentences, received none.")
-    return sentences
+    paths = [folder / f"{language}-en.{part}.{side}" for side in (language, "en", "gold")]
+    rows = [[_two_fields(path, *line) for line in numbered_lines(path)] for path in paths]
+    foreign, english, gold = dict(rows[0]), dict(rows[1]), set(rows[2])
+    if [len(foreign), len(english)] != [len(rows[0]), len(rows[1])] or not gold:
+        raise ValueError(f"{paths[2]}: expected pairs of ids, and texts with one id each.")
+    if unknown := [pair for pair in gold if pair[0] not in foreign or pair[1] not in english]:
+        expected = f"expected ids of {paths[0].name} and {paths[1].name}"
+        raise ValueError(f"{paths[2]}: {expected}, received {unknown[0]}.")
+    return foreign, english, gold
 
 
 def _two_fields(path: Path, number: int, line: str) -> tuple[str, str]:
-    fields = tuple(field.strip() for field in line.split("\t"))
+    fields = [field.strip() for field in line.split("\t")]
     if len(fields) != 2 or not all(fields):
-        raise ValueError(
-            f"{path}:{number}: expected two tab-separated fields that are not empty, received "
-            f"{line[:80]!r}."
-        )
-    return fields
+        expected = "expected two tab-separated fields"
+        raise ValueError(f"{path}:{number}: {expected}, received {line[:80]!r}.")
+    return fields[0], fields[1]
 
 
 def _mining_scores(
@@ -194,17 +156,21 @@ def _mining_scores(
     not known which id is meant. The gold pairs remain as they are. If no threshold is given, the
     one with the largest F1 on these gold pairs is used; the scores are then optimistic.
     """
-    pairs, margins = _mined(embed, data, k)
-    right = np.array([pair in data.gold for pair in pairs], dtype=bool)
+    *sides, gold = data
+    (foreign, foreign_ids), (english, english_ids) = map(_unique, sides)
+    rows, margins = mine_bitext(embed(foreign), embed(english), k=k)
+    pairs = [(foreign_ids[one], english_ids[other]) for one, other in rows.tolist()]
+    known = np.array([None not in pair for pair in pairs], dtype=bool)
+    margins, right = margins[known], np.array([pair in gold for pair in pairs], dtype=bool)[known]
     if threshold is None:
-        threshold = best_threshold(margins, right, len(data.gold))
+        threshold = best_threshold(margins, right, len(gold))
     extracted = right[margins >= threshold]
     true_positives = int(extracted.sum())
     return {
         "threshold": threshold,
         "precision": true_positives / len(extracted) if true_positives else 0.0,
-        "recall": true_positives / len(data.gold),
-        "f1": 2 * true_positives / (len(extracted) + len(data.gold)),
+        "recall": true_positives / len(gold),
+        "f1": 2 * true_positives / (len(extracted) + len(gold)),
     }
 
 
@@ -226,20 +192,11 @@ def best_threshold(margins: np.ndarray, right: np.ndarray, gold: int) -> float:
     return float((margins[last] + next_margins[last]) / 2)
 
 
-def _mined(embed: VectorCache, data: BUCCSet, k: int) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """Pairs of ids and their margins, in descending order of the margins."""
-    foreign, english = _unique(data.foreign), _unique(data.english)
-    rows, margins = mine_bitext(embed([*foreign]), embed([*english]), k=k)
-    foreign_ids, english_ids = [*foreign.values()], [*english.values()]
-    pairs = [(foreign_ids[one], english_ids[other]) for one, other in rows.tolist()]
-    mask = np.array([None not in pair for pair in pairs], dtype=bool)
-    return [pair for pair in pairs if None not in pair], margins[mask]
-
-
-def _unique(sentences: dict[str, str]) -> dict[str, str | None]:
-    """Sentence → its id; None if it has several."""
+def _unique(sentences: dict[str, str]) -> tuple[list[str], list[str | None]]:
+    """The distinct sentences, and the id of each; None if it has several."""
     counts = Counter(sentences.values())
-    return {sentence: one if counts[sentence] == 1 else None for one, sentence in sentences.items()}
+    ids = {sentence: one if counts[sentence] == 1 else None for one, sentence in sentences.items()}
+    return [*ids], [*ids.values()]
 
 
 def _bucc_parts(folder: Path, language: str) -> tuple[str, ...]:
@@ -259,11 +216,9 @@ def _bucc_parts(folder: Path, language: str) -> tuple[str, ...]:
 def _read_parts(folder: Path, language: str) -> dict[str, BUCCSet]:
     parts = _bucc_parts(folder, language)
     if not parts:
-        raise FileNotFoundError(
-            f"{folder}: expected the texts of a part with gold pairs, {language}-en.X."
-            f"{language}, .en and .gold with X one of {', '.join(_DEVELOPMENT)}; found "
-            "none that is complete."
-        )
+        expected = f"expected {language}-en.X.{language}, .en and .gold"
+        of = ", ".join(_DEVELOPMENT)
+        raise FileNotFoundError(f"{folder}: {expected} with X one of {of}; found none complete.")
     return {part: read_bucc(folder, language, part) for part in parts}
 
 
@@ -278,8 +233,8 @@ def _score_bucc(context: TaskContext, parts: dict[str, BUCCSet]) -> TaskResult:
         threshold = scores["threshold"] = part_scores["threshold"]
         for name in ("f1", "precision", "recall"):
             scores[name + suffix] = part_scores[name]
-        for name in ("foreign", "english", "gold"):
-            counts[name + suffix] = len(getattr(data, name))
+        for name, part in zip(("foreign", "english", "gold"), data, strict=True):
+            counts[name + suffix] = len(part)
     details = {"development": development, "test": test}
     return TaskResult("f1" if test else "f1_dev", scores, counts, details)
 

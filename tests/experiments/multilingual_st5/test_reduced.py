@@ -15,7 +15,7 @@ pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 
 from experiments.multilingual_st5 import reduced as multilingual_st5_reduced  # noqa: E402
 from tests.experiments.multilingual_st5 import data as multilingual_data  # noqa: E402
-from use_st5.evaluation.record import EvaluationRecord  # noqa: E402
+from use_st5.evaluation.runner import EvaluationRecord  # noqa: E402
 from use_st5.models.lora import load_lora  # noqa: E402
 from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer  # noqa: E402
 

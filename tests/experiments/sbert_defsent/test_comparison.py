@@ -20,7 +20,7 @@ from experiments.sbert_defsent.comparison_results import NAMES, _only
 from tests.evaluation.toys import BagOfWords, words_task
 from tests.experiments.sbert_defsent import test_train as test_sbert_defsent
 from tests.tiny_bert import write_tiny_bert
-from use_st5.evaluation.record import EvaluationRecord
+from use_st5.evaluation.runner import EvaluationRecord
 
 data = test_sbert_defsent.data
 
