@@ -17,9 +17,9 @@ from safetensors.numpy import save_file
 from tests.convert.t5x_writer import pack, write_file, write_folder
 from tests.models.t5 import numpy_t5
 from use_st5.convert.checkpoint import open_checkpoint
-from use_st5.convert.sentencepiece_model import read_sentencepiece_model
+from use_st5.convert.sources import TensorFlowSource, tensorflow_prefix
 from use_st5.convert.t5x_source import T5XSource
-from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
+from use_st5.convert.tokenizer_files import read_sentencepiece_model
 from use_st5.models.t5.checkpoint import read_sentence_t5
 from use_st5.models.t5.model import T5
 from use_st5.models.t5.sentence_t5 import SentenceT5
@@ -83,8 +83,8 @@ def test_the_folder_itself_is_whole(folder: Path) -> None:
     ("changes", "message"),
     [
         ({"num_layers": 2}, "Missing: encoder.block.1"),
-        ({"num_layers": 20_000}, "expected tensors of 20,000 layers, found 11 tensors in all"),
-        ({"num_layers": 10**15}, "expected tensors of 1,000,000,000,000,000 layers"),
+        ({"num_layers": 20_000}, "11 tensors cannot make 20,000 layers"),
+        ({"num_layers": 10**15}, "cannot make 1,000,000,000,000,000 layers"),
         ({"num_heads": 10**7}, r"q.weight: expected \[30000000, 8\], found \[6, 8\]"),
         ({"vocab_size": 10**8}, r"shared.weight: expected \[100000000, 8\], found \[20, 8\]"),
         ({"d_model": 10**9}, r"shared.weight: expected \[20, 1000000000\], found"),
@@ -107,7 +107,7 @@ def test_a_configuration_that_its_tensors_do_not_bear_out(
 
 def test_layers_of_a_decoder(folder: Path, unbuilt: None) -> None:
     write_json(folder / "config.json", CONFIG | {"num_decoder_layers": 10**9})
-    with pytest.raises(ValueError, match="expected tensors of 1,000,000,000 layers"):
+    with pytest.raises(ValueError, match="cannot make 1,000,000,000 layers"):
         read_sentence_t5(open_checkpoint(folder), pooling="decoder")
 
 
@@ -121,7 +121,7 @@ def test_layers_of_a_decoder(folder: Path, unbuilt: None) -> None:
         ("spiece.model", read_sentencepiece_model),
         ("tokenizer.json", read_sentencepiece_model),
         ("checkpoint", T5XSource),
-        ("checkpoint", is_tensorflow_checkpoint),
+        ("checkpoint", tensorflow_prefix),
     ],
 )
 def test_sparse_files_are_not_read(
@@ -142,22 +142,22 @@ def test_a_header_that_claims_gigabytes(folder: Path, unbuilt: None) -> None:
         path.write_bytes(struct.pack("<Q", size) + b"{}")
         grow(path, 2**34)
         with pytest.raises(
-            ValueError, match=f"header of 1 to 4,194,304 bytes, found {size:,} bytes in"
+            ValueError, match=f"a header of {size:,} bytes, expected 1 to 4,194,304"
         ):
             read_sentence_t5(open_checkpoint(folder))
     path.write_bytes(b"abc")
-    with pytest.raises(ValueError, match="model.safetensors: expected a safetensors file"):
+    with pytest.raises(ValueError, match="model.safetensors: is no safetensors file"):
         read_sentence_t5(open_checkpoint(folder))
 
 
 def test_numbers_that_numpy_does_not_have(folder: Path, unbuilt: None) -> None:
     header = json.dumps({"a": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]}}).encode()
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + b"\0")
-    with pytest.raises(ValueError, match="a: expected numbers in one of F64.*received F8_E4M3"):
+    with pytest.raises(ValueError, match="a has F8_E4M3"):
         read_sentence_t5(open_checkpoint(folder))
 
 
-@pytest.mark.parametrize("path", ["/etc", "../elsewhere", "a/../../elsewhere", "C:\\elsewhere"])
+@pytest.mark.parametrize("path", ["/etc", "a/../../elsewhere", "C:\\elsewhere"])
 def test_modules_lie_in_the_folder(folder: Path, unbuilt: None, path: str) -> None:
     modules = [
         {"type": "sentence_transformers.models.Transformer", "path": ""},
@@ -243,11 +243,11 @@ def test_shapes_that_are_none(tmp_path: Path) -> None:
         T5XSource(path)
 
 
-@pytest.mark.parametrize("stored", ["..", "a/..", "/", "", "a\\..\\b", None, 3])
+@pytest.mark.parametrize("stored", ["..", "a/..", "", "a\\..\\b", None])
 def test_arrays_lie_beside_their_index(tmp_path: Path, stored: Any) -> None:
     path = tmp_path / "checkpoint"
     write_file(path, {"a": {"driver": "zarr", "kvstore": {"path": stored}}})
-    with pytest.raises(ValueError, match="expected the path of a folder in kvstore at a"):
+    with pytest.raises(ValueError, match="expected the weights of T5X"):
         T5XSource(path)
 
 
@@ -266,7 +266,7 @@ def test_data_of_tensorflow_that_is_cut(tmp_path: Path) -> None:
     source = TensorFlowSource(tmp_path / "c")
     source.check_stored(["a"])
     os.truncate(tmp_path / "c.data-00000-of-00001", 1000)
-    with pytest.raises(ValueError, match=r"c.index: expected data files of 4,000 bytes .* 1,000"):
+    with pytest.raises(ValueError, match=r"c.index: expected 4,000 bytes of data .* 1,000"):
         source.check_stored(["a"])
 
 
@@ -275,5 +275,5 @@ def test_the_newest_checkpoint_lies_beside_the_file_that_names_it(tmp_path: Path
     tf.train.Checkpoint(a=tf.Variable(1.0)).write(str(tmp_path / "c"))
     for path in ("../c", str(tmp_path / "c")):
         (tmp_path / "a" / "checkpoint").write_text(f'model_checkpoint_path: "{path}"\n')
-        with pytest.raises(ValueError, match="expected checkpoints in the same folder, found"):
+        with pytest.raises(ValueError, match="expected checkpoints in this folder, not"):
             TensorFlowSource(tmp_path / "a")

@@ -11,7 +11,6 @@ from safetensors.numpy import save_file
 
 from use_st5.convert.sentence_transformers import (
     LayerModule,
-    Prompts,
     SentenceModules,
     read_modules,
     read_prompts,
@@ -127,10 +126,7 @@ def test_a_dense_layer_of_something_else_is_refused(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     write(tmp_path, "Transformer", "Pooling", "Dense", **settings)
-    (name,) = settings
-    with pytest.raises(
-        ValueError, match=rf"Dense.config.json: \$\.{name}: expected .*, rec.{{,400}}$"
-    ):
+    with pytest.raises(ValueError, match="Dense.config.json: expected module_input.{,400}$"):
         read_modules(tmp_path)
 
 
@@ -223,7 +219,9 @@ def test_a_transformer_that_classifies_stands_alone(tmp_path: Path) -> None:
     assert read_modules(tmp_path).max_length == 8
 
 
-def write_prompts(folder: Path, settings: Any, pooling: Any = None) -> Prompts:
+def write_prompts(
+    folder: Path, settings: Any, pooling: Any = None
+) -> tuple[dict[str, str], str | None]:
     modules = [
         {"type": "sentence_transformers.models.Transformer", "path": ""},
         {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"},
@@ -236,17 +234,17 @@ def write_prompts(folder: Path, settings: Any, pooling: Any = None) -> Prompts:
 
 
 def test_prompts_that_are_read(tmp_path: Path) -> None:
-    assert write_prompts(tmp_path, None) == Prompts({}, None)
+    assert write_prompts(tmp_path, None) == ({}, None)
     settings = {"prompts": {"query": "q: ", "document": None}, "default_prompt_name": "query"}
     found = write_prompts(tmp_path, {**settings, "__version__": {}, "similarity_fn_name": "cosine"})
-    assert found == Prompts({"query": "q: ", "document": ""}, "query")
+    assert found == ({"query": "q: ", "document": ""}, "query")
 
 
 @pytest.mark.parametrize(
     ("settings", "pooling", "said"),
     [
         ({"prompts": {"a": 3}}, {}, "expected str . null, received int"),
-        ({"default_prompt_name": "a"}, {}, "default_prompt_name to be one of .*'a'"),
+        ({"default_prompt_name": "a"}, {}, "default_prompt_name in .*'a'"),
         ({"truncate_dim": 64}, {}, r"encode\(texts, truncate_dim=64\)"),
         ({}, {"include_prompt": False}, "1_Pooling.config.json: expected include_prompt to be tr"),
     ],

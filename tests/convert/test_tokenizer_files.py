@@ -16,8 +16,7 @@ import pytest
 import tensorflow as tf
 
 from tests.convert.tokenizer_examples import MERGES, PIECES, WORDS, byte_pair, ids_of, wordpiece
-from use_st5.convert.sentencepiece_model import model_proto, read_sentencepiece_model
-from use_st5.convert.tokenizer_files import read_tokenizer
+from use_st5.convert.tokenizer_files import model_proto, read_sentencepiece_model, read_tokenizer
 from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 
 TEXTS = ["the cats", "É Ca é", "今日", "", "don't", "the 😀"]
@@ -142,8 +141,8 @@ REFUSED = [
     (wordpiece, "post_processor", None, r"post_processor: expected .*'\[SEP\]'\].*, found \[\]"),
     (wordpiece, "model.max_input_chars_per_word", 50, "expected .*100.*found .*50"),
     (wordpiece, "model.vocab.cat", 4, "expected the ids 0 to 11, each once"),
-    (wordpiece, "model.vocab", [], r"\$: expected object, received array"),
-    (wordpiece, "model.vocab", {"a": 0}, r"with \[PAD\], \[UNK\]"),
+    (wordpiece, "model.vocab", [], "expected object, received array"),
+    (wordpiece, "model.vocab", {"a": 0}, r"words .*\[PAD\], .*\[UNK\]"),
     (wordpiece, "model", {"type": "Unigram", "vocab": []}, "found Unigram, BertNormalizer"),
     (wordpiece, "added_tokens", [{"id": 12, "content": "covid", "single_word": True}],
      r"'covid': single_word, lstrip, rstrip: expected \(False, .*found \(True"),
@@ -156,7 +155,7 @@ REFUSED = [
     (wordpiece, "post_processor.cls", ["c" * 10**5, 2], r"found \['c{198}\. "),
     (wordpiece, "post_processor",
      {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": []}}]},
-     r"single\[0\]\[...\].type_id: expected int, received array"),
+     r"post_processor: expected"),
     (byte_pair, "pre_tokenizer.add_prefix_space", True, "add_prefix_space: expected False, found"),
     (byte_pair, "pre_tokenizer.use_regex", False, "use_regex, .*found .False"),
     (byte_pair, "pre_tokenizer.type", "Metaspace", "and Metaspace; found BPE, none and M"),
@@ -190,7 +189,7 @@ def test_no_tokenizer(tmp_path: Path) -> None:
         read_tokenizer(tmp_path)
     write(tmp_path, "tokenizer_config.json", {"do_basic_tokenize": False})
     with pytest.raises(
-        ValueError, match="tokenizer_config.json: .*do_basic_tokenize: expected True"
+        ValueError, match="tokenizer_config.json: do_basic_tokenize: .*expected True"
     ):
         read_tokenizer(tmp_path)
 
@@ -217,12 +216,10 @@ def test_mt5_rebuilt_from_what_transformers_5_writes(tmp_path: Path, data_dir: P
 
 
 def test_a_tokenizer_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"expected spiece.model.*found none"):
+    with pytest.raises(FileNotFoundError, match="expected spiece.model"):
         read_sentencepiece_model(tmp_path)
     (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE", "vocab": {}}}')
-    with pytest.raises(
-        ValueError, match=r"model.vocab: expected array, .*Give the tokenizer of a T5"
-    ):
+    with pytest.raises(ValueError, match="found .*BPE.*Give the tokenizer"):
         read_sentencepiece_model(tmp_path)
 
 

@@ -15,11 +15,14 @@ import tensorflow as tf
 from safetensors.numpy import save_file
 
 from tests.models.tensorflow_checkpoint import write_checkpoint
-from use_st5.convert import safetensors_source
-from use_st5.convert.safetensors_source import INDEX, SINGLE, SafetensorsSource
-from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
+from use_st5.convert import sources
+from use_st5.convert.sources import (
+    SAFETENSORS,
+    SafetensorsSource,
+    TensorFlowSource,
+    tensorflow_prefix,
+)
 from use_st5.convert.weights import (
-    RenamedSource,
     Target,
     WeightSource,
     assign_weights,
@@ -55,10 +58,10 @@ def target(*shape: int, transposed: bool = False) -> Target:
     return Target(keras.Variable(np.zeros(shape, np.float32)), transposed=transposed)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int8", "uint8", "bool", "complex64"])
+@pytest.mark.parametrize("dtype", ["int8", "bool", "complex64"])
 def test_integers_are_no_weights(dtype: str) -> None:
     source = Arrays(a=np.ones((2, 3), dtype))
-    with pytest.raises(ValueError, match=f"the checkpoint: a: expected weights .* found {dtype}"):
+    with pytest.raises(ValueError, match=f"a: expected floats, found {dtype}"):
         assign_weights({"a": target(2, 3)}, source)
 
 
@@ -73,7 +76,7 @@ def test_integers_are_no_weights(dtype: str) -> None:
 def test_a_vocabulary_has_about_as_many_pieces_as_the_table_has_rows(
     size: int, rows: int, fits: bool
 ) -> None:
-    with nullcontext() if fits else pytest.raises(ValueError, match="folder: expected a voc"):
+    with nullcontext() if fits else pytest.raises(ValueError, match="folder: .* rows"):
         check_vocabulary(size, rows, folder=Path("folder"), given=None)
     if size < rows:
         check_vocabulary(size, rows, folder=Path("folder"), given=Path("folder/vocab.txt"))
@@ -109,7 +112,7 @@ def test_nothing_is_read_before_everything_fits() -> None:
 def test_more_layers_than_tensors_are_refused() -> None:
     source = Arrays(a=np.ones(2), b=np.ones(2))
     check_layers(2, source)
-    with pytest.raises(ValueError, match="tensors of 1,000 layers, found 2 tensors in all"):
+    with pytest.raises(ValueError, match="2 tensors cannot make 1,000 layers"):
         check_layers(1000, source)
 
 
@@ -123,30 +126,9 @@ def test_precision_in_other_dtypes(dtype: str) -> None:
         np.testing.assert_array_equal(keras.ops.cast(to.variable, "float32"), expected)
 
 
-def test_a_copy_of_a_variable_is_not_what_is_written() -> None:
-    """Writing in place does not change a value that was read before."""
-    variable = keras.Variable(np.zeros(2, np.float32))
-    before = variable.value.read_value()
-    assign_weights({"a": Target(variable)}, Arrays(a=np.ones(2)))
-    np.testing.assert_array_equal(before, [0, 0])
-    np.testing.assert_array_equal(variable, [1, 1])
-
-
 def test_nan_is_refused() -> None:
     with pytest.raises(ValueError, match="a holds NaN or infinity"):
         assign_weights({"a": target(1)}, Arrays(a=np.array([np.nan])))
-
-
-def test_only_the_named_ones_are_seen(tmp_path: Path) -> None:
-    tensors = {"a": np.arange(3.0), "b": np.zeros((2, 2))}
-    save_file(tensors, tmp_path / SINGLE)
-    source = RenamedSource(SafetensorsSource(tmp_path), {"x": "a"})
-    assert source.shapes() == {"x": (3,)}
-    assert source.where == str(tmp_path)
-    np.testing.assert_array_equal(source.read("x"), tensors["a"])
-    np.testing.assert_array_equal(np.concatenate([*source.pieces("x")]), tensors["a"])
-    with pytest.raises(KeyError):
-        source.read("a")
 
 
 def test_every_dtype_is_read_as_it_is_stored(tmp_path: Path) -> None:
@@ -155,7 +137,7 @@ def test_every_dtype_is_read_as_it_is_stored(tmp_path: Path) -> None:
         "b": np.array([1.5, 2.5], np.float16),
         "c": np.array([[0.1]], ml_dtypes.bfloat16),
     }
-    save_file(tensors, tmp_path / SINGLE)
+    save_file(tensors, tmp_path / SAFETENSORS)
     source = SafetensorsSource(tmp_path)
     assert source.shapes() == {"a": (2, 3), "b": (2,), "c": (1, 1)}
     for name, tensor in tensors.items():
@@ -166,12 +148,12 @@ def test_every_dtype_is_read_as_it_is_stored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [1, 24, 100, 10**6])
 def test_pieces_are_some_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(safetensors_source, "_PIECE", size)
+    monkeypatch.setattr(sources, "_PIECE", size)
     tensors = {
         "a": np.arange(77, dtype=np.float32).reshape(11, 7),
         "b": np.arange(5, dtype=ml_dtypes.bfloat16),
     }
-    save_file(tensors, tmp_path / SINGLE)
+    save_file(tensors, tmp_path / SAFETENSORS)
     source = SafetensorsSource(tmp_path)
     for name, tensor in tensors.items():
         pieces = [*source.pieces(name)]
@@ -180,27 +162,29 @@ def test_pieces_are_some_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
 
 
 def write_index(folder: Path, **files: str) -> None:
-    (folder / INDEX).write_text(json.dumps({"weight_map": files}), encoding="utf-8")
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": files}), encoding="utf-8"
+    )
 
 
 def test_damaged_folders(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"expected model.safetensors.*found neither\.$"):
         SafetensorsSource(tmp_path)
-    (tmp_path / INDEX).write_text("[]", encoding="utf-8")
+    (tmp_path / "model.safetensors.index.json").write_text("[]", encoding="utf-8")
     with pytest.raises(ValueError, match=r"index.json: \$: expected object, received array"):
         SafetensorsSource(tmp_path)
     write_index(tmp_path, a="one.safetensors")
-    with pytest.raises(FileNotFoundError, match=r"one.safetensors: expected this shard"):
+    with pytest.raises(FileNotFoundError, match="expected the shard one.safetensors"):
         SafetensorsSource(tmp_path)
     (tmp_path / "one.safetensors").write_bytes(b"\x00" * 100)
-    with pytest.raises(ValueError, match=r"one.safetensors: expected a safetensors file"):
+    with pytest.raises(ValueError, match="one.safetensors: is no safetensors file"):
         SafetensorsSource(tmp_path)
     save_file({"a": np.zeros(1, np.float32)}, tmp_path / "one.safetensors")
     write_index(tmp_path, a="one.safetensors", b="one.safetensors")
-    with pytest.raises(ValueError, match=r"found 1 missing, such as 'b'"):
+    with pytest.raises(ValueError, match="no shard has the tensor 'b'"):
         SafetensorsSource(tmp_path)
     write_index(tmp_path, a="../one.safetensors")
-    with pytest.raises(ValueError, match=r"\$.weight_map\[...\]: expected a path inside"):
+    with pytest.raises(ValueError, match="weight_map.*expected a path inside"):
         SafetensorsSource(tmp_path)
 
 
@@ -221,7 +205,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_prefix_an_index_and_the_newest_of_a_folder(folder: Path) -> None:
     for path, expected in (("model.ckpt-1", A), ("model.ckpt-1.index", A), ("", A + 1)):
-        assert is_tensorflow_checkpoint(folder / path)
+        assert tensorflow_prefix(folder / path)
         source = TensorFlowSource(folder / path)
         assert source.shapes()["a"] == (2, 3)
         np.testing.assert_array_equal(source.read("a"), expected)
@@ -229,8 +213,8 @@ def test_a_prefix_an_index_and_the_newest_of_a_folder(folder: Path) -> None:
 
 
 def test_what_is_none(folder: Path) -> None:
-    for path in (folder / "model.ckpt-3", folder / "checkpoint", folder.parent):
-        assert not is_tensorflow_checkpoint(path)
+    for path in (folder / "model.ckpt-3", folder / "checkpoint"):
+        assert not tensorflow_prefix(path)
         with pytest.raises(FileNotFoundError, match="expected a TensorFlow checkpoint"):
             TensorFlowSource(path)
     (folder / "model.ckpt-1.index").write_bytes(b"no table")

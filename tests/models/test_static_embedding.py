@@ -178,7 +178,7 @@ def test_names_of_model2vec_and_other_tensors(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="expected one table embedding.weight or embeddings"):
             TrainableEncoder.load(tmp_path)
     save_file({"embedding.weight": table[:-1]}, path)
-    with pytest.raises(ValueError, match=r"at most 11 pieces, the rows of the table; it has 12"):
+    with pytest.raises(ValueError, match="12 pieces, but the table has 11 rows"):
         TrainableEncoder.load(tmp_path)
     with pytest.raises(ValueError, match=r"expected no pooling as an argument"):
         TrainableEncoder.load(tmp_path, pooling="mean")

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from tests.tokenizers.real_sentences import real_sentences
-from use_st5.convert.sentencepiece_model import model_proto, read_framed_model
-from use_st5.convert.tokenizer_files import read_tokenizer
+from use_st5.convert.tokenizer_files import model_proto, read_framed_model, read_tokenizer
 from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
@@ -117,7 +116,7 @@ def test_ids_of_real_sentences(
     peer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     scores = np.array([score for _, score in whole()["model"]["vocab"]])
     # Without the line numbers of a file, and without a special token that one line contains.
-    texts = [each.split("\t")[-1].replace("<unk>", "unk") for each in real_sentences(data_dir)]
+    texts = [each.split("\t")[-1].replace("<unk>", "unk") for each in real_sentences(data_dir)[::4]]
     different = 0
     for start in range(0, len(texts), 1000):
         some = texts[start : start + 1000]
@@ -163,7 +162,7 @@ def test_an_exported_vocabulary(tokenizer: FramedSentencePieceTokenizer) -> None
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("model.vocab", [["<pad>", 0.0], ["</s>", 0.0]], r"Unigram .* begins with \['<pad>'"),
+        ("model.vocab", [["<pad>", 0.0], ["</s>", 0.0]], r"first pieces: .*found .*'<pad>'"),
         ("model.byte_fallback", True, "byte_fallback: expected False, found True"),
         ("normalizer", {"type": "Lowercase"}, "found Unigram, Lowercase and Sequence"),
         ("pre_tokenizer", {"type": "ByteLevel"}, r"expected \['Metaspace'\], found \['ByteL"),
@@ -177,12 +176,12 @@ def test_an_exported_vocabulary(tokenizer: FramedSentencePieceTokenizer) -> None
         ("normalizer", {"type": "Replace", "pattern": {"String": "a"}, "content": "b"},
          r"Replace: expected .* \{2,\}.*, found \(\{'String': 'a'\}, 'b'\)"),
         ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "ab=?" * 1000},
-         r"tokenizer.json: .*charsmap: expected base64, found '[ab=?]{199} \("),
+         "charsmap is no base64"),
         ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "////f2FhYWE="},
-         "tokenizer.json: expected a precompiled_charsmap of a trie .* the trie has 2,147,483,647"),
-        ("model.unk_id", 10**9, "tokenizer.json: .*model: found Unigram with unk_id 1000000000"),
-        ("model.vocab.9", ["c" * 10**6, -1.0], r"tokenizer.json: expected pieces of 1 to 1,000 b"),
-        ("model.vocab.9", ["c", 1e308], "tokenizer.json: expected scores of .*, found inf for 'c'"),
+         "tokenizer.json: .*a damaged"),
+        ("model.unk_id", 10**9, "found .*1000000000"),
+        ("model.vocab.9", ["c" * 10**6, -1.0], "pieces that are empty or longer"),
+        ("model.vocab.9", ["c", 1e308], "scores beyond"),
     ],
 )  # fmt: skip
 def test_another_tokenizer_is_refused(
@@ -203,7 +202,7 @@ def test_another_tokenizer_is_refused(
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="begins with <pad>"):
+    with pytest.raises(ValueError, match="lacks <pad>"):
         FramedSentencePieceTokenizer(b"\xff\x00")
     (tmp_path / "sentencepiece.bpe.model").write_bytes(b"\xff\x00")
     with pytest.raises(ValueError, match=r"sentencepiece.bpe.model: .*Give the tokenizer"):

@@ -14,7 +14,7 @@ import tensorflow as tf
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 spm = pytest.importorskip("sentencepiece", reason="the extra `dev` is not installed")
 
-from use_st5.convert.sentencepiece_model import read_sentencepiece_model  # noqa: E402
+from use_st5.convert.tokenizer_files import read_sentencepiece_model  # noqa: E402
 from use_st5.data.arrays import fingerprint  # noqa: E402
 from use_st5.tokenizers.sentencepiece_tokenizer import (  # noqa: E402
     T5_VOCABULARY,
@@ -83,14 +83,6 @@ def test_a_long_text_is_cut_before_the_end_is_added(tokenizer: SentencePieceToke
     assert rows.dtype == np.int32
 
 
-def test_rows_of_one_length(tokenizer: SentencePieceTokenizer) -> None:
-    texts = ["How old are you?", "", "What is your age? " * 9]
-    rows = tokenizer.token_ids(texts, 12).numpy()
-    assert rows.shape == (3, 12)
-    np.testing.assert_array_equal(rows, tokenizer.padded(texts, 12))
-    assert tokenizer.token_ids(texts[:2], 12).shape == (2, 12)
-
-
 def test_vocabularies_are_told_apart(tokenizer: SentencePieceTokenizer) -> None:
     assert fingerprint(tokenizer) == fingerprint(SentencePieceTokenizer())
     part = SentencePieceTokenizer(piece_ids=[*range(31_999), 40_000])
@@ -111,13 +103,11 @@ def test_invalid_utf8_becomes_the_replacement_character(
 
 def test_refusals(tmp_path: Path) -> None:
     (tmp_path / "spiece.model").write_bytes(b"no such thing")
-    with pytest.raises(
-        ValueError, match=r"spiece.model: expected a SentencePiece model.*\. Give a"
-    ):
+    with pytest.raises(ValueError, match="spiece.model: expected a SentencePiece model"):
         SentencePieceTokenizer(tmp_path / "spiece.model")
     with pytest.raises(FileNotFoundError):
         SentencePieceTokenizer(tmp_path / "absent.model")
-    with pytest.raises(ValueError, match="at least 2, received 1"):
+    with pytest.raises(ValueError, match=">= 2, received 1"):
         SentencePieceTokenizer().padded(tf.constant(["a"]), 1)
 
 
@@ -156,23 +146,22 @@ TEXTS_FAR = b"\xff\xff\xff\xff"  # a unit that leads to a text far beyond all
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: with_charsmap(lambda table: b"\0\0\0\x80" + table[4:]), "trie has 2,147,483,648"),
-        (lambda: with_charsmap(lambda table: b"\0\0\0\0" + table[4:]), "the trie has 0"),
-        (lambda: with_charsmap(lambda table: b"ab"), "found 2 bytes"),
-        (lambda: with_charsmap(lambda table: table[:-1]), "precompiled_charsmap of a trie"),
-        (lambda: with_charsmap(lambda table: table[:4] + FAR + table[8:]), "to its own units"),
-        (lambda: with_charsmap(lambda table: table[:4] + TEXTS_FAR + table[8:]), "its own units"),
-        (lambda: with_piece(piece="c" * 10**6), r"1 to 1,000 bytes, .* 1,000,000 bytes, 'c{79}\."),
-        (lambda: with_piece(piece=""), "pieces of 1 to 1,000 bytes, found an empty one"),
-        (lambda: with_piece(piece="▁the"), "different pieces, found 31,999 of 32,000"),
-        (lambda: with_piece(score=math.nan), "scores of -1,000,000 to 1,000,000, found nan for"),
-        (lambda: with_piece(score=1e38), "found 9.9.*e\\+37 for"),
-        (lambda: with_spec(unk_id=10**9), "unknown piece as unk_id, found 1,000,000,000"),
-        (lambda: with_spec(unk_id=-1), "unknown piece as unk_id, found -1"),
-        (lambda: with_spec(unk_id=100), "unknown piece as unk_id, found 100"),
-        (lambda: with_spec(model_type=2), "found type 2 and 32,000 pieces"),
-        (lambda: b"", "1 to 2,097,152 pieces, found type 0 and 0 pieces"),
-        (lambda: T5_VOCABULARY.read_bytes()[:1001], "found other bytes"),
+        (lambda: with_charsmap(lambda table: b"\0\0\0\x80" + table[4:]), "a damaged"),
+        (lambda: with_charsmap(lambda table: b"\0\0\0\0" + table[4:]), "a damaged"),
+        (lambda: with_charsmap(lambda table: b"ab"), "a damaged"),
+        (lambda: with_charsmap(lambda table: table[:-1]), "a damaged"),
+        (lambda: with_charsmap(lambda table: table[:4] + FAR + table[8:]), "a damaged"),
+        (lambda: with_charsmap(lambda table: table[:4] + TEXTS_FAR + table[8:]), "a damaged"),
+        (lambda: with_piece(piece="c" * 10**6), "pieces that are empty or longer"),
+        (lambda: with_piece(piece=""), "pieces that are empty"),
+        (lambda: with_piece(piece="▁the"), "a piece twice"),
+        (lambda: with_piece(score=math.nan), "scores beyond"),
+        (lambda: with_piece(score=1e38), "scores beyond"),
+        (lambda: with_spec(unk_id=-1), "unk_id -1"),
+        (lambda: with_spec(unk_id=100), "unk_id 100"),
+        (lambda: with_spec(model_type=2), "type 2"),
+        (lambda: b"", "0 pieces"),
+        (lambda: T5_VOCABULARY.read_bytes()[:1001], "SentencePiece model .*pars"),
     ],
 )
 def test_damage_is_refused_before_tensorflow_text_reads_it(
@@ -225,5 +214,5 @@ def test_pieces_of_a_subset_have_the_ids_of_the_whole(
 
 @pytest.mark.parametrize("wrong", [[0, 1, 2], [*range(1, 40_000)], [0, 1, *range(50_000, 0, -1)]])
 def test_piece_ids_that_do_not_fit(wrong: list[int]) -> None:
-    with pytest.raises(ValueError, match="each of the 32000 pieces, ascending"):
+    with pytest.raises(ValueError, match="expected 32000 ascending"):
         SentencePieceTokenizer(piece_ids=wrong)

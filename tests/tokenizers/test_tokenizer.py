@@ -110,7 +110,7 @@ def test_a_limit_that_leaves_no_token_is_refused(tokenizer: Tokenizer) -> None:
     if tokenizer.kind == "trigrams":
         return  # The toy checks no limit.
     for cut in (tokenizer.padded, tokenizer.token_ids):
-        with pytest.raises(ValueError, match="to be at least [123], received 0"):
+        with pytest.raises(ValueError, match=r"max_tokens.*[123], received 0"):
             cut(tf.constant(["a"]), 0)
 
 

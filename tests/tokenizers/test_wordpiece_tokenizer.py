@@ -90,7 +90,7 @@ def test_pairs_by_hand(small: WordPieceTokenizer) -> None:
     assert found.dtype == np.int32
     cut = rows(small.padded_pairs(tf.constant(first), tf.constant(second), 6))
     assert cut == [[CLS, 4, SEP, 5, 6, SEP], [CLS, 4, SEP, SEP]]
-    with pytest.raises(ValueError, match="at least 5, received 4"):
+    with pytest.raises(ValueError, match=">= 5, received 4"):
         small.padded_pairs(tf.constant(first), tf.constant(second), 4)
 
 
@@ -107,13 +107,6 @@ def test_a_word_of_more_than_a_hundred_letters_is_unknown() -> None:
     assert ids(tokenizer, ["é" * 100 + " x", "é" * 101 + " x"]) == [known, [CLS, UNK, 6, SEP]]
 
 
-def test_ten_thousand_words(small: WordPieceTokenizer) -> None:
-    (row,) = ids(small, ["the cats " * 5000])
-    assert row == [CLS, *[4, 5, 6] * 5000, SEP]
-    assert small.token_counts(tf.constant(["the cats " * 5000])) == [15_002]
-    assert ids(small, ["the cats " * 50_000], max_tokens=5) == [[CLS, 4, 5, 6, SEP]]
-
-
 def test_padding_need_not_be_the_first_word() -> None:
     """The word at id 0 and padding change places, in the exported vocabulary, too."""
     words = ["[MASK]", "the", "[PAD]", "[UNK]", "[CLS]", "[SEP]"]
@@ -126,9 +119,7 @@ def test_padding_need_not_be_the_first_word() -> None:
 
 
 def test_refusals(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"with \[PAD\], received one without"):
-        WordPieceTokenizer(SPECIAL[1:])
-    with pytest.raises(ValueError, match=r"with \[CLS\], \[SEP\], received one without"):
+    with pytest.raises(ValueError, match=r"the words \[CLS\], \[SEP\]"):
         WordPieceTokenizer(SPECIAL[:2])
     with pytest.raises(ValueError, match="without line breaks"):
         WordPieceTokenizer((*SPECIAL, "a\nb"))
@@ -137,7 +128,7 @@ def test_refusals(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_bytes(b"[PAD]\n\xff\n")
     with pytest.raises(ValueError, match="expected UTF-8"):
         read_words(tmp_path / "vocab.txt")
-    with pytest.raises(ValueError, match="at least 3, received 2"):
+    with pytest.raises(ValueError, match=">= 3, received 2"):
         WordPieceTokenizer(WORDS).padded(tf.constant(["a"]), 2)
 
 
@@ -204,7 +195,7 @@ def test_hard_strings(trained: tuple[Any, WordPieceTokenizer]) -> None:
         assert tokenizer.token_counts(tf.constant(HARD)).numpy().tolist() == [*map(len, expected)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(texts=st.lists(st.text(max_size=40), min_size=1, max_size=20))
 def test_strings_that_hypothesis_draws(
     trained: tuple[Any, WordPieceTokenizer], texts: list[str]
@@ -213,7 +204,7 @@ def test_strings_that_hypothesis_draws(
     assert ids(tokenizer, texts) == [each.ids for each in peer.encode_batch(texts)]
 
 
-@pytest.mark.parametrize("max_tokens", [5, 6, 7, 8, 11, 12, 40])
+@pytest.mark.parametrize("max_tokens", [5, 6, 7, 12, 40])
 def test_pairs_are_cut_as_by_hugging_face(
     trained: tuple[Any, WordPieceTokenizer], max_tokens: int
 ) -> None:
@@ -229,14 +220,13 @@ def test_pairs_are_cut_as_by_hugging_face(
 
 def test_real_sentences_have_the_ids_of_hugging_face(data_dir: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers", reason="the extra `peers` is not installed")
-    sentences = real_sentences(data_dir)
-    assert len(sentences) == 100_000
+    sentences = real_sentences(data_dir)[::4]
     cased = tokenizers.BertWordPieceTokenizer(lowercase=False)
-    cased.train_from_iterator(sentences[::5], vocab_size=20_000, show_progress=False)
+    cased.train_from_iterator(sentences[::2], vocab_size=20_000, show_progress=False)
     uncased = read_words(data_dir / "vocab/bert-base-uncased/vocab.txt")
     for words, lower_case, texts in (
         (uncased, True, sentences),
-        (_words(cased), False, sentences[::5]),
+        (_words(cased), False, sentences[::2]),
     ):
         peer = hugging_face(words, lower_case=lower_case)
         tokenizer = WordPieceTokenizer(words, lower_case=lower_case)

@@ -8,20 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import msgspec
-
-from use_st5.convert.safetensors_source import SafetensorsSource
 from use_st5.convert.sentence_transformers import (
     MODULES,
-    Prompts,
     SentenceModules,
     read_modules,
     read_prompts,
     read_similarity,
 )
+from use_st5.convert.sources import SafetensorsSource, TensorFlowSource, tensorflow_prefix
 from use_st5.convert.t5x_source import INDEX, T5XSource
-from use_st5.convert.tensorflow_source import INDEX as TENSORFLOW_INDEX
-from use_st5.convert.tensorflow_source import TensorFlowSource, is_tensorflow_checkpoint
 from use_st5.convert.weights import WeightSource, listed
 from use_st5.hub.model_manifest import SimilarityName
 from use_st5.hub.model_names import download_advice
@@ -37,13 +32,6 @@ BERT_CONFIG = "bert_config.json"
 # The first byte of a map of up to 15 entries, or of a longer map: T5X's files begin with a map,
 # TensorFlow's never do.
 _MAPS = {*range(0x80, 0x90), 0xDE, 0xDF}
-
-
-class _Settings(msgspec.Struct):
-    """The settings by which families know a model."""
-
-    model_type: str | None = None
-    architectures: list[str] | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,11 +56,7 @@ class Checkpoint:
     modules: SentenceModules | None = None
 
     def settings_as(self, kind: type[Kind], *, remedy: str) -> Kind:
-        """The settings as a record.
-
-        Raises:
-            ValueError: The settings do not fit the record.
-        """
+        """The settings as a record."""
         return check_record(self.settings, kind, where=self.settings_file, remedy=remedy)
 
     @property
@@ -88,18 +72,12 @@ class Checkpoint:
         return self.folder or Path(self.source.where).parent
 
     def pooling(self, requested: str | None) -> str | None:
-        """The pooling that the checkpoint states, or else the argument.
-
-        Raises:
-            ValueError: The checkpoint states it, and the argument is not None.
-        """
+        """The pooling that the checkpoint states, or else the argument, which must then be None."""
         if self.modules is None or self.modules.pooling is None:
             return requested
         if requested is not None:
-            raise ValueError(
-                f"{self.where / MODULES}: expected no pooling as an argument, because this file "
-                f"sets it, received {requested!r}. Leave it out."
-            )
+            where = self.where / MODULES
+            raise ValueError(f"{where}: sets the pooling. Leave out pooling={requested!r}.")
         return self.modules.pooling
 
     @property
@@ -108,9 +86,9 @@ class Checkpoint:
         return None if self.modules is None else self.modules.max_length
 
     @property
-    def prompts(self) -> Prompts:
-        """Texts before queries and documents; only sentence-transformers has them."""
-        return Prompts({}, None) if self.modules is None else read_prompts(self.where, self.modules)
+    def prompts(self) -> tuple[dict[str, str], str | None]:
+        """The prompts by name, and the name of the default one, such as "query" → "query: "."""
+        return ({}, None) if self.modules is None else read_prompts(self.where, self.modules)
 
     @property
     def similarity_fn_name(self) -> SimilarityName:
@@ -135,28 +113,28 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         ValueError: The format is unknown, or the checkpoint is damaged.
     """
     path = Path(path)
-    if (path / MODULES).is_file():
-        modules = read_modules(path)
-        if modules.static:
-            return Checkpoint(
-                where=path,
-                format="sentence-transformers",
-                source=SafetensorsSource(modules.transformer),
-                folder=modules.transformer,
-                modules=modules,
-            )
-        return _of_folder(path, modules.transformer, modules)
-    if (path / CONFIG).is_file():
-        return _of_folder(path, path)
+    if (path / MODULES).is_file() or (path / CONFIG).is_file():
+        modules = read_modules(path) if (path / MODULES).is_file() else None
+        folder = modules.transformer if modules else path
+        static = modules is not None and modules.static  # such a folder has no config.json
+        return Checkpoint(
+            where=path,
+            format="sentence-transformers" if modules else "Hugging Face",
+            folder=folder,
+            settings={} if static else _read_settings(folder / CONFIG),
+            source=SafetensorsSource(folder),
+            modules=modules,
+        )
     if _begins_as_map(path / INDEX) or _begins_as_map(path):
         return Checkpoint(where=path, format="T5X", source=T5XSource(path))
-    if is_tensorflow_checkpoint(path) or (path / BERT_CONFIG).is_file():
-        return _of_tensorflow(path)
+    if tensorflow_prefix(path) or (path / BERT_CONFIG).is_file():
+        source = TensorFlowSource(path)
+        config = Path(source.where).parent / BERT_CONFIG
+        settings = {**_read_settings(config), "model_type": "bert"} if config.is_file() else {}
+        return Checkpoint(where=path, format="TensorFlow", source=source, settings=settings)
     if not path.exists():
         advice = download_advice(os.fspath(path))
-        raise FileNotFoundError(
-            f"{path}: expected a checkpoint, found nothing of this name. {advice}".rstrip()
-        )
+        raise FileNotFoundError(f"{path}: there is nothing of this name. {advice}".rstrip())
     raise ValueError(
         f"{path}: expected a folder of Hugging Face or sentence-transformers (config.json, "
         "modules.json), a T5X checkpoint (a folder checkpoint_N or one file), or a TensorFlow "
@@ -164,37 +142,13 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     )
 
 
-def _of_folder(path: Path, folder: Path, modules: SentenceModules | None = None) -> Checkpoint:
-    """Opens a model as transformers saves it, alone or as the first of several modules."""
-    remedy = "Give the folder of a model as transformers saves it."
-    return Checkpoint(
-        where=path,
-        format="Hugging Face" if modules is None else "sentence-transformers",
-        folder=folder,
-        settings=_read_settings(folder / CONFIG, remedy),
-        source=SafetensorsSource(folder),
-        modules=modules,
-    )
-
-
-def _of_tensorflow(path: Path) -> Checkpoint:
-    """Opens a checkpoint of TensorFlow, with the settings of a BERT if they are next to it.
-
-    The archives of google-research/bert have one checkpoint, but no file `checkpoint`.
-    """
-    index_files = [] if is_tensorflow_checkpoint(path) else [*path.glob(f"*{TENSORFLOW_INDEX}")]
-    source = TensorFlowSource(index_files[0] if len(index_files) == 1 else path)
-    config = Path(source.where).parent / BERT_CONFIG
-    settings: dict[str, Any] = {}
-    if config.is_file():
-        remedy = "Copy it again from the model's archive."
-        settings = {**_read_settings(config, remedy), "model_type": "bert"}
-    return Checkpoint(where=path, format="TensorFlow", source=source, settings=settings)
-
-
-def _read_settings(path: Path, remedy: str) -> dict[str, Any]:
+def _read_settings(path: Path) -> dict[str, Any]:
+    """The settings in a file; families know a model by two of them, whose types are checked."""
+    remedy = "Give the folder of a model as transformers saves it, or copy it again."
     settings = read_record(path, dict[str, Any], remedy=remedy)
-    check_record(settings, _Settings, where=os.fspath(path), remedy=remedy)
+    kinds: dict[str, Any] = {"model_type": str | None, "architectures": list[str] | None}
+    for name, kind in kinds.items():
+        check_record(settings.get(name), kind, where=f"{path}: {name}", remedy=remedy)
     return settings
 
 

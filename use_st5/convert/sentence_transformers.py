@@ -8,11 +8,11 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from use_st5.convert.safetensors_source import SafetensorsSource
+from use_st5.convert.sources import SafetensorsSource
 from use_st5.convert.weights import Target, WeightSource, assign_weights, check_shapes, listed
 from use_st5.hub.model_manifest import SimilarityName
 from use_st5.io.records import LIMIT, InnerPath, Positive, Tokens, check_record, read_record
@@ -27,6 +27,10 @@ _LONGEST = 2**31 - 1
 _TOKENIZER_LIMIT = 2**26
 _KERNEL, _BIAS = "linear.weight", "linear.bias"
 _SCALE, _SHIFT = "norm.weight", "norm.bias"
+# Arguments that do not change vectors.
+_HARMLESS = {"trust_remote_code", "revision", "cache_dir", "token", "local_files_only", "use_fast"}
+# What holds for each text anyway; padding is hidden by the mask.
+_USUAL = {"truncation": (True, "longest_first"), "padding": (True, "longest", "max_length")}
 
 Kind = TypeVar("Kind")
 
@@ -51,11 +55,11 @@ class LayerModule:
 
     def check(self, input_width: int) -> None:
         """Compares its tensors with the width of its input, before a layer is built."""
-        if self.activation is None:
-            check_shapes({_SCALE: (input_width,), _SHIFT: (input_width,)}, self.source)
-            return
-        shapes: dict[str, tuple[int, ...]] = {_KERNEL: (self.width, input_width)}
-        check_shapes(shapes | ({_BIAS: (self.width,)} if self.bias else {}), self.source)
+        shapes: dict[str, tuple[int, ...]] = {_SCALE: (input_width,), _SHIFT: (input_width,)}
+        if self.activation is not None:
+            shapes = {_KERNEL: (self.width, input_width)}
+            shapes |= {_BIAS: (self.width,)} if self.bias else {}
+        check_shapes(shapes, self.source)
 
     def assign(self, layer: Any, *, on_tensor: Callable[[str], None] = lambda name: None) -> None:
         """Reads its tensors into a built layer of Keras; `on_tensor` gets the name of each."""
@@ -87,53 +91,21 @@ class SentenceModules:
     transformer: Path
     pooling: str | None
     pooling_file: Path
-    behind_pooling: tuple[LayerModule, ...]
-    normalize: bool
+    behind_pooling: tuple[LayerModule, ...] = ()
+    normalize: bool = False
     max_length: int | None
     lower_case: bool = False
     static: bool = False
     include_prompt: bool = True
 
 
-class Prompts(NamedTuple):
-    """Texts that a model puts before queries and documents.
+class _Settings(msgspec.Struct):
+    """The settings that are read of the folder's JSON files, all in one: each has some of them."""
 
-    Attributes:
-        named: Name → prompt, such as "query" → "query: ".
-        default: The name of the prompt that is used if none is named; None means no prompt.
-    """
-
-    named: dict[str, str]
-    default: str | None
-
-
-class _Module(msgspec.Struct):
-    type: str
-    path: InnerPath
-
-
-class _Dense(msgspec.Struct):
-    out_features: Positive
-    bias: bool = True
-    activation_function: str = "Tanh"
-    module_input_name: Literal["sentence_embedding"] = "sentence_embedding"
-    module_output_name: Literal["sentence_embedding"] | None = None
-    use_residual: Literal[False] = False
-
-
-class _LayerNorm(msgspec.Struct):
-    dimension: Positive
-
-
-# Arguments that do not change vectors.
-_HARMLESS = {"trust_remote_code", "revision", "cache_dir", "token", "local_files_only", "use_fast"}
-
-
-# What holds for each text anyway; padding is hidden by the mask.
-_USUAL = {"truncation": (True, "longest_first"), "padding": (True, "longest", "max_length")}
-
-
-class _Transformer(msgspec.Struct):
+    # Of a module in modules.json.
+    type: str = ""
+    path: InnerPath = InnerPath()
+    # Of a Transformer and its tokenizer.
     max_seq_length: Tokens | None = None
     do_lower_case: bool = False
     transformer_task: str | None = None
@@ -142,28 +114,18 @@ class _Transformer(msgspec.Struct):
     processing_kwargs: dict[str, dict[str, Any]] = {}
     query_length: Positive | None = None
     document_length: Positive | None = None
-
-    @property
-    def text_processing(self) -> dict[str, Any]:
-        """What version 6 gives to the tokenizer with each text."""
-        return self.processing_kwargs.get("common", {}) | self.processing_kwargs.get("text", {})
-
-
-class _Tokenizer(msgspec.Struct):
     model_max_length: float | None = None
     truncation_side: Literal["right"] = "right"
-
-
-class _Truncation(msgspec.Struct):
-    max_length: Tokens
-    direction: Literal["Right"] = "Right"
-
-
-class _WholeTokenizer(msgspec.Struct):
-    truncation: _Truncation | None = None
-
-
-class _Prompts(msgspec.Struct):
+    truncation: Any = None
+    # Of a dense layer and a layer norm.
+    out_features: Positive = 1
+    bias: bool = True
+    activation_function: str = "Tanh"
+    module_input_name: Any = "sentence_embedding"
+    module_output_name: Any = None
+    use_residual: bool = False
+    dimension: Positive = 1
+    # Of the whole model.
     prompts: dict[str, str | None] = {}
     default_prompt_name: str | None = None
     truncate_dim: Positive | None = None
@@ -179,21 +141,38 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     pools by itself, and possibly the normalisation.
     """
     path = Path(folder, MODULES)
-    entries = _read(path, list[_Module])
+    entries = _read(path, list[_Settings])
     # A class of another package has its whole name, which is refused.
     kinds = [re.sub(r"^sentence_transformers\..*\.", "", entry.type) for entry in entries]
-    if kinds == ["Transformer"] and (modules := _cross_encoder(path.parent / entries[0].path)):
-        return modules
+    homes = [path.parent / entry.path for entry in entries]
+    # Older folders name the file after the Transformer's kind.
+    files = sorted(homes[0].glob("sentence_*_config.json")) if homes else []
+    settings = [_read(file, _Settings) for file in files]
+    lower_case = any(each.do_lower_case for each in settings)
+    classifies = any(each.transformer_task == "sequence-classification" for each in settings)
+    if kinds == ["Transformer"] and classifies:
+        return SentenceModules(
+            transformer=homes[0],
+            pooling=None,
+            pooling_file=homes[0] / "config.json",
+            max_length=_max_length(homes[0], settings),
+            lower_case=lower_case,
+        )
     if {*kinds} - {*_READ} or not _ORDER.fullmatch("".join(kind[0] for kind in kinds)):
         raise ValueError(
             f"{path}: expected Transformer, Pooling, and perhaps Dense or LayerNorm, and Normalize "
             "at the end; or StaticEmbedding, and perhaps Normalize; found "
             f"{listed(kinds) if kinds else 'nothing'}. Give a model of these modules."
         )
-    homes = [path.parent / entry.path for entry in entries]
     if kinds[0] == "StaticEmbedding":
-        return _static_embedding(path, homes[0], normalize=len(kinds) > 1)
-    readers = {"Dense": _dense, "LayerNorm": _layer_norm}
+        return SentenceModules(
+            transformer=homes[0],
+            pooling="mean",
+            pooling_file=path,
+            normalize=len(kinds) > 1,
+            max_length=_max_length_of_table(homes[0] / "tokenizer.json"),
+            static=True,
+        )
     pooling_file = homes[1] / "config.json"
     pooling = _read(pooling_file, dict[str, Any])
     return SentenceModules(
@@ -201,51 +180,43 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
         pooling=_pooling(pooling),
         pooling_file=pooling_file,
         behind_pooling=tuple(
-            readers[kind](home) for kind, home in zip(kinds, homes, strict=True) if kind in readers
+            _layer(home, kind)
+            for kind, home in zip(kinds, homes, strict=True)
+            if kind in ("Dense", "LayerNorm")
         ),
         normalize="Normalize" in kinds,
-        max_length=_max_length(homes[0]),
-        lower_case=any(each.do_lower_case for each in _settings(homes[0])),
+        max_length=_max_length(homes[0], settings),
+        lower_case=lower_case,
         include_prompt=pooling.get("include_prompt") is not False,
     )
 
 
-def read_prompts(folder: Path, modules: SentenceModules) -> Prompts:
-    """Reads the prompts of a folder, if it states any.
-
-    Args:
-        folder: The folder with `modules.json`.
-        modules: Its modules.
-    """
+def read_prompts(folder: Path, modules: SentenceModules) -> tuple[dict[str, str], str | None]:
+    """The prompts of a folder by name, and the name of the default one, if there is one."""
     path = folder / PROMPTS
     if not path.is_file():
-        return Prompts({}, None)
-    settings = _read(path, _Prompts)
+        return {}, None
+    settings = _read(path, _Settings)
     named = {name: prompt or "" for name, prompt in settings.prompts.items()}
     default = settings.default_prompt_name
     if default is not None and default not in {"query", "document", *named}:
-        raise ValueError(
-            f"{path}: expected default_prompt_name to be one of {[*named]!s:.200}, received "
-            f"{default!r:.200}. "
-            f"{_REMEDY}"
-        )
-    if settings.truncate_dim is not None:
-        raise ValueError(
-            f"{path}: expected no truncate_dim, received {settings.truncate_dim}. Remove it, and "
-            f"write encode(texts, truncate_dim={settings.truncate_dim})."
-        )
+        names = f"{[*named]!s:.200}"
+        raise ValueError(f"{path}: expected default_prompt_name in {names}, not {default!r:.200}.")
+    if (dim := settings.truncate_dim) is not None:
+        advice = f"Remove it, and write encode(texts, truncate_dim={dim})."
+        raise ValueError(f"{path}: expected no truncate_dim, received {dim}. {advice}")
     if not modules.include_prompt:
         raise ValueError(
             f"{modules.pooling_file}: expected include_prompt to be true, received false: use_st5 "
             "pools the tokens of a prompt like all others, which would give other vectors."
         )
-    return Prompts(named, default)
+    return named, default
 
 
 def read_similarity(folder: Path) -> SimilarityName:
     """Reads the similarity for which a model was trained; without one it is the cosine."""
     path = folder / PROMPTS
-    name = _read(path, _Prompts).similarity_fn_name if path.is_file() else None
+    name = _read(path, _Settings).similarity_fn_name if path.is_file() else None
     if name not in (None, "cosine", "dot"):
         warnings.warn(
             f"{path}: similarity_fn_name {name!r} is not supported, so texts are compared by the "
@@ -255,71 +226,44 @@ def read_similarity(folder: Path) -> SimilarityName:
     return "dot" if name == "dot" else "cosine"
 
 
-def _static_embedding(path: Path, folder: Path, *, normalize: bool) -> SentenceModules:
-    """The modules of a table: only its tokenizer may cut texts, not counting special tokens."""
-    tokenizer = _read(folder / "tokenizer.json", _WholeTokenizer, limit=_TOKENIZER_LIMIT)
-    truncation = tokenizer.truncation
-    return SentenceModules(
-        transformer=folder,
-        pooling="mean",
-        pooling_file=path,
-        behind_pooling=(),
-        normalize=normalize,
-        max_length=None if truncation is None else truncation.max_length + 2,
-        static=True,
-    )
-
-
-def _cross_encoder(folder: Path) -> SentenceModules | None:
-    """A cross-encoder as version 6 writes it; None if the Transformer is of another kind."""
-    settings = _settings(folder)
-    if not any(each.transformer_task == "sequence-classification" for each in settings):
+def _max_length_of_table(path: Path) -> int | None:
+    """Only the tokenizer of a table may cut texts, not counting special tokens."""
+    truncation = _read(path, _Settings, limit=_TOKENIZER_LIMIT).truncation
+    if truncation is None:
         return None
-    return SentenceModules(
-        transformer=folder,
-        pooling=None,
-        pooling_file=folder / "config.json",
-        behind_pooling=(),
-        normalize=False,
-        max_length=_max_length(folder),
-        lower_case=any(each.do_lower_case for each in settings),
-    )
+    given = check_record(truncation, dict[str, Any], where=os.fspath(path), remedy=_REMEDY)
+    if (side := given.get("direction", "Right")) != "Right":
+        raise ValueError(f"{path}: expected direction 'Right', received {side!r:.80}. {_REMEDY}")
+    where = f"{path}: truncation.max_length"
+    return check_record(given.get("max_length"), Tokens, where=where, remedy=_REMEDY) + 2
 
 
-def _settings(folder: Path) -> list[_Transformer]:
-    """The settings of the Transformer; older folders name the file after the Transformer's kind."""
-    return [_read(path, _Transformer) for path in sorted(folder.glob("sentence_*_config.json"))]
-
-
-def _max_length(folder: Path) -> int | None:
+def _max_length(folder: Path, settings: list[_Settings]) -> int | None:
     """The most tokens of a text that the settings state; None if they state none.
 
     The settings are those of the Transformer, or since version 6 those of the tokenizer.
     """
     path = folder / "tokenizer_config.json"
-    limit = _read(path, _Tokenizer).model_max_length if path.is_file() else None
-    for settings in _settings(folder):
-        others = {*settings.config_args, *settings.tokenizer_args} - _HARMLESS
-        others |= {
-            name
-            for name, value in settings.text_processing.items()
-            if name != "max_length" and value not in _USUAL.get(name, ())
-        }
-        lengths = {
-            "query_length": settings.query_length,
-            "document_length": settings.document_length,
-        }
-        others |= {name for name, value in lengths.items() if value is not None}
+    limit = _read(path, _Settings).model_max_length if path.is_file() else None
+    for each in settings:
+        # What version 6 gives to the tokenizer with each text.
+        processing = each.processing_kwargs.get("common", {}) | each.processing_kwargs.get(
+            "text", {}
+        )
+        length = processing.pop("max_length", None)
+        others = {*each.config_args, *each.tokenizer_args} - _HARMLESS
+        others |= {name for name, value in processing.items() if value not in _USUAL.get(name, ())}
+        others |= {name for name in ("query_length", "document_length") if getattr(each, name)}
         if others:
             raise ValueError(
                 f"{folder}: expected only settings of the Transformer that use_st5 reads, found "
                 f"{listed(sorted(others))}. Write them into config.json or tokenizer_config.json, "
                 "or remove them, if the model was trained without them."
             )
-        if (given := settings.text_processing.get("max_length")) is not None:
-            return check_record(given, Tokens, where=f"{folder}: max_length", remedy=_REMEDY)
-        if settings.max_seq_length is not None:
-            return settings.max_seq_length
+        if length is not None:
+            return check_record(length, Tokens, where=f"{folder}: max_length", remedy=_REMEDY)
+        if each.max_seq_length is not None:
+            return each.max_seq_length
     # A tokenizer without a limit states 10³⁰.
     return int(limit) if limit is not None and 1 <= limit <= _LONGEST else None
 
@@ -336,22 +280,18 @@ def _pooling(settings: dict[str, Any]) -> str:
     return "+".join(name.removesuffix("_tokens").removesuffix("_token") for name in names)
 
 
-def _dense(folder: Path) -> LayerModule:
+def _layer(folder: Path, kind: str) -> LayerModule:
     path = folder / "config.json"
-    settings = _read(path, _Dense)
-    return LayerModule(
-        where=path,
-        width=settings.out_features,
-        bias=settings.bias,
-        activation=settings.activation_function.split(".")[-1][:200],
-        source=SafetensorsSource(folder),
-    )
-
-
-def _layer_norm(folder: Path) -> LayerModule:
-    path = folder / "config.json"
-    width = _read(path, _LayerNorm).dimension
-    return LayerModule(where=path, width=width, source=SafetensorsSource(folder))
+    settings, source = _read(path, _Settings), SafetensorsSource(folder)
+    if kind == "LayerNorm":
+        return LayerModule(where=path, width=settings.dimension, source=source)
+    names = (settings.module_input_name, settings.module_output_name or "sentence_embedding")
+    if settings.use_residual or names != ("sentence_embedding", "sentence_embedding"):
+        what = "module_input_name, module_output_name and use_residual of a sentence embedding"
+        raise ValueError(f"{path}: expected {what}, found {names!s:.200}. {_REMEDY}")
+    activation = settings.activation_function.split(".")[-1][:200]
+    width, bias = settings.out_features, settings.bias
+    return LayerModule(where=path, width=width, bias=bias, activation=activation, source=source)
 
 
 def _read(path: Path, kind: type[Kind], *, limit: int = LIMIT) -> Kind:

@@ -18,13 +18,14 @@ import ml_dtypes  # noqa: F401
 import msgspec
 import numpy as np
 
-from use_st5.convert.weights import WeightSource, listed
-from use_st5.io.records import Positive, read_bounded, read_record
+from use_st5.convert.weights import WeightSource
+from use_st5.io.records import Positive, named_errors, read_bounded, read_record
 
 INDEX = "checkpoint"
 
 # flax.serialization stores arrays of a gigabyte and more as maps of flat pieces.
 _CHUNKED = "__msgpack_chunked_array__"
+_AGAIN = "Copy it again."
 
 
 class T5XSource(WeightSource):
@@ -39,9 +40,14 @@ class T5XSource(WeightSource):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.where = os.fspath(path)
         index = Path(path, INDEX) if Path(path).is_dir() else Path(path)
-        if not index.is_file():
-            raise FileNotFoundError(f"{index}: expected a T5X checkpoint, found no file.")
-        self._arrays = dict(_arrays(_target(read_msgpack_index(index), index), "", index.parent))
+        try:
+            target = read_msgpack_index(index)["optimizer"]["target"]
+            self._arrays = dict(_arrays(target, "", index.parent))
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            reason = f"{type(error).__name__}: {error!s:.200}"
+            raise ValueError(
+                f'{index}: expected the weights of T5X under "optimizer/target" ({reason}).'
+            ) from error
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name → shape of every tensor, without reading one."""
@@ -49,9 +55,8 @@ class T5XSource(WeightSource):
 
     def read(self, name: str) -> np.ndarray:
         """One tensor in the dtype it is stored in."""
-        array = self._arrays[name]
-        tensor = array.copy() if isinstance(array, np.ndarray) else array.read()
-        return tensor.reshape(_joined(name, array.shape))
+        pieces = [*self.pieces(name)]
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def check_stored(self, names: Iterable[str]) -> None:
         """Compares the shapes of tensors with the bytes that are stored for them."""
@@ -64,7 +69,8 @@ class T5XSource(WeightSource):
         array = self._arrays[name]
         shape = _joined(name, array.shape)
         if not isinstance(array, ZarrArray):
-            yield self.read(name)
+            tensor = array.copy() if isinstance(array, np.ndarray) else array.read()
+            yield tensor.reshape(shape)
             return
         for piece in array.rows():
             yield piece.reshape(-1, *shape[1:])
@@ -77,62 +83,32 @@ class _Chunked:
         self.shape = tuple(content["shape"][str(n)] for n in range(len(content["shape"])))
         chunks = content["chunks"]
         self._pieces: list[np.ndarray] = [chunks[str(n)] for n in range(len(chunks))]
-        size = sum(piece.size for piece in self._pieces)
-        if size != math.prod(self.shape):
-            raise ValueError(f"expected the pieces of an array {list(self.shape)}, found {size}")
+        if (size := sum(piece.size for piece in self._pieces)) != math.prod(self.shape):
+            raise TypeError(f"pieces of an array {list(self.shape)} with {size} numbers")
 
     def read(self) -> np.ndarray:
         """Returns the whole array."""
         return np.concatenate(self._pieces).reshape(self.shape)
 
 
-def _target(content: Any, index: Path) -> dict[str, Any]:
-    """The part of the tree that holds the weights."""
-    try:
-        return content["optimizer"]["target"]
-    except (KeyError, TypeError) as error:
-        contents = listed(content) if isinstance(content, dict) else type(content).__name__
-        raise ValueError(
-            f'{index}: expected the weights of T5X under "optimizer/target", found {contents}.'
-        ) from error
-
-
 def _arrays(tree: Any, name: str, folder: Path) -> Iterator[tuple[str, Any]]:
-    """Name and array of each leaf."""
+    """Name and array of each leaf; the tree may be anything."""
     if isinstance(tree, np.ndarray):
         yield name, tree
     elif not isinstance(tree, dict):
-        raise ValueError(
-            f"{folder / INDEX}: expected an array at {name:.200}, found {tree!r:.200}."
-        )
+        raise TypeError(f"no array at {name:.200}, but {tree!r:.200}")
     elif _CHUNKED in tree:
-        try:
-            yield name, _Chunked(tree)
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-            raise ValueError(
-                f"{folder / INDEX}: expected an array in pieces at {name:.200} "
-                f"({type(error).__name__}: {error!s:.200}). Copy it again."
-            ) from error
+        yield name, _Chunked(tree)
     elif "kvstore" in tree:
-        yield name, ZarrArray(folder / _folder_name(tree["kvstore"], name, folder))
+        # The last part of the stored path, which begins with a bucket in released checkpoints.
+        stored = tree["kvstore"]["path"]
+        home = Path(stored).name
+        if home in ("", "..") or "\0" in home or "\\" in home:
+            raise TypeError(f"no folder of an array at {name:.200}, but {stored!r:.200}")
+        yield name, ZarrArray(folder / home)
     else:
         for key, branch in tree.items():
             yield from _arrays(branch, f"{name}/{key}".removeprefix("/"), folder)
-
-
-def _folder_name(kvstore: Any, name: str, folder: Path) -> str:
-    """The name of an array's folder next to the index: the last part of its stored path.
-
-    The stored paths of released checkpoints begin with a bucket.
-    """
-    path = kvstore.get("path") if isinstance(kvstore, dict) else None
-    folder_name = Path(path).name if isinstance(path, str) else ""
-    if folder_name in ("", "..") or "\0" in folder_name or "\\" in folder_name:
-        raise ValueError(
-            f"{folder / INDEX}: expected the path of a folder in kvstore at {name:.200}, found "
-            f"{path!r:.200}."
-        )
-    return folder_name
 
 
 def _joined(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -203,21 +179,27 @@ def _array(kind: int, content: memoryview) -> np.ndarray:
     return np.ndarray(shape, dtype, numbers)
 
 
-METADATA = ".zarray"
-
+_METADATA = ".zarray"
 # With this value zlib detects whether the format is gzip's or its own.
 _GZIP_OR_ZLIB = 47
-
-
 # The most bytes that deflate packs into one byte.
 _MOST_DEFLATED = 1032
-
 _REMEDY = (
     "T5X writes arrays as Zarr 2, with chunks that are not larger than the array, as plain bytes "
     "or gzip. Copy the checkpoint again."
 )
+_Lengths = Annotated[list[Positive], msgspec.Meta(min_length=1, max_length=32)]
 
-Lengths = Annotated[list[Positive], msgspec.Meta(min_length=1, max_length=32)]
+
+class _Metadata(msgspec.Struct):
+    zarr_format: Literal[2]
+    shape: _Lengths
+    chunks: _Lengths
+    dtype: str
+    compressor: dict[str, Any] | None
+    order: Literal["C"]
+    filters: Annotated[list[Any], msgspec.Meta(max_length=0)] | None = None
+    dimension_separator: Literal[".", "/"] = "."
 
 
 class ZarrArray:
@@ -233,23 +215,21 @@ class ZarrArray:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        path = folder / METADATA
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: expected an array of Zarr, found no such file.")
+        path = folder / _METADATA
         metadata = read_record(path, _Metadata, remedy=_REMEDY)
         self.shape, self._chunk = tuple(metadata.shape), tuple(metadata.chunks)
         self._compressed = metadata.compressor is not None
         self._separator = metadata.dimension_separator
         lengths = zip(self._chunk, self.shape, strict=False)
-        if len(self._chunk) != len(self.shape) or any(one > whole for one, whole in lengths):
-            raise ValueError(
-                f"{path}: $.chunks: expected at most $.shape, {metadata.shape!s:.200}, received "
-                f"{metadata.chunks!s:.200}. {_REMEDY}"
-            )
-        try:
+        fits = len(self._chunk) == len(self.shape) and all(one <= all_ for one, all_ in lengths)
+        packed = (metadata.compressor or {"id": "gzip"}).get("id")
+        with named_errors(path, _REMEDY):
             self.dtype = _number_dtype(metadata.dtype)
-        except ValueError as error:
-            raise ValueError(f"{path}: $.dtype: {error}. {_REMEDY}") from error
+            if not fits or packed not in ("gzip", "zlib"):
+                raise ValueError(f"chunks {self._chunk} of {self.shape}, packed by {packed!r:.80}.")
+        self._size = math.prod(self._chunk) * self.dtype.itemsize
+        # The most bytes of a file; deflate adds a little to data that it cannot shrink.
+        self._largest = self._size + (self._size // 1000 + 1024) * self._compressed
 
     def rows(self) -> Iterator[np.ndarray]:
         """The array in pieces along its first axis, each as long as a chunk."""
@@ -265,64 +245,27 @@ class ZarrArray:
                 part[...] = self._read((row, *column))[tuple(map(slice, part.shape))]
             yield piece
 
-    def read(self) -> np.ndarray:
-        """Returns the whole array."""
-        return np.concatenate([*self.rows()])
-
     def check_chunks(self) -> None:
         """Compares the shape with the files of the chunks, without reading them."""
-        files = [path for path in self._folder.rglob("*") if path.name != METADATA]
-        largest = self._largest_file()
-        stored = sum(min(path.stat().st_size, largest) for path in files if path.is_file())
+        files = [path for path in self._folder.rglob("*") if path.name != _METADATA]
+        stored = sum(min(path.stat().st_size, self._largest) for path in files if path.is_file())
         pairs = zip(self.shape, self._chunk, strict=True)
         count = math.prod(-(-length // chunk) for length, chunk in pairs)
-        size = math.prod(self._chunk) * self.dtype.itemsize
-        smallest = count * (size // _MOST_DEFLATED if self._compressed else size)
+        smallest = count * (self._size // _MOST_DEFLATED if self._compressed else self._size)
         # Zarr leaves out chunks that contain only the fill value; chunks of weights never do.
         if len(files) < count or stored < smallest:
-            raise ValueError(
-                f"{self._folder}: expected {count:,} chunks {list(self._chunk)} of {self.dtype} "
-                f"with {smallest:,} bytes or more, found {len(files):,} with {stored:,} bytes. "
-                "Copy it again."
-            )
+            chunks = f"{count:,} chunks {list(self._chunk)} with {smallest:,} bytes or more"
+            received = f"{len(files):,} with {stored:,} bytes"
+            raise ValueError(f"{self._folder}: expected {chunks}, found {received}. {_AGAIN}")
 
     def _read(self, numbers: tuple[int, ...]) -> np.ndarray:
         """Reads a whole chunk, including any part that reaches beyond the array."""
-        path = self._path(numbers)
-        size = math.prod(self._chunk) * self.dtype.itemsize
-        content = read_bounded(path, limit=self._largest_file(), remedy="Copy it again.")
+        path = self._folder / self._separator.join(map(str, numbers))
+        content = read_bounded(path, limit=self._largest, remedy=_AGAIN)
         try:
             if self._compressed:
                 # One byte more than allowed is enough to see that there are too many.
-                content = zlib.decompressobj(_GZIP_OR_ZLIB).decompress(content, size + 1)
-        except zlib.error as error:
-            raise ValueError(f"{path}: expected gzip ({error}). Copy it again.") from error
-        if len(content) != size:
-            raise ValueError(
-                f"{path}: expected {size:,} bytes of numbers, found "
-                f"{'more' if len(content) > size else f'{len(content):,}'}. Copy it again."
-            )
-        return np.frombuffer(content, self.dtype).reshape(self._chunk)
-
-    def _path(self, numbers: tuple[int, ...]) -> Path:
-        return self._folder / self._separator.join(map(str, numbers))
-
-    def _largest_file(self) -> int:
-        """The most bytes of a chunk's file; deflate adds a little to data that it cannot shrink."""
-        size = math.prod(self._chunk) * self.dtype.itemsize
-        return size + size // 1000 + 1024 if self._compressed else size
-
-
-class _Compressor(msgspec.Struct):
-    id: Literal["gzip", "zlib"]
-
-
-class _Metadata(msgspec.Struct):
-    zarr_format: Literal[2]
-    shape: Lengths
-    chunks: Lengths
-    dtype: str
-    compressor: _Compressor | None
-    order: Literal["C"]
-    filters: Annotated[list[Any], msgspec.Meta(max_length=0)] | None = None
-    dimension_separator: Literal[".", "/"] = "."
+                content = zlib.decompressobj(_GZIP_OR_ZLIB).decompress(content, self._size + 1)
+            return np.frombuffer(content, self.dtype).reshape(self._chunk)
+        except (zlib.error, ValueError) as error:
+            raise ValueError(f"{path}: {error}, expected a chunk of {_REMEDY}") from error

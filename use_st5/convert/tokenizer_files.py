@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+import base64
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from use_st5.convert.sentencepiece_model import read_framed_model
-from use_st5.io.records import Count, check_record, named_errors, read_record
+from use_st5.io.records import Count, check_record, named_errors, read_bounded, read_record
 from use_st5.tokenizers.added_tokens import AddedToken
 from use_st5.tokenizers.byte_pair_tokenizer import (
-    FILE_LIMIT,
     ROBERTA_TOKENS,
     BytePairTokenizer,
     read_merges,
     read_pieces,
 )
-from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens
-from use_st5.tokenizers.sentencepiece_tokenizer import FramedSentencePieceTokenizer
+from use_st5.tokenizers.framed_tokenizer import FILE_LIMIT, FramedTokenizer, SpecialTokens
+from use_st5.tokenizers.sentencepiece_tokenizer import (
+    UNIGRAM,
+    FramedSentencePieceTokenizer,
+    checked_proto,
+    model_proto,
+)
 from use_st5.tokenizers.wordpiece_tokenizer import BERT_TOKENS, WordPieceTokenizer, read_words
 
 _WHOLE, _SETTINGS = "tokenizer.json", "tokenizer_config.json"
 _WORDS, _PIECES, _MERGES = "vocab.txt", "vocab.json", "merges.txt"
-_UNIGRAM_MODEL = "sentencepiece.bpe.model"
+_T5_MODELS = ("spiece.model", "sentencepiece.model")
+# The file of XLM-RoBERTa; fairseq put special tokens of its own before the pieces.
+_FRAMED_MODEL = "sentencepiece.bpe.model"
 # MPNet's pre-training used BERT's words and RoBERTa's special tokens.
 MPNET_TOKENS = SpecialTokens(
     padding="<pad>", start="<s>", separator="</s>", mask="<mask>", between=2
 )
-_WORD_PIECE_TOKENS = (BERT_TOKENS, MPNET_TOKENS)
-# The second one is ModernBERT's.
-_BYTE_PAIR_TOKENS = (ROBERTA_TOKENS, BERT_TOKENS)
-_REMEDY = "Give the tokenizer of a BERT, an MPNet, a RoBERTa or an XLM-RoBERTa."
+_REMEDY = "Give the tokenizer of a BERT, an MPNet, a RoBERTa, an XLM-RoBERTa or a T5."
 # Tokenizer classes of transformers, without the end "Fast". A generic one is what tokenizer.json
 # describes. Both kinds give a model no token types, unless `model_input_names` lists them.
 _GENERIC = ("PreTrainedTokenizer", "TokenizersBackend")
@@ -43,74 +46,28 @@ _WITHOUT_TYPES = (
     "RobertaTokenizer",
     "XLMRobertaTokenizer",
 )
+# The settings of `tokenizer_config.json`, which override those of `tokenizer.json`.
+_KINDS: dict[str, Any] = {
+    "tokenizer_class": str | None,
+    "model_input_names": list[str] | None,
+    "do_lower_case": bool,
+    "strip_accents": bool | None,
+    "tokenize_chinese_chars": bool,
+    "add_prefix_space": bool,
+    "do_basic_tokenize": Literal[True],
+    "word_tokenizer_type": Literal["basic"],
+}
 # The only replacements of XLM-RoBERTa's normalizer: of several spaces by one.
 _REPLACED = [({"Regex": " {2,}"}, space) for space in (" ", "▁")]
 
 
-class _Settings(msgspec.Struct):
-    """The settings of `tokenizer_config.json`, which override those of `tokenizer.json`."""
-
-    tokenizer_class: str | None = None
-    model_input_names: list[str] | None = None
-
-    do_lower_case: bool | msgspec.UnsetType = msgspec.UNSET
-    strip_accents: bool | None | msgspec.UnsetType = msgspec.UNSET
-    tokenize_chinese_chars: bool | msgspec.UnsetType = msgspec.UNSET
-    add_prefix_space: bool | msgspec.UnsetType = msgspec.UNSET
-    do_basic_tokenize: Literal[True] = True
-    word_tokenizer_type: Literal["basic"] = "basic"
-
-    def of(self, name: str, otherwise: Any) -> Any:
-        """A setting, or else what the normalizer has."""
-        value = getattr(self, name)
-        return otherwise if value is msgspec.UNSET else value
-
-    @property
-    def class_name(self) -> str:
-        """The tokenizer's class without the end "Fast"; if none is given, BERT's is used."""
-        return (self.tokenizer_class or "BertTokenizer").removesuffix("Fast")
-
-    @property
-    def gives_types(self) -> bool:
-        """Whether the tokenizer gives token types, or a model has type 0 everywhere."""
-        if self.model_input_names is not None:
-            return "token_type_ids" in self.model_input_names
-        return self.class_name not in (*_GENERIC, *_WITHOUT_TYPES)
-
-
-class _Framing(msgspec.Struct):
-    """A special token or a text in a template."""
-
-    id: str
-    type_id: int = 0
-
-
 class _Part(msgspec.Struct):
-    """A normalizer, a pre-tokenizer or a post-processor."""
+    """A model, a normalizer, a pre-tokenizer or a post-processor of a `tokenizer.json`."""
 
     type: str
-    clean_text: bool = True
-    handle_chinese_chars: bool = True
-    strip_accents: bool | None = None
-    lowercase: bool = True
-    add_prefix_space: bool = True
-    use_regex: bool = True
-    replacement: str = "▁"
-    prepend_scheme: str = "always"
-    pattern: dict[str, str] = {}
-    content: str = ""
-    cls: tuple[str, int] | None = None
-    sep: tuple[str, int] | None = None
-    single: list[dict[str, _Framing]] = []
-    pair: list[dict[str, _Framing]] = []
-    normalizers: list[_Part] = []
-    pretokenizers: list[_Part] = []
-
-
-class _Model(msgspec.Struct):
-    type: str
-    vocab: Any
+    vocab: Any = None
     merges: Any = None
+    unk_id: int | None = None
     unk_token: str | None = None
     continuing_subword_prefix: str | None = None
     end_of_word_suffix: str | None = None
@@ -119,10 +76,31 @@ class _Model(msgspec.Struct):
     byte_fallback: bool = False
     ignore_merges: bool = False
 
+    clean_text: bool = True
+    handle_chinese_chars: bool = True
+    strip_accents: bool | None = None
+    lowercase: bool = True
+    precompiled_charsmap: str | None = None
+    normalizers: list[_Part] = []
+
+    add_prefix_space: bool = True
+    use_regex: bool = True
+    replacement: str = "▁"
+    prepend_scheme: str = "always"
+    pattern: dict[str, str] = {}
+    content: str = ""
+    pretokenizers: list[_Part] = []
+
+    cls: tuple[str, int] | None = None
+    sep: tuple[str, int] | None = None
+    # Such as {"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", …}}.
+    single: list[dict[str, dict[str, Any]]] = []
+    pair: list[dict[str, dict[str, Any]]] = []
+
 
 class _Added(msgspec.Struct):
-    id: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
     content: str
+    id: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
     special: bool = False
     normalized: bool = True
     single_word: bool = False
@@ -131,15 +109,11 @@ class _Added(msgspec.Struct):
 
 
 class _Tokenizer(msgspec.Struct):
-    model: _Model
+    model: _Part
     normalizer: _Part | None = None
     pre_tokenizer: _Part | None = None
     post_processor: _Part | None = None
     added_tokens: list[_Added] = []
-
-
-class _Processed(msgspec.Struct):
-    post_processor: _Part | None = None
 
 
 def read_tokenizer(folder: str | os.PathLike[str]) -> FramedTokenizer:
@@ -152,20 +126,23 @@ def read_tokenizer(folder: str | os.PathLike[str]) -> FramedTokenizer:
     folder = Path(folder)
     settings = _read_settings(folder)
     if (path := folder / _WHOLE).is_file():
-        return _from_whole(path, settings)
+        tokenizer = _read_whole(path)
+        with named_errors(path, _REMEDY):
+            return _from_whole(tokenizer, settings)
     if (path := folder / _WORDS).is_file():
         words = read_words(path)
         special = BERT_TOKENS if BERT_TOKENS.start in words else MPNET_TOKENS
-        return _wordpieces(path, words, settings, _Part(""), special)
+        with named_errors(path, _REMEDY):
+            return _wordpieces(words, settings, _Part(""), special)
     if (path := folder / _PIECES).is_file() or (folder / _MERGES).is_file():
-        merges = read_merges(folder / _MERGES)
-        return _byte_pairs(path, read_pieces(path), merges, settings, prefix_space=False)
-    if (folder / _UNIGRAM_MODEL).is_file():
+        merges, pieces = read_merges(folder / _MERGES), read_pieces(path)
+        with named_errors(path, _REMEDY):
+            _expect("add_prefix_space", settings.get("add_prefix_space", False), False)
+            return BytePairTokenizer(pieces, merges)
+    if (folder / _FRAMED_MODEL).is_file():
         return FramedSentencePieceTokenizer(read_framed_model(folder))
-    raise FileNotFoundError(
-        f"{folder}: expected {_WHOLE}, {_WORDS}, {_PIECES} and {_MERGES}, or {_UNIGRAM_MODEL}, "
-        f"found none. {_REMEDY}"
-    )
+    names = f"{_WHOLE}, {_WORDS}, {_PIECES} and {_MERGES}, or {_FRAMED_MODEL}"
+    raise FileNotFoundError(f"{folder}: expected {names}, found none. {_REMEDY}")
 
 
 def marks_second_text(
@@ -178,69 +155,89 @@ def marks_second_text(
         tokenizer: What `read_tokenizer` makes of it.
         token_types: The number of token types that the model has.
     """
-    gives_types = token_types > 1 and _read_settings(Path(folder)).gives_types
+    settings = _read_settings(Path(folder))
+    names = settings.get("model_input_names")
+    without_types = _class_name(settings) in (*_GENERIC, *_WITHOUT_TYPES)
+    gives_types = "token_type_ids" in names if names is not None else not without_types
+    gives_types = gives_types and token_types > 1
     marks = gives_types and tokenizer.marks_second_text
     if (path := Path(folder) / _WHOLE).is_file():
-        processed = read_record(path, _Processed, remedy=_REMEDY, limit=FILE_LIMIT)
-        start, separator = _frame(processed.post_processor)
-        first = [(start, 0), ("A", 0), *[(separator, 0)] * tokenizer.between]
-        second = [("B", int(marks)), (separator, int(marks))]
-        found = [(token, kind * gives_types) for token, kind in _pair(processed.post_processor)]
-        _expect(path, "$.post_processor: a pair as (token, type)", found, [*first, *second])
+        processor = _read_whole(path).post_processor
+        with named_errors(path, _REMEDY):
+            start, separator = _frame(processor)
+            first = [(start, 0), ("A", 0), *[(separator, 0)] * tokenizer.between]
+            second = [("B", int(marks)), (separator, int(marks))]
+            found = [(token, kind if gives_types else 0) for token, kind in _pair(processor)]
+            _expect("$.post_processor: a pair as (token, type)", found, [*first, *second])
     return marks
 
 
-def _read_settings(folder: Path) -> _Settings:
+def _read_settings(folder: Path) -> dict[str, Any]:
     if not (path := folder / _SETTINGS).is_file():
-        return _Settings()
-    return read_record(path, _Settings, remedy=_REMEDY, limit=FILE_LIMIT)
+        return {}
+    settings = read_record(path, dict[str, Any], remedy=_REMEDY, limit=FILE_LIMIT)
+    for name in _KINDS.keys() & settings.keys():
+        check_record(settings[name], _KINDS[name], where=f"{path}: {name}", remedy=_REMEDY)
+    return settings
 
 
-def _from_whole(path: Path, settings: _Settings) -> FramedTokenizer:
+def _class_name(settings: dict[str, Any]) -> str:
+    """The tokenizer's class without the end "Fast"; if none is given, BERT's is used."""
+    return (settings.get("tokenizer_class") or "BertTokenizer").removesuffix("Fast")
+
+
+def _read_whole(path: Path) -> _Tokenizer:
+    return read_record(path, _Tokenizer, remedy=_REMEDY, limit=FILE_LIMIT)
+
+
+def _from_whole(tokenizer: _Tokenizer, settings: dict[str, Any]) -> FramedTokenizer:
     """The tokenizer of a `tokenizer.json`."""
-    tokenizer = read_record(path, _Tokenizer, remedy=_REMEDY, limit=FILE_LIMIT)
-    if settings.class_name in _GENERIC:
-        settings = _Settings(add_prefix_space=settings.add_prefix_space)
-    model = tokenizer.model
-    added_tokens = _added(path, tokenizer.added_tokens)
+    if _class_name(settings) in _GENERIC:
+        settings = {name: settings[name] for name in settings if name == "add_prefix_space"}
+    model, frame = tokenizer.model, _frame(tokenizer.post_processor)
+    added = []
+    for token in tokenizer.added_tokens:
+        if not token.special:
+            what = f"$.added_tokens: {token.content!r}: single_word, lstrip, rstrip"
+            _expect(what, (token.single_word, token.lstrip, token.rstrip), (False,) * 3)
+            added.append(AddedToken(token.content, token.id, token.normalized))
     normalizer, pre_tokenizer = (
         part or _Part("none") for part in (tokenizer.normalizer, tokenizer.pre_tokenizer)
     )
     parts = (model.type, normalizer.type, pre_tokenizer.type)
     if parts == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
-        special = _special(path, _frame(tokenizer.post_processor), _WORD_PIECE_TOKENS)
-        options = (model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word)
-        found = (normalizer.clean_text, *options)
-        _expect(path, "$.normalizer.clean_text, $.model", found, (True, "[UNK]", "##", 100))
-        words = _in_order(path, model.vocab)
-        return _wordpieces(path, words, settings, normalizer, special, added_tokens)
+        special = _special(frame, BERT_TOKENS, MPNET_TOKENS)
+        affix, limit = model.continuing_subword_prefix, model.max_input_chars_per_word
+        options: tuple[Any, ...] = (normalizer.clean_text, model.unk_token, affix, limit)
+        _expect("$.normalizer.clean_text, $.model", options, (True, "[UNK]", "##", 100))
+        ids = _checked("model.vocab", model.vocab, dict[str, Count])
+        words = sorted(ids, key=ids.__getitem__)
+        if [ids[word] for word in words] != [*range(len(words))]:
+            raise ValueError(f"$.model.vocab: expected the ids 0 to {len(words) - 1:,}, each once.")
+        return _wordpieces(words, settings, normalizer, special, added)
     if parts in (("BPE", "none", "ByteLevel"), ("BPE", "NFC", "ByteLevel")):
-        special = _special(path, _frame(tokenizer.post_processor), _BYTE_PAIR_TOKENS)
+        special = _special(frame, ROBERTA_TOKENS, BERT_TOKENS)  # the second ones are ModernBERT's
+        switches = (pre_tokenizer.use_regex, bool(model.dropout), model.byte_fallback)
         affixes = (model.continuing_subword_prefix or "", model.end_of_word_suffix or "")
-        switches = (
-            pre_tokenizer.use_regex,
-            model.dropout or 0,
-            model.byte_fallback,
-            model.ignore_merges,
-            *affixes,
-        )
-        usual = (True, 0, False, False, "", "")
-        _expect(path, "$.pre_tokenizer.use_regex, $.model", switches, usual)
-        pieces = _checked(path, model.vocab, dict[str, Count])
+        usual = (True, False, False, False, "", "")
+        options = (*switches, model.ignore_merges, *affixes)
+        _expect("$.pre_tokenizer.use_regex, $.model", options, usual)
+        prefix_space = settings.get("add_prefix_space", pre_tokenizer.add_prefix_space)
+        _expect("add_prefix_space", prefix_space, False)
+        pieces = _checked("model.vocab", model.vocab, dict[str, Count])
         pieces |= {each.content: each.id for each in tokenizer.added_tokens if each.special}
-        merges = [*_pairs(path, _checked(path, model.merges, list[str | tuple[str, str]]))]
-        prefix_space = pre_tokenizer.add_prefix_space
-        how = {"special": special, "added": added_tokens, "compose": normalizer.type == "NFC"}
-        return _byte_pairs(path, pieces, merges, settings, prefix_space=prefix_space, **how)
+        merges = [*_pairs(model.merges)]
+        compose = normalizer.type == "NFC"
+        return BytePairTokenizer(pieces, merges, special=special, added=added, compose=compose)
     steps = {each.type for each in _steps(normalizer)}
-    if model.type == "Unigram" and not added_tokens and steps <= {"Precompiled", "Replace"}:
-        _expect(path, "$.post_processor", _frame(tokenizer.post_processor), ["<s>", "</s>"])
-        _check_spaces(path, _steps(normalizer), _steps(pre_tokenizer))
-        return FramedSentencePieceTokenizer(read_framed_model(path.parent))
+    if model.type == "Unigram" and not added and steps <= {"Precompiled", "Replace"}:
+        _expect("$.post_processor", frame, ["<s>", "</s>"])
+        _expect_spaces(_steps(normalizer), _steps(pre_tokenizer))
+        return FramedSentencePieceTokenizer(_framed(tokenizer))
     raise ValueError(
-        f"{path}: expected model, normalizer and pre-tokenizer WordPiece, BertNormalizer and "
+        "expected model, normalizer and pre-tokenizer WordPiece, BertNormalizer and "
         "BertPreTokenizer; BPE, none and ByteLevel; or Unigram, Precompiled and Metaspace; found "
-        f"{parts[0]:.80}, {parts[1]:.80} and {parts[2]:.80}. {_REMEDY}"
+        f"{parts[0]:.80}, {parts[1]:.80} and {parts[2]:.80}."
     )
 
 
@@ -249,83 +246,52 @@ def _steps(part: _Part) -> list[_Part]:
     return [*part.normalizers, *part.pretokenizers] if part.type == "Sequence" else [part]
 
 
-def _check_spaces(path: Path, normalizers: list[_Part], pre_tokenizers: list[_Part]) -> None:
-    """Checks that each word begins with "▁", and that several spaces are one.
+def _expect_spaces(normalizers: list[_Part], pre_tokenizers: list[_Part]) -> None:
+    """Each word must begin with "▁", and several spaces be one.
 
     `WhitespaceSplit` may be missing: the tokenizer class of transformers adds it.
     """
     for each in normalizers:
         replaced = (each.pattern, each.content)
         if each.type == "Replace" and replaced not in _REPLACED:
-            _expect(path, "$.normalizer: Replace", replaced, _REPLACED[0])
+            _expect("$.normalizer: Replace", replaced, _REPLACED[0])
     words = [each for each in pre_tokenizers if each.type != "WhitespaceSplit"]
-    _expect(path, "$.pre_tokenizer", [each.type for each in words], ["Metaspace"])
+    _expect("$.pre_tokenizer", [each.type for each in words], ["Metaspace"])
     found = (words[0].replacement, words[0].prepend_scheme, words[0].add_prefix_space)
     # The first part of a text is the whole text if nothing splits it before.
     if found != ("▁", "first", True) or len(pre_tokenizers) > 1:
         what = "$.pre_tokenizer: Metaspace: replacement, prepend_scheme, add_prefix_space"
-        _expect(path, what, found, ("▁", "always", True))
+        _expect(what, found, ("▁", "always", True))
 
 
-def _added(path: Path, tokens: Sequence[_Added]) -> list[AddedToken]:
-    """The added tokens that are not special."""
-    ordinary = [token for token in tokens if not token.special]
-    for token in ordinary:
-        _expect(
-            path,
-            f"$.added_tokens: {token.content!r}: single_word, lstrip, rstrip",
-            (token.single_word, token.lstrip, token.rstrip),
-            (False, False, False),
-        )
-    return [AddedToken(token.content, token.id, token.normalized) for token in ordinary]
-
-
-def _special(path: Path, frame: list[str], kinds: Sequence[SpecialTokens]) -> SpecialTokens:
+def _special(frame: list[str], *kinds: SpecialTokens) -> SpecialTokens:
     """The special tokens of a vocabulary, recognised by those that frame a text."""
     frames = [[each.start, each.separator] for each in kinds]
     if frame not in frames:
-        _expect(path, "$.post_processor", frame, " or ".join(map(str, frames)))
+        _expect("$.post_processor", frame, " or ".join(map(str, frames)))
     return kinds[frames.index(frame)]
 
 
 def _wordpieces(
-    path: Path,
     words: list[str],
-    settings: _Settings,
+    settings: dict[str, Any],
     normalizer: _Part,
     special: SpecialTokens,
     added: Sequence[AddedToken] = (),
 ) -> WordPieceTokenizer:
-    with named_errors(path):
-        return WordPieceTokenizer(
-            words,
-            lower_case=settings.of("do_lower_case", normalizer.lowercase),
-            strip_accents=settings.of("strip_accents", normalizer.strip_accents),
-            split_chinese=settings.of("tokenize_chinese_chars", normalizer.handle_chinese_chars),
-            special=special,
-            added=added,
-        )
+    return WordPieceTokenizer(
+        words,
+        lower_case=settings.get("do_lower_case", normalizer.lowercase),
+        strip_accents=settings.get("strip_accents", normalizer.strip_accents),
+        split_chinese=settings.get("tokenize_chinese_chars", normalizer.handle_chinese_chars),
+        special=special,
+        added=added,
+    )
 
 
-def _byte_pairs(
-    path: Path,
-    pieces: dict[str, int],
-    merges: list[tuple[str, str]],
-    settings: _Settings,
-    *,
-    prefix_space: bool,
-    **how: Any,
-) -> BytePairTokenizer:
-    _expect(path, "add_prefix_space", settings.of("add_prefix_space", prefix_space), False)
-    with named_errors(path):
-        return BytePairTokenizer(pieces, merges, **how)
-
-
-def _expect(path: Path, what: str, found: object, expected: object) -> None:
+def _expect(what: str, found: object, expected: object) -> None:
     if found != expected:
-        raise ValueError(
-            f"{path}: {what:.200}: expected {expected!s:.200}, found {found!s:.200}. {_REMEDY}"
-        )
+        raise ValueError(f"{what:.200}: expected {expected!s:.200}, found {found!s:.200}.")
 
 
 def _frame(processor: _Part | None) -> list[str]:
@@ -336,44 +302,152 @@ def _frame(processor: _Part | None) -> list[str]:
         return [each[0] for each in (processor.cls, processor.sep) if each]
     if processor.type != "TemplateProcessing":
         return [processor.type]
-    # Such as {"SpecialToken": {"id": "[CLS]", …}}, {"Sequence": {"id": "A", …}} and one more.
-    tokens = [value.id for part in processor.single for value in part.values()]
+    tokens = [str(value.get("id")) for part in processor.single for value in part.values()]
     return [tokens[0], tokens[2]] if len(tokens) == 3 and tokens[1] == "A" else tokens
 
 
-def _pair(processor: _Part | None) -> list[tuple[str, int]]:
+def _pair(processor: _Part | None) -> list[tuple[Any, Any]]:
     """The tokens of a pair and their types; "A" and "B" are the texts."""
     if processor is not None and processor.type == "TemplateProcessing":
         parts = [value for part in processor.pair for value in part.values()]
-        return [(value.id, value.type_id) for value in parts]
+        return [(value.get("id"), value.get("type_id", 0)) for value in parts]
     start, separator = _frame(processor)
     if processor is not None and processor.type == "RobertaProcessing":
         return [(each, 0) for each in (start, "A", separator, separator, "B", separator)]
     return [(start, 0), ("A", 0), (separator, 0), ("B", 1), (separator, 1)]
 
 
-def _in_order(path: Path, vocabulary: Any) -> list[str]:
-    """The words of a vocabulary in the order of their ids."""
-    ids = _checked(path, vocabulary, dict[str, Count])
-    words = sorted(ids, key=ids.__getitem__)
-    if [ids[word] for word in words] != [*range(len(words))]:
-        raise ValueError(
-            f"{path}: $.model.vocab: expected the ids 0 to {len(words) - 1:,}, each once, found "
-            f"others. {_REMEDY}"
-        )
-    return words
-
-
-def _pairs(path: Path, merges: Iterable[str | tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def _pairs(merges: Any) -> Iterator[tuple[str, str]]:
     """Merges as pairs; in older files a merge is one string with a space between the pieces."""
-    for merge in merges:
+    for merge in _checked("model.merges", merges, list[str | tuple[str, str]]):
         parts = tuple(merge.split(" ")) if isinstance(merge, str) else merge
         if len(parts) != 2:
-            raise ValueError(
-                f"{path}: $.model.merges: expected pairs of pieces, found {merge!r:.80}. {_REMEDY}"
-            )
+            raise ValueError(f"$.model.merges: expected pairs of pieces, found {merge!r:.80}.")
         yield parts[0], parts[1]
 
 
-def _checked(path: Path, value: Any, kind: Any) -> Any:
-    return check_record(value, kind, where=os.fspath(path), remedy=_REMEDY)
+def _checked(name: str, value: Any, kind: Any) -> Any:
+    return check_record(value, kind, where=name, remedy="")
+
+
+# SentencePiece models, as files or rebuilt from a tokenizer.json.
+
+_FRAMED_FIRST = ("<pad>", "<s>", "</s>", "<unk>")
+_MASK = "<mask>"
+# The types of pieces in sentencepiece_model.proto.
+_NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6
+_PAD, _EOS = "<pad>", "</s>"
+# A vocabulary with all of these, such as mT5's, spells characters that it has no piece for.
+_BYTES = frozenset(f"<0x{byte:02X}>" for byte in range(256))
+
+
+def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
+    """The SentencePiece model of a T5 or mT5 folder, as `SentencePieceTokenizer` takes it.
+
+    Folders written by transformers 5 contain only `tokenizer.json`. The model is then rebuilt from
+    it: the same pieces, scores and normalisation, without the sentinels (`<extra_id_0>` and so on),
+    which no text contains. (transformers 5 does not store that mT5's byte pieces are bytes; the
+    rebuilt model marks them as bytes again.)
+    """
+    for name in _T5_MODELS:
+        if (path := Path(folder, name)).is_file():
+            content = read_bounded(path, limit=FILE_LIMIT, remedy=_REMEDY)
+            with named_errors(path, _REMEDY):
+                checked_proto(content)
+            return content
+    if not (path := Path(folder, _WHOLE)).is_file():
+        raise FileNotFoundError(f"{folder}: expected {', '.join(_T5_MODELS)} or {_WHOLE}.")
+    tokenizer = _read_whole(path)
+    model = tokenizer.model
+    with named_errors(path, _REMEDY):
+        pieces = _unigrams(model, unknown=2, first=[_PAD, _EOS])
+        sentinels = {token.content for token in tokenizer.added_tokens} - {_PAD, _EOS}
+        has_bytes = {piece for piece, _ in pieces} >= _BYTES
+        kept_pieces = []
+        for number, (piece, score) in enumerate(pieces):
+            kind = {0: _CONTROL, 1: _CONTROL, 2: _UNKNOWN}.get(number, _NORMAL)
+            if kind == _UNKNOWN or piece not in sentinels:
+                is_byte = has_bytes and piece in _BYTES
+                kept_pieces.append((piece, score, _BYTE if is_byte else kind))
+        table = _precompiled(tokenizer)
+        return _unigram_model(kept_pieces, table, spells=has_bytes, pad=0, eos=1, unk=2, bos=-1)
+
+
+def read_framed_model(folder: str | os.PathLike[str]) -> bytes:
+    """The SentencePiece model of XLM-RoBERTa, as `FramedSentencePieceTokenizer` takes it.
+
+    The id of a piece is that of Hugging Face: fairseq's special tokens come before the pieces,
+    which begin at 4. The only difference: here `<pad>` is 0 and `<s>` is 1. The source is
+    `tokenizer.json`, or the original `sentencepiece.bpe.model`.
+    """
+    if (path := Path(folder, _WHOLE)).is_file():
+        tokenizer = _read_whole(path)
+        with named_errors(path, _REMEDY):
+            return _framed(tokenizer)
+    path = Path(folder, _FRAMED_MODEL)
+    content = read_bounded(path, limit=FILE_LIMIT, remedy=_REMEDY)
+    with named_errors(path, _REMEDY):
+        # fairseq's model: unknown, `<s>` and `</s>`, then the pieces.
+        proto = checked_proto(content)
+        pieces = [(each.piece, each.score) for each in proto.pieces]
+        _expect("its first pieces", [piece for piece, _ in pieces[:3]], ["<unk>", "<s>", "</s>"])
+        return _framed_proto(pieces[3:], proto.normalizer_spec.precompiled_charsmap, mask=True)
+
+
+def _framed(tokenizer: _Tokenizer) -> bytes:
+    """Builds the model from a `tokenizer.json`, whose vocabulary has the special tokens."""
+    pad, start, *other_tokens = _FRAMED_FIRST
+    pieces = _unigrams(tokenizer.model, unknown=3, first=[start, pad, *other_tokens])
+    _expect("$.model.byte_fallback", tokenizer.model.byte_fallback, False)
+    has_mask = [piece for piece, _ in pieces[-1:]] == [_MASK]
+    ordinary = pieces[len(_FRAMED_FIRST) : -1 if has_mask else None]
+    return _framed_proto(ordinary, _precompiled(tokenizer), mask=has_mask)
+
+
+def _framed_proto(pieces: Sequence[tuple[str, float]], table: bytes, *, mask: bool) -> bytes:
+    """A SentencePiece model of the special tokens and ordinary pieces, with our ids."""
+    special = [(each, 0.0, _UNKNOWN if each == "<unk>" else _CONTROL) for each in _FRAMED_FIRST]
+    ordinary = [(piece, score, _NORMAL) for piece, score in pieces]
+    last = [(_MASK, 0.0, _CONTROL)] if mask else []
+    return _unigram_model([*special, *ordinary, *last], table, pad=0, bos=1, eos=2, unk=3)
+
+
+def _unigrams(model: _Part, *, unknown: int, first: list[str]) -> list[tuple[str, float]]:
+    """The pieces of a model and their scores, if it is one that begins as it should."""
+    found = model.vocab if isinstance(model.vocab, list) else []
+    pieces = _checked("model.vocab", found, list[tuple[str, float]])
+    beginning = (model.type, model.unk_id, [piece for piece, _ in pieces[: len(first)]])
+    _expect("$.model: type, unk_id, first pieces", beginning, ("Unigram", unknown, first))
+    return pieces
+
+
+def _unigram_model(
+    pieces: Sequence[tuple[str, float, int]], table: bytes, *, spells: bool = False, **ids: int
+) -> bytes:
+    """A Unigram model of pieces with scores and types."""
+    proto = model_proto()
+    for piece, score, kind in pieces:
+        proto.pieces.add(piece=piece, score=score, type=kind)
+    spec = proto.trainer_spec
+    spec.model_type, spec.vocab_size = UNIGRAM, len(pieces)
+    spec.pad_piece, spec.eos_piece = _PAD, _EOS
+    if spells:
+        spec.byte_fallback = True
+    for name, number in ids.items():
+        setattr(spec, f"{name}_id", number)
+    proto.normalizer_spec.name = "nmt_nfkc"
+    proto.normalizer_spec.precompiled_charsmap = table
+    content = proto.SerializeToString()
+    checked_proto(content)
+    return content
+
+
+def _precompiled(tokenizer: _Tokenizer) -> bytes:
+    """The table of the only "Precompiled" step, which may be part of a sequence."""
+    normalizer = tokenizer.normalizer or _Part("none")
+    steps = [step for step in _steps(normalizer) if step.type == "Precompiled"]
+    _expect("$.normalizer: the number of precompiled tables", len(steps), 1)
+    try:
+        return base64.b64decode(steps[0].precompiled_charsmap or "", validate=True)
+    except ValueError as error:
+        raise ValueError(f"$.normalizer: precompiled_charsmap is no base64 ({error}).") from error

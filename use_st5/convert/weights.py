@@ -170,10 +170,7 @@ def check_shapes(
 def check_layers(layers: int, source: WeightSource) -> None:
     """Checks that a checkpoint has enough tensors for a number of layers, before any is made."""
     if layers > (tensors := len(source.shapes())):
-        raise ValueError(
-            f"{source.where} does not fit the model: expected tensors of {layers:,} layers, found "
-            f"{tensors:,} tensors in all."
-        )
+        raise ValueError(f"{source.where}: {tensors:,} tensors cannot make {layers:,} layers.")
 
 
 # Some rows of a table are of no piece: 128 of T5's 32,128 are for its sentinels and a round number.
@@ -190,15 +187,11 @@ def check_vocabulary(size: int, rows: int, *, folder: Path | None, given: Path |
         given: The vocabulary's file if the user named it: it may be much smaller.
     """
     if size > rows:
-        raise ValueError(
-            f"{given or folder}: expected a vocabulary of at most {rows:,} pieces, the rows of the "
-            f"table; it has {size:,}."
-        )
+        raise ValueError(f"{given or folder}: {size:,} pieces, but the table has {rows:,} rows.")
     if not given and rows - size > min(_UNUSED_ROWS, rows // 2):
         raise ValueError(
-            f"{folder}: expected a vocabulary of about {rows:,} pieces, the rows of the table; it "
-            f"has {size:,}: it may be cut. Copy it again, or name the file if it is right "
-            "(`vocabulary`, on the command line --vocabulary FILE)."
+            f"{folder}: the vocabulary has {size:,} pieces, but the table {rows:,} rows: it may be "
+            "cut. Copy it again; if it is right, name the file (vocabulary=, --vocabulary FILE)."
         )
 
 
@@ -226,10 +219,8 @@ def assign_weights(
 def check_weights(piece: np.ndarray, name: str, source: WeightSource) -> None:
     """Checks that numbers which were read from a tensor can be weights."""
     if piece.dtype.kind in "biuc":  # bfloat16 is of kind "V"
-        raise ValueError(
-            f"{source.where}: {name:.200}: expected weights in float32, float16 or bfloat16, found "
-            f"{piece.dtype}. Save the model in float32."
-        )
+        where = f"{source.where}: {name:.200}"
+        raise ValueError(f"{where}: expected floats, found {piece.dtype}. Save it in float32.")
     if not np.isfinite(piece).all():
         raise ValueError(f"{source.where}: expected finite numbers, {name} holds NaN or infinity.")
 

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5._imports import require
-from use_st5.io.records import Count, read_bounded, read_record
+from use_st5.io.records import Count, read_record
 from use_st5.tokenizers.added_tokens import AddedToken, AddedTokens
 from use_st5.tokenizers.code_points import (
     CODE_POINTS,
@@ -24,7 +24,13 @@ from use_st5.tokenizers.code_points import (
     in_ranges,
     spread,
 )
-from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens, written_assets
+from use_st5.tokenizers.framed_tokenizer import (
+    FILE_LIMIT,
+    FramedTokenizer,
+    SpecialTokens,
+    read_lines,
+    written_assets,
+)
 from use_st5.tokenizers.long_texts import as_utf8
 from use_st5.tokenizers.tokenizer import HashedVocabulary
 
@@ -145,9 +151,6 @@ def _is_one_of(points: tf.Tensor, *texts: str) -> tf.Tensor:
     return tf.reduce_any(tf.reduce_all(matches, axis=2), axis=1)
 
 
-# The most bytes of a file: sixty times the size of RoBERTa's.
-FILE_LIMIT = 2**26
-
 ROBERTA_TOKENS = SpecialTokens(
     padding="<pad>", unknown="<unk>", start="<s>", separator="</s>", mask="<mask>", between=2
 )
@@ -189,11 +192,6 @@ class BytePairTokenizer(FramedTokenizer):
         special: Names of the special tokens, which are among the pieces.
         added: Tokens that are looked for before texts are cut into words.
         compose: Whether texts are normalised (NFC) first, which needs tensorflow-text.
-
-    Raises:
-        ImportError: `compose` is set and tensorflow-text is missing.
-        ValueError: The vocabulary lacks a special token, a byte or the result of a merge, or gives
-            an id twice; or there are no merges.
     """
 
     kind: ClassVar[str] = "byte_pair"
@@ -209,7 +207,11 @@ class BytePairTokenizer(FramedTokenizer):
         added: Sequence[AddedToken] = (),
         compose: bool = False,
     ) -> None:
-        _check_pieces(pieces, special)
+        needed = {special.start, special.padding, special.separator, *byte_letters()}
+        if missing := sorted(needed - pieces.keys()):
+            raise ValueError(f"Expected the pieces {missing[:5]} in the vocabulary.")
+        if len({*pieces.values()}) < len(pieces) or max(pieces.values()) >= _MOST_IDS:
+            raise ValueError(f"Expected each piece to have an id of its own below {_MOST_IDS:,}.")
         contents = {
             _VOCABULARY_ASSET: json.dumps(dict(pieces), ensure_ascii=False),
             _MERGES_ASSET: "".join(f"{one} {two}\n" for one, two in merges),
@@ -381,36 +383,18 @@ class BytePairTokenizer(FramedTokenizer):
 
 
 def read_pieces(path: Path) -> dict[str, int]:
-    """The pieces of a `vocab.json` and their ids.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file holds something else.
-    """
+    """The pieces of a `vocab.json` and their ids."""
     return read_record(path, dict[str, Count], remedy=_REMEDY, limit=FILE_LIMIT)
 
 
 def read_merges(path: Path) -> list[tuple[str, str]]:
-    """The pairs of a `merges.txt`, one a line.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file holds something else.
-    """
-    content = read_bounded(path, limit=FILE_LIMIT, remedy=_REMEDY)
-    try:
-        lines = content.decode().replace("\r\n", "\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: expected UTF-8, received other bytes. {_REMEDY}") from error
+    """The pairs of a `merges.txt`, one a line."""
     merges = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_lines(path, remedy=_REMEDY), 1):
         if line and not line.startswith("#version"):
-            one, space, two = line.partition(" ")
-            if not (one and space and two) or " " in two:
-                raise ValueError(
-                    f"{path}:{number}: expected two pieces with a space between, received "
-                    f"{line[:80]!r}. {_REMEDY}"
-                )
+            one, _, two = line.partition(" ")
+            if not (one and two) or " " in two:
+                raise ValueError(f"{path}:{number}: expected two pieces, received {line:.80}.")
             merges.append((one, two))
     return merges
 
@@ -419,39 +403,15 @@ def _composed(text: tf.Tensor) -> tf.Tensor:
     return require("tensorflow_text", "text").normalize_utf8(as_utf8(text), "NFC")
 
 
-def _check_pieces(pieces: Mapping[str, int], special: SpecialTokens) -> None:
-    needed = (special.start, special.padding, special.separator)
-    if missing := [each for each in needed if each not in pieces]:
-        raise ValueError(
-            f"Expected a vocabulary of byte pairs with {', '.join(needed)}, received one without "
-            f"{', '.join(missing)}. {_REMEDY}"
-        )
-    if len({*pieces.values()}) < len(pieces) or max(pieces.values()) >= _MOST_IDS:
-        raise ValueError(
-            f"Expected a different id below {_MOST_IDS:,} for each of the {len(pieces):,} pieces, "
-            f"received {len({*pieces.values()}):,} different ids up to "
-            f"{max(pieces.values()):,}. {_REMEDY}"
-        )
-    if missing := [letter for letter in byte_letters() if letter not in pieces]:
-        raise ValueError(
-            f"Expected a piece for each of the 256 bytes, received none for {len(missing)} of "
-            f"them, such as {missing[0]!r}. {_REMEDY}"
-        )
-
-
 def _merge_table(
     pieces: Mapping[str, int], merges: Sequence[tuple[str, str]]
 ) -> tuple[dict[int, int], list[int]]:
     """The rank of each pair of ids, and the id that the pair of each rank is merged into."""
-    if not merges:
-        raise ValueError(f"Expected a list of merges, received an empty one. {_REMEDY}")
     ranks, merged_ids, letters = {}, [], frozenset(byte_letters())
     for rank, (one, two) in enumerate(merges):
         if not ({one, two, one + two} <= pieces.keys() and letters >= {*one, *two}):
-            raise ValueError(
-                "Expected merges of two pieces into a third one of the vocabulary, received "
-                f"{one!r:.200} and {two!r:.200} (number {rank + 1:,}). {_REMEDY}"
-            )
+            where = f"{one!r:.200} and {two!r:.200} (number {rank + 1:,})"
+            raise ValueError(f"Expected a merge of pieces into a piece, received {where}.")
         # If a merge occurs several times, the last one counts, as in Hugging Face's tokenizers.
         ranks[pieces[one] * _MOST_IDS + pieces[two]] = rank
         merged_ids.append(pieces[one + two])

@@ -14,8 +14,21 @@ from typing import ClassVar
 import numpy as np
 import tensorflow as tf
 
+from use_st5.io.records import read_bounded
 from use_st5.tokenizers.long_texts import beginnings, counted
 from use_st5.tokenizers.tokenizer import Vocabulary
+
+# The most bytes of a tokenizer's file: sixty times the size of RoBERTa's, four times that of mT5's.
+FILE_LIMIT = 2**26
+
+
+def read_lines(path: Path, *, remedy: str) -> list[str]:
+    """The lines of a file in UTF-8; the last one is empty if the file ends with a line break."""
+    content = read_bounded(path, limit=FILE_LIMIT, remedy=remedy)
+    try:
+        return content.decode().replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: expected UTF-8, received other bytes. {remedy}") from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,11 +125,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
         """The ids of string `[batch]` without special tokens, int32 `[batch, (pieces)]`."""
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """Returns rows as long as the longest one; `max_tokens` includes the special tokens.
-
-        Raises:
-            ValueError: `max_tokens` leaves no room for a piece.
-        """
+        """Returns rows as long as the longest one; `max_tokens` includes the special tokens."""
         room = _room(max_tokens, special=2, texts=1)
         pieces = self._beginnings(text, room)
         rows = pieces.to_tensor()
@@ -136,9 +145,6 @@ class FramedTokenizer(tf.Module, abc.ABC):
 
         If a pair is too long, its longer text is cut; if both texts need more than half of the
         room, both are cut.
-
-        Raises:
-            ValueError: `max_tokens` leaves no room for a piece of each.
         """
         room = _room(max_tokens, special=2 + self.between, texts=2)
         # Even if both texts are too long, the result depends on which one is longer.
@@ -195,9 +201,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
 def _room(max_tokens: int | None, *, special: int, texts: int) -> int | None:
     """The number of pieces that fit together with the special tokens; None without a limit."""
     if max_tokens is not None and max_tokens < special + texts:
-        raise ValueError(
-            f"Expected max_tokens to be at least {special + texts}, received {max_tokens}."
-        )
+        raise ValueError(f"Expected max_tokens >= {special + texts}, received {max_tokens}.")
     return None if max_tokens is None else max_tokens - special
 
 

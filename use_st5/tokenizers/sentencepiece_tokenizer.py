@@ -15,14 +15,11 @@ from google.protobuf.message import DecodeError
 
 from use_st5._imports import require
 from use_st5.io.records import named_errors, read_bounded
-from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, written_assets
+from use_st5.tokenizers.framed_tokenizer import FILE_LIMIT, FramedTokenizer, written_assets
 from use_st5.tokenizers.long_texts import as_utf8, beginnings, counted
 from use_st5.tokenizers.tokenizer import HashedVocabulary
 
 T5_VOCABULARY = Path(__file__).resolve().parent / "vocabularies" / "t5.model"
-
-# The most bytes of a SentencePiece model or of a `tokenizer.json`: four times the size of mT5's.
-MODEL_LIMIT = 2**26
 
 # The first of the 256 byte pieces. A vocabulary like mT5's spells characters that it lacks by them.
 _BYTE_PIECE = b"<0x00>"
@@ -87,67 +84,51 @@ def model_proto() -> Any:
 
 
 def checked_proto(content: bytes) -> Any:
-    """The `ModelProto` in some bytes, with which tensorflow-text does not crash.
-
-    Raises:
-        ValueError: They hold none, or numbers of it do not fit each other.
-    """
+    """The `ModelProto` in some bytes, with which tensorflow-text does not crash."""
     proto = model_proto()
     try:
         proto.ParseFromString(content)
         pieces = [each.piece for each in proto.pieces]
     except (DecodeError, ValueError) as error:
-        raise ValueError(
-            f"expected a SentencePiece model, found other bytes ({error!s:.200})."
-        ) from error
-    if not 0 < len(pieces) <= _MOST_PIECES or proto.trainer_spec.model_type not in (0, UNIGRAM):
-        raise ValueError(
-            f"expected a SentencePiece model of type {UNIGRAM} (Unigram) with 1 to "
-            f"{_MOST_PIECES:,} pieces, found type {proto.trainer_spec.model_type} and "
-            f"{len(pieces):,} pieces."
-        )
-    longest = max(pieces, key=len)
-    if not min(map(len, pieces)) or len(longest.encode()) > _PIECE_BYTES:
-        raise ValueError(
-            f"expected pieces of 1 to {_PIECE_BYTES:,} bytes, found an empty one or one of "
-            f"{len(longest.encode()):,} bytes, {longest!r:.80}."
-        )
-    if len({*pieces}) < len(pieces):
-        raise ValueError(f"expected different pieces, found {len({*pieces}):,} of {len(pieces):,}.")
-    _check_scores(proto)
-    _check_charsmap(proto.normalizer_spec.precompiled_charsmap)
+        raise ValueError(f"expected a SentencePiece model ({error!s:.200}).") from error
+    spec = proto.trainer_spec
+    model_type, unknown = spec.model_type or UNIGRAM, spec.unk_id
+    faults = {
+        f"type {model_type}, not {UNIGRAM} (Unigram)": model_type != UNIGRAM,
+        f"{len(pieces):,} pieces, not 1 to {_MOST_PIECES:,}": not 0 < len(pieces) <= _MOST_PIECES,
+        f"pieces that are empty or longer than {_PIECE_BYTES:,} bytes": not all(
+            0 < len(piece.encode()) <= _PIECE_BYTES for piece in pieces
+        ),
+        "a piece twice": len({*pieces}) < len(pieces),
+        f"scores beyond {_MOST_SCORE:,.0f}": not all(
+            abs(each.score) <= _MOST_SCORE for each in proto.pieces
+        ),
+        f"unk_id {unknown:,} of no unknown piece": not 0 <= unknown < len(pieces)
+        or proto.pieces[unknown].type != _UNKNOWN_TYPE,
+        "a damaged precompiled_charsmap": not _is_charsmap(
+            proto.normalizer_spec.precompiled_charsmap
+        ),
+    }
+    if wrong := [fault for fault, is_wrong in faults.items() if is_wrong]:
+        raise ValueError(f"expected a SentencePiece model, found {', '.join(wrong)}.")
     return proto
 
 
-def _check_scores(proto: Any) -> None:
-    if wrong := [each for each in proto.pieces if not abs(each.score) <= _MOST_SCORE]:
-        raise ValueError(
-            f"expected scores of -{_MOST_SCORE:,.0f} to {_MOST_SCORE:,.0f}, found "
-            f"{wrong[0].score} for {wrong[0].piece!r:.80}."
-        )
-    unknown = proto.trainer_spec.unk_id
-    if not (0 <= unknown < len(proto.pieces) and proto.pieces[unknown].type == _UNKNOWN_TYPE):
-        raise ValueError(f"expected the id of the unknown piece as unk_id, found {unknown:,}.")
-
-
-def _check_charsmap(table: bytes) -> None:
-    """Checks the table of the normalisation: a trie (a double array of darts-clone), then texts.
+def _is_charsmap(table: bytes) -> bool:
+    """Whether this is a table of the normalisation: a trie (of darts-clone), then texts; or empty.
 
     Its first four bytes are the size of the trie. Each unit of it leads to a block of 256 units, or
     to a text, which ends with NUL.
     """
     size = int.from_bytes(table[:4], "little")
     texts = len(table) - 4 - size
-    if table and (texts < 1 or not size or size % _BLOCK or table[-1]):
-        raise ValueError(
-            f"expected a precompiled_charsmap of a trie of whole blocks of {_BLOCK:,} bytes and of "
-            f"texts, found {len(table):,} bytes, of which the trie has {size:,}."
-        )
+    if not table or texts < 1 or not size or size % _BLOCK or table[-1]:
+        return not table
     units = np.frombuffer(table[4 : 4 + size], "<u4")
     is_text = units >> 31 == 1
     blocks = np.arange(len(units)) ^ (units >> 10 << ((units >> 6) & 8))
-    if (blocks[~is_text] >= len(units)).any() or (units[is_text] & (2**31 - 1) >= texts).any():
-        raise ValueError("expected a precompiled_charsmap that leads to its own units and texts.")
+    fits = (blocks[~is_text] < len(units)).all() and (units[is_text] & (2**31 - 1) < texts).all()
+    return bool(fits)
 
 
 def text_tokenizer(content: bytes, name: str, *, spells: bool = False) -> tuple[Any, int]:
@@ -158,9 +139,6 @@ def text_tokenizer(content: bytes, name: str, *, spells: bool = False) -> tuple[
         name: Its name in messages.
         spells: Whether it spells unknown characters by their bytes.
 
-    Raises:
-        ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
-        ValueError: It is no SentencePiece model.
     """
     text = require("tensorflow_text", "text")
     with named_errors(name, _REMEDY):
@@ -170,10 +148,8 @@ def text_tokenizer(content: bytes, name: str, *, spells: bool = False) -> tuple[
         tokenizer = kind(model=content, add_eos=False)
         return tokenizer, int(tokenizer.vocab_size())
     except Exception as error:  # the converter's own kinds differ between versions
-        raise ValueError(
-            f"{name}: expected a SentencePiece model ({type(error).__name__}: {error!s:.200}). "
-            f"{_REMEDY}"
-        ) from error
+        reason = f"{type(error).__name__}: {error!s:.200}"
+        raise ValueError(f"{name}: expected a SentencePiece model ({reason}).") from error
 
 
 _REMEDY = "Give a SentencePiece model."
@@ -214,7 +190,6 @@ class SentencePieceTokenizer(tf.Module):
 
     Raises:
         ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
-        FileNotFoundError: There is no such file.
         ValueError: `model` is no SentencePiece model, or `piece_ids` does not fit it.
     """
 
@@ -231,15 +206,13 @@ class SentencePieceTokenizer(tf.Module):
         if isinstance(model, bytes):
             proto, name = model, "the bytes given"
         else:
-            proto = read_bounded(model, limit=MODEL_LIMIT, remedy=_REMEDY)
+            proto = read_bounded(model, limit=FILE_LIMIT, remedy=_REMEDY)
             name = os.fspath(model)
         self._tokenizer, pieces = text_tokenizer(proto, name, spells=_BYTE_PIECE in proto)
         ids = range(pieces) if piece_ids is None else list(piece_ids)[:pieces]
         if len(ids) < pieces or [*ids[:2]] != [0, 1] or (np.diff(ids) <= 0).any():
-            raise ValueError(
-                f"piece_ids: expected an id for each of the {pieces} pieces, ascending from 0 and "
-                f"1, received {len(ids)}, the first of them {[*ids[:4]]}."
-            )
+            received = f"{len(ids)} ids: {[*ids[:4]]} …"
+            raise ValueError(f"piece_ids: expected {pieces} ascending from 0, 1; not {received}")
         digest = hashlib.sha256(proto).hexdigest()
         self.vocabulary = HashedVocabulary(size=ids[-1] + 1, sha256=digest)
         self._piece_ids = None if piece_ids is None else tf.constant(ids, tf.int32)
@@ -259,13 +232,9 @@ class SentencePieceTokenizer(tf.Module):
         return cls(folder / _MODEL_ASSET, piece_ids=ids)
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
-        """Returns rows as long as the longest; `max_tokens` includes the end-of-sentence token.
-
-        Raises:
-            ValueError: `max_tokens` leaves no room for a piece.
-        """
+        """Returns rows as long as the longest; `max_tokens` includes the end-of-sentence token."""
         if max_tokens is not None and max_tokens < 2:
-            raise ValueError(f"Expected max_tokens to be at least 2, received {max_tokens}.")
+            raise ValueError(f"Expected max_tokens >= 2, received {max_tokens}.")
         text = as_utf8(text)
         if max_tokens is not None:
             text = beginnings(text, max_tokens)
@@ -308,11 +277,7 @@ class FramedSentencePieceTokenizer(FramedTokenizer):
     Args:
         model: A Unigram model of SentencePiece. Its first pieces are `<pad>`, `<s>`, `</s>` and
             unknown, and if it has `<mask>`, that is the last piece
-            (`use_st5.convert.sentencepiece_model.read_framed_model`).
-
-    Raises:
-        ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
-        ValueError: `model` is no SentencePiece model, or does not begin with padding.
+            (`use_st5.convert.tokenizer_files.read_framed_model`).
     """
 
     kind: ClassVar[str] = "framed_sentencepieces"
@@ -321,9 +286,7 @@ class FramedSentencePieceTokenizer(FramedTokenizer):
 
     def __init__(self, model: bytes) -> None:
         if _PADDING_FIRST not in model[: 2 * len(_PADDING_FIRST)]:
-            raise ValueError(
-                f"Expected a SentencePiece model that begins with <pad>. {_FRAMED_REMEDY}"
-            )
+            raise ValueError(f"The SentencePiece model lacks <pad>. {_FRAMED_REMEDY}")
         self._tokenizer, size = text_tokenizer(model, "the bytes given")
         super().__init__(
             start=_START,
@@ -339,7 +302,7 @@ class FramedSentencePieceTokenizer(FramedTokenizer):
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
         """Builds the tokenizer of an exported model from the SentencePiece model in its assets."""
-        return cls(read_bounded(folder / _FRAMED_ASSET, limit=MODEL_LIMIT, remedy=_FRAMED_REMEDY))
+        return cls(read_bounded(folder / _FRAMED_ASSET, limit=FILE_LIMIT, remedy=_FRAMED_REMEDY))
 
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
         """The ids of the texts without special tokens."""

@@ -14,14 +14,16 @@ import msgspec
 import tensorflow as tf
 
 from use_st5._imports import require
-from use_st5.io.records import read_bounded, read_record
+from use_st5.io.records import read_record
 from use_st5.tokenizers.added_tokens import AddedToken, AddedTokens
 from use_st5.tokenizers.code_points import CodePointRewriter, categories, in_ranges
-from use_st5.tokenizers.framed_tokenizer import FramedTokenizer, SpecialTokens, written_assets
+from use_st5.tokenizers.framed_tokenizer import (
+    FramedTokenizer,
+    SpecialTokens,
+    read_lines,
+    written_assets,
+)
 from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK
-
-# The most bytes of a vocabulary: eighty times the size of the multilingual BERT's.
-VOCABULARY_LIMIT = 2**26
 
 # A word with more letters is unknown as a whole.
 _MOST_LETTERS = 100
@@ -108,10 +110,6 @@ class WordPieceTokenizer(FramedTokenizer):
         special: Names of the special tokens.
         added: Tokens that are looked for before texts are cut into words; their ids are those of
             words, or follow them.
-
-    Raises:
-        ImportError: tensorflow-text is missing or does not fit the installed TensorFlow.
-        ValueError: The vocabulary lacks a special token, or a word breaks a line.
     """
 
     kind: ClassVar[str] = "wordpiece"
@@ -128,8 +126,12 @@ class WordPieceTokenizer(FramedTokenizer):
         added: Sequence[AddedToken] = (),
     ) -> None:
         text = require("tensorflow_text", "text")
-        _check_words(words, special)
         words = [*words]
+        needed = (special.padding, special.unknown, special.start, special.separator)
+        if missing := sorted({*needed} - {*words}):
+            raise ValueError(f"Expected the words {', '.join(missing)} in the vocabulary.")
+        if broken := next((word for word in words if "\n" in word), None):
+            raise ValueError(f"Expected words without line breaks, received {broken!r:.200}.")
         padding = len(words) - 1 - words[::-1].index(special.padding)  # the last one counts
         words[0], words[padding] = words[padding], words[0]
         # If a word occurs several times, the last one counts, as in Hugging Face's tokenizers.
@@ -167,10 +169,7 @@ class WordPieceTokenizer(FramedTokenizer):
                 unknown_token=special.unknown,
             )
         except RuntimeError as error:
-            raise ValueError(
-                f"Expected a vocabulary of word pieces, received one that cannot be used: "
-                f"{error!s:.200} Remove this word."
-            ) from error
+            raise ValueError(f"Expected word pieces that can be used: {error!s:.200}") from error
         self._letters = tf.constant([_letters(word, special.unknown) for word in words], tf.int32)
         settings = _Settings(lower_case, strips, split_chinese, special, added)
         self._assets = written_assets(
@@ -218,33 +217,9 @@ class WordPieceTokenizer(FramedTokenizer):
 
 
 def read_words(path: Path) -> list[str]:
-    """The words of a `vocab.txt`, one a line, as `WordPieceTokenizer` takes them.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is too large, or not UTF-8.
-    """
-    remedy = "Give the vocab.txt of a BERT."
-    content = read_bounded(path, limit=VOCABULARY_LIMIT, remedy=remedy)
-    try:
-        lines = content.decode().replace("\r\n", "\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: expected UTF-8, received other bytes. {remedy}") from error
+    """The words of a `vocab.txt`, one a line, as `WordPieceTokenizer` takes them."""
+    lines = read_lines(path, remedy="Give the vocab.txt of a BERT.")
     return lines[:-1] if lines[-1] == "" else lines
-
-
-def _check_words(words: Sequence[str], special: SpecialTokens) -> None:
-    word_set = set(words)
-    needed = (special.padding, special.unknown, special.start, special.separator)
-    if missing := [word for word in needed if word not in word_set]:
-        raise ValueError(
-            f"Expected a vocabulary with {', '.join(missing)}, received one without among its "
-            f"{len(words):,} words. Give the vocab.txt of a BERT."
-        )
-    if broken := next((word for word in words if "\n" in word), None):
-        raise ValueError(
-            f"Expected words without line breaks, received {broken!r:.200}. Remove it."
-        )
 
 
 def _letters(word: str, unknown: str) -> int:

@@ -187,7 +187,7 @@ def test_the_vocabulary_is_named_or_that_of_the_table(tmp_path: Path) -> None:
     assert can_read(small)
     with pytest.raises(ValueError, match=r"has 50 rows, T5's has 32,128: .*--vocabulary FILE"):
         FAMILY.read(small)
-    with pytest.raises(ValueError, match=r"at most 50 pieces, .* table; it has 32,000"):
+    with pytest.raises(ValueError, match="32,000 pieces, but the table has 50 rows"):
         FAMILY.read(small, vocabulary=T5_VOCABULARY)
 
 
@@ -253,7 +253,7 @@ def test_mesh_tensorflow_against_transformers(tmp_path: Path, activation: str) -
 def test_the_real_names_and_shapes(tmp_path: Path, data_dir: Path) -> None:
     folder = data_dir / "weights/t5x-testdata/t5x/testdata/mtf_tiny_t5"
     checkpoint = open_checkpoint(folder)
-    with pytest.raises(ValueError, match=r"expected data files of .*Copy the checkpoint again"):
+    with pytest.raises(ValueError, match="bytes of data or more"):
         read_t5(checkpoint)  # all names and shapes fit, but the values are missing
     rng = np.random.default_rng(0)
     tensors = {

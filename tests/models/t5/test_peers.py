@@ -15,7 +15,7 @@ import tensorflow as tf
 from tests.models.t5 import peer as t5_peer
 from tests.models.t5.peer import PEER_IDS, peer_outputs, read_t5
 from use_st5.convert.checkpoint import open_checkpoint
-from use_st5.convert.sentencepiece_model import read_sentencepiece_model
+from use_st5.convert.tokenizer_files import read_sentencepiece_model
 from use_st5.models.t5.checkpoint import read_sentence_t5
 from use_st5.models.t5.family import FAMILY
 from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY, SentencePieceTokenizer

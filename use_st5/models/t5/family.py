@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from use_st5.convert.checkpoint import Checkpoint
-from use_st5.convert.sentencepiece_model import read_sentencepiece_model
+from use_st5.convert.tokenizer_files import read_sentencepiece_model
 from use_st5.convert.weights import check_vocabulary
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.export.stored_weights import stored_table
