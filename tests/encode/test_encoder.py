@@ -329,9 +329,6 @@ def test_pickles_and_copies_name_the_folder(folder: Path, tmp_path: Path) -> Non
     moved.rename(path)
     weights = encoder.model.trainable_variables[0]
     weights.assign(weights * tf.range(1.0, weights.shape[0] + 1.0))
-    for lose in (pickle.dumps, copy.deepcopy):
-        with pytest.raises(ValueError, match=r"changed weights in memory.*encoder.save"):
-            lose(encoder)
     encoder.save(path)
     with pytest.raises(ValueError, match="the model was replaced"):
         pickle.loads(pickled).encode("the cat")
@@ -342,7 +339,7 @@ def test_a_pickle_in_a_fork_raises_when_it_is_used(
 ) -> None:
     """Not while it is unpickled, where multiprocessing.Pool would wait without end."""
     pickled = pickle.dumps(load(folder).encode)
-    monkeypatch.setattr("use_st5.export.other_processes._started_in", os.getppid())
+    monkeypatch.setattr("use_st5.export.loading._started_in", os.getppid())
     encoder = pickle.loads(pickled).__self__
     assert isinstance(encoder, SentenceEncoder)
     for use in (

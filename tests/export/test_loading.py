@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
@@ -62,13 +63,12 @@ def test_a_signature_where_the_model_cannot_be_called(tmp_path: Path) -> None:
         assert function(tf.constant(["abc"])).numpy().tolist() == expected
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("value", "dtype"), [(math.nan, "float32"), (math.inf, "bfloat16")])
 def test_weights_that_are_not_finite_are_named(value: float, dtype: str) -> None:
     codes = tf.Variable([1, 2], dtype=tf.int8)
     whole, damaged = (tf.Variable([1.0, last], name="table", dtype=dtype) for last in (2.0, value))
     check_finite_weights(SimpleNamespace(variables=[codes, whole]), "model")
-    with pytest.raises(ValueError, match="variables: expected finite weights, table:0 holds NaN"):
+    with pytest.raises(ValueError, match="variables: table:0 holds NaN"):
         check_finite_weights(SimpleNamespace(variables=[codes, whole, damaged]), "model")
 
 
@@ -90,13 +90,13 @@ def test_a_model_with_nan_is_refused_wherever_it_is_loaded(
 
 def test_refuses_what_gives_no_vectors(tmp_path: Path) -> None:
     dictionary = save(tmp_path / "dictionary", lambda text: {"default": lengths(text)})
-    with pytest.raises(ValueError, match="returns one tensor"):
+    with pytest.raises(ValueError, match="returns floats"):
         text_function(load_saved_model(dictionary))
     scalar = save(tmp_path / "scalar", lambda text: lengths(text)[:, 0])
-    with pytest.raises(ValueError, match="returns one tensor"):
+    with pytest.raises(ValueError, match="returns floats"):
         text_function(load_saved_model(scalar))
     ids = save(tmp_path / "ids", lambda text: tf.strings.length(text)[:, None])
-    with pytest.raises(ValueError, match="of floats .*int32"):
+    with pytest.raises(ValueError, match="floats .*int32"):
         text_function(load_saved_model(ids))
     root = tf.train.Checkpoint()
     tf.saved_model.save(root, str(tmp_path / "mute"))
@@ -123,12 +123,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "size", "message"),
     [
-        ("saved_model.pb", 0, r"saved_model.pb: expected the graph .* 0 bytes that begin with b''"),
-        ("saved_model.pb", 300, "Expected a SavedModel in"),
-        ("saved_model.pb", 2**33, r"saved_model.pb: expected the graph .* 8,589,934,592 bytes"),
-        ("variables/variables.index", None, "Expected a SavedModel in"),
-        ("variables/variables.data-00000-of-00001", 100, "Expected a SavedModel in"),
-        ("assets/words.txt", None, "Expected a SavedModel in"),
+        ("saved_model.pb", 0, "saved_model.pb: is no graph"),
+        ("saved_model.pb", 300, "cannot be read by TensorFlow"),
+        ("saved_model.pb", 2**33, "saved_model.pb: is no graph"),
+        ("variables/variables.index", None, "cannot be read by TensorFlow"),
+        ("variables/variables.data-00000-of-00001", 100, "cannot be read by TensorFlow"),
+        ("assets/words.txt", None, "cannot be read by TensorFlow"),
     ],
 )
 def test_damage_is_refused(
@@ -140,7 +140,7 @@ def test_damage_is_refused(
         (folder / name).unlink()
     else:
         os.truncate(folder / name, size)
-    with pytest.raises(ValueError, match=rf"{message}.*Copy or export the model again\.$"):
+    with pytest.raises(ValueError, match=message):
         load_saved_model(folder)
 
 
@@ -150,7 +150,7 @@ def test_garbage_is_no_graph(whole: Path, tmp_path: Path) -> None:
     for garbage in (b"not a protocol buffer", b"\x08\x01\x12\xff\xff\xff\x07ab"):
         (folder / "saved_model.pb").write_bytes(garbage)
         for read in (load_saved_model, saved_model_graph):
-            with pytest.raises(ValueError, match="Copy or export"):
+            with pytest.raises(ValueError, match="is no graph|cannot be read"):
                 read(folder)
 
 
@@ -181,7 +181,7 @@ def test_an_op_that_tensorflow_text_lacks_too(
     unknown_op: tuple[Path, str],
 ) -> None:
     pytest.importorskip("tensorflow_text")
-    with pytest.raises(ImportError, match="needs the op"):
+    with pytest.raises(ImportError, match="the op .* is not in TensorFlow"):
         load_saved_model(unknown_op[0])
 
 

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.export import other_processes
+from use_st5.export import loading
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
 
 def test_a_child_of_a_process_that_had_loaded_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(other_processes, "_started_in", None)
-    other_processes.refuse_after_fork()
-    other_processes.refuse_after_fork()
-    monkeypatch.setattr(other_processes, "_started_in", os.getppid())
+    monkeypatch.setattr(loading, "_started_in", None)
+    loading.refuse_after_fork()
+    loading.refuse_after_fork()
+    monkeypatch.setattr(loading, "_started_in", os.getppid())
     with pytest.raises(RuntimeError, match=r'multiprocessing.get_context\("spawn"\)'):
-        other_processes.refuse_after_fork()
+        loading.refuse_after_fork()
 
 
 @pytest.mark.end_to_end

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5.export.archive import write_archive
+from use_st5.export.folders import write_archive
 from use_st5.export.runtimes import to_litert, to_onnx
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.trainable_encoder import TrainableEncoder

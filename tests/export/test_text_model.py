@@ -67,11 +67,11 @@ def test_an_older_folder_is_replaced_and_no_other(source: Path, tmp_path: Path) 
     for name in ("notes.txt", "__pycache__/keep.txt", "__pycache__/mine.cpython-311.pyc"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("mine")
-        with pytest.raises(FileExistsError, match=f"Found {name.partition('/')[0]}"):
+        with pytest.raises(FileExistsError, match=f": {name.partition('/')[0]}"):
             to_text_model(source, folder, runtime="onnx")
         (folder / name).unlink()
     (folder / "use_st5_files.txt").unlink()
-    with pytest.raises(FileExistsError, match=r"Found model\.json"):
+    with pytest.raises(FileExistsError, match=r": model\.json"):
         check_text_model(folder)
 
 
@@ -81,7 +81,7 @@ def test_other_vectors_are_refused(
     monkeypatch.setattr(text_model, "sentences", lambda: ["The cat sat.", "What is the mat?"])
     run = text_model.Encoder.encode
     monkeypatch.setattr(text_model.Encoder, "encode", lambda *given: run(*given)[::-1])
-    with pytest.raises(ValueError, match=r"a cosine of 0\.999 or more .* found .* among 2 sent"):
+    with pytest.raises(ValueError, match="a cosine to the model's vectors is"):
         to_text_model(source, tmp_path / "model", runtime="onnx")
     assert not [*tmp_path.iterdir()]
 
@@ -89,14 +89,14 @@ def test_other_vectors_are_refused(
 def test_other_models_and_lengths_are_refused(
     toy_use_transformer: Any, toy_t5: Any, tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match="received another model. Serve"):
+    with pytest.raises(ValueError, match="only encoders with a tokenizer"):
         text_model_manifest(toy_t5.folder)
-    with pytest.raises(ValueError, match="received another model"):
+    with pytest.raises(ValueError, match="only encoders with a tokenizer"):
         text_model_manifest(tmp_path)
     folder = toy_use_transformer.folders["float32"]
     text_model_manifest(folder, 16)
     for length in (15, 17):
-        with pytest.raises(ValueError, match=f"of 16 to 16, .* received {length}"):
+        with pytest.raises(ValueError, match=f"of 16 to 16, received {length}"):
             text_model_manifest(folder, length)
 
 

@@ -27,8 +27,7 @@ from use_st5.encode.sentences import check_sentences
 from use_st5.engines.dan import DANEngine
 from use_st5.engines.weights import Table, TableRows
 from use_st5.engines.word_ids import Flat
-from use_st5.export.rounding import codes_by_frequency
-from use_st5.export.web import dan_manifest, to_web
+from use_st5.export.web import codes_by_frequency, dan_manifest, to_web
 from use_st5.hub.model_names import bundled_folder
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
@@ -255,28 +254,10 @@ def opened(address: str, *more: str) -> tuple[str, list[str]]:
     return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
-def test_every_field_has_a_label(page_folder: Path) -> None:
-    html = (page_folder / "index.html").read_text(encoding="utf-8")
-    ids = set(re.findall(r' id="([\w-]+)"', html))
-    fields = re.findall(r'<(?:input|textarea)\s[^>]*id="([\w-]+)"', html)
-    assert len(fields) == 2
-    assert set(fields) == set(re.findall(r'<label for="([\w-]+)"', html))
-    assert set(re.findall(r'aria-labelledby="([\w-]+)"', html)) <= ids
-    used = re.findall(r'byId\("([\w-]+)"\)', (page_folder / "app.js").read_text(encoding="utf-8"))
-    assert set(used) <= ids
-
-
 def test_a_page_names_no_other_host(bundled_page: Path) -> None:
     for path in bundled_page.iterdir():
         if not path.name.startswith("model"):
             assert not re.search(r"(https?:)?//\w", re.sub(r"// ", "", path.read_text())), path.name
-
-
-def test_equal_models_give_equal_bytes(toy_use_dan: Toy, tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        to_web(toy_use_dan.folders["int8"], tmp_path / name)
-    first, second = (sorted((tmp_path / name).iterdir()) for name in ("first", "second"))
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
 def test_what_is_no_page_is_not_replaced(toy_use_dan: Toy, tmp_path: Path) -> None:
@@ -289,7 +270,7 @@ def test_what_is_no_page_is_not_replaced(toy_use_dan: Toy, tmp_path: Path) -> No
     (tmp_path / "site" / "index.html").write_text("mine")
     (tmp_path / "file").write_text("mine")
     for name, found in {"page": "thesis.txt", "site": "index.html", "file": "a file"}.items():
-        with pytest.raises(FileExistsError, match=f"Found {found}"):
+        with pytest.raises(FileExistsError, match=f"holds more than.*{found}"):
             write(tmp_path / name)
 
 
@@ -298,12 +279,12 @@ def test_files_with_the_names_of_a_page_are_not_replaced(toy_use_dan: Toy, tmp_p
     folder.mkdir()
     for name in ("model.js", "model-notes.js", "index.html"):
         (folder / name).write_text("mine")
-    with pytest.raises(FileExistsError, match=r"Found index\.html, model-notes\.js, model\.js"):
+    with pytest.raises(FileExistsError, match=r"index\.html, model-notes\.js, model\.js"):
         to_web(source, folder)
     to_web(source, tmp_path / "page")
     (tmp_path / "page" / "model-notes.js").write_text("mine")
     (tmp_path / "page" / "linked").symlink_to(folder, target_is_directory=True)
-    with pytest.raises(FileExistsError, match=r"Found linked, model-notes\.js"):
+    with pytest.raises(FileExistsError, match=r": linked, model-notes\.js"):
         to_web(source, tmp_path / "page")
     assert (tmp_path / "page" / "model-notes.js").read_text() == "mine"
 
@@ -311,12 +292,12 @@ def test_files_with_the_names_of_a_page_are_not_replaced(toy_use_dan: Toy, tmp_p
 def test_other_models_and_precisions_are_refused(
     toy_use_transformer: Toy, toy_use_dan: Toy, tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match="a USE-DAN .*use-st5 serve"):
+    with pytest.raises(ValueError, match="a USE-DAN.*use-st5 serve"):
         to_web(toy_use_transformer.folders["int8"], tmp_path / "page")
     folder = shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "foreign")
     (folder / "use_st5.json").unlink()
-    with pytest.raises(ValueError, match="received another model"):
+    with pytest.raises(ValueError, match="runs no other model"):
         to_web(folder, tmp_path / "page")
-    with pytest.raises(ValueError, match="'small' or 'int8' of a page, received 'float32'"):
+    with pytest.raises(ValueError, match="'small' or 'int8', received 'float32'"):
         to_web(toy_use_dan.folders["int8"], tmp_path / "page", precision="float32")  # type: ignore[arg-type]
     assert not (tmp_path / "page").exists()

@@ -19,7 +19,7 @@ import pytest
 import use_st5
 from tests.fake_hub import contents
 from tests.toy_encoders import Toy
-from use_st5.export.archive import write_archive
+from use_st5.export.folders import write_archive
 from use_st5.hub import client
 from use_st5.hub.client import from_archive
 

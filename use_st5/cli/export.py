@@ -13,7 +13,7 @@ import typer
 from use_st5.cli.files import sole_file, sole_model
 from use_st5.cli.models import Backend, find_model, start_keras, start_tensorflow
 from use_st5.cli.output import manual, say, waiting
-from use_st5.export.archive import write_archive
+from use_st5.export.folders import write_archive
 from use_st5.hub.model_manifest import SAVED_MODEL_FILE, ModelManifest, copy_model
 from use_st5.io.files import as_written, atomic_path, exists, names_in, remote_path
 

@@ -34,7 +34,6 @@ from use_st5.encode.similarity import compared
 from use_st5.encode.token_limit import OnTruncation, TokenLimit
 from use_st5.encode.workers import encode_in_workers
 from use_st5.engines import BACKENDS, Backend, open_engine
-from use_st5.export.other_processes import refuse_after_fork, refuse_unsaved_weights
 from use_st5.hub.model_manifest import (
     SAVED_MODEL_FILE,
     ModelManifest,
@@ -107,10 +106,16 @@ class SentenceEncoder(SentenceTransformersNames):
         self._dimension = engine.dimension
 
     def _load_saved_model(self) -> None:
-        refuse_after_fork()
         import tensorflow as tf  # Other backends do not need it.
 
-        from use_st5.export.loading import check_finite_weights, load_saved_model, text_function
+        from use_st5.export.loading import (
+            check_finite_weights,
+            load_saved_model,
+            refuse_after_fork,
+            text_function,
+        )
+
+        refuse_after_fork()
 
         self.model = load_saved_model(self.folder)
         if self.manifest is not None:  # Other SavedModels may contain infinity in unused weights.
@@ -285,7 +290,6 @@ class SentenceEncoder(SentenceTransformersNames):
         write_again(self.model, self.folder, path, dimension=self.dimension)
 
     def __reduce__(self) -> tuple[Callable[..., SentenceEncoder], tuple[str, bool, str, Backend]]:
-        refuse_unsaved_weights(self.model, self.folder)
         name = self.folder.name
         bundled = name in bundled_names() and bundled_folder(name).resolve() == self.folder
         source = name if bundled else str(self.folder)
@@ -332,9 +336,10 @@ class SentenceEncoder(SentenceTransformersNames):
 
     def _check_process(self) -> None:
         if self.backend == "tensorflow":
-            refuse_after_fork()
-            from use_st5.export.loading import refuse_in_graph  # Other backends do not need it.
+            # Other backends do not need TensorFlow.
+            from use_st5.export.loading import refuse_after_fork, refuse_in_graph
 
+            refuse_after_fork()
             refuse_in_graph()
 
 
@@ -375,6 +380,8 @@ def load(
         (2, 512)
     """
     if backend == "tensorflow":
+        from use_st5.export.loading import refuse_after_fork
+
         refuse_after_fork()
     folder = model_folder(name_or_folder)
     status = (folder / SAVED_MODEL_FILE).stat()

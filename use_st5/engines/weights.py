@@ -123,3 +123,20 @@ def check_shape(folder: Path, name: str, shape: tuple[int, ...], expected: tuple
             f"{folder}: expected {name} of the shape {list(expected)}, found {list(shape)}: "
             f"{_APART}"
         )
+
+
+def int8_codes(weights: np.ndarray, *, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds weights to codes in −127 … 127 with a scale for all entries along an axis.
+
+    Args:
+        weights: float32 `[rows, columns]`.
+        axis: 1: a scale for each row; 0: for each column.
+
+    Returns:
+        int8 `[rows, columns]`, and float32 `[rows, 1]` or `[1, columns]`.
+    """
+    if not np.isfinite(weights).all():
+        raise ValueError("Expected finite weights to store as int8, received NaN or infinity.")
+    largest = np.abs(weights).max(axis=axis, keepdims=True)
+    scales = np.where(largest > 0, largest / 127, 1.0).astype(np.float32)
+    return np.rint(weights / scales).clip(-127, 127).astype(np.int8), scales

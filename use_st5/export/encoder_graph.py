@@ -95,20 +95,13 @@ class EncoderGraph:
             unread: Variables that no vector depends on, which are not written.
             **functions: `embed_text`, `embed_ids` and `preprocess`, and `embed_tokens` if it
                 is not `embed_ids`.
-
-        Raises:
-            ValueError: The vocabulary has more ids than the table has rows, or Keras runs on
-                another backend than TensorFlow.
         """
         stored_forms: dict[int, EmbeddingTable | Int8Weights] = {id(each): w for each, w in rounded}
         if table is not None:
             embeddings = model.embedding.embeddings
             if tokenizer.vocabulary.size > embeddings.shape[0]:
-                raise ValueError(
-                    f"Expected a vocabulary of at most {embeddings.shape[0]} ids, the rows of the "
-                    f"model's table, received {tokenizer.vocabulary.size} ids. Export with the "
-                    "vocabulary of the training, or build the model with vocabulary.size rows."
-                )
+                sizes = f"{tokenizer.vocabulary.size} ids, the table {embeddings.shape[0]} rows"
+                raise ValueError(f"The vocabulary has {sizes}. Export with that of the training.")
             stored_forms[id(embeddings)] = table
         unread_ids = {id(each) for each in unread}
         variables = [each for each in model.variables if id(each) not in unread_ids]
@@ -162,9 +155,6 @@ def padded_graph(
         unread: As in `EncoderGraph.of_model`.
         packed: Whether only the tokens of strings are computed, and not the padding after them; the
             model's `encode_embedded` must take `packed=`.
-
-    Raises:
-        ValueError: As in `EncoderGraph.of_model`, or a kernel is not float32.
     """
     rounded = [(kernel, rounded_kernel(kernel)) for kernel in kernels]
     preprocess = graph_of(lambda text: tokenizer.padded(text, max_length), TEXTS[1])

@@ -1,4 +1,4 @@
-"""Loading SavedModels that take strings, with errors that say what to do."""
+"""Loads SavedModels that take strings, and refuses to run them where TensorFlow would hang."""
 
 from __future__ import annotations
 
@@ -24,23 +24,18 @@ _LARGEST = 2**31  # bytes, of any protocol buffer
 
 def load_saved_model(folder: str | os.PathLike[str]) -> Any:
     """Loads a SavedModel; imports tensorflow-text if the model needs its ops."""
-    _check_begin(Path(folder, SAVED_MODEL_FILE))
+    _graph_file(folder)
     try:
         return tf.saved_model.load(os.fspath(folder))
     except Exception as error:  # TensorFlow's own kinds differ between versions
         unknown_op = re.search(r"Op type not registered '([\w>]+)'", str(error))
         if not unknown_op:
-            raise ValueError(
-                f"Expected a SavedModel in {folder} that TensorFlow {tf.__version__} can read: "
-                f"{' '.join(str(error).split())[:500]} Copy or export the model again."
-            ) from error
+            reason = f"TensorFlow {tf.__version__}: {' '.join(str(error).split())[:500]}"
+            raise ValueError(f"{folder}: the SavedModel cannot be read by {reason}") from error
         if "tensorflow_text" in sys.modules or not _tensorflow_text_loads():
-            minor = ".".join(tf.__version__.split(".")[:2])
-            raise ImportError(
-                f"The SavedModel in {folder} needs the op {unknown_op[1]!r}, which is not in "
-                "TensorFlow, but probably in tensorflow-text. Run: pip install "
-                f'"tensorflow-text=={minor}.*"'
-            ) from error
+            package = f"tensorflow-text=={'.'.join(tf.__version__.split('.')[:2])}.*"
+            what = f"{folder}: the op {unknown_op[1]!r} is not in TensorFlow"
+            raise ImportError(f'{what}. Run: pip install "{package}"') from error
     return load_saved_model(folder)
 
 
@@ -49,19 +44,36 @@ def check_finite_weights(loaded: Any, folder: str | os.PathLike[str]) -> None:
     # A SavedModel that use_st5 did not export may have no `variables`.
     for variable in getattr(loaded, "variables", ()):
         if variable.dtype.is_floating and not tf.reduce_all(tf.math.is_finite(variable)):
-            raise ValueError(
-                f"{Path(folder, 'variables')}: expected finite weights, {variable.name} holds NaN "
-                "or infinity. Copy the model again, or train it again with a smaller learning rate."
-            )
+            where = f"{Path(folder, 'variables')}: {variable.name}"
+            raise ValueError(f"{where} holds NaN or infinity, expected finite weights.")
+
+
+# The process in which a model was first loaded; a forked child inherits the number.
+_started_in: int | None = None
+
+
+def refuse_after_fork() -> None:
+    """Refuses forked processes; call this before TensorFlow loads or runs a model.
+
+    TensorFlow's threads do not exist in a forked child: the first operation there would wait for
+    them without end.
+    """
+    global _started_in
+    if _started_in is None:
+        _started_in = os.getpid()
+    elif _started_in != os.getpid():
+        raise RuntimeError(
+            f"This is a fork of process {_started_in}, which loaded a model: TensorFlow would hang."
+            ' Use multiprocessing.get_context("spawn"), or load models only after the fork.'
+        )
 
 
 def refuse_in_graph() -> None:
     """Refuses a call inside of a `tf.function`, which has no values for NumPy."""
     if not tf.executing_eagerly():
         raise RuntimeError(
-            "Expected a call of encode outside of a TensorFlow graph (tf.function, Dataset.map), "
-            "because it returns a NumPy array. Inside of a graph, call "
-            "use_st5.layers.SavedModelLayer, which takes and returns tensors."
+            "encode returns a NumPy array, which a TensorFlow graph (tf.function, Dataset.map) "
+            "cannot use. Inside of a graph, call use_st5.layers.SavedModelLayer."
         )
 
 
@@ -85,21 +97,16 @@ def text_function(
     try:
         function = tf.function(embed, autograph=False).get_concrete_function(text)
     except (TypeError, ValueError, AttributeError) as error:
+        names = ", ".join(getattr(loaded, "signatures", {})) or "none"
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ValueError(
-            "Expected a SavedModel that takes a batch of strings, such as a text embedding of "
-            f"TensorFlow Hub. This one does not: {_first_line(error)} Its signatures: "
-            f"{', '.join(getattr(loaded, 'signatures', {})) or 'none'}."
+            f"Expected a SavedModel that takes a batch of strings: {reason} Signatures: {names}."
         ) from error
     output = function.structured_outputs
-    if (
-        not isinstance(output, (tf.Tensor, tf.TensorSpec))
-        or output.shape.rank not in (None, 2)
-        or not output.dtype.is_floating
-    ):
-        raise ValueError(
-            "Expected a SavedModel that returns one tensor [batch, dimension] of floats for a "
-            f"batch of strings, found one that returns {output}."
-        )
+    is_tensor = isinstance(output, (tf.Tensor, tf.TensorSpec))
+    if not is_tensor or output.shape.rank not in (None, 2) or not output.dtype.is_floating:
+        expected = "a SavedModel that returns floats [batch, dimension] for strings"
+        raise ValueError(f"Expected {expected}, found one that returns {output}.")
     return function
 
 
@@ -132,27 +139,21 @@ def _text_signature(loaded: Any) -> Callable[[tf.Tensor], tf.Tensor] | None:
 
 def saved_model_graph(folder: str | os.PathLike[str]) -> saved_model_pb2.SavedModel:
     """The content of a folder's `saved_model.pb`; no graph is built."""
-    path = Path(folder, SAVED_MODEL_FILE)
-    _check_begin(path)
+    path = _graph_file(folder)
     try:
-        graph = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+        return saved_model_pb2.SavedModel.FromString(path.read_bytes())
     except DecodeError as error:
-        raise ValueError(
-            f"{path}: expected the graph of a SavedModel, received {path.stat().st_size:,} bytes "
-            "of another format. Copy or export the model again."
-        ) from error
-    return graph
+        raise ValueError(f"{path}: is no graph of a SavedModel. Copy the model again.") from error
 
 
-def _check_begin(path: Path) -> None:
-    """Refuses a file that is not a protocol buffer, or is too large for one."""
+def _graph_file(folder: str | os.PathLike[str]) -> Path:
+    """The file of the graph, which must begin as a protocol buffer and be of its size."""
+    path = Path(folder, SAVED_MODEL_FILE)
     with path.open("rb") as file:
         begin = file.read(1)
     if begin not in _BEGINNINGS or path.stat().st_size > _LARGEST:
-        raise ValueError(
-            f"{path}: expected the graph of a SavedModel, received {path.stat().st_size:,} bytes "
-            f"that begin with {begin!r}. Copy or export the model again."
-        )
+        raise ValueError(f"{path}: is no graph of a SavedModel. Copy the model again.")
+    return path
 
 
 def _tensorflow_text_loads() -> bool:
@@ -162,7 +163,3 @@ def _tensorflow_text_loads() -> bool:
     except Exception:  # a build for another TensorFlow fails with an undefined symbol
         return False
     return True
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

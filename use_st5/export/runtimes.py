@@ -60,8 +60,6 @@ def to_onnx(
             processors without VNNI add in 16 bits. Vectors change.
 
     Raises:
-        FileNotFoundError: There is no such model.
-        ImportError: tf2onnx or, with `int8`, ONNX Runtime is missing.
         ValueError: The model has no function of ids, or is too large for one file (2 GiB).
     """
     tf2onnx = require("tf2onnx", "onnx")
@@ -93,7 +91,6 @@ def to_litert(
         int8: Whether matrix products are computed in int8. Vectors change.
 
     Raises:
-        FileNotFoundError: There is no such model.
         ValueError: The model has no function of ids, or is too large for one file (2 GiB).
     """
     folder = model_folder(name_or_folder)
@@ -147,14 +144,9 @@ def _loaded(folder: Path) -> Any:
     """The SavedModel, which must have the signature `ids` and fit into one file."""
     loaded = load_saved_model(folder)
     if "ids" not in loaded.signatures:
-        raise ValueError(
-            f"Expected a SavedModel of use_st5, with the signature 'ids', in {folder}, found "
-            f"the signatures {', '.join(loaded.signatures) or 'none'}."
-        )
+        raise ValueError(f"{folder}: is no SavedModel of use_st5: it lacks the signature 'ids'.")
     size = sum(v.shape.num_elements() * v.dtype.size for v in loaded.variables)
     if size >= _LARGEST:
-        raise ValueError(
-            f"Expected a model of less than {_LARGEST:,} bytes, the most that one file of ONNX or "
-            f'LiteRT holds, found {size:,} in {folder}. Try one with precision="int8".'
-        )
+        most = f"one file holds less than {_LARGEST:,}"
+        raise ValueError(f'{folder}: {size:,} bytes, but {most}. Try one with precision="int8".')
     return loaded

@@ -177,24 +177,21 @@ def only_shapes(loaded: Any, config: Mapping[str, Any], folder: Path) -> Iterato
     """
     shapes = {tuple(variable.shape) for variable in loaded.variables}
 
-    def check(name: str, found: object, *, fits: bool) -> None:
+    def refuse_unless(fits: bool, found: str) -> None:
         if not fits:
-            raise ValueError(
-                f"{folder}: expected a configuration of the SavedModel's shapes, found {name} "
-                f"{str(found)[:200]}: use_st5.json and the variables do not belong together. "
-                "Export the model again."
-            )
+            reason = f"use_st5.json has {found[:200]}, which the variables do not have"
+            raise ValueError(f"{folder}: {reason}. Export the model again.")
 
     def checked(make: Callable[..., Any], **options: Any) -> Any:
         with tf.Graph().as_default():  # computes no value
             value = options["initial_value"]
             value = value() if callable(value) else value
             shape = tuple(value.shape if hasattr(value, "shape") else np.shape(value))
-        check("a variable of the shape", shape, fits=math.prod(shape) < _LARGE or shape in shapes)
+        refuse_unless(math.prod(shape) < _LARGE or shape in shapes, f"the shape {shape}")
         return make(**options)
 
     for name, number in _layer_numbers(config):
-        check(name, number, fits=number <= len(loaded.variables))
+        refuse_unless(number <= len(loaded.variables), f"{name} {number}")
     with tf.variable_creator_scope(checked):
         yield
 
@@ -218,10 +215,8 @@ def restore_weights(model: keras.Model, loaded: Any) -> None:
     weights, targets = stored_weights(loaded.variables), list(model.variables)
     shapes, expected = ([tuple(each.shape) for each in group] for group in (weights, targets))
     if shapes != expected:
-        raise ValueError(
-            f"Expected the weights of a {type(model).__name__} of shapes {expected}, found "
-            f"{shapes}: use_st5.json and the SavedModel do not belong together. Export it again."
-        )
+        what = f"the weights of a {type(model).__name__}, {expected}, found {shapes}"
+        raise ValueError(f"Expected {what}: use_st5.json is of another model. Export it again.")
     for target, weight in zip(targets, weights, strict=True):
         # Assigned as a tensor, because an array would be copied twice; and computed in a graph,
         # which needs no memory for the codes as floats. TensorFlow warns of retracing if it sees

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from use_st5.export.rounding import int8_codes
+from use_st5.engines.weights import int8_codes
 
 
 class Float32Table:
@@ -112,33 +112,30 @@ EmbeddingTable = Float32Table | Int8Weights
 
 def stored_table(embeddings: keras.Variable, precision: str) -> EmbeddingTable:
     """A trained table float32 `[rows, dim]`: the variable itself, or with "int8" rounded."""
-    _check_float32(embeddings)
     if precision == "int8":
-        return Int8Weights.of_table(embeddings.numpy())
+        return Int8Weights.of_table(_float32(embeddings))
+    _float32(embeddings)
     return Float32Table(*raw_variables([embeddings]))
 
 
 def rounded_kernel(kernel: keras.Variable) -> Int8Weights:
     """A trained matrix float32 `[inputs, outputs]` as codes with a scale for each output."""
-    _check_float32(kernel)
-    return Int8Weights.of_kernel(kernel.numpy(), kernel.path)
+    return Int8Weights.of_kernel(_float32(kernel), kernel.path)
 
 
-def _check_float32(variable: keras.Variable) -> None:
+def _float32(variable: keras.Variable) -> np.ndarray:
     if variable.dtype != "float32":
-        raise ValueError(
-            f"{variable.path}: expected float32, received {variable.dtype}. Build the model with "
-            'dtype="float32", or "mixed_bfloat16", and give it these weights.'
-        )
+        where = f"{variable.path}: {variable.dtype}"
+        raise ValueError(f'{where} cannot be stored so. Build the model in "float32".')
+    return variable.numpy()
 
 
 def raw_variables(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
     """The `tf.Variable` inside each Keras variable: SavedModels can hold no others."""
     if keras.backend.backend() != "tensorflow":
         raise ValueError(
-            "A SavedModel is written from TensorFlow variables, but Keras runs on "
-            f"{keras.backend.backend()!r}. Save the weights (model.save_weights), start again with "
-            "KERAS_BACKEND=tensorflow, load them and export."
+            f"A SavedModel holds TensorFlow variables, but Keras runs on {keras.backend.backend()}."
+            " Save the weights, and load and export them with KERAS_BACKEND=tensorflow."
         )
     return [variable.value for variable in variables]
 

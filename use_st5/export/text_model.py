@@ -20,8 +20,8 @@ import use_st5
 from use_st5._imports import require
 from use_st5.engines.int8 import lowest_cosine, sentences
 from use_st5.engines.token_ids import FramedIds, token_ids
+from use_st5.export.folders import check_replaced_folder, write_file_list
 from use_st5.export.reader import Encoder
-from use_st5.export.replaced_folder import check_replaced_folder, write_file_list
 from use_st5.hub.model_manifest import ModelManifest
 from use_st5.hub.model_names import model_folder
 from use_st5.io.files import atomic_path, sole_writer
@@ -72,9 +72,7 @@ def to_text_model(
         int8: Whether matrix products are computed in int8. Vectors change.
 
     Raises:
-        FileNotFoundError: There is no such model.
         FileExistsError: The folder contains anything except an older one of this kind.
-        ImportError: A package of the extra is missing.
         ValueError: The model is of another kind, the length is too short or longer than the model
             reads, or a cosine to the model's vectors is below 0.999, with `int8` below 0.99.
     """
@@ -107,18 +105,13 @@ def text_model_manifest(folder: Path, length: int | None = None) -> ModelManifes
     """Returns the manifest of a model that can become a text model."""
     manifest = ModelManifest.read(folder)
     if manifest is None or manifest.texts > 1 or manifest.tokenizer not in _TOKENIZERS:
-        received = "a cross-encoder" if manifest and manifest.texts > 1 else "another model"
-        raise ValueError(
-            f"{folder}: expected a sentence encoder with a tokenizer of {', '.join(_TOKENIZERS)}, "
-            f"received {received}. Serve it with `use-st5 serve`, or write its network alone with "
-            "use_st5.export.to_onnx or to_litert."
-        )
+        advice = "Run `use-st5 serve`, or write the network alone (use_st5.export.to_onnx)"
+        kinds = ", ".join(_TOKENIZERS)
+        raise ValueError(f"{folder}: only encoders with a tokenizer of {kinds}. {advice}.")
     max_length = _max_length(manifest)
     if length is not None and not SHORTEST <= length <= (max_length or length):
-        limit = f" to {max_length}, the most that this model reads" if max_length else " or more"
-        raise ValueError(
-            f"Expected a fixed length of {SHORTEST}{limit}, received {length}. Choose another."
-        )
+        limit = f" to {max_length}" if max_length else " or more"
+        raise ValueError(f"Expected a fixed length of {SHORTEST}{limit}, received {length}.")
     return manifest
 
 
@@ -201,8 +194,5 @@ def _check_vectors(source: Path, folder: Path, *, int8: bool) -> None:
     least = lowest_cosine(np.asarray(expected), encoder.encode(texts))
     limit = _LEAST_COSINE_INT8 if int8 else _LEAST_COSINE
     if not least >= limit:
-        raise ValueError(
-            f"{source}: expected a cosine of {limit} or more to the model's vectors, found "
-            f"{least:.4f} among {len(texts)} sentences. "
-            + ("Export in float32." if int8 else "Use backend='onnx' instead.")
-        )
+        advice = "Export in float32." if int8 else "Use backend='onnx' instead."
+        raise ValueError(f"{source}: a cosine to the model's vectors is {least:.4f}. {advice}")

@@ -14,8 +14,7 @@ from keras.src.backend.tensorflow.trainer import TensorFlowTrainer  # it has no 
 from keras.src.saving import serialization_lib  # the safe mode has no public name
 
 import use_st5
-from use_st5.export.loading import embed_text, load_saved_model, text_function
-from use_st5.export.other_processes import refuse_after_fork
+from use_st5.export.loading import embed_text, load_saved_model, refuse_after_fork, text_function
 from use_st5.hub.model_manifest import ModelManifest, check_replaceable, count_weights, write_again
 from use_st5.hub.model_names import bundled_folder, bundled_names, model_folder
 from use_st5.io.files import atomic_path

@@ -13,7 +13,7 @@ import pytest
 
 import use_st5
 from use_st5.evaluation.sts import evaluate_sts, read_stsb
-from use_st5.export.archive import write_archive
+from use_st5.export.folders import write_archive
 from use_st5.trainable_encoder import TrainableEncoder
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")

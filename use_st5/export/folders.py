@@ -1,11 +1,14 @@
-"""Checks which folder an exporter may replace."""
+"""The folder that an exporter replaces, and a folder as one compressed file."""
 
 from __future__ import annotations
 
+import gzip
 import os
+import tarfile
 from pathlib import Path
 
 from use_st5.hub.model_manifest import other_names
+from use_st5.io.files import atomic_path
 
 # The file by which a folder says which of its files an exporter wrote, one name a line.
 FILE_LIST = "use_st5_files.txt"
@@ -34,8 +37,8 @@ def check_replaced_folder(path: str | os.PathLike[str], kind: str) -> None:
         content = other_names(folder, _written_names(folder))
     if content:
         raise FileExistsError(
-            f"Expected {folder} to be empty or to contain only {kind} of use_st5, because it would "
-            f"be replaced. Found {content}. Move this away, or choose another folder."
+            f"{folder} would be replaced, but holds more than {kind} of use_st5: {content}. Move "
+            "this away, or choose another folder."
         )
 
 
@@ -50,3 +53,37 @@ def _written_names(folder: Path) -> set[str]:
     return names | {
         path.as_posix() for path, source in sources.items() if source.as_posix() in names
     }
+
+
+def write_archive(folder: Path, path: str | os.PathLike[str]) -> int:
+    """Packs a SavedModel's folder into a tar file compressed by gzip.
+
+    The model is at the archive's root, and each folder comes before its files, as `tensorflow_hub`
+    unpacks it. Equal folders give equal bytes: names are sorted, and neither times nor owners are
+    written. The file appears only when it is complete.
+
+    Args:
+        folder: The folder of a SavedModel.
+        path: The file to write.
+
+    Returns:
+        The size of the file in bytes.
+    """
+
+    def anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        mode = 0o755 if entry.isdir() else 0o644
+        return entry.replace(mtime=0, uid=0, gid=0, uname="", gname="", mode=mode, deep=False)
+
+    with atomic_path(path) as temporary:
+        with (
+            temporary.open("wb") as file,
+            # By default the header would contain a name and the time.
+            gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed,
+            # Instead of a link its target is written, because hub refuses links.
+            tarfile.open(
+                fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT, dereference=True
+            ) as archive,
+        ):
+            for entry in sorted(folder.iterdir()):
+                archive.add(entry, entry.name, filter=anonymous)
+        return temporary.stat().st_size
