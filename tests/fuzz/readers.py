@@ -7,9 +7,6 @@ import gzip
 import hashlib
 import json
 import shutil
-import struct
-import tarfile
-import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,14 +57,6 @@ def _text(name: str, *lines: str) -> Callable[[Path], None]:
     return make
 
 
-def _together(*makers: Callable[[Path], None]) -> Callable[[Path], None]:
-    def make(folder: Path) -> None:
-        for each in makers:
-            each(folder)
-
-    return make
-
-
 def _table(name: str, *rows: Iterable[object]) -> Callable[[Path], None]:
     return _text(name, *("\t".join(map(str, row)) for row in rows))
 
@@ -97,39 +86,21 @@ def _packed(make: Callable[[Path], None]) -> Callable[[Path], None]:
 def _data() -> dict[str, Reader]:
     from use_st5 import data
 
-    def rows(reader: Any, name: str, **options: Any) -> Callable[[Path], object]:
-        return lambda folder: [*reader(folder / name, **options)]
-
-    head = ["sentence1", "sentence2", "gold_label"]
-    objects = [dict(zip(head, row, strict=True)) for row in _ROWS]
-    named = {"columns": dict(zip(("premise", "hypothesis", "label"), head, strict=True))}
-    two = ["a\tb\n", "c\td\n"]
-    prose = ["Once upon a time. It rained.", "", "Then it stopped. She left — late."]
+    two = ("a\tb", "c\td")
+    prose = ("Once upon a time. It rained.", "", "Then it stopped. She left — late.")
+    columns = {"anchor": 0, "positive": 1}
     return {
-        "nli_jsonl": Reader(
-            _jsonl("n.jsonl", *objects), rows(data.TableReader, "n.jsonl", **named)
-        ),
-        "nli_tsv": Reader(_table("n.tsv", head, *_ROWS), rows(data.TableReader, "n.tsv", **named)),
-        "nli_csv": Reader(_csv("n.csv", head, *_ROWS), rows(data.TableReader, "n.csv", **named)),
         "nli_gzip": Reader(
-            _packed(_table("n.tsv", head, *_ROWS)), rows(data.TableReader, "n.tsv.gz", **named)
+            _packed(_table("n.tsv", *_ROWS)),
+            lambda f: [*data.TableReader(f / "n.tsv.gz", columns=columns)],
         ),
         "pairs": Reader(
-            _text("p.tsv", *"".join(two).splitlines()),
-            rows(data.TableReader, "p.tsv", columns={"anchor": 0, "positive": 1}),
+            _text("p.tsv", *two), lambda f: [*data.TableReader(f / "p.tsv", columns=columns)]
         ),
-        "triplets": Reader(
-            _csv("t.csv", *_ROWS),
-            rows(data.TableReader, "t.csv", columns={"anchor": 0, "negative": 2}),
-        ),
-        "definitions": Reader(
-            _table("d.tsv", ["dog", "n", "an animal"], ["to eat", "v", "to take in", "He ate."]),
-            rows(
-                data.TableReader, "d.tsv", columns={"word": 0, "example": 3}, optional=("example",)
-            ),
-        ),
-        "running_text": Reader(_text("a.txt", *prose), rows(data.TextReader, "a.txt")),
+        "running_text": Reader(_text("a.txt", *prose), lambda f: [*data.TextReader(f / "a.txt")]),
         "prepared": Reader(_make_prepared, _read_prepared),
+        "vocabulary": Reader(_make_vocabulary, _read_vocabulary),
+        "teacher_vectors": Reader(_make_teacher, _read_teacher),
     }
 
 
@@ -180,31 +151,16 @@ def _read_prepared(folder: Path) -> None:
         array.sum()
 
 
-def _text_files() -> dict[str, Reader]:
-    from experiments.use.transfer.word_vectors import WordVectors
+def _make_vocabulary(folder: Path) -> None:
     from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
-    vectors = {"the": [1.0, 2.0], "é": [-0.5, 3.0], "n't": [1e-3, 0.0]}
-    lines = [f"{word} {' '.join(map(str, numbers))}" for word, numbers in vectors.items()]
+    NGramVocabulary(("the", "cat", "é"), ("the cat",)).save(folder / "v.txt")
 
-    def binary(folder: Path) -> None:
-        rows = (word.encode() + b" " + struct.pack("<2f", *n) for word, n in vectors.items())
-        (folder / "v.bin").write_bytes(b"3 2\n" + b"\n".join(rows))
 
-    def vocabulary(folder: Path) -> None:
-        NGramVocabulary(("the", "cat", "é"), ("the cat",)).save(folder / "v.txt")
+def _read_vocabulary(folder: Path) -> None:
+    from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
-    def words(name: str) -> Callable[[Path], object]:
-        return lambda folder: WordVectors.load(folder / name)
-
-    return {
-        "glove": Reader(_text("v.txt", *lines), words("v.txt")),
-        "word2vec_text": Reader(_text("v.vec", "3 2", *lines), words("v.vec")),
-        "word2vec_binary": Reader(binary, words("v.bin")),
-        "word2vec_gzip": Reader(_packed(binary), words("v.bin.gz")),
-        "vocabulary": Reader(vocabulary, lambda f: NGramVocabulary.load(f / "v.txt")),
-        "teacher_vectors": Reader(_make_teacher, _read_teacher),
-    }
+    NGramVocabulary.load(folder / "v.txt")
 
 
 def _make_teacher(folder: Path) -> None:
@@ -224,122 +180,6 @@ def _read_teacher(folder: Path) -> None:
         block.sum()
 
 
-_PAIRS = [("A man é runs.", "A man moves.", 4.5), ("A dog.", "A cat.", 1)]
-_SEMEVAL = _together(
-    _table("STS.input.a.txt", *(pair[:2] for pair in _PAIRS)), _text("STS.gs.a.txt", "4.5", "1")
-)
-_SICK = _table(
-    "file.txt",
-    ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"],
-    *([i, *pair, "NEUTRAL"] for i, pair in enumerate(_PAIRS)),
-)
-
-
-def _file(read: Callable[..., object], **options: Any) -> Callable[[Path], object]:
-    """Reads the folder's only file."""
-    return lambda folder: read(folder / "file.txt", **options)
-
-
-def _sts_sets() -> dict[str, Reader]:
-    from experiments.prepare_data import Downloads, read_semeval
-    from use_st5.evaluation import sts
-
-    stsb = (["g", "f", 12, i, score, *pair] for i, (*pair, score) in enumerate(_PAIRS))
-    return {
-        "semeval_sts": Reader(_SEMEVAL, sts.read_semeval_sts),
-        "stsb": Reader(_table("file.txt", *stsb), _file(sts.read_stsb)),
-        "sick": Reader(_SICK, _file(sts.read_sick)),
-        "archives": Reader(_make_archives, lambda f: read_semeval(Downloads(f))),
-    }
-
-
-def _multilingual_sets() -> dict[str, Reader]:
-    from use_st5.evaluation import multilingual_sts as multilingual
-    from use_st5.evaluation.translations import read_bucc, read_tatoeba
-
-    jsts = (
-        {"sentence_pair_id": str(i), "sentence1": a, "sentence2": b, "label": c}
-        for i, (a, b, c) in enumerate(_PAIRS)
-    )
-    korsts = [["score", "sentence1", "sentence2"], *((c, a, b) for a, b, c in _PAIRS)]
-    cnsd = (f"y-{i}||{a}||{b}||{c}" for i, (a, b, c) in enumerate(_PAIRS))
-    bucc = _together(
-        _table("de-en.dev.de", ["d1", "Ein Hund."]),
-        _table("de-en.dev.en", ["e1", "A dog."]),
-        _table("de-en.dev.gold", ["d1", "e1"]),
-    )
-    tatoeba = _together(
-        _text("tatoeba.deu-eng.deu", "Hund é.", "b"), _text("tatoeba.deu-eng.eng", "Dog.", "c")
-    )
-
-    def read_sts2017(folder: Path) -> object:
-        return multilingual.read_sts2017(folder / "STS.input.a.txt", folder / "STS.gs.a.txt")
-
-    return {
-        "sts2017": Reader(_SEMEVAL, read_sts2017),
-        "jsts": Reader(_jsonl("file.txt", *jsts), _file(multilingual.read_jsts)),
-        "korsts": Reader(_table("file.txt", *korsts), _file(multilingual.read_korsts)),
-        "cnsd": Reader(_text("file.txt", *cnsd), _file(multilingual.read_cnsd)),
-        "stsb_multi_mt": Reader(_csv("file.txt", *_PAIRS), _file(multilingual.read_stsb_multi_mt)),
-        "bucc": Reader(bucc, lambda f: read_bucc(f, "de", "dev")),
-        "tatoeba": Reader(tatoeba, lambda f: read_tatoeba(f, "deu")),
-    }
-
-
-def _classification_sets() -> dict[str, Reader]:
-    from use_st5.evaluation import classification as senteval
-    from use_st5.evaluation.classification import read_probing
-    from use_st5.evaluation.labelled_texts import read_table
-
-    probing = ([part, label, "A man."] for part in ("tr", "va", "te") for label in "ab")
-    return {
-        "sick_entailment": Reader(_SICK, _file(senteval.read_entailment)),
-        "probing": Reader(_table("file.txt", *probing), _file(read_probing)),
-        "sentences": Reader(_text("file.txt", "a b", "c"), _file(senteval.read_sentences, label=1)),
-        "binary_sentiment": Reader(
-            _table("file.txt", ["good .", 1], ["bad é", 0]), _file(senteval.read_binary_sentiment)
-        ),
-        "fine_sentiment": Reader(
-            _text("file.txt", "0 bad", "4 good é"), _file(senteval.read_fine_sentiment)
-        ),
-        "trec": Reader(_text("file.txt", "NUM:dist How far ?"), _file(senteval.read_trec)),
-        "mrpc": Reader(
-            _table("file.txt", ["Quality", "#1 String", "#2 String"], [1, "a é", "b"]),
-            _file(senteval.read_mrpc),
-        ),
-        "glue": Reader(
-            _table("file.txt", ["index", "sentence1", "score"], [0, "a é", 2.5]),
-            _file(read_table, texts=("sentence1",), label="score", most_broken=1),
-        ),
-    }
-
-
-def _word_lists_and_figures() -> dict[str, Reader]:
-    from use_st5.bias.weat import read_weat
-
-    group = {"category": "c", "examples": ["a", "é"]}
-    other = {"category": "d", "examples": ["x", "y"]}
-    weat = {"targ1": group, "targ2": other, "attr1": group, "attr2": other}
-    return {
-        "weat": Reader(_jsonl("file.txt", weat), _file(read_weat)),
-    }
-
-
-def _make_archives(folder: Path) -> None:
-    """The STS Benchmark in a tar, a year of SemEval in a zip."""
-    source = folder / "new"
-    source.mkdir()
-    for name in ("sts-train.csv", "sts-dev.csv", "sts-test.csv"):
-        (source / name).write_text("a\tb\n", encoding="utf-8")
-    with tarfile.open(folder / "Stsbenchmark.tar.gz", "w:gz") as archive:
-        archive.add(source, "stsbenchmark")
-    shutil.rmtree(source)
-    with zipfile.ZipFile(folder / "STS2013.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for subset in ("FNWN", "headlines", "OnWN"):
-            archive.writestr(f"test-gs/STS.input.{subset}.txt", "a\tb\n" * 50)
-            archive.writestr(f"test-gs/STS.gs.{subset}.txt", "1\n" * 50)
-
-
 def _records() -> dict[str, Reader]:
     from use_st5.evaluation.runner import EvaluationRecord, read_result
 
@@ -350,7 +190,6 @@ def _records() -> dict[str, Reader]:
         "evaluation_record": Reader(
             lambda f: record.write(f / "r.json"), lambda f: EvaluationRecord.read(f / "r.json")
         ),
-        "report": Reader(lambda f: record.write(f / "r.json"), _report, share=0.2),
         "result": Reader(
             lambda f: (f / "r.json").write_text(json.dumps(entry), encoding="utf-8"),
             lambda f: read_result(f / "r.json"),
@@ -377,14 +216,6 @@ def _index(kind: str, **options: Any) -> Reader:
         assert damages.answer(folder / "i") == whole, "another answer"
 
     return Reader(make, read, **options)
-
-
-def _report(folder: Path) -> None:
-    from use_st5.evaluation.report import report_text
-    from use_st5.evaluation.runner import EvaluationRecord
-
-    record = EvaluationRecord.read(folder / "r.json")
-    report_text([record], record, {})
 
 
 def _make_store(folder: Path) -> None:
@@ -678,17 +509,8 @@ def _read_classifier(folder: Path) -> None:
     OfEightDimensions.load(folder / "c.keras", encoder="none").predict(["How old are you?"])
 
 
-_OF_TEXT = {
-    **_data(),
-    **_own_tables(),
-    **_text_files(),
-    **_sts_sets(),
-    **_multilingual_sets(),
-    **_classification_sets(),
-    **_word_lists_and_figures(),
-}
 READERS: dict[str, Reader] = {
-    **{name: reader._replace(of_text=True) for name, reader in _OF_TEXT.items()},
+    **{name: each._replace(of_text=True) for name, each in (_data() | _own_tables()).items()},
     **_records(),
     **_checkpoints(),
 }

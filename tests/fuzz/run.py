@@ -22,6 +22,7 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tests.fuzz.command import native_code_unheard, tensorflow
 from tests.fuzz.strings import Check, batch, hold
@@ -48,26 +49,22 @@ TWO_WRITERS = ("embed npy", "evaluate", "convert", "export copy", "export int8")
 # `long_texts` runs once in this many rounds: it makes one long text of a batch, and reads it in
 # every way.
 _LONG_TEXTS_EVERY = 8
-# A part with this many failures says nothing new, and stops; a process that dies is restarted.
-_MOST_FAILURES, _FAILURES_SHOWN, _SECONDS_STUCK, _SECONDS_TO_STOP = 5, 20, 1200, 10
+# A part with this many failures says nothing new, and stops; a process that is stuck ends.
+_MOST_FAILURES, _SECONDS_STUCK = 5, 1200
+_COLUMNS = ("done", "failures", "seconds")
 
 
 class Counts:
-    """The counts and the current work of one process, in a file, so that they outlive the process.
-
-    Args:
-        file: The file; the counts of an earlier process in it stay.
-    """
+    """The counts and the current work of one process, in a file that outlives the process."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        there = file.exists()
-        self._content = json.loads(file.read_text(encoding="utf-8")) if there else {}
-        self._counts = self._content.setdefault("counts", {})
+        self._counts: dict[str, dict[str, float]] = {}
+        self._content: dict[str, Any] = {"round": 0, "counts": self._counts, "failures": []}
 
     def next_round(self) -> int:
         """The number of the round that begins, from 1."""
-        self._content["round"] = self._content.get("round", 0) + 1
+        self._content["round"] += 1
         return self._content["round"]
 
     def run(self, part: str, work: Callable[[], int], what: str) -> None:
@@ -90,7 +87,7 @@ class Counts:
         except Exception as error:
             said = "".join(traceback.format_exception_only(error)).strip()
             count["failures"] += 1
-            self._content.setdefault("failures", []).append(f"{part}: {what}: {said}")
+            self._content["failures"].append(f"{part}: {what}: {said}")
             sys.stderr.write(f"FAILED {part}: {what}: {said[:1000]}\n")
         finally:
             faulthandler.cancel_dump_traceback_later()
@@ -172,60 +169,34 @@ def _process(part: str, end: float) -> None:
 
 
 def main(seconds: float) -> int:
-    """Runs both processes, restarts those that die, and reports the counts."""
+    """Runs both processes, and reports the counts."""
     OUT.mkdir(exist_ok=True)
     for part in PARTS:
         (OUT / f"{part}.json").unlink(missing_ok=True)
-    end, deaths = time.time() + seconds, []
-    context = multiprocessing.get_context("spawn")
-    running: dict[str, multiprocessing.process.BaseProcess] = {}
-    todo = set(PARTS)
+    end, context = time.time() + seconds, multiprocessing.get_context("spawn")
+    running = {part: context.Process(target=_process, args=(part, end)) for part in PARTS}
+    for process in running.values():
+        process.start()
     try:
-        while todo:
-            for part in sorted(todo):
-                process = running.get(part)
-                if process is not None and process.is_alive():
-                    continue
-                if process is not None and process.exitcode:
-                    deaths.append(f"{part}: a process ended with {process.exitcode} {_at(part)}")
-                over = time.time() > end or len(deaths) >= _MOST_FAILURES
-                if process is not None and (not process.exitcode or over):
-                    todo.remove(part)
-                    continue
-                running[part] = context.Process(target=_process, args=(part, end))
-                running[part].start()
-            time.sleep(0.5)
-    except KeyboardInterrupt:
+        for process in running.values():
+            process.join()
+    except KeyboardInterrupt:  # It reaches both processes, too.
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # A second one must not lose the counts.
         for process in running.values():
-            process.join(_SECONDS_TO_STOP)  # Ctrl-C reaches them, too; another signal may not.
+            process.join(10)
             process.terminate()
-    return _tell(seconds, deaths)
-
-
-def _read(part: str) -> dict:
-    file = OUT / f"{part}.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-
-
-def _at(part: str) -> str:
-    return f"at {_read(part).get('at', 'its start')}"
-
-
-def _tell(seconds: float, deaths: list[str]) -> int:
-    """Prints the counts as a table and writes them as one file."""
-    counts, failures = {}, deaths
-    for part in PARTS:
-        content = _read(part)
+    counts, failures = {}, []
+    for part, process in running.items():
+        file = OUT / f"{part}.json"
+        content = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         counts |= content.get("counts", {})
-        failures = failures + content.get("failures", [])
-    rows = [("part", "done", "failures", "seconds")]
-    for part, count in counts.items():
-        done, failed, took = (f"{count[key]:,.0f}" for key in ("done", "failures", "seconds"))
-        rows.append((part, done, failed, took))
-    for part, *numbers in rows:
-        sys.stdout.write(f"{part:<36}" + "".join(f"{number:>12}" for number in numbers) + "\n")
-    for failure in failures[:_FAILURES_SHOWN]:
+        failures += content.get("failures", [])
+        if process.exitcode:
+            failures.append(f"{part}: exit code {process.exitcode} at {content.get('at')}")
+    for part, count in {"part": dict.fromkeys(_COLUMNS), **counts}.items():
+        cells = (key if count[key] is None else f"{count[key]:,.0f}" for key in _COLUMNS)
+        sys.stdout.write(f"{part:<36}" + "".join(f"{cell:>12}" for cell in cells) + "\n")
+    for failure in failures[:20]:
         sys.stdout.write(f"FAILED {failure[:2000]}\n")
     content = {"seconds": seconds, "counts": counts, "failures": failures}
     (OUT / "counts.json").write_text(json.dumps(content, indent=1), encoding="utf-8")

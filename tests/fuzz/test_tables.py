@@ -1,4 +1,4 @@
-"""Attacks on the tables of users, in all formats."""
+"""Attacks on the tables of users, and on the names in a remote store."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.fuzz.remote_names import remote_names
 from tests.fuzz.strings import FEW
 from tests.fuzz.tables import ATTACKS, FORMATS, Attack, attacks, check_table, whole_csv, write_table
 from use_st5.training.rows import read_file
@@ -55,3 +56,7 @@ def test_texts_over_several_lines_are_read(tmp_path: Path) -> None:
     source = read_file(tmp_path / "whole.csv")
     assert len([*source]) == 50
     assert not source.report.malformed_rows
+
+
+def test_no_name_of_a_remote_store_leads_out_of_the_folder(tmp_path: Path) -> None:
+    assert remote_names(tmp_path / "disk") > 1

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from experiments.prepare_data import penn_tokens
-from experiments.sentence_t5.span_corruption import SpanCorruption
 from tests.fuzz.strings import Check, cleaned
 from use_st5.data.sentence_splitter import split_sentences
 from use_st5.hub.model_names import bundled_folder
@@ -301,38 +299,6 @@ def sentence_splitter() -> Check:
     return check
 
 
-def penn_tokenizer() -> Check:
-    """SentEval's tokens: ASCII and single spaces, for any bytes."""
-
-    def check(texts: list[bytes]) -> None:
-        for text in texts:
-            tokens = penn_tokens(text)
-            assert tokens.isascii()
-            assert b"  " not in tokens
-
-    return check
-
-
-def span_corruption() -> Check:
-    """The ids of texts are those of inputs and targets together."""
-    from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
-
-    corruption, tokenizer = SpanCorruption(20), SentencePieceTokenizer()
-
-    def check(texts: list[bytes]) -> None:
-        ids = tokenizer.padded(tf.constant(texts)).numpy()
-        stream = np.append(ids[ids > 1], range(2, 22))
-        rows = stream[: len(stream) // 20 * 20].reshape(-1, 20)
-        corrupted = corruption(rows, seed=len(texts))
-        both = np.concatenate([corrupted["inputs"], corrupted["targets"]], axis=1)
-        # Sentinels lie beyond the vocabulary; the other ids but the ends are the text, reordered.
-        left = np.sort(np.where(both < tokenizer.vocabulary.size, both, 0), axis=1)
-        np.testing.assert_array_equal(left[:, -20:], np.sort(rows, axis=1))
-        assert (corrupted["inputs"][:, -1] == 1).all()
-
-    return check
-
-
 STAGES: dict[str, Callable[[], Check]] = {
     stage.__name__: stage
     for stage in (
@@ -347,8 +313,6 @@ STAGES: dict[str, Callable[[], Check]] = {
         long_texts,
         vocabulary_builder,
         sentence_splitter,
-        penn_tokenizer,
-        span_corruption,
     )
 }
-NEED_TEXT = {"sentencepiece_tokenizer", "wordpiece_tokenizer", "span_corruption", "long_texts"}
+NEED_TEXT = {"sentencepiece_tokenizer", "wordpiece_tokenizer", "long_texts"}
