@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from experiments.command import options_of
-from experiments.run import Scores, SharedOptions, check_names, write_json
+from experiments.run import Scores, SharedOptions, write_json
 from experiments.seed_table import FURTHER, seed_means, seed_scores, seed_table
 from use_st5.io import atomic_path, sole_writer
 
@@ -44,7 +44,7 @@ class Ablation:
     ) -> Scores:
         """Trains rows with each seed, all rows with the first before the second.
 
-        After each training `table.md` is written, from all complete runs with these steps.
+        Writes `table.md` after each training. Returns mean scores by "row/score".
 
         Args:
             data: Folder of the corpora.
@@ -56,38 +56,29 @@ class Ablation:
             rows: The names of the rows to train; none: all rows.
             **options: `seed` is the first of the seeds, `steps` are the table's own by default. The
                 others are as in `Run`, on one machine.
-
-        Returns:
-            Mean score by "row/score", of all complete runs.
         """
-        check_names("rows", rows, self.rows)
-        steps, resume = options.get("steps") or self.steps, options.get("resume", True)
+        steps, first = options.get("steps") or self.steps, options.get("seed", 0)
         stems = {name: f"{name}_{steps}" if steps else name for name in self.rows}
-        run_options = {**options, "steps": steps, "prepared": prepared or output / "prepared"}
         folders = {
             "teacher": teacher or output / "teacher",
             "pretrained": pretrained or output.parent / "pretrain_t5",
+            "prepared": prepared or output / "prepared",
         }
-        first = options.get("seed", 0)
+        complete: dict[str, list[Scores]] = {}
         with sole_writer(output, inside=True):
             for seed in range(first, first + (seeds or self.seeds)):
                 for name in rows or self.rows:
-                    row, folder = self.rows[name], output / f"{stems[name]}_{seed}"
-                    if not (resume and (folder / "scores.json").exists()):
-                        needed = folders.keys() & options_of(row.run).keys()
-                        row_options = run_options | {key: folders[key] for key in needed}
+                    run, folder = self.rows[name].run, output / f"{stems[name]}_{seed}"
+                    if not (options.get("resume", True) and (folder / "scores.json").exists()):
                         (folder / FURTHER).unlink(missing_ok=True)
-                        row.run(data, folder, **row_options | {"seed": seed})
+                        known = options_of(run)
+                        given = {key: path for key, path in folders.items() if key in known}
+                        run(data, folder, **{**options, **given, "seed": seed, "steps": steps})
                     if self.further and not (folder / FURTHER).exists():
                         write_json(folder / FURTHER, self.further(data, folder / "model"))
+                    scores = {row: seed_scores(output, stem) for row, stem in stems.items()}
+                    complete = {row: runs for row, runs in scores.items() if runs}
                     title = f"After {steps} steps" if steps else "As the experiments are"
                     with atomic_path(output / "table.md") as temporary:
-                        table = seed_table(title, _complete(output, stems))
-                        temporary.write_text(table, encoding="utf-8")
-        return seed_means(_complete(output, stems))
-
-
-def _complete(output: Path, stems: Mapping[str, str]) -> dict[str, list[Scores]]:
-    """The scores of all complete runs: row → for each seed its scores."""
-    scores = {name: seed_scores(output, stem) for name, stem in stems.items()}
-    return {name: runs for name, runs in scores.items() if runs}
+                        temporary.write_text(seed_table(title, complete), encoding="utf-8")
+        return seed_means(complete)

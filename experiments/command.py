@@ -27,18 +27,15 @@ def main(experiment: Any, variants: Mapping[str, Any] | None = None) -> None:
         variants: Name → the experiment that `--variant NAME` runs instead.
     """
     target, data, output, options = parse(experiment, variants or {}, sys.argv[1:])
-    if not data.is_dir():
-        raise FileNotFoundError(f"expected a folder with data, found no {data}")
     try:
         scores = getattr(target, "run", target)(data, output, **options)
     except KeyboardInterrupt:
         print(f"interrupted; the same command continues in {output}", file=sys.stderr)
         sys.exit(130)
     expected = getattr(target, "expected", {}) if options.keys() <= _SAME_SETTINGS else {}
-    print("score", "value", *(["expected"] if expected else []), sep="\t")
     for name, value in scores.items():
-        cells = [f"{expected[name]:.4f}" if name in expected else ""] if expected else []
-        print(name, f"{value:.4f}", *cells, sep="\t")
+        told = f"\texpected {expected[name]:.4f}" if name in expected else ""
+        print(f"{name}\t{value:.4f}{told}")
     print(f"written: {output}", file=sys.stderr)
 
 
@@ -49,14 +46,13 @@ def parse(
     settings: dict[str, Any] = dict(allow_abbrev=False, argument_default=argparse.SUPPRESS)
     variant = argparse.ArgumentParser(add_help=False, **settings)
     if variants:
-        names = ", ".join(variants)
-        variant.add_argument("--variant", choices=[*variants], metavar="NAME", help=names)
+        variant.add_argument("--variant", choices=[*variants], metavar="NAME")
     name = vars(variant.parse_known_args(words)[0]).get("variant")
     target = variants[name] if name else experiment
     run = getattr(target, "run", target)
     parser = argparse.ArgumentParser(
         description=sys.modules["__main__"].__doc__,
-        epilog=f"{inspect.getdoc(run)}\n\n{inspect.getdoc(Run)}",
+        epilog=f"variants: {', '.join(variants)}\n\n{inspect.getdoc(run)}\n\n{inspect.getdoc(Run)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=[variant],
         **settings,
@@ -69,10 +65,10 @@ def parse(
             parser.add_argument(f"--{option.replace('_', '-')}", **keywords)
     options = vars(parser.parse_args(words))
     options.pop("variant", None)
-    folder, output = options.pop("data"), options.pop("output")
-    if folder is None and options.get("part") != "train":  # Most experiments read no data then.
+    data, output = options.pop("data"), options.pop("output")
+    if data is None and options.get("part") != "train":  # Most experiments read no data then.
         parser.error("give the folder with --data or in USE_ST5_DATA")
-    return target, folder or Path(), output, options
+    return target, data or Path(), output, options
 
 
 def options_of(run: Callable[..., Any]) -> dict[str, Any]:
@@ -97,8 +93,5 @@ def _keywords(annotation: Any) -> dict[str, Any]:
         return {"action": argparse.BooleanOptionalAction}
     if get_origin(annotation) is Sequence:
         (item,) = get_args(annotation)
-        return {
-            "type": lambda text: tuple(item(each) for each in text.split(",")),
-            "metavar": "A,B,…",
-        }
+        return {"type": lambda text: tuple(map(item, text.split(","))), "metavar": "A,B,…"}
     return {"type": annotation} if annotation in (str, int, float, Path) else {}

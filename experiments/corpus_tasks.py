@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import keras
 import numpy as np
 
 from experiments.held_out import without_held_out
-from experiments.run import TRIAL_STEPS, Run
+from experiments.run import Run
 from use_st5.data import PreparedColumn, open_prepared, prepare
 from use_st5.losses import TaskLoss
 from use_st5.training import ArrayData, History, Trainer, TrainingArguments
@@ -25,16 +24,8 @@ Source = tuple[Callable[[], Iterable[Mapping[str, Any]]], Mapping[str, PreparedC
 Arrays = Mapping[str, Mapping[str, ArrayData]]
 # Steps of one call from the host in every experiment; one task is drawn for each call.
 STEPS_PER_CALL = 10
-
-
-class TaskData(Protocol):
-    """The data of a task, which may come in several parts: arrays of different lengths."""
-
-    def sources(self, task: str, material: Any) -> Mapping[str, Source]:
-        """The parts by name. Nothing is read before a part's function of examples is called."""
-
-    def array_data(self, arrays: Mapping[str, np.ndarray], material: Any) -> ArrayData:
-        """The batches of a part, from its arrays."""
+# A run of fewer steps is a trial: it prepares only the rows of its batches; its scores say nothing.
+TRIAL_STEPS = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +44,8 @@ class Examples:
     Attributes:
         read: Data folder → examples, values by name.
         columns: The arrays that they become, by the names that the loss reads.
-        buckets: Widths of batches, as in `ArrayData`; empty: all batches have the same width.
         every: Every n-th example is taken, if a corpus is larger than a training needs.
+        buckets: Widths of batches, as in `ArrayData`; empty: all batches have the same width.
     """
 
     read: Callable[[Path], Iterable[Mapping[str, Any]]]
@@ -63,16 +54,16 @@ class Examples:
     every: int = 1
 
     def sources(self, task: str, material: Any) -> dict[str, Source]:
-        """See `TaskData`."""
+        """The parts by name; nothing is read before a part's function is called."""
 
         def examples() -> Iterator[Mapping[str, Any]]:
-            selection = itertools.islice(self.read(material.data), 0, None, self.every)
+            selection = islice(self.read(material.data), 0, None, self.every)
             yield from without_held_out(selection, material.held_out)
 
         return {task: (examples, self.columns)}
 
     def array_data(self, arrays: Mapping[str, np.ndarray], _material: Any) -> ArrayData:
-        """See `TaskData`."""
+        """The batches of a part, from its arrays."""
         return ArrayData(arrays, buckets=self.buckets)
 
 
@@ -83,7 +74,7 @@ class CorpusTask:
     Attributes:
         name: Short name in logs, files and checkpoints.
         loss: Makes the loss.
-        data: The data that it learns from.
+        data: `Examples`, or a value with its two methods that has parts of different lengths.
         batch_size: Examples of a step over all replicas; all examples if there are fewer.
         weight: The weight in the draw of tasks; None: the number of its examples.
         part_weights: Part → factor (by default 1). The parts share the weight in proportion to
@@ -92,7 +83,7 @@ class CorpusTask:
 
     name: str
     loss: Callable[[], TaskLoss]
-    data: TaskData
+    data: Any
     batch_size: int
     weight: float | None = None
     part_weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -120,7 +111,7 @@ def prepare_tasks(run: Run, tasks: Iterable[CorpusTask], tokenizer: Any, materia
         for name, (examples, columns) in task.data.sources(task.name, material).items():
             folder, rows = _folder_and_rows(run, task, name)
             print(f"preparing {name}", file=sys.stderr, flush=True)
-            prepare(itertools.islice(examples(), rows), columns, tokenizer, folder, reuse=True)
+            prepare(islice(examples(), rows), columns, tokenizer, folder, reuse=True)
 
 
 def open_tasks(run: Run, tasks: Iterable[CorpusTask], material: Any = None) -> Arrays:
@@ -130,12 +121,9 @@ def open_tasks(run: Run, tasks: Iterable[CorpusTask], material: Any = None) -> A
         for name, (_, columns) in task.data.sources(task.name, None).items():
             folder, rows = _folder_and_rows(run, task, name)
             if not folder.exists():
-                raise FileNotFoundError(
-                    f"Expected prepared ids, {folder}. Where TensorFlow is, run the same command "
-                    "with --part prepare, and bring the output folder here."
-                )
-            opened = open_prepared(folder, columns=columns).items()
-            arrays = {column: array[:rows] for column, array in opened}
+                raise FileNotFoundError(f"{folder}: run the command with --part prepare first.")
+            opened = open_prepared(folder, columns=columns)
+            arrays = {column: array[:rows] for column, array in opened.items()}
             by_task.setdefault(task.name, {})[name] = task.data.array_data(arrays, material)
     return by_task
 
@@ -150,10 +138,7 @@ def _folder_and_rows(run: Run, task: CorpusTask, part: str) -> tuple[Path, int |
 
 
 def train_stage(run: Run, encoder: Any, stage: Stage, arrays: Arrays, **options: Any) -> History:
-    """Trains an encoder or model, each step by one task; an interrupted training continues.
-
-    The run gives the seed and, if it has some, the steps; `options` are further ones of `Trainer`.
-    """
+    """Trains an encoder or model, each step by one task; `options` are those of `Trainer`."""
     data, weights, sizes = {}, {}, {}
     with run.scope():
         for task in stage.tasks:
@@ -184,24 +169,3 @@ def train_stages(
         histories[stage.name] = history.to_state()
     run.write("history.json", histories)
     run.keep(encoder if isinstance(encoder, keras.Model) else encoder.model)
-
-
-def steps_of_a_pass(
-    tasks: Sequence[CorpusTask], arrays: Arrays, *, cycle: bool = False, call: int = STEPS_PER_CALL
-) -> int:
-    """The steps of one pass over the examples, rounded up to whole calls from the host.
-
-    With `cycle` the tasks take turns by their weights. The pass then ends with the cycle in which
-    the first of the tasks has used all its examples, so that no task uses its examples twice.
-    """
-    passes, weights = [], []
-    for task in tasks:
-        for name, weight in task.weights(arrays[task.name]).items():
-            size = len(arrays[task.name][name])
-            passes.append(size // min(task.batch_size, size))
-            weights.append(weight)
-    steps = sum(passes)
-    if cycle:
-        cycles = min(size / weight for size, weight in zip(passes, weights, strict=True))
-        steps = max(1, math.ceil(cycles)) * round(sum(weights))
-    return math.ceil(max(1, steps) / call) * call

@@ -4,8 +4,8 @@
     python -m experiments.prepare_data glue/cola glue/rte --from ~/tensorflow_datasets --to DATA
 
 "sts" makes STS12 to STS16, the STS Benchmark and SICK from SemEval's archives. "senteval" makes MR,
-CR, SUBJ, MPQA, TREC and SST like SentEval's own script, with its tokenizer. Both read the downloads
-in --from, packed or unpacked, and write the sets that they find. glue/cola, glue/sst2, glue/mrpc,
+CR, SUBJ, MPQA, TREC and SST like SentEval's own script, with its tokenizer. Both read the unpacked
+downloads in --from, and write the sets that they find. glue/cola, glue/sst2, glue/mrpc,
 glue/stsb, glue/qqp, glue/mnli, glue/qnli and glue/rte come from TensorFlow Datasets: it downloads
 them, or reads its data_dir in --from. A set with an existing file is skipped, unless --overwrite is
 given; other files in its folder are never changed. The folders that were written are printed.
@@ -16,26 +16,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import logging
 import re
 import shutil
 import sys
-import tarfile
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from use_st5.io import atomic_path, sole_writer
-
-_ZIP = (".zip",)
-_TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-# Thirty times the largest file that is looked for; an archive may promise any size.
-_LARGEST = 100_000_000
 
 # SemEval: the subsets whose sentences and gold scores are both published. Each year's archive has
 # another name for its folder, and that of 2016 also for its files.
@@ -137,99 +128,14 @@ _TABLES = {
 GLUE = {f"glue/{name}": {table.place: ("train.tsv", *table.dev)} for name, table in _TABLES.items()}
 
 
-class Downloads:
-    """Looks files up in a folder of downloads; archives need not be unpacked.
-
-    Nothing is unpacked to the disk: members of archives are read into memory when they are needed,
-    and their paths are only compared.
-
-    Args:
-        folder: The folder; it is searched with all folders below it.
-    """
-
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-        if not self.folder.is_dir():
-            raise FileNotFoundError(f"{folder}: expected a folder of downloads, found none.")
-        # The folder a file is in (with the archive, if it is in one) and its name → where it is.
-        self._places: dict[tuple[str, str], tuple[Path, str]] = {}
-        for path in sorted(self.folder.rglob("*")):
-            if path.is_file():
-                self._add(path)
-
-    def folder_of(self, names: Iterable[str]) -> str | None:
-        """The first folder, by its path, that has files of all these names; None if none has."""
-        required_names = set(names)
-        for folder in sorted({folder for folder, _ in self._places}):
-            if all((folder, name) in self._places for name in required_names):
-                return folder
-        return None
-
-    def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder that `folder_of` gave, sorted."""
-        return sorted(name for each, name in self._places if each == folder)
-
-    def read(self, folder: str, name: str) -> bytes:
-        """The content of a file in a folder that `folder_of` gave."""
-        path, member = self._places[folder, name]
-        if not member:
-            return path.read_bytes()
-        with _readable(path):
-            return _read_member(path, member)
-
-    def _add(self, path: Path) -> None:
-        inside = path.relative_to(self.folder).as_posix()
-        if not path.name.endswith(_ZIP + _TAR):
-            folder = path.parent.relative_to(self.folder).as_posix()
-            self._places[folder, path.name] = (path, "")
-            return
-        with _readable(path):
-            members = [*_members(path)]
-        for member in members:
-            place = PurePosixPath(inside, member)
-            self._places[str(place.parent), place.name] = (path, member)
+def folder_of(downloads: Path, names: Iterable[str]) -> Path | None:
+    """The first folder of the downloads, by its path, that has files of all these names."""
+    required = set(names)
+    folders = sorted({path.parent for path in downloads.rglob("*") if path.name in required})
+    return next((each for each in folders if all((each / n).is_file() for n in required)), None)
 
 
-def _members(archive: Path) -> Iterator[str]:
-    if archive.name.endswith(_ZIP):
-        with zipfile.ZipFile(archive) as opened:
-            yield from (each.filename for each in opened.infolist() if not each.is_dir())
-    else:
-        with tarfile.open(archive) as opened:
-            yield from (each.name for each in opened if each.isfile())
-
-
-def _read_member(archive: Path, member: str) -> bytes:
-    if archive.name.endswith(_ZIP):
-        with zipfile.ZipFile(archive) as opened:
-            _check_size(member, opened.getinfo(member).file_size)
-            return opened.read(member)
-    with tarfile.open(archive) as opened:
-        _check_size(member, opened.getmember(member).size)
-        stream = opened.extractfile(member)
-        if stream is None:
-            raise ValueError(f"{archive}: expected {member} to be a file, found something else.")
-        return stream.read()
-
-
-def _check_size(member: str, size: int) -> None:
-    if size > _LARGEST:
-        raise ValueError(f"{member}: expected at most {_LARGEST:,} bytes, found {size:,}")
-
-
-@contextmanager
-def _readable(archive: Path) -> Iterator[None]:
-    """Turns all errors of the libraries for damaged archives into one with the archive's name."""
-    try:
-        yield
-    # BadZipFile, TarError, zlib.error, LZMAError, EOFError, RuntimeError (encrypted), KeyError …
-    except Exception as error:
-        raise ValueError(
-            f"{archive}: expected an archive that can be read ({error}). Download it again."
-        ) from error
-
-
-def read_semeval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
+def read_semeval(downloads: Path) -> dict[str, dict[str, bytes]]:
     """Reads the downloaded data sets of STS12 to STS16, the STS Benchmark and SICK.
 
     The layout is that of SentEval's script, but only names of folders and files change: the script
@@ -246,35 +152,29 @@ def read_semeval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
                 for subset in subsets
                 for kind in ("input", "gs")
             }
-            folder = downloads.folder_of(names)
-            if folder is not None:
-                names |= {name: name for name in downloads.names(folder) if _is_about(name)}
+            if (folder := folder_of(downloads, names)) is not None:
+                names |= _about(folder)
                 contents[f"STS{year}-en-test"] = {
-                    new: downloads.read(folder, old) for old, new in names.items()
+                    new: (folder / old).read_bytes() for old, new in names.items()
                 }
                 break
     for place, files in _WHOLE.items():
         # Each of SICK's three files is published in its own archive.
-        folders = {
-            name: each for name in files if (each := downloads.folder_of([name])) is not None
-        }
+        folders = [each for name in files if (each := folder_of(downloads, [name]))]
         if len(folders) == len(files):
-            last_folder = folders[files[-1]]
-            folders |= {
-                name: last_folder for name in downloads.names(last_folder) if _is_about(name)
-            }
-            contents[place] = {
-                name: downloads.read(folder, name) for name, folder in folders.items()
-            }
+            paths = [folder / name for folder, name in zip(folders, files, strict=True)]
+            paths += [folders[-1] / name for name in _about(folders[-1])]
+            contents[place] = {path.name: path.read_bytes() for path in paths}
     return contents
 
 
-def _is_about(name: str) -> bool:
-    """Whether a file says what the others are and who may use them."""
-    return "readme" in name.lower() or "license" in name.lower()
+def _about(folder: Path) -> dict[str, str]:
+    """The files that say what the others are and who may use them, each by its own name."""
+    names = (path.name for path in folder.iterdir() if path.is_file())
+    return {n: n for n in names if "readme" in n.lower() or "license" in n.lower()}
 
 
-def read_senteval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
+def read_senteval(downloads: Path) -> dict[str, dict[str, bytes]]:
     """Reads the downloaded transfer sets of SentEval, in the form that its script gives them.
 
     The script is data/downstream/get_transfer_data.bash of facebookresearch/SentEval. Its other
@@ -285,16 +185,16 @@ def read_senteval(downloads: Downloads) -> dict[str, dict[str, bytes]]:
     """
     contents = {}
     for place, names in _SENTENCES.items():
-        if (folder := downloads.folder_of(names)) is not None:
-            contents[place] = {name: _tokenised(downloads.read(folder, name)) for name in names}
-    if (folder := downloads.folder_of(_QUESTIONS)) is not None:
+        if (folder := folder_of(downloads, names)) is not None:
+            contents[place] = {name: _tokenised((folder / name).read_bytes()) for name in names}
+    if (folder := folder_of(downloads, _QUESTIONS)) is not None:
         contents["TREC"] = {
-            name: downloads.read(folder, name).translate(None, b"`'") for name in _QUESTIONS
+            name: (folder / name).read_bytes().translate(None, b"`'") for name in _QUESTIONS
         }
     for place, pattern in _SENTIMENT.items():
         new_names = {pattern.format(split): f"sentiment-{split}" for split in _SPLITS}
-        if (folder := downloads.folder_of(new_names)) is not None:
-            contents[place] = {new: downloads.read(folder, old) for old, new in new_names.items()}
+        if (folder := folder_of(downloads, new_names)) is not None:
+            contents[place] = {new: (folder / old).read_bytes() for old, new in new_names.items()}
     return contents
 
 
@@ -396,32 +296,9 @@ def _rows(name: str, split: str, table: _Table, data_dir: Path | None) -> Iterat
     from use_st5.data import TFDSReader
 
     keys = {key: key for key in table.columns.values() if key}
-    try:
-        with _unheard_retries():
-            reader = TFDSReader(
-                name, split=split, columns=keys, data_dir=data_dir, download=data_dir is None
-            )
-    except (ImportError, ValueError):
-        raise
-    except Exception as error:  # each layer of TFDS's downloads has its own kinds of errors
-        reason = (str(error).splitlines() or [""])[0]
-        raise ConnectionError(
-            f"{name}: TensorFlow Datasets could not download it ({type(error).__name__}: "
-            f"{reason}). Prepare it where there is a network, and give the folder with --from."
-        ) from error
-    return iter(reader)
-
-
-@contextmanager
-def _unheard_retries() -> Iterator[None]:
-    """Silences the warning for each attempt to connect; the last attempt's error is raised."""
-    logger = logging.getLogger("urllib3")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+    return iter(
+        TFDSReader(name, split=split, columns=keys, data_dir=data_dir, download=data_dir is None)
+    )
 
 
 def _file(table: _Table, rows: Iterator[dict[str, Any]]) -> bytes:
@@ -442,96 +319,71 @@ def _field(table: _Table, key: str, row: dict[str, Any]) -> str:
     return _BREAKS.sub(" ", str(row[key]))
 
 
-@dataclass(frozen=True)
-class Preparation:
-    """The work of `python -m experiments.prepare_data NAME`.
-
-    Attributes:
-        name: NAME.
-        writes: The folders it can write, relative to the data folder → their files.
-        needs: The required content of the folder it reads from, in words.
-        read: The folder it reads from → the folders that it can write now → their files →
-            contents. If `reads_downloads` is False, None means TFDS's default folder.
-        reads_downloads: Whether it needs a folder to read from.
-    """
-
-    name: str
-    writes: Mapping[str, tuple[str, ...]]
-    needs: str
-    read: Callable[[Any], dict[str, dict[str, bytes]]]
-    reads_downloads: bool
-
-
-_FOLDERS = (
-    Preparation(
-        "sts",
+# Name → the folders that it can write and their files; the required content of --from; its reader.
+PREPARATIONS: dict[str, tuple[Mapping[str, tuple[str, ...]], str, Callable[..., Any]]] = {
+    "sts": (
         SEMEVAL,
-        "the archives of SemEval, packed or not: STS2012-en-test.zip to STS2016-en-test.zip, "
-        "Stsbenchmark.tar.gz, sick_train.zip, sick_trial.zip and sick_test_annotated.zip",
-        lambda folder: read_semeval(Downloads(folder)),
-        reads_downloads=True,
+        "the unpacked archives of SemEval: STS2012-en-test to STS2016-en-test, Stsbenchmark, "
+        "sick_train, sick_trial and sick_test_annotated",
+        read_semeval,
     ),
-    Preparation(
-        "senteval",
+    "senteval": (
         SENTEVAL,
-        "what SentEval's get_transfer_data.bash downloads, packed or not: datasmall_NB_ACL12.zip "
+        "what SentEval's get_transfer_data.bash downloads, unpacked: datasmall_NB_ACL12 "
         "(MR, CR, SUBJ, MPQA), train_5500.label and TREC_10.label, sentiment-{train,dev,test}, "
         "stsa.fine.{train,dev,test}",
-        lambda folder: read_senteval(Downloads(folder)),
-        reads_downloads=True,
+        read_senteval,
     ),
-)
-PREPARATIONS: dict[str, Preparation] = {each.name: each for each in _FOLDERS} | {
-    name: Preparation(
-        name,
-        writes,
-        "what TensorFlow Datasets has prepared (its data_dir)",
-        functools.partial(read_glue, name),
-        reads_downloads=False,
-    )
-    for name, writes in GLUE.items()
+    **{
+        name: (
+            files,
+            "what TensorFlow Datasets has prepared (its data_dir)",
+            functools.partial(read_glue, name),
+        )
+        for name, files in GLUE.items()
+    },
 }
 
 
 def prepare(
-    preparation: Preparation, to: Path, *, source: Path | None = None, overwrite: bool = False
+    name: str, to: Path, *, source: Path | None = None, overwrite: bool = False
 ) -> tuple[list[Path], list[Path]]:
     """Writes the data sets that are available; each one appears when it is complete.
 
     Args:
-        preparation: One of `PREPARATIONS`.
+        name: One of `PREPARATIONS`.
         to: The data folder; created if it is missing.
-        source: The folder to read from.
+        source: The folder to read from; None: TFDS's default folder.
         overwrite: Whether files that exist are replaced; otherwise a folder that holds any of a
             set's files stays as it is. Other files in a folder stay in either case.
 
     Returns:
         The folders that were written to, and those that were left as they are.
     """
-    existing_folders = [
+    writes, needs, read = PREPARATIONS[name]
+    left = [
         to / place
-        for place, names in preparation.writes.items()
+        for place, names in writes.items()
         if not overwrite and any((to / place / name).exists() for name in names)
     ]
-    if len(existing_folders) == len(preparation.writes):
-        return [], existing_folders
-    contents = preparation.read(source)
+    if len(left) == len(writes):
+        return [], left
+    contents = read(source)
     if not contents:
-        raise FileNotFoundError(f"{source}: expected {preparation.needs}; found no complete set.")
-    written_folders = []
-    for place, files in contents.items():
-        folder = to / place
-        if folder in existing_folders:
+        raise FileNotFoundError(f"{source}: expected {needs}; found no complete set.")
+    written = []
+    for folder, files in ((to / place, files) for place, files in contents.items()):
+        if folder in left:
             continue
         with sole_writer(folder), atomic_path(folder) as temporary:
             if folder.exists():
                 shutil.copytree(folder, temporary)
             else:
                 temporary.mkdir()
-            for name, content in files.items():
-                (temporary / name).write_bytes(content)
-        written_folders.append(folder)
-    return written_folders, existing_folders
+            for file, content in files.items():
+                (temporary / file).write_bytes(content)
+        written.append(folder)
+    return written, left
 
 
 def main() -> None:
@@ -542,15 +394,14 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True, help="the data folder to write to")
     parser.add_argument("--overwrite", action="store_true", help="replace files that exist")
     options = parser.parse_args()
-    chosen = [PREPARATIONS[name] for name in options.names]
-    for each in chosen:
-        if each.reads_downloads and options.source is None:
-            parser.error(f"--from: expected a folder with {each.needs}, which {each.name} needs.")
-    for each in chosen:
+    for name in options.names:
+        if options.source is None and name not in GLUE:
+            parser.error(f"--from: expected a folder with {PREPARATIONS[name][1]}.")
+    for name in options.names:
         # TFDS writes the progress of its downloads to standard output.
         with contextlib.redirect_stdout(sys.stderr):
             written, left = prepare(
-                each, options.to, source=options.source, overwrite=options.overwrite
+                name, options.to, source=options.source, overwrite=options.overwrite
             )
         print(*written, sep="\n")
         for folder in left:

@@ -1,17 +1,15 @@
 """One run of an experiment: its folders, its parts and its files.
 
 An experiment's `run` has three parts: texts become arrays, arrays train a model, the model is
-exported and scored. One machine does the parts one after the other, or several machines do one part
-each.
+exported and scored. One machine does all of them, or several machines do one part each.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
-import os
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -21,8 +19,6 @@ from use_st5.io import atomic_path, sole_writer
 
 Part = Literal["prepare", "train", "export"]
 Scores = dict[str, float]
-# A run of fewer steps is a trial: it needs only the rows of its batches; its scores say nothing.
-TRIAL_STEPS = 100
 
 
 class SharedOptions(TypedDict, total=False):
@@ -42,6 +38,7 @@ class Options(SharedOptions, total=False):
     batch_files: str | None
 
 
+@dataclasses.dataclass
 class Run:
     """One run of an experiment.
 
@@ -57,70 +54,42 @@ class Run:
         strategy: The devices to train on, as in `shared_strategy`; None: the backend's own device.
         prepared: Folder of vocabulary and arrays, shared by runs; in `output` by default.
         batch_files: Folder in which workers in other processes find the batches, as in `Trainer`.
-
-    Attributes:
-        writes: Whether this process writes the files: with several workers, only one does.
     """
 
-    def __init__(
-        self,
-        data: Path,
-        output: Path,
-        *,
-        seed: int = 0,
-        steps: int | None = None,
-        resume: bool = True,
-        part: Part | None = None,
-        strategy: str | None = None,
-        prepared: Path | None = None,
-        batch_files: str | os.PathLike[str] | None = None,
-    ) -> None:
-        if part != "train" and keras.config.backend() != "tensorflow":
-            raise ValueError(
-                "An experiment, but for its part 'train', needs Keras on TensorFlow: unset "
-                f"KERAS_BACKEND before Python starts. Received: {keras.config.backend()}"
-            )
-        if part != "train" and strategy == "multi_worker":
-            raise ValueError(
-                "multi_worker: expected --part train. First run --part prepare on one machine, "
-                "with an output folder that all machines see."
-            )
-        self.data, self.output, self.seed, self.steps = data, output, seed, steps
-        self.prepared = prepared or output / "prepared"
-        self.checkpoints = output / "checkpoints"
-        self.batch_files = batch_files
-        self.strategy: Any = None
-        self.writes = True
-        self._part, self._resume = part, resume
-        if strategy is not None:
-            from use_st5.training import is_chief, shared_strategy
+    data: Path
+    output: Path
+    seed: int = 0
+    steps: int | None = None
+    resume: bool = True
+    part: Part | None = None
+    strategy: Any = None
+    prepared: Any = None
+    batch_files: str | None = None
 
-            self.strategy = shared_strategy(strategy)
-            self.writes = is_chief(self.strategy)
+    def __post_init__(self) -> None:
+        if self.part != "train" and keras.config.backend() != "tensorflow":
+            raise ValueError("Without TensorFlow only --part train runs: unset KERAS_BACKEND.")
+        if self.part != "train" and self.strategy == "multi_worker":
+            raise ValueError("multi_worker: expected --part train, after --part prepare.")
+        self.prepared = self.prepared or self.output / "prepared"
+        self.checkpoints = self.output / "checkpoints"
+        self.writes = True
+        if self.strategy:
+            from use_st5.training import is_chief, shared_strategy  # They import TensorFlow.
+
+            self.strategy = shared_strategy(self.strategy)
+            self.writes = is_chief(self.strategy)  # With several workers, only one writes.
 
     def does(self, part: Part) -> bool:
         """Whether the run does the part."""
-        return self._part in (None, part)
+        return self.part in (None, part)
 
     @contextlib.contextmanager
-    def begun(self, *exported: str) -> Iterator[None]:
-        """Makes this process the only one that writes the output folder, for a block.
-
-        `exported` are the folders in it that the run replaces, "model" by default. What is in them
-        must be a model.
-        """
+    def begun(self) -> Iterator[None]:
+        """Makes this process the only one that writes the output folder, for a block."""
         with sole_writer(self.output, inside=True) if self.writes else contextlib.nullcontext():
-            for folder in (self.output / name for name in exported or ("model",)):
-                if (
-                    folder.is_dir()
-                    and any(folder.iterdir())
-                    and not (folder / "use_st5.json").exists()
-                ):
-                    raise FileExistsError(f"{folder} is no exported model. Choose another --out.")
-            if not self._resume and self.checkpoints.exists():
-                raise FileExistsError(
-                    f"{self.checkpoints} exists. Remove it, or let the run resume."
-                )
+            if not self.resume and self.checkpoints.exists():
+                raise FileExistsError(f"{self.checkpoints} exists: remove it, or use --resume.")
             yield
 
     def scope(self) -> contextlib.AbstractContextManager:
@@ -131,7 +100,7 @@ class Run:
         """Writes the trained model as `encoder.keras`."""
         if self.writes:
             with atomic_path(self.output / "encoder.keras") as temporary:
-                save_model(model, temporary)
+                model.save(temporary)
 
     def kept(self) -> keras.Model:
         """The model that `keep` wrote, with float32 computations."""
@@ -147,30 +116,17 @@ class Run:
             write_json(self.output / name, values)
 
     def write_facts(self, **facts: Any) -> None:
-        """Writes facts about the training; it is the last action of a training."""
+        """Writes facts about the training as its last action: the export needs them."""
         self.write("training.json", {**facts, "seed": self.seed})
 
     def facts(self) -> dict[str, Any]:
         """The facts that `write_facts` wrote; the seed is that of the training, not of this run."""
-        path = self.output / "training.json"
-        if not path.exists():
-            raise FileNotFoundError(
-                f"Expected {path}, which the training writes when it is done. Run the same "
-                f"command with --part train --out {self.output}"
-            )
-        return read_json(path)
+        return read_json(self.output / "training.json")
 
     def write_scores(self, scores: Scores) -> Scores:
         """Writes `scores.json`, and returns the scores."""
         self.write("scores.json", scores)
         return scores
-
-
-def save_model(model: keras.Model, path: Path) -> None:
-    """Saves a Keras model without NumPy 2's warning of each variable."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "__array__ implementation", DeprecationWarning, "keras")
-        model.save(path)
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
@@ -182,9 +138,3 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 def read_json(path: Path) -> Any:
     """Reads a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def check_names(option: str, names: Sequence[str], known: Mapping[str, Any]) -> None:
-    """Refuses names of rows, tasks or variants that are unknown."""
-    if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"{option}: expected some of {', '.join(known)}, received {unknown}.")

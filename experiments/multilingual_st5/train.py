@@ -52,7 +52,6 @@ from experiments.corpus_tasks import (
     Stage,
     open_tasks,
     prepare_tasks,
-    steps_of_a_pass,
     train_stage,
 )
 from experiments.held_out import held_out_sentences
@@ -162,7 +161,8 @@ class MultilingualST5:
             adapters = apply_lora(
                 model, targets=self.targets, rank=self.rank, alpha=self.alpha, seed=run.seed
             )
-        args = self.arguments(steps_of_a_pass(tasks, arrays, call=1))
+        (triplets,) = arrays[tasks[0].name].values()
+        args = self.arguments(max(1, len(triplets) // self.batch_size))
         history = train_stage(run, model, Stage(tasks=tasks, args=args), arrays)
         if run.writes:
             with atomic_path(run.output / LISTING) as listing:

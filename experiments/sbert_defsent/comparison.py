@@ -33,7 +33,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from experiments.command import main
-from experiments.run import Scores, SharedOptions, check_names
+from experiments.run import Scores, SharedOptions
 from experiments.sbert_defsent.combination import Combination
 from experiments.sbert_defsent.comparison_results import (
     NAMES,
@@ -91,7 +91,6 @@ def run(
     Returns:
         Mean of the main scores by "row/task".
     """
-    check_names("methods", methods, NAMES)
     with sole_writer(output, inside=True):
         tasks = tasks_at_hand(data, CLASSIFIERS[classifier])
         all_methods = METHODS if model is None else published(model)

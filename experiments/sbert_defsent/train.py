@@ -41,6 +41,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -53,13 +54,13 @@ from experiments.command import main
 from experiments.corpora import definitions, inference_pairs
 from experiments.corpus_tasks import (
     STEPS_PER_CALL,
+    Arrays,
     CorpusTask,
     Examples,
     Material,
     Source,
     open_tasks,
     prepare_tasks,
-    steps_of_a_pass,
     train_stages,
 )
 from experiments.held_out import held_out_sentences
@@ -320,6 +321,25 @@ class Training:
         scores = stsb_development(run.data)(encoder.encode)
         encoder.export(run.output / "model", precision="float32")
         return run.write_scores(scores)
+
+
+def steps_of_a_pass(tasks: Sequence[CorpusTask], arrays: Arrays, *, cycle: bool, call: int) -> int:
+    """The steps of one pass over the examples, rounded up to whole calls from the host.
+
+    With `cycle` the tasks take turns by their weights. The pass then ends with the cycle in which
+    the first of the tasks has used all its examples, so that no task uses its examples twice.
+    """
+    passes, weights = [], []
+    for task in tasks:
+        for name, weight in task.weights(arrays[task.name]).items():
+            size = len(arrays[task.name][name])
+            passes.append(size // min(task.batch_size, size))
+            weights.append(weight)
+    steps = sum(passes)
+    if cycle:
+        cycles = min(size / weight for size, weight in zip(passes, weights, strict=True))
+        steps = max(1, math.ceil(cycles)) * round(sum(weights))
+    return math.ceil(max(1, steps) / call) * call
 
 
 Method = Training | Combination

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from experiments.command import main
-from experiments.run import Scores, SharedOptions, check_names
+from experiments.run import Scores, SharedOptions
 from experiments.sbert_defsent.comparison_results import Values
 from experiments.seed_table import seed_means, seed_scores, seed_table
 from experiments.trans_encoder import train as trans_encoder
@@ -62,7 +62,6 @@ def run(
         Mean over the seeds by "variant: model/set".
     """
     recipes = trans_encoder.VARIANTS
-    check_names("variants", variants, recipes)
     seed, resume = options.get("seed", 0), options.get("resume", True)
     folders: dict[str, Any] = {
         "pretrained": pretrained,

@@ -79,7 +79,7 @@ class PairDistillation:
         _check_options(**options)
         run = Run(data, output, **options)
         folders = _folders(pretrained, second, language_model, second_language_model)
-        with run.begun(*_FOLDERS.values()):
+        with run.begun():
             if run.does("prepare"):
                 self._prepare(run, folders, {"pairs": pairs, "text": text})
             if run.does("train"):

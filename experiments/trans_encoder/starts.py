@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import keras
 import numpy as np
 
-from experiments.run import Run, save_model
+from experiments.run import Run
 from use_st5.io import atomic_path
 from use_st5.losses import SimCSELoss
 from use_st5.models import CrossEncoderModel, SentenceBert
@@ -197,9 +197,9 @@ def _below(folder: Path, opened: TrainableEncoder | None) -> TrainableEncoder:
 def write_start(folder: Path, opened: Opened, pairs: Pairs, validation: Pairs) -> None:
     """Writes models and ids, so that training needs neither text nor TensorFlow."""
     folder.mkdir()
-    save_model(opened.bi.model, folder / _BI)
+    opened.bi.model.save(folder / _BI)
     if opened.cross is not None:
-        save_model(opened.cross.model, folder / _CROSS)
+        opened.cross.model.save(folder / _CROSS)
     pooler = None if opened.cross is None else opened.cross.model.pooler
     if pooler is not None:
         np.savez(folder / _POOLER, kernel=pooler.kernel, bias=pooler.bias)

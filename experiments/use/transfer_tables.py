@@ -35,7 +35,7 @@ from typing import Any
 import rich.console
 
 from experiments.command import main
-from experiments.run import check_names, read_json
+from experiments.run import read_json
 from experiments.use.transfer.cells import TransferCell
 from experiments.use.transfer.rows import Ingredients, transfer_rows
 from experiments.use.transfer.skip_gram import skip_gram_vectors
@@ -84,8 +84,6 @@ def run(
     """
     folder = DataFolder(data)
     all_rows = transfer_rows(encoders)
-    check_names("tasks", tasks, TASKS)
-    check_names("rows", rows, all_rows)
     chosen_tasks, chosen_rows = tasks or _at_hand(folder), rows or [*all_rows]
     settings: dict[str, Any] = dict(seed=seed, repeats=repeats, trials=trials, epochs=epochs)
     settings["vectors"] = vectors.name if vectors else "skip-gram"

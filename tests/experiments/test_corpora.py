@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from experiments.corpora import CORPORA, NOVELS, STACK_EXCHANGE, dialogue_pairs, inference_pairs
-from experiments.corpus_sentences import nouns, sentences_by_source
+from experiments.corpora import CORPORA, NOVELS, STACK_EXCHANGE, dialogue_pairs
+from experiments.corpus_sentences import sentences_by_source
 from experiments.held_out import held_out_sentences, without_held_out
 from experiments.multilingual_st5.language_triplets import ParallelTriplets, parallel_triplets
 from experiments.nli_reader import nli_pairs, read_nli
@@ -37,15 +37,6 @@ KEYS = {
 def test_a_corpus_gives_what_it_says(corpora: Path, name: str) -> None:
     assert set(next(CORPORA[name].examples(corpora))) == KEYS[name]
     assert {*CORPORA[name].what.split(": ")[1].split(", ")} <= KEYS[name]
-
-
-def test_every_corpus_has_its_name_and_a_licence() -> None:
-    assert all(corpus.name == name and corpus.licence for name, corpus in CORPORA.items())
-    assert "no licence file" in CORPORA["ling_in_loop"].licence
-
-
-def test_labels_are_classes(corpora: Path) -> None:
-    assert {example["label"] for example in inference_pairs(corpora)} == {0, 1, 2}
 
 
 def test_a_missing_corpus_is_named(corpora: Path) -> None:
@@ -80,19 +71,6 @@ def test_every_source_gives_its_sentences(corpora: Path) -> None:
     assert len(found["tasks"]) == 2 * 12 * 5
     assert (len(found["films"]), len(found["talk"])) == (0, 12 * 6)
     assert len(found["inference"]) == 2 * (12 + 12 + 1 + 1)
-
-
-def test_nouns(corpora: Path) -> None:
-    assert nouns(corpora) == {"dog"}
-
-
-def test_self_dialogues_about_films(corpora: Path) -> None:
-    rows = [("movies", "I liked it."), ("baseball", "They won.")]
-    lines = (json.dumps({"topic": topic, "turns": [turn]}) + "\n" for topic, turn in rows)
-    (corpora / "self_dialogue.jsonl").write_text("".join(lines), encoding="utf-8")
-    sources = sentences_by_source(corpora)
-    assert [*sources["films"]()] == ["I liked it."]
-    assert [*sources["talk"]()] == ["They won."]
 
 
 TXT_HEAD = (
@@ -132,36 +110,8 @@ def test_definitions_are_joined_as_defsent_joins_them(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["snli", "multinli", "oxford"])
-def test_each_is_listed_and_named_where_it_is_missing(tmp_path: Path, name: str) -> None:
-    with pytest.raises(FileNotFoundError, match=name):
-        CORPORA[name].examples(tmp_path)
-
-
-# The official column orders of the two releases.
-SNLI_TXT = (
-    "gold_label\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse\t"
-    "sentence1\tsentence2\tcaptionID\tpairID\tlabel1\tlabel2\tlabel3\tlabel4\tlabel5"
-)
-
-MNLI_GLUE = "index\tpairID\tgenre\tsentence1\tsentence2\tlabel1\tgold_label"
-
-LANGUAGES = (
-    "ar",
-    "bg",
-    "de",
-    "el",
-    "en",
-    "es",
-    "fr",
-    "hi",
-    "ru",
-    "sw",
-    "th",
-    "tr",
-    "ur",
-    "vi",
-    "zh",
+LANGUAGES = tuple(
+    ["ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh"]
 )
 
 
@@ -191,29 +141,6 @@ def test_rows_of_snli_without_a_gold_label_or_a_text_are_left_out(tmp_path: Path
         {"premise": "A man sleeps.", "hypothesis": "He rests.", "label": 0},
         {"premise": "A man sleeps.", "hypothesis": "He runs.", "label": 2},
     ]
-
-
-def test_snli_txt_keeps_quotes_and_trailing_empty_fields(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "snli.txt",
-        SNLI_TXT,
-        'neutral\t(a)\t(b)\t(R)\t(R)\tHe says "go\tShe said "so"\t1.jpg\t1n\tneutral\t\t\t\t',
-        'entailment\t(a)\t(b)\t(R)\t(R)\t"Up!"\tD\t2.jpg\t2e\tentailment',
-    )
-    assert list(read_nli([path])) == [
-        {"premise": 'He says "go', "hypothesis": 'She said "so"', "label": 1},
-        {"premise": '"Up!"', "hypothesis": "D", "label": 0},
-    ]
-
-
-def test_glue_tsv_takes_the_gold_label_not_label1(tmp_path: Path) -> None:
-    path = write(tmp_path / "dev.tsv", MNLI_GLUE, "0\t1n\tfiction\tP\tH\tneutral\tcontradiction")
-    assert list(read_nli([path])) == [{"premise": "P", "hypothesis": "H", "label": 2}]
-
-
-def test_bom_crlf_and_capital_names(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv", "\ufeffPremise\tHypothesis\tLabel\r", "Première\tH\tneutral\r")
-    assert list(read_nli([path])) == [{"premise": "Première", "hypothesis": "H", "label": 1}]
 
 
 @pytest.mark.parametrize(
@@ -290,15 +217,6 @@ def test_test_texts_of_transfer_tasks_are_held_out_and_training_texts_are_not(
     assert len(of_sets) == 24 + 2, "two texts of each of the 12 pairs of the STS Benchmark"
 
 
-def test_without_sts_sets_nothing_could_be_held_out(corpora: Path) -> None:
-    (corpora / "stsbenchmark/sts-dev.csv").unlink()
-    with pytest.raises(
-        FileNotFoundError, match=r"at least one of STS12-en-test/STS\*\.txt or STS12/"
-    ):
-        held_out_sentences(corpora)
-    assert held_out_sentences(corpora, required=False) == PROBE
-
-
 def test_the_sentences_of_the_minimal_pairs_are_always_held_out(
     corpora: Path, tmp_path: Path
 ) -> None:
@@ -309,12 +227,3 @@ def test_the_sentences_of_the_minimal_pairs_are_always_held_out(
     assert len(PROBE) == 1200
     training_text = [{"text": "Lisa lent Ben a BICYCLE"}, {"text": "Lisa lent Ben a ladder."}]
     assert [*without_held_out(training_text, held_out)] == training_text[1:]
-
-
-def test_an_example_goes_with_any_of_its_texts() -> None:
-    examples = [
-        {"premise": "A.", "hypothesis": "B.", "label": 1},
-        {"premise": "b", "hypothesis": "C.", "label": 1},
-        {"premise": "D", "hypothesis": "E", "label": 1},
-    ]
-    assert list(without_held_out(examples, {"b", "1"})) == examples[2:]

@@ -94,16 +94,3 @@ def test_the_queries_kernels_learn_at_an_eighth_of_the_rate() -> None:
     np.testing.assert_allclose(queries, [0.01 / 8] * 2, rtol=1e-3)
     others = [step for path, step in steps.items() if "query" not in path]
     np.testing.assert_allclose(others, [0.01] * (len(steps) - 2), rtol=1e-3)
-
-
-def test_the_ablations_rows() -> None:
-    names = {
-        name: [task.name for stage in row.stages for task in stage.tasks]
-        for name, row in st5_mini_en.ABLATION.rows.items()
-    }
-    assert names["no_teachers"] == ["trivia", "medical", "dialogues", "triplets", "scored"]
-    assert names["questions"] + names["inference"] == names["two_stages"]
-    assert names["teachers"] == ["teacher", "related"]
-    rows = st5_mini_en.ABLATION.rows.values()
-    sizes = {task.batch_size for row in rows for stage in row.stages for task in stage.tasks}
-    assert sizes == {128}

@@ -32,32 +32,10 @@ def test_words_are_the_principal_components_up_to_one_factor() -> None:
     np.testing.assert_allclose(np.abs(words), np.abs(peer), atol=1e-5)
 
 
-def test_rows_without_a_word_are_smaller_and_depend_on_the_seed() -> None:
-    vectors = np.random.default_rng(0).normal(size=(50, 6))
-    first, second, same = (
-        word_table(vectors, rows=2000, dim=6, first=2, seed=seed) for seed in (0, 1, 0)
-    )
-    np.testing.assert_array_equal(first, same)
-    np.testing.assert_array_equal(first[2:52], second[2:52])
-    assert (first[52:] != second[52:]).all()
-    assert np.std(first[52:]) == pytest.approx(1 / 3, rel=0.05)
-
-
-@pytest.mark.parametrize(("rows", "dim"), [(51, 6), (60, 7)])
-def test_a_table_that_does_not_fit(rows: int, dim: int) -> None:
-    with pytest.raises(ValueError, match="Expected vectors"):
-        word_table(np.ones((50, 6)), rows=rows, dim=dim, first=2, seed=0)
-
-
 def test_words_and_pieces(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
     path.write_text("[PAD]\n[unused1]\n!\n##\nthe\n##s\né\n##é\n[\n", encoding="utf-8")
     assert read_wordpieces(path) == (["!", "the", "["], ["##s"])
-
-
-def test_none(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="bert-base-uncased"):
-        read_wordpieces(tmp_path / "vocab.txt")
 
 
 VOCABULARY = NGramVocabulary(
@@ -91,18 +69,6 @@ def test_scales_table_and_projection_alone() -> None:
     np.testing.assert_allclose(new_network[-1], 4 * network[-1])
 
 
-@pytest.mark.parametrize(
-    "changes", [{"num_embeddings": 11}, {"num_embeddings": 10, "hidden_dims": (4, 4)}]
-)
-def test_a_model_that_does_not_fit_is_refused(changes: dict) -> None:
-    model = USEDAN.from_preset(
-        "use_dan_en", **{"embedding_dim": 4, "hidden_dims": (4, 4, 6, 6), **changes}
-    )
-    model.build()
-    with pytest.raises(ValueError, match="10 ids"):
-        calibrate(model, VOCABULARY, CALIBRATION)
-
-
 WORDS = NGramVocabulary(
     unigrams=("the", "dog", "barks"), bigrams=("the dog", "dog barks"), unigram_buckets=2
 )
@@ -115,10 +81,6 @@ def test_weights_of_words_by_hand() -> None:
     np.testing.assert_allclose(word_weights(WORDS, a=0.1), expected, rtol=1e-3)
 
 
-def test_a_single_word_has_no_rank() -> None:
-    np.testing.assert_array_equal(word_weights(NGramVocabulary(unigrams=("a",))), np.ones(4))
-
-
 def test_scales_the_table_alone() -> None:
     model = USEDAN.from_preset("use_dan_en", num_embeddings=WORDS.size, embedding_dim=4)
     model.build()
@@ -128,12 +90,3 @@ def test_scales_the_table_alone() -> None:
     np.testing.assert_allclose(new_table, table * word_weights(WORDS)[:, None], rtol=1e-6)
     for before, after in zip(network, new_network, strict=True):
         np.testing.assert_array_equal(before, after)
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    model = USEDAN.from_preset("use_dan_en", num_embeddings=5, embedding_dim=4)
-    model.build()
-    with pytest.raises(ValueError, match="9 ids"):
-        weigh_words(model, WORDS)
-    with pytest.raises(ValueError, match="above 0, received 0"):
-        word_weights(WORDS, a=0)

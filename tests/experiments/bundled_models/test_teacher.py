@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import lzma
-import os
 from collections.abc import Collection
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,12 +18,9 @@ from experiments.bundled_models.teacher import (
     MPNET_DIM,
     TEACHER_DIM,
     Teacher,
-    both_teachers,
 )
-from experiments.bundled_models.teacher_tasks import Related, TeacherSentences
-from experiments.bundled_models.teacher_text import TEXT as WHOLE
+from experiments.bundled_models.teacher_tasks import Related
 from experiments.bundled_models.teacher_text import (
-    Sample,
     TeacherText,
     TextWithVectors,
     related_pairs,
@@ -60,28 +55,6 @@ def test_vectors_and_hints_are_parts_of_a_row(tmp_path: Path) -> None:
         minilm = 0.7 * row[MPNET_DIM:TEACHER_DIM]
         np.testing.assert_allclose(vectors[0, MPNET_DIM:], minilm, atol=0.01)
         np.testing.assert_allclose(hints[0], row[TEACHER_DIM:], atol=0.01)
-
-
-@pytest.mark.end_to_end
-def test_the_vectors_of_transformers_in_float32() -> None:
-    """Uses the real weights, in folders that environment variables name."""
-    torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
-    transformers = pytest.importorskip("transformers")
-    names = "USE_ST5_MPNET", "USE_ST5_MINILM"
-    if not all(name in os.environ for name in names):
-        pytest.skip(f"{' and '.join(names)} do not name the teachers' folders")
-    folders = [Path(os.environ[name]) for name in names]
-    texts = ["How old are you?", "", "A dog bit the man.", "naïve café 😀", "word " * 200]
-    rows = both_teachers(*folders)(texts)
-    parts = rows[:, :MPNET_DIM], rows[:, MPNET_DIM:TEACHER_DIM]
-    for folder, part in zip(folders, parts, strict=True):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        model = transformers.AutoModel.from_pretrained(folder).eval()
-        for text, vector in zip(texts, part, strict=True):
-            ids = tokenizer([text], truncation=True, max_length=96, return_tensors="pt")
-            with torch.inference_mode():
-                mean = model(**ids).last_hidden_state.mean(1)[0].numpy()
-            assert vector @ mean / np.linalg.norm(mean) > 0.999
 
 
 PAIRS = {(1, 2): [(f"short {i}", f"Altered {i}") for i in range(5)], (3, 4): [("A b c", "A c")]}
@@ -125,43 +98,6 @@ def test_related_sentences_come_in_groups_with_vectors_and_hints() -> None:
     assert all(other % 2 == 0 and other != first for other in near)
 
 
-def test_the_loss_finds_the_types_and_widths_of_a_batch() -> None:
-    text = material()
-    ids, numbers = np.ones((4, 6), np.int32), np.arange(4, dtype=np.int32)
-    data = TeacherSentences(lengths={}, ids="ids").array_data(
-        {"sentence": ids, "number": numbers}, text
-    )
-    batch = data.batch(0, 2, seed=0)
-    assert set(batch) == set(data.arrays) == {"sentence", "number", "teacher"}
-    for name, array in batch.items():
-        assert array.dtype == data.arrays[name].dtype
-        assert array.shape[1:] == data.row_shape(name)
-    other = TeacherSentences(lengths={}, ids="ids").array_data(
-        {"sentence": ids, "number": numbers[::-1]}, text
-    )
-    names = ["sentence", "teacher"]
-    assert data.fingerprint(names) != other.fingerprint(names)
-
-
-def test_sentences_go_by_their_number_of_words() -> None:
-    text = material()
-    data = TeacherSentences(lengths={"two": (1, 2, 6), "more": (3, 9, 9)}, ids="ids")
-    sources = data.sources("teacher", text)
-    found = {name: [each["sentence"] for each in make()] for name, (make, _) in sources.items()}
-    assert found["teacher_more"] == ["A b c"]
-    assert len(found["teacher_two"]) == 11
-
-
-def test_some_sentences_are_read_in_lowercase() -> None:
-    text = material()
-    data = TeacherSentences(lengths={"two": (1, 2, 6)}, ids="ids", lowercase=0.5)
-    (examples, _) = data.sources("teacher", text)["teacher_two"]
-    first, again = ([each["sentence"] for each in examples()] for _ in range(2))
-    assert first == again
-    capitals = sum(each.startswith("A") for each in first)
-    assert 0 < capitals < 6
-
-
 def opened(
     corpora: Path, folder: Path, text: TeacherText = TEXT, held_out: Collection[str] = ()
 ) -> TextWithVectors:
@@ -184,12 +120,6 @@ def test_distinct_and_repeatable(corpora: Path) -> None:
     assert all(sentence == " ".join(sentence.split()) for sentence in sentences)
 
 
-def test_a_sample_has_lengths(corpora: Path) -> None:
-    text = TeacherText(sources={"novels": Sample(None, fewest=4, most=5)})
-    found = teacher_sentences(corpora, text, ())["novels"]
-    assert {len(sentence.split()) for sentence in found} == {4, 5}
-
-
 def test_sts_sentences_are_held_out_however_they_are_written(corpora: Path) -> None:
     held_out = held_out_sentences(corpora)
     sentences = flat(teacher_sentences(corpora, TEXT, held_out))
@@ -198,26 +128,12 @@ def test_sts_sentences_are_held_out_however_they_are_written(corpora: Path) -> N
     assert "The cat eats." not in flat(teacher_sentences(corpora, TEXT, {"the cat eats"}))
 
 
-def test_spans_are_cut_from_the_sentences_that_are_kept(corpora: Path) -> None:
-    text = TeacherText(sources={"novels": Sample(3)}, spans=40, span_sources=("novels",))
-    sources = teacher_sentences(corpora, text, ())
-    assert sources["spans"]
-    assert all(any(span in novel for novel in sources["novels"]) for span in sources["spans"])
-
-
 def test_alterations_are_of_the_named_sources_and_lengths(corpora: Path) -> None:
     sources = teacher_sentences(corpora, TEXT, ())
     ((fewest, most, pairs),) = related_pairs(sources, TEXT, ())
     assert (fewest, most, len(pairs)) == (5, 9, 12)
     assert {first for first, _ in pairs} <= set(sources["captions"])
     assert all(5 <= len(first.split()) <= 9 for first, _ in pairs)
-
-
-def test_a_prepared_folder_is_for_one_text(corpora: Path, tmp_path: Path) -> None:
-    assert opened(corpora, tmp_path).sentences == opened(corpora, tmp_path).sentences
-    other = opened(corpora, tmp_path, dataclasses.replace(TEXT, spans=1))
-    with pytest.raises(ValueError, match=r"(?s)other settings.*spans=30.*wanted now.*spans=1\b"):
-        _ = other.sentences
 
 
 def test_the_vocabulary_holds_words_and_pieces_of_the_file(corpora: Path, tmp_path: Path) -> None:
@@ -232,13 +148,6 @@ def test_the_vocabulary_holds_words_and_pieces_of_the_file(corpora: Path, tmp_pa
     (corpora / "pieces.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"pieces\.txt"):
         opened(corpora, tmp_path / "other").vocabulary(settings)
-
-
-def test_bigrams_are_of_the_training_text_alone(corpora: Path) -> None:
-    settings = VocabularySettings(10, 5, 5)
-    vocabulary = settings.build(corpora, ["red fox", "red fox"], ["blue bird"] * 9)
-    assert vocabulary.bigrams == ("red fox",)
-    assert {"red", "fox", "blue", "bird"} == set(vocabulary.unigrams)
 
 
 def test_all_vectors_must_be_there(corpora: Path, tmp_path: Path) -> None:
@@ -268,11 +177,6 @@ def test_all_vectors_must_be_there(corpora: Path, tmp_path: Path) -> None:
     assert np.abs(every.mean(axis=0)).max() < 0.1
 
 
-def test_the_text_of_the_shipped_models() -> None:
-    assert {"sts_train", "inference", "opinions", "questions"} <= set(WHOLE.sources)
-    assert set(WHOLE.related_sources) | set(WHOLE.span_sources) <= set(WHOLE.sources)
-
-
 def test_every_beginning_holds_the_square_root_of_each_group() -> None:
     groups = {"large": [f"l{n}" for n in range(10_000)], "small": [f"s{n}" for n in range(100)]}
     order = balanced(groups)
@@ -294,8 +198,3 @@ def test_texts_of_a_pair_follow_each_other_and_each_text_comes_once(tmp_path: Pa
     texts = search_texts(tmp_path)
     assert sorted(texts) == ["A third.", "Another.", "One passage.", "What else?", "What is it?"]
     assert texts.index("A third.") == texts.index("What is it?") + 1
-
-
-def test_a_folder_without_passages_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="english_search"):
-        search_texts(tmp_path)

@@ -47,30 +47,6 @@ def test_training_under_jax_needs_no_tensorflow(
     assert np.abs(vectors[0] - vectors[1]).max() > 0.01
 
 
-@pytest.mark.end_to_end
-def test_without_tasks_the_model_stays_as_drawn(corpora: Path, tmp_path: Path) -> None:
-    drawn = dataclasses.replace(SMALL, tasks=())
-    first, second = (run_with_teacher(drawn, corpora, tmp_path / name) for name in "ab")
-    assert first == second
-    assert first != run_with_teacher(drawn, corpora, tmp_path / "c", seed=1)
-
-
-def test_what_is_missing_is_said_at_once(corpora: Path, tmp_path: Path) -> None:
-    (corpora / "stsbenchmark/sts-dev.csv").unlink()
-    with pytest.raises(FileNotFoundError, match=r"sts-dev\.csv"):
-        SMALL.run(corpora, tmp_path / "run", steps=10)
-
-
-@pytest.mark.end_to_end
-def test_a_strategy_gets_the_same_training(corpora: Path, tmp_path: Path) -> None:
-    (inference,) = (task for task in SMALL.tasks if task.name == "inference")
-    one = dataclasses.replace(SMALL, tasks=(inference,))
-    shared = {"steps": 10, "prepared": tmp_path / "prepared"}
-    plain = run_with_teacher(one, corpora, tmp_path / "plain", **shared)
-    mirrored = {"strategy": "mirrored", **shared}
-    assert run_with_teacher(one, corpora, tmp_path / "mirrored", **mirrored) == plain
-
-
 def test_the_settings_of_the_shipped_model() -> None:
     experiment = use_dan_en.EXPERIMENT
     assert (experiment.args.steps, experiment.args.evaluation_steps) == (20_000, 5_000)

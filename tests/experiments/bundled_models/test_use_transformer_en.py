@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 
 from experiments.bundled_models import use_transformer_en
-from experiments.bundled_models.teacher import HINT_DIM, TEACHER_DIM
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from tests.experiments.bundled_models.small_trainings import TEXT, run_with_teacher, small_training
 from use_st5.models.use_transformer.model import USE_TRANSFORMER_PRESETS
@@ -52,26 +51,6 @@ def test_trains_exports_and_scores(corpora: Path, tmp_path: Path) -> None:
     assert SMALL.run(corpora, tmp_path / "run", steps=40) == scores
 
 
-@pytest.mark.end_to_end
-def test_untrained_vectors_are_near_the_words_of_the_teacher(corpora: Path, tmp_path: Path) -> None:
-    """The blocks add almost nothing at first: words alike to the teacher are so to the model."""
-    vectors = {"dog": [1.0, 0.0], "cat": [1.0, 0.05], "guitar": [0.0, 1.0]}
-
-    noise = np.random.default_rng(0)
-
-    def teach(sentences: list[str]) -> np.ndarray:
-        rows = noise.normal(scale=0.05, size=(len(sentences), TEACHER_DIM + HINT_DIM))
-        for row, sentence in zip(rows, sentences, strict=True):
-            row[:2] += vectors.get(sentence, [0.5, 0.5])
-        return rows
-
-    untrained = dataclasses.replace(SMALL, tasks=())
-    run_with_teacher(untrained, corpora, tmp_path / "run", teach=teach)
-    exported = tf.saved_model.load(tmp_path / "run/model")
-    dog, cat, guitar = exported(tf.constant(["dog", "cat", "guitar"])).numpy()
-    assert dog @ cat > dog @ guitar + 0.1
-
-
 def test_the_settings_of_the_shipped_model() -> None:
     experiment = use_transformer_en.EXPERIMENT
     args = experiment.args
@@ -83,15 +62,3 @@ def test_the_settings_of_the_shipped_model() -> None:
         settings = task.loss().get_config()
         wanted = {"temperature": 0.1, "hint_weight": 1.5, "similarity_weight": 10.0}
         assert settings.items() >= wanted.items()
-
-
-def test_the_ablations_rows() -> None:
-    """The three tasks get the shipped model's share of the steps, or half of them."""
-    rows = use_transformer_en.ABLATION.rows
-    shares = {
-        name: sum(task.weight for task in rows[name].tasks[:3])
-        / sum(task.weight for task in rows[name].tasks)
-        for name in ("whole", "half")
-    }
-    assert shares == pytest.approx({"whole": 0.06, "half": 0.5})
-    assert {task.batch_size for row in rows.values() for task in row.tasks} == {64, 128}

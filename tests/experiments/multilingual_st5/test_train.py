@@ -15,7 +15,6 @@ import tensorflow as tf
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 
-from experiments.command import parse  # noqa: E402
 from experiments.multilingual_st5 import train as multilingual_st5  # noqa: E402
 from experiments.multilingual_st5.train import VARIANTS  # noqa: E402
 from tests.experiments.multilingual_st5 import data as multilingual_data  # noqa: E402
@@ -97,16 +96,6 @@ def test_trains_merges_exports_and_scores(
     assert (np.abs(np.linalg.norm(exported, axis=1) - 1) > 1e-2).any()
 
 
-def test_the_rank_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["--data", str(tmp_path), "--out", str(tmp_path / "run"), "--rank", "4"]
-    experiment, data, output, options = parse(VARIANTS["large_xnli"], {}, words)
-    ranks: list[int] = []
-    monkeypatch.setattr(type(experiment), "task", lambda self, seed: ranks.append(self.rank))
-    with pytest.raises(FileNotFoundError, match="mt5-large"):  # The experiment has begun.
-        experiment.run(data, output, **options)
-    assert ranks == [4]
-
-
 def test_xnli_mixes_languages_and_english_does_not(data: Path) -> None:
     german, french = (set(multilingual_data.WORDS[each]) for each in ("de", "fr"))
     mixed = [*multilingual_st5.xnli_triplets(data, 0)]
@@ -118,15 +107,6 @@ def test_xnli_mixes_languages_and_english_does_not(data: Path) -> None:
     english = [*multilingual_st5.english_triplets(data, 0)]
     assert tuple(english[3].values()) == multilingual_data.sentences("en", 3)
     assert set(english[3]) == {"anchor", "positive", "negative"}
-
-
-def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="mt5-xxl"):
-        multilingual_st5.EXPERIMENT.run(tmp_path, tmp_path / "run")
-    (tmp_path / "mt5-large").mkdir()
-    for name, variant in (("multinli.train", "large_xnli"), ("nli_for_simcse", "large_en_nli")):
-        with pytest.raises(FileNotFoundError, match=name):
-            VARIANTS[variant].run(tmp_path, tmp_path / "run")
 
 
 def test_the_settings_of_the_paper() -> None:

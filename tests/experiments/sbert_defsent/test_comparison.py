@@ -16,7 +16,7 @@ from experiments.sbert_defsent.comparison import (
     run,
     tasks_at_hand,
 )
-from experiments.sbert_defsent.comparison_results import NAMES, _only
+from experiments.sbert_defsent.comparison_results import NAMES
 from tests.evaluation.toys import BagOfWords, words_task
 from tests.experiments.sbert_defsent import test_train as test_sbert_defsent
 from tests.tiny_bert import write_tiny_bert
@@ -81,13 +81,6 @@ def test_all_methods_come_into_one_table(
     assert "| w/o FT | 1 |" in (output / "tables.md").read_text()
 
 
-def test_full_has_the_settings_of_the_paper() -> None:
-    """Section 3.3: 10 folds, Adam, batches of 64, tenacity 5, epoch size 4, no hidden layer."""
-    settings = CLASSIFIERS["full"].settings()
-    names = ("folds", "optimizer", "batch_size", "tenacity", "epoch_size", "hidden_dim")
-    assert [settings[name] for name in names] == [10, "adam", 64, 5, 4, 0]
-
-
 def test_transfer_has_the_quick_settings(data_dir: Path) -> None:
     """SentEval's README: kfold 5, rmsprop, batches of 128, tenacity 3, epoch size 2."""
     by_name = {task.name: task for task in tasks_at_hand(data_dir)}
@@ -98,20 +91,6 @@ def test_transfer_has_the_quick_settings(data_dir: Path) -> None:
     full = {task.name: task for task in tasks_at_hand(data_dir, CLASSIFIERS["full"])}["mr"]
     assert full.options == CLASSIFIERS["full"].settings()
     assert "stsb_dev" not in by_name, "choices were made on it"
-
-
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="expected the STS sets"):
-        tasks_at_hand(tmp_path)
-    with pytest.raises(
-        ValueError, match=r"methods: expected some of untuned.*received \['sbret'\]"
-    ):
-        run(tmp_path, tmp_path / "out", methods=["sbret"])
-
-
-def test_a_seed_that_is_not_scored_yet_is_no_seed() -> None:
-    scores = {"sbert": [{"stsb": 0.8, "mr": 0.7}, {"stsb": 0.9}], "defsent": [{"stsb": 0.7}]}
-    assert _only(scores, ["mr", "trec"]) == {"sbert": [{"mr": 0.7}]}
 
 
 def test_other_settings_of_a_task_are_scored_anew(

@@ -11,15 +11,10 @@ import pytest
 from experiments.sbert_defsent import learning_rates as selection
 from experiments.sbert_defsent.train import (
     METHODS,
-    PAPER_PAIRS,
-    SBERT_STEPS,
     defsent_rate,
     with_choice,
 )
 from tests.experiments.sbert_defsent import test_train as test_sbert_defsent
-from tests.tiny_bert import write_tiny_bert
-
-data = test_sbert_defsent.data
 
 
 class Scored:
@@ -70,29 +65,3 @@ def test_the_grid_holds_all_rates_that_defsents_authors_chose() -> None:
     for model, ks in test_sbert_defsent.DEFSENT_K.items():
         for pooling in ks:
             assert np.isclose(grid, defsent_rate(model, pooling)).any()
-
-
-@pytest.mark.parametrize(("published", "steps"), [(False, SBERT_STEPS), (True, None)])
-def test_the_settings_of_a_row(published: bool, steps: int | None) -> None:
-    stage = selection._stage("sbert", 5e-6, published=published)
-    row = selection._training(stage, 32, "cls")
-    ((task,),) = [each.tasks for each in row.stages]
-    assert (task.batch_size, row.stages[0].args.steps) == (32, steps)
-    optimizer = stage.args.make_optimizer(1_000)
-    assert float(optimizer._learning_rate(100)) == pytest.approx(5e-6)
-    assert (task.data == PAPER_PAIRS.data) == published
-    assert row.pooling == "cls"
-
-
-@pytest.mark.end_to_end
-def test_a_choice_at_the_size_of_a_toy(data: Path, tmp_path: Path) -> None:
-    bert = write_tiny_bert(tmp_path / "bert", head=True)
-    scores = selection.run(
-        data, tmp_path / "out", steps=10, pretrained=bert, seeds=2, learning_rates=(1e-3, 1e-2),
-        batch_sizes=(4,),
-    )  # fmt: skip
-    chosen = json.loads((tmp_path / "out/chosen.json").read_text())
-    assert chosen[selection.CHOSEN_BY] == max(
-        score for name, score in scores.items() if name.endswith(selection.CHOSEN_BY)
-    )
-    assert "| 0.01_4 | 2 |" in (tmp_path / "out/table.md").read_text()

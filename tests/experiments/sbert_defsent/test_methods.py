@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -11,8 +10,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 import use_st5
@@ -28,8 +25,7 @@ from experiments.sbert_defsent.sts_tasks import (
 from tests.evaluation.test_sts import COUNTS, letters
 from tests.evaluation.toys import BagOfWords
 from tests.models.toy_family import TrigramConfig, TrigramEncoder, TrigramTokenizer
-from tests.toy_encoders import Toy
-from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.data.data_folder import DataFolder
 from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.sts import STSPair
 from use_st5.evaluation.task import TaskContext
@@ -86,47 +82,6 @@ def test_no_word_is_in_two_parts(data_dir: Path) -> None:
     np.testing.assert_allclose(shares, [0.8, 0.1, 0.1], atol=0.005)
 
 
-def test_other_spellings_of_a_word_stay_with_it() -> None:
-    rows = [(word, f"meaning {n}") for n, word in enumerate(["résumé", "Resume", "resume "])]
-    sizes = sorted(len(part) for part in all_parts(rows).values())
-    assert sizes == [0, 0, 2], "the third is unknown to this vocabulary"
-    assert len({split_of(word) for word, _ in rows}) == 1
-
-
-def test_accents_do_not_count() -> None:
-    """If accents counted, some of these ten words would come into another part."""
-    words = [
-        "café",
-        "naïve",
-        "façade",
-        "fiancée",
-        "cliché",
-        "décor",
-        "crêpe",
-        "jalapeño",
-        "piñata",
-        "protégé",
-    ]
-    plain = [
-        "cafe",
-        "naive",
-        "facade",
-        "fiancee",
-        "cliche",
-        "decor",
-        "crepe",
-        "jalapeno",
-        "pinata",
-        "protege",
-    ]
-    assert [split_of(word) for word in words] == [split_of(word) for word in plain]
-
-
-@given(st.text())
-def test_any_text_has_a_part(word: str) -> None:
-    assert split_of(word) == split_of(f" {word} ") in SPLITS
-
-
 def test_the_parts_stay_what_they_are() -> None:
     """Otherwise a word that a model has learned could come into a later test."""
     words = ("cat", "dog", "turkey", "seven", "blue", "run")
@@ -147,15 +102,6 @@ def test_coefficients_of_the_paper(other: str, published: float) -> None:
     first = "A man is playing a guitar."
     assert round(dice_coefficient(first, other), 3) == published
     assert dice_coefficient(other, first) == dice_coefficient(first, other)
-
-
-def test_words() -> None:
-    assert dice_coefficient("a a b", "b b c") == 2 * 1 / 4  # sets, not bags
-    assert dice_coefficient("The U.S. don't!", "(the) u.s, 'Don't'") == 1.0
-    assert dice_coefficient("U.S.", "us u s") == 0.0
-    assert dice_coefficient("Straße, 1.5 —", "STRASSE 1 5") == 0.0
-    assert dice_coefficient("?!", "...") == 1.0
-    assert dice_coefficient("?!", "word") == 0.0
 
 
 # Second sentences for "a b c d", three for each of the coefficients 0, 2/5, 2/3, 6/7 and 1, with
@@ -189,49 +135,6 @@ def test_quintiles_by_hand() -> None:
     )
 
 
-def toy_pairs(count: int) -> list[STSPair]:
-    draw = random.Random(0)
-    sentences = [" ".join(draw.choices("abcdefgh", k=4)) for _ in range(2 * count)]
-    scores = [draw.uniform(0, 5) for _ in range(count)]
-    return [STSPair(*each) for each in zip(sentences[::2], sentences[1::2], scores, strict=True)]
-
-
-def counts_of_letters(sentences: list[str]) -> np.ndarray:
-    letters = [[sentence.count(letter) for letter in "abcdefgh"] for sentence in sentences]
-    return np.array(letters) * np.geomspace(1, 3, 8)
-
-
-def test_each_quintile_is_correlated_by_itself() -> None:
-    pairs = toy_pairs(103)
-    quintiles = fifths(VectorCache(counts_of_letters), pairs)
-    assert sum(each["pairs"] for each in quintiles) == 103
-    assert {each["pairs"] for each in quintiles} == {20, 21}
-    edges = [edge for each in quintiles for edge in (each["dice_from"], each["dice_to"])]
-    assert edges == sorted(edges)
-    # The edges are sorted coefficients: the order of tied pairs does not change them.
-    coefficients = np.array([dice_coefficient(pair.first, pair.second) for pair in pairs])
-    assert edges == list(np.sort(coefficients)[[0, 19, 20, 40, 41, 60, 61, 81, 82, 102]])
-
-
-def test_order_of_pairs_and_scale_of_scores_change_nothing() -> None:
-    pairs = toy_pairs(60)
-    shuffled = random.Random(1).sample(pairs, len(pairs))
-    quintiles = fifths(VectorCache(counts_of_letters), pairs)
-    for one, other in zip(quintiles, fifths(VectorCache(counts_of_letters), shuffled), strict=True):
-        assert (one["dice_from"], one["dice_to"], one["pairs"]) == (
-            other["dice_from"],
-            other["dice_to"],
-            other["pairs"],
-        )
-        assert one["spearman"] == pytest.approx(other["spearman"])
-        assert one["pearson"] == pytest.approx(other["pearson"])
-
-
-def test_too_few_pairs() -> None:
-    with pytest.raises(ValueError, match="expected at least 10, received 9"):
-        fifths(VectorCache(encode_by_hand), [STSPair("a", "b", 1)] * 9)
-
-
 # Each test gives the gold scores for the cosines 1, 1/2 and 0.
 def write_tasks(folder: Path, subset: str, gold: tuple[float, ...]) -> None:
     """Writes three pairs with falling cosines: 1, 1/2, 0."""
@@ -255,11 +158,6 @@ def test_mean_over_the_sources_that_are_there(tmp_path: Path) -> None:
     assert result.counts == {"sources": 3, "pairs": 9}
     parts = result.details["sources"].values()
     assert result.scores["pearson_mean"] == pytest.approx(np.mean([p["pearson"] for p in parts]))
-
-
-def test_no_source(tmp_path: Path) -> None:
-    with pytest.raises(MissingDataError, match="STS12: expected .* found none"):
-        BY_SOURCE.run(TaskContext(VectorCache(letters), DataFolder(tmp_path)))
 
 
 def test_sources_of_the_paper(data_dir: Path) -> None:
@@ -315,22 +213,6 @@ def test_by_hand_tasks(tmp_path: Path) -> None:
     assert result.counts == {"pairs": 10}
 
 
-def test_a_split_is_missing(tmp_path: Path) -> None:
-    write_by_dice(tmp_path / "stsbenchmark", {name: STS_SPLITS[name] for name in ("dev", "test")})
-    with pytest.raises(MissingDataError, match="STS-B train: expected"):
-        BY_SHARED_WORDS.run(TaskContext(VectorCache(near_the_alphabet), DataFolder(tmp_path)))
-
-
-def test_all_splits_of_the_benchmark(data_dir: Path) -> None:
-    context = TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
-    result = BY_SHARED_WORDS.run(context)
-    quintiles = result.details["quintiles"]
-    assert [each["pairs"] for each in quintiles] == [1725, 1726, 1725, 1726, 1726]
-    assert (quintiles[0]["dice_from"], quintiles[-1]["dice_to"]) == (0, 1)
-    scores = [result.scores[f"spearman_q{number}"] for number in range(1, 6)]
-    assert result.scores["spearman_mean"] == pytest.approx(np.mean(scores))
-
-
 ENSEMBLE_IDS = np.array([[5, 17, 9, 0], [8, 1, 0, 0]], np.int32)
 
 TEXTS = ["How old are you?", "", "What is your age?", "naïve café 😀"]
@@ -361,14 +243,6 @@ def test_average_and_concatenation_of_vectors_as_they_are() -> None:
     )
 
 
-def test_three_members_of_several_dimensions() -> None:
-    model = Ensemble([member(0, 4), member(1, 6), member(2, 8)], mode="concat")
-    model.build()
-    assert model(ENSEMBLE_IDS).shape == (2, 18)
-    assert model.compute_output_shape((None, None)) == (None, 18)
-    assert len(model.variables) == 9
-
-
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_exported_and_loaded_in_every_way(precision: str, tmp_path: Path) -> None:
     """Also with the further settings that version 0.2 wrote."""
@@ -386,28 +260,3 @@ def test_exported_and_loaded_in_every_way(precision: str, tmp_path: Path) -> Non
     np.testing.assert_allclose(again.encode(TEXTS), vectors, atol=1e-5)
     older = {**manifest.config, "normalize": False, "unit_members": False, "stages": None}
     assert family_named("ensemble").restore(older).dimension == 14
-
-
-def test_members_of_another_family(toy_use_dan: Toy, tmp_path: Path) -> None:
-    """An ensemble of two USE-DANs gives the mean of their vectors."""
-    first = toy_use_dan.model
-    second = type(first)(first.config)
-    keras.utils.set_random_seed(1)
-    model = Ensemble([first, second])
-    model.build()
-    TrainableEncoder(model, toy_use_dan.tokenizer, name="dans").export(tmp_path / "dans")
-    vectors = use_st5.load(tmp_path / "dans").encode(TEXTS)
-    ids = toy_use_dan.tokenizer.padded(TEXTS)
-    np.testing.assert_allclose(vectors, (first(ids) + second(ids)) / 2, atol=1e-5)
-
-
-def test_refusals() -> None:
-    first = member(0)
-    with pytest.raises(ValueError, match=r"one dimension to average, received \[8, 4\]"):
-        Ensemble([first, member(1, 4)])
-    with pytest.raises(ValueError, match="each another model, received 2, of which 1 differ"):
-        Ensemble([first, first])
-    with pytest.raises(ValueError, match="two or more members"):
-        Ensemble([first])
-    with pytest.raises(ValueError, match="Unknown mode: 'sum'"):
-        Ensemble([first, member(1)], mode="sum")

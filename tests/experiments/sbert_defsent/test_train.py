@@ -12,12 +12,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments.corpus_tasks import Material, steps_of_a_pass
+from experiments.corpus_tasks import Material
 from experiments.held_out import held_out_sentences
 from experiments.sbert_defsent import train as sbert_defsent
 from experiments.sbert_defsent.combination import Combination
 from experiments.sbert_defsent.defined_words import split_of
-from experiments.sbert_defsent.train import DEFSENT_K, VARIANTS, Stage, Training, defsent_rate
+from experiments.sbert_defsent.train import (
+    DEFSENT_K,
+    VARIANTS,
+    Stage,
+    Training,
+    defsent_rate,
+    steps_of_a_pass,
+)
 from tests.corpora_folder import write_paper_corpora
 from tests.tiny_bert import VOCABULARY, write_tiny_bert
 from use_st5.hub.model_manifest import ModelManifest
@@ -130,16 +137,6 @@ def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
 
 
 @pytest.mark.end_to_end
-def test_one_pass_is_whole_calls(data: Path, bert: Path, tmp_path: Path) -> None:
-    """12 definitions are three batches, but a call makes ten steps."""
-    stage = quick(sbert_defsent.defsent(None, 1e-3))
-    Training(name="defsent", stages=(stage,)).run(data, tmp_path / "run", pretrained=bert)
-    assert [*tmp_path.glob("run/checkpoints/defsent/checkpoint-*")] == [
-        tmp_path / "run/checkpoints/defsent/checkpoint-000000010"
-    ]
-
-
-@pytest.mark.end_to_end
 def test_multi_takes_nineteen_turns_to_one(data: Path, bert: Path, tmp_path: Path) -> None:
     SMALL["multi"].run(data, tmp_path / "run", pretrained=bert)
     (state,) = tmp_path.glob("run/checkpoints/multi/checkpoint-000000040/state.json")
@@ -184,17 +181,6 @@ def test_a_checkpoint_without_a_head_gets_a_transform_that_learns(
     assert (kernel != np.eye(8)).any()
 
 
-def test_a_pretrained_head_is_read_and_frozen(bert: Path) -> None:
-    start = sbert_defsent.open_pretrained(bert)
-    assert sbert_defsent.frozen(start) == ("all_embeddings", "head")
-    model = start.model.pooled("cls", head=True)
-    assert (model.pooling, model.normalize) == ("cls", False)
-    vector = start.model(start.tokenizer.padded(TEXTS))
-    np.testing.assert_allclose(
-        model.word_logits(vector), start.model.word_logits(vector), atol=1e-6
-    )
-
-
 def test_the_words_that_train_are_of_one_token_and_one_part(data: Path, bert: Path) -> None:
     rows = "guitar player\tn\ta person who plays\ndog\tn\ta man plays the guitar\n"
     with (data / "oewn_definitions.tsv").open("a") as file:
@@ -209,13 +195,6 @@ def test_the_words_that_train_are_of_one_token_and_one_part(data: Path, bert: Pa
     }
     assert "a man plays the guitar" not in {each["definition"] for each in found}, "held out"
     assert columns["definition"].max_tokens == 128
-
-
-def test_what_is_no_bert_is_refused(data: Path, bert: Path, tmp_path: Path) -> None:
-    config = json.loads((bert / "config.json").read_text())
-    (bert / "config.json").write_text(json.dumps({**config, "model_type": "gpt2"}))
-    with pytest.raises(ValueError, match="gpt2"):
-        sbert_defsent.EXPERIMENT.run(data, tmp_path / "run", pretrained=bert)
 
 
 @pytest.mark.parametrize(
@@ -272,13 +251,6 @@ def test_multi_is_a_cycle_of_nineteen_and_one() -> None:
     assert (stage.args.task_order, stage.args.steps_per_execution) == ("cycle", 1)
 
 
-def test_steps_for_two_cores_keep_the_papers_proportion() -> None:
-    """About 19:1 (section 4): 19 steps of SBERT for one of DefSent; Multi has the same of each."""
-    (sbert,), (defsent,), (multi,) = (VARIANTS[n].stages for n in ("sbert", "defsent", "multi"))
-    assert (sbert.args.steps, defsent.args.steps, multi.args.steps) == (1_900, 100, 2_000)
-    assert [stage.args.steps for stage in VARIANTS["s_d"].stages] == [1_900, 100]
-
-
 def test_a_pass_of_multi_ends_when_either_data_is_read() -> None:
     """With the paper's 942,069 pairs and a 19th as many definitions: one pass over both."""
 
@@ -307,23 +279,3 @@ def test_the_papers_variants_read_the_papers_corpora(data: Path, bert: Path) -> 
     assert len(pairs) == 6
     assert {VOCABULARY[each["word"]] for each in words} <= {"guitar", "dog"}
     assert words
-
-
-def test_variants_are_the_rows_of_table_3() -> None:
-    rows = {"untuned", "sbert", "defsent", "s_d", "d_s", "multi", "average", "concat"}
-    assert {name for name in VARIANTS if "bert_" not in name.removeprefix("s")} >= rows
-    stages = {
-        name: [stage.name for stage in m.stages]
-        for name, m in VARIANTS.items()
-        if isinstance(m, Training)
-    }
-    assert stages["s_d"] == ["sbert", "defsent"]
-    assert stages["d_s"] == ["defsent", "sbert"]
-    assert stages["untuned"] == []
-    assert VARIANTS["published"] is VARIANTS["s_d_bert_base"]
-
-
-def test_multi_has_sberts_rate_and_decay_for_both_methods() -> None:
-    (stage,) = VARIANTS["multi_bert_base"].stages
-    rates = [float(stage.args.make_optimizer(1_000)._learning_rate(n)) for n in (100, 550, 1_000)]
-    np.testing.assert_allclose(rates, [2e-5, 1e-5, 0], atol=1e-12)

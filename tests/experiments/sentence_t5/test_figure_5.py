@@ -20,16 +20,3 @@ def test_speeds_are_measured_and_shown(tmp_path: Path, toy_use_dan: Toy) -> None
     assert record["setting"]["backend"] == "tensorflow"
     assert "| model | parameters | tokens | batch of 1 | batch of 2 |" in shown
     assert (tmp_path / "throughput.md").read_text() == shown
-
-
-def test_a_shape_that_does_not_fit_is_told() -> None:
-    speed = {"model": "m", "parameters": 1_500_000, "tokens": 8, "batch_size": 4}
-    how = {"platform": "p", "backend": "jax", "versions": {"jax": "1"}, "dtype": "float32"}
-    record = {"setting": how, "speeds": [{**speed, "sentences_per_second": None}]}
-    assert "| m | 1.5 M | 8 | no room |" in figure_5.table(record)
-
-
-def test_the_median_of_at_least_three_calls_counts() -> None:
-    calls: list[int] = []
-    assert figure_5.median_seconds(lambda: calls.append(1), 0.0) > 0
-    assert len(calls) == 1 + figure_5.FEWEST_CALLS

@@ -29,26 +29,6 @@ def test_trains_saves_and_is_done(corpora: Path, tmp_path: Path) -> None:
         SMALL.run(corpora, tmp_path / "run", steps=30, resume=False)
 
 
-@pytest.mark.end_to_end
-def test_a_strategy_gets_the_same_training(corpora: Path, tmp_path: Path) -> None:
-    plain = SMALL.run(corpora, tmp_path / "plain", steps=10)
-    shared = SMALL.run(corpora, tmp_path / "mirrored", steps=10, strategy="mirrored")
-    assert shared == pytest.approx(plain, rel=1e-4)
-
-
-def test_what_cannot_be_trained_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"tokens.npy. .* --part prepare"):
-        SMALL.run(tmp_path, tmp_path, part="train")
-
-
-def test_every_variant_has_t5s_vocabulary_and_its_batch() -> None:
-    """Raffel et al. 2020, section 3.1.2: batches of 128 sequences."""
-    assert {"t5_small", "t5_base"} <= set(pretrain_t5.VARIANTS)
-    assert not [name for name in pretrain_t5.VARIANTS if name.startswith("mt5")]
-    for variant in pretrain_t5.VARIANTS.values():
-        assert (variant.config.vocabulary_size, variant.batch_size) == (32_128, 128)
-
-
 def test_the_optimizer_and_the_spans() -> None:
     """Raffel et al. 2020: rate min(0.01, 1/√step), here a line; 15 % of the tokens, spans of 3."""
     optimizer = pretrain_t5.EXPERIMENT.optimizer(1_000)

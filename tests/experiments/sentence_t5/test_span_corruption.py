@@ -75,29 +75,6 @@ def test_masks_have_the_density_and_the_spans() -> None:
     assert lengths.mean() == pytest.approx(3.0, abs=0.15)
 
 
-def test_no_texts() -> None:
-    corruption = SpanCorruption(20)
-    corrupted = corruption(np.zeros((0, 20), int), seed=0)
-    assert corrupted["inputs"].shape == (0, corruption.inputs_length)
-    assert corrupted["targets"].shape == (0, corruption.targets_length)
-    assert corruption.masks(0, seed=0).shape == (0, 20)
-
-
-def test_same_seed_same_spans() -> None:
-    corruption = SpanCorruption(50)
-    np.testing.assert_array_equal(corruption.masks(9, seed=3), corruption.masks(9, seed=3))
-    assert (corruption.masks(9, seed=3) != corruption.masks(9, seed=4)).any()
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 2 tokens. Received: 1"):
-        SpanCorruption(1)
-    with pytest.raises(ValueError, match="100 spans"):
-        SpanCorruption(4000)
-    with pytest.raises(ValueError, match=r"\[texts, 10\]"):
-        SpanCorruption(10)(np.zeros((2, 9), int), seed=0)
-
-
 INPUTS = np.array([[5, 6, 10, 1], [7, 10, 8, 1]], np.int32)
 
 
@@ -129,10 +106,3 @@ def test_padding_of_targets_does_not_count() -> None:
     long = np.pad(short, [(0, 0), (0, 3)])
     values = [float(loss(model, {"inputs": INPUTS, "targets": ids})[0]) for ids in (short, long)]
     assert values[0] == pytest.approx(values[1], abs=1e-5)
-
-
-def test_owns_nothing_and_needs_no_dimension() -> None:
-    loss = SpanCorruptionLoss()
-    assert loss.built
-    assert not loss.variables
-    assert not hasattr(_model(), "dimension")

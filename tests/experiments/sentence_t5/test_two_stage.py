@@ -92,7 +92,7 @@ def _decoder_output(t5: T5, ids: np.ndarray) -> np.ndarray:
 @pytest.mark.end_to_end
 def test_trains_through_both_stages(corpora: Path, pretrained: Path, tmp_path: Path) -> None:
     assert SMALL.run(corpora, tmp_path / "run", part="prepare") == {}
-    with pytest.raises(FileNotFoundError, match=r"training\.json, .* --part train --out"):
+    with pytest.raises(FileNotFoundError, match=r"training\.json"):
         SMALL.run(corpora, tmp_path / "run", part="export")
     trained = {"part": "train", "seed": 3, "pretrained": pretrained}
     assert SMALL.run(tmp_path / "nowhere", tmp_path / "run", **trained) == {}
@@ -123,13 +123,6 @@ def test_the_stages_run_under_jax_between_preparation_and_export(
     assert np.isfinite(list(scores.values())).all()
     vectors = tf.saved_model.load(runs / "sentence_t5/model")(tf.constant(["A man runs.", ""]))
     assert vectors.shape == (2, 768)
-
-
-def test_what_is_missing_is_asked_for(corpora: Path, pretrained: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"prepared/medical. .* --part prepare"):
-        sentence_t5.EXPERIMENT.run(corpora, tmp_path / "run", part="train", pretrained=pretrained)
-    with pytest.raises(FileNotFoundError, match="experiments.sentence_t5.pretrain"):
-        sentence_t5.EXPERIMENT.run(corpora, tmp_path / "run")
 
 
 def test_triplets_and_answers(corpora: Path, pretrained: Path) -> None:
@@ -189,21 +182,3 @@ def test_the_papers_batches() -> None:
         "a pass over 2 billion pairs"
     )
     assert pytest.approx(nli.args.steps, rel=0.01) == 3 * 275_601 / 512, "three over the triplets"
-
-
-def test_ablation_has_the_rows_of_table_3() -> None:
-    found = {
-        name: ([stage.name for stage in row.stages], row.pooling)
-        for name, row in sentence_t5.VARIANTS["table_3"].rows.items()
-    }
-    assert found == {
-        "raw_first": ([], "first"),
-        "raw_mean": ([], "mean"),
-        "raw_decoder": ([], "decoder"),
-        "nli_mean": (["nli"], "mean"),
-        "nli_decoder": (["nli"], "decoder"),
-        "qa_nli_mean": (["qa", "nli"], "mean"),
-    }
-    projected = {name: row.projection_dim for name, row in sentence_t5.ROWS.items()}
-    assert projected["raw_decoder"] is None
-    assert projected["nli_decoder"] == 768

@@ -17,8 +17,6 @@ from experiments.trans_encoder.pairs import (
     FilePool,
     MinedPool,
     SetPool,
-    distinct,
-    given_pool,
     overlap,
 )
 from experiments.trans_encoder.train import PUBLISHED_POOL
@@ -73,18 +71,6 @@ def test_the_papers_pool_by_the_sets_that_are_here(data_dir: Path) -> None:
     assert len(pairs) == 27_084
 
 
-def test_of_a_limit_so_many_are_drawn_by_the_seed(tmp_path: Path) -> None:
-    every = [(f"one {i}", f"two {i}") for i in range(40)]
-    write_stsb(tmp_path, "train", every)
-    few = SetPool((sets.STSB_TRAIN,), limit=10)
-    drawn = few.pairs(tmp_path, letters, 0)
-    assert len(drawn) == 10
-    assert drawn == [pair for pair in every if pair in drawn], "in the order of the set"
-    assert drawn == few.pairs(tmp_path, letters, 0) != few.pairs(tmp_path, letters, 1)
-    more = SetPool((sets.STSB_TRAIN,), limit=99)
-    assert more.pairs(tmp_path, letters, 0) == every
-
-
 def test_pairs_are_mined_without_what_is_tested(tmp_path: Path) -> None:
     held = "the dog sees a cat"
     write_stsb(tmp_path, "dev", [(held, "x y z")])
@@ -100,13 +86,6 @@ def test_pairs_are_mined_without_what_is_tested(tmp_path: Path) -> None:
     assert {*pool.pairs(tmp_path, letters, 1)} != {*pairs}
 
 
-def test_corpora_share_the_sentences(corpora: Path) -> None:
-    pool = MinedPool(sentences=12, words=(3, 8))
-    used = {text for pair in pool.pairs(corpora, letters, 0) for text in pair}
-    # Six are of the novels; Wikipedia has only one.
-    assert len(used) == 6 + 1
-
-
 def test_a_users_file(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("one\ttwo\nTwo!\tone\nthree\tfour\n")
@@ -117,17 +96,6 @@ def test_a_users_file(tmp_path: Path) -> None:
             FilePool(path).pairs(tmp_path, letters, 0)
 
 
-def test_what_the_run_is_given_stands_in_place_of_the_usual_pairs(tmp_path: Path) -> None:
-    usual = SetPool((sets.STS12,))
-    assert given_pool(usual, None, None) is usual
-    assert given_pool(usual, tmp_path, None) == FilePool(tmp_path)
-    assert given_pool(usual, None, tmp_path) == MinedPool(text=tmp_path)
-    mined = MinedPool(sentences=9)
-    assert given_pool(mined, None, tmp_path) == MinedPool(sentences=9, text=tmp_path)
-    with pytest.raises(ValueError, match="--pairs or --text, received both"):
-        given_pool(usual, tmp_path, tmp_path)
-
-
 def test_the_overlap_is_by_words_in_whichever_order() -> None:
     pool = [("A dog.", "a cat"), ("one", "two")]
     found = overlap([("a CAT", "a dog"), ("one", "three"), ("four", "five"), ("six", "one")], pool)
@@ -135,12 +103,6 @@ def test_the_overlap_is_by_words_in_whichever_order() -> None:
     assert (found.pairs, found.sentences) == (1 / 4, 3 / 7)
     assert str(found) == "transductive: 25% of pairs, 43% of sentences"
     assert str(overlap([("x", "y")], pool)) == "inductive"
-
-
-def test_equal_pairs_are_one() -> None:
-    assert [*distinct([("a", "b"), ("b", "a."), ("a", "a"), ("a", "c")])] == [
-        ("a", "b"), ("a", "a"), ("a", "c"),
-    ]  # fmt: skip
 
 
 TEXTS = ["a", "b", "c", "d", "e"]
@@ -167,25 +129,6 @@ def test_others_are_drawn_from_all_but_the_sentence_itself() -> None:
     assert abs(np.mean([int(second) for _, second in pairs]) - 99.5) < 10
     assert pairs == mined_pairs(texts, vectors, neighbours=0, others=3)
     assert pairs != mined_pairs(texts, vectors, neighbours=0, others=3, seed=1)
-
-
-def test_equal_sentences_are_one() -> None:
-    pairs = mined_pairs(["a", "a", "b", "a"], VECTORS[:4], neighbours=1, others=1)
-    assert pairs == [("a", "b")]
-
-
-@pytest.mark.parametrize(
-    ("texts", "options", "said"),
-    [
-        (TEXTS, {"neighbours": 5}, "more than 5 different sentences"),
-        (["a", "a", "a", "a", "a"], {}, "received 1"),
-        (TEXTS, {"others": -1}, "Expected more than"),
-        (TEXTS[:4], {}, "Expected 4 vectors, received 5"),
-    ],
-)
-def test_what_does_not_fit_is_refused(texts: list[str], options: dict, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        mined_pairs(texts, VECTORS, **options)
 
 
 class Lengths:
@@ -273,8 +216,3 @@ def test_variants_and_seeds_come_into_one_table(variants: dict[str, Fake], tmp_p
     # Existing runs are not made again; the next seed is added.
     comparison.run(tmp_path, tmp_path / "out", seeds=3, **given)
     assert [each.seeds for each in variants.values()] == [[0, 1, 2]] * 2
-
-
-def test_a_variant_that_there_is_not_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"variants: expected some of self, .* received \['own'\]"):
-        comparison.run(tmp_path, tmp_path / "out", variants=["own"])

@@ -142,18 +142,6 @@ def test_the_training_runs_under_jax_without_tensorflow(
 
 
 @pytest.mark.end_to_end
-def test_a_dan_and_a_bert_teach_each_other(data: Path, bert: Path, tmp_path: Path) -> None:
-    """They have two tokenizers, one of which cannot read pairs."""
-    scores = small("dan_and_minilm").run(data, tmp_path, pretrained=bert)
-    assert {name.split("/")[0] for name in scores} == {
-        *("minilm_start", "minilm_bi", "minilm_cross", "use_dan_en_start", "use_dan_en_bi"),
-        *("ensemble_start", "ensemble_bi"),
-    }
-    # The better of the two encoders is exported.
-    assert ModelManifest.read(tmp_path / "model").family in ("bert", "use_dan")
-
-
-@pytest.mark.end_to_end
 def test_a_bundled_encoder_learns_from_a_cross_encoder_of_a_bert(
     data: Path, bert: Path, tmp_path: Path
 ) -> None:
@@ -167,20 +155,6 @@ def test_a_bundled_encoder_learns_from_a_cross_encoder_of_a_bert(
     assert ModelManifest.read(tmp_path / "run/model").family == "use_dan"
     with pytest.raises(ValueError, match="was begun with"):
         small("use_dan_en").run(data, tmp_path / "run", pretrained=bert)
-
-
-def test_what_does_not_go_together_is_refused(data: Path, bert: Path, tmp_path: Path) -> None:
-    experiment = trans_encoder.EXPERIMENT
-    with pytest.raises(ValueError, match="--pairs or --text"):
-        experiment.run(data, tmp_path, pretrained=bert, pairs=bert, text=bert)
-    with pytest.raises(ValueError, match="one machine, received multi_worker: each model"):
-        experiment.run(data, tmp_path, strategy="multi_worker", part="train")
-    with pytest.raises(ValueError, match="batch_files: expected none, .* Received: there"):
-        experiment.run(data, tmp_path, batch_files="there")
-    with pytest.raises(FileNotFoundError, match="--part prepare"):
-        experiment.run(data, tmp_path, part="train")
-    with pytest.raises(FileNotFoundError, match="STS-B dev"):
-        experiment.run(tmp_path, tmp_path / "none")
 
 
 def test_cross_encoders_begin_with_the_plain_language_model(tmp_path: Path) -> None:
@@ -219,16 +193,6 @@ def test_simcse_and_mirror_bert_are_begun_with_as_in_their_code() -> None:
         assert (loss.all_views, loss.masked_span) == (all_views, span)
 
 
-def test_large_models_have_smaller_batches() -> None:
-    """Table 16."""
-    for name in ("published", "published_mutual"):
-        base, large = VARIANTS[name], VARIANTS[f"{name}_large"]
-        assert (base.settings.to_bi.batch_size, large.settings.to_bi.batch_size) == (128, 64)
-        to_bi = dataclasses.replace(base.settings.to_bi, batch_size=64)
-        assert large.settings == dataclasses.replace(base.settings, to_bi=to_bi)
-        assert (large.pool, large.starts) == (base.pool, base.starts)
-
-
 def test_published_has_the_papers_settings_and_pairs() -> None:
     published = VARIANTS["published"]
     assert published.settings == TransEncoder()
@@ -239,25 +203,6 @@ def test_published_has_the_papers_settings_and_pairs() -> None:
     assert (published.pool.without, published.pool.complete) == ((), True)
     assert published.starts[0].pooling == "cls"
     assert len(VARIANTS["published_mutual"].starts) == 2
-
-
-def test_reduced_variants_are_the_others_with_less_of_it() -> None:
-    for name, variant in VARIANTS.items():
-        if not name.startswith("reduced_"):
-            continue
-        usual = VARIANTS[name.removeprefix("reduced_")]
-        for each in ("cycles", "refresh", "standard"):
-            assert getattr(variant.settings, each) == getattr(usual.settings, each)
-        for each in ("to_cross", "to_bi"):
-            part, of_usual = getattr(variant.settings, each), getattr(usual.settings, each)
-            assert part.objective == of_usual.objective
-            assert part.freeze == ("embedding",)
-            assert of_usual.freeze == ()
-        assert [start.name for start in variant.starts] == [start.name for start in usual.starts]
-    assert VARIANTS["reduced_self"].pool.limit == 4_000
-    assert VARIANTS["reduced_inductive"].pool.sentences == 2_000
-    assert {"reduced_mutual", "reduced_use_transformer_en", "reduced_sequential"} <= {*VARIANTS}
-    assert "reduced_published" not in VARIANTS
 
 
 def test_ablations_are_those_of_the_papers_tables() -> None:

@@ -12,8 +12,7 @@ from experiments.use.little_data import (
     little_data_task,
 )
 from tests.evaluation.toys import letter_context
-from use_st5.data.data_folder import MissingDataError
-from use_st5.evaluation.classifiers import SentEvalClassifier, SklearnClassifier
+from use_st5.evaluation.classifiers import SklearnClassifier
 from use_st5.evaluation.labelled_texts import LabelledTexts
 
 CLASSIFIER = SklearnClassifier(seed=3)
@@ -43,18 +42,6 @@ def test_more_examples_help() -> None:
     assert few["std"] > all_["std"]
 
 
-def test_draws_differ_and_can_be_repeated() -> None:
-    def run(seed: int) -> dict[str, float]:
-        classifier = SentEvalClassifier(seed=seed, max_epoch=8)
-        points = learning_curve(encode, DATA, sizes=[100], draws=3, classifier=classifier)
-        return points[0]
-
-    first = run(3)
-    assert first["std"] > 0
-    assert run(3) == first
-    assert run(9) != first
-
-
 def test_draws_are_subsets_without_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
@@ -82,12 +69,6 @@ def test_draws_are_subsets_without_repetition(monkeypatch: pytest.MonkeyPatch) -
     }
 
 
-@pytest.mark.parametrize("sizes", [[0], [10, 2001]])
-def test_sizes_must_fit_the_data(sizes: list[int]) -> None:
-    with pytest.raises(ValueError, match=rf"sizes: expected 1 to 2000 .* \[{sizes[-1]}\]"):
-        learning_curve(encode, DATA, sizes=sizes, draws=2, classifier=CLASSIFIER)
-
-
 TASK = little_data_task((50, 100), draws=2)
 
 
@@ -112,25 +93,6 @@ def test_result(tmp_path: Path) -> None:
     assert {point["draws"] for point in curve} == {2}
     assert all(math.isfinite(point["std"]) for point in curve)
     json.dumps(result.details)
-
-
-def test_too_few_phrases_and_missing_files(tmp_path: Path) -> None:
-    for part in ("train", "dev"):
-        write(tmp_path, part, 60)
-    with pytest.raises(MissingDataError, match="expected SST/binary/sentiment-test"):
-        TASK.run(letter_context(tmp_path))
-    write(tmp_path, "test", 10)
-    with pytest.raises(ValueError, match=r"sizes: expected 1 to 60 .* received \[100\]"):
-        TASK.run(letter_context(tmp_path))
-
-
-def test_a_bad_line_is_named(tmp_path: Path) -> None:
-    for part in ("train", "dev", "test"):
-        write(tmp_path, part, 200)
-    path = tmp_path / "SST" / "binary" / "sentiment-dev"
-    path.write_text("good \t1\nso so \t2\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"sentiment-dev:2: expected a sentence and a class"):
-        TASK.run(letter_context(tmp_path))
 
 
 def test_the_sizes_of_the_paper() -> None:

@@ -9,14 +9,12 @@ import keras
 import numpy as np
 import pytest
 
-from experiments.corpora import NOVELS
 from experiments.corpus_tasks import Material
 from experiments.run import Run
 from experiments.use import own_tasks as use_dan_own_tasks
 from experiments.use.own_tasks import OwnTasks
 from tests.evaluation.toys import BagOfWords
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
-from use_st5.training.optimizers import Adam
 
 
 def _small() -> OwnTasks:
@@ -48,25 +46,6 @@ def test_the_table_of_words_learns_alone(corpora: Path, tmp_path: Path) -> None:
     assert np.abs(learnt.embedding.embeddings - drawn.embedding.embeddings).max() > 1e-4
     for mine, first in zip(learnt.network.weights, drawn.network.weights, strict=True):
         np.testing.assert_array_equal(mine.numpy(), first.numpy())
-
-
-def test_the_vocabulary_is_of_what_the_encoder_reads(corpora: Path, tmp_path: Path) -> None:
-    tokenizer = _tokenizer(OwnTasks(), corpora, tmp_path)
-    words = set(tokenizer.vocabulary.unigrams)
-    spoken = {word for row in NOVELS.examples(corpora) for word in row["sentence"].split()}
-    assert {word.strip(".").lower() for word in spoken} <= {word.lower() for word in words}
-    assert _tokenizer(OwnTasks(), corpora, tmp_path).vocabulary == tokenizer.vocabulary
-
-
-def test_unfrozen_layers_have_a_learning_rate_of_their_own() -> None:
-    args = [each.args for each in (use_dan_own_tasks.EXPERIMENT, use_dan_own_tasks.UNFROZEN)]
-    assert [each.train_only for each in args] == ["embedding", None]
-    optimizers = [each.make_optimizer(1_000) for each in args]
-    for optimizer, peak in zip(optimizers, (1e-3, 1e-4), strict=True):
-        rates = [float(optimizer._learning_rate(step)) for step in (0, 100, 550, 1_000)]
-        np.testing.assert_allclose(rates, [0, peak, peak / 2, 0], rtol=1e-5, atol=1e-9)
-        assert type(optimizer) is Adam
-        assert (optimizer.epsilon, optimizer.global_clipnorm) == (1e-8, 1.0)
 
 
 def test_bigrams_have_a_vocabulary_and_arrays_of_their_own(corpora: Path, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import tensorflow as tf
 from experiments.use import transfer_tables
 from experiments.use.transfer.rows import TransferRow
 from experiments.use.transfer.tables import tables
-from use_st5.data.data_folder import MissingDataError
 
 
 @pytest.fixture
@@ -93,34 +92,6 @@ def test_finished_cells_are_kept(
         transfer_tables.run(data, tmp_path / "out", **rows, repeats=3)
     transfer_tables.run(data, tmp_path / "out", **rows, repeats=3, resume=False)
     assert made[3:] == ["cnn_lrn", "dan_lrn"]
-
-
-def test_a_cell_of_an_encoder_that_changed_is_not_kept(
-    data: Path, encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Cell:
-        def __init__(self, *_: object) -> None:
-            pass
-
-        def run(self, _console: object) -> dict[str, object]:
-            return {"mean": 0.5, "std": 0.01}
-
-    monkeypatch.setattr(transfer_tables, "TransferCell", Cell)
-    options = {"encoders": [encoder], "rows": ["thirds"]}
-    transfer_tables.run(data, tmp_path / "out", **options)
-    assert transfer_tables.run(data, tmp_path / "out", **options) == {"trec/thirds": 0.5}
-    Path(encoder, "vocabulary.txt").write_text("another")
-    with pytest.raises(ValueError, match=r"trec\.thirds\.json: .*'encoder': .*--no-resume"):
-        transfer_tables.run(data, tmp_path / "out", **options)
-
-
-def test_unknown_names_and_missing_data(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="tasks: expected some of mr, .* received .'mrpc'"):
-        transfer_tables.run(data, tmp_path, tasks=["trec", "mrpc"])
-    with pytest.raises(ValueError, match="rows: expected .*'use_gru'"):
-        transfer_tables.run(data, tmp_path, rows=["use_gru"])
-    with pytest.raises(MissingDataError, match=r"custrev\.pos"):
-        transfer_tables.run(data, tmp_path, tasks=["cr"], rows=["cnn_lrn"])
 
 
 def test_tables() -> None:

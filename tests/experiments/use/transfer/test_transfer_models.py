@@ -85,30 +85,6 @@ def test_sentence_encoder_is_frozen_or_trained(trainable: bool, letters: str) ->
             model.features(TEXTS)
 
 
-@pytest.mark.parametrize("trainable", [False, True])
-def test_word_vectors_are_frozen_or_trained(trainable: bool) -> None:
-    embedding = WordEmbedding.from_texts(TEXTS, trainable=trainable)
-    model = TransferModel(2, words=WordDAN(embedding))
-    before = embedding.embeddings.numpy()
-    fit(model, tf.constant(TEXTS), LABELS, 2)
-    assert (embedding.embeddings.numpy() != before).any() == trainable
-
-
-def test_features_keep_the_order_of_texts(letters: str) -> None:
-    model = TransferModel(2, sentence=SavedModelLayer(letters))
-    texts = ["b" * length for length in (3, 1, 2, 7, 5)]
-    found = model.features(iter(texts), batch_size=2)
-    np.testing.assert_array_equal(found["sentence"][:, 0], [3, 1, 2, 7, 5])
-    assert set(found) == {"sentence"}
-
-
-def test_unusable_arguments(letters: str) -> None:
-    with pytest.raises(ValueError, match="none given"):
-        TransferModel(2)
-    with pytest.raises(ValueError, match="num_classes"):
-        TransferModel(1, sentence=SavedModelLayer(letters))
-
-
 ROW = TransferRow("models/mine", None)
 
 ROWS_TEXTS = LabelledTexts((["a", "bb"],), np.array([0, 1]))
@@ -154,10 +130,6 @@ def test_an_encoder_that_was_trained_anew_is_asked_anew(encoder: Encoder, tmp_pa
     assert run() == ([3.0, 6.0], {"encoder": "of threes"})
 
 
-def test_rows_of_words_depend_on_no_encoder(tmp_path: Path) -> None:
-    assert Ingredients(tmp_path, no_words).settings(TransferRow(None, "cnn_lrn")) == {}
-
-
 def test_rows_of_the_paper() -> None:
     rows = transfer_rows(["use_dan_en", "models/mine"])
     assert len(rows) == 14
@@ -166,12 +138,6 @@ def test_rows_of_the_paper() -> None:
     assert [name for name, row in rows.items() if row.encoder is None] == [
         *("cnn_w2v", "dan_w2v", "cnn_lrn", "dan_lrn")
     ]
-
-
-def test_two_encoders_of_one_name_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"one/model and two/model .* row model\. Rename"):
-        transfer_rows(["one/model", "other", "two/model"])
-    assert len(transfer_rows(["one/model", "one/model"])) == 9
 
 
 def samples(count: int, prefix: str = "text") -> LabelledTexts:
@@ -271,13 +237,6 @@ def test_batches_hold_every_text_once_at_its_length(seed: int | None) -> None:
     assert (sum(again, []) == seen) == (seed is None), "each epoch has its own order"
 
 
-def test_sentence_vectors_alone() -> None:
-    only = Features({"sentence": np.eye(70, dtype=np.float32)}, np.arange(70))
-    ((first, _), (second, labels)) = batches(only).as_numpy_iterator()
-    assert first["sentence"].shape == (64, 70)
-    np.testing.assert_array_equal(second["sentence"].argmax(axis=1), labels)
-
-
 @pytest.mark.end_to_end
 def test_tuning_takes_the_best_trial() -> None:
     pytest.importorskip("keras_tuner")
@@ -295,18 +254,3 @@ def test_tuning_takes_the_best_trial() -> None:
     assert first_choice == tried[0]
     assert set(first_choice) == set(best)
     assert tune(CNN, lambda chosen: 0.5, trials=2, seed=0) == first_choice
-
-
-def test_an_error_in_a_trial_ends_the_search() -> None:
-    pytest.importorskip("keras_tuner")
-
-    tried = []
-
-    def fails(chosen: dict[str, Any]) -> float:
-        tried.append(chosen)
-        if len(tried) > 1:
-            raise ValueError(f"no model of {sorted(chosen)}")
-        return 0.5
-
-    with pytest.raises(RuntimeError, match="no model of"):
-        tune(CNN, fails, trials=2, seed=0)

@@ -57,19 +57,6 @@ def test_layouts(content: bytes, packed: bool, tmp_path: Path) -> None:
     assert WordVectors.load(path, limit=2).words == WORDS[:2]
 
 
-@pytest.mark.parametrize("in_binary", [False, True])
-def test_files_of_gensim(in_binary: bool, tmp_path: Path) -> None:
-    keyed_vectors = pytest.importorskip("gensim.models").KeyedVectors
-    made = keyed_vectors(50)
-    rng = np.random.default_rng(0)
-    # Ten thousand vectors contain every byte, also line feeds and spaces.
-    made.add_vectors([f"w{i}" for i in range(10_000)], rng.normal(size=(10_000, 50)))
-    made.save_word2vec_format(str(tmp_path / "vectors"), binary=in_binary)
-    found = WordVectors.load(tmp_path / "vectors")
-    assert found.words == tuple(made.index_to_key)
-    np.testing.assert_array_equal(found.vectors, made.vectors)
-
-
 def test_words_with_spaces_and_words_twice(tmp_path: Path) -> None:
     path = tmp_path / "glove.txt"
     path.write_text(", 1 2\n. . . 3 4\nat name@domain.com 5 6\n, 7 8\n")
@@ -116,29 +103,6 @@ def test_damaged_files(content: bytes, message: str, tmp_path: Path) -> None:
         WordVectors.load(path)
 
 
-# The names matter: gzip writes the time, and two processes must collect tests of the same names.
-@pytest.mark.parametrize(
-    "content",
-    [gzip.compress(text(header=False))[:-9], b"the 1 2 3\n"],
-    ids=["not complete", "not gzip"],
-)
-def test_damaged_gzip_files(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "vectors.gz").write_bytes(content)
-    with pytest.raises(ValueError, match="vectors.gz: expected a complete gzip file"):
-        WordVectors.load(tmp_path / "vectors.gz")
-
-
-def test_unusable_arguments(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="absent"):
-        WordVectors.load(tmp_path / "absent")
-    with pytest.raises(ValueError, match="limit"):
-        WordVectors.load(tmp_path / "absent", limit=0)
-    with pytest.raises(ValueError, match=r"\[2, dimension\]"):
-        WordVectors(("a", "b"), np.zeros((3, 2)))
-    with pytest.raises(ValueError, match="twice"):
-        WordVectors(("a", "a"), np.zeros((2, 2)))
-
-
 TEXTS = ["The dog barks.", "The cat", "a dog"]
 
 WORD_TABLE = WordVectors(
@@ -176,22 +140,6 @@ def test_learned_words_are_those_of_the_texts() -> None:
     assert np.abs(layer.embeddings.numpy()).max() <= 0.25
 
 
-@pytest.mark.parametrize("trainable", [False, True])
-def test_config_holds_the_words_and_not_the_vectors(trainable: bool) -> None:
-    layer = WordEmbedding.from_texts(TEXTS, vectors=WORD_TABLE, trainable=trainable)
-    again = keras.layers.deserialize(keras.layers.serialize(layer))
-    assert again.vocabulary == layer.vocabulary
-    assert again.dimension == 3
-    again.build()
-    assert len(again.trainable_weights) == int(trainable)
-    assert "Dog" not in str(layer.get_config())
-
-
-def test_bigrams_are_refused() -> None:
-    with pytest.raises(ValueError, match="bi-grams"):
-        WordEmbedding(NGramVocabulary(("a", "b"), bigrams=("a b",)))
-
-
 VOCABULARY = NGramVocabulary(("a", "b", "c", "d"))
 
 IDS = np.array([[2, 3, 4], [5, 0, 0], [0, 0, 0]])
@@ -225,14 +173,6 @@ def test_padding_counts_for_nothing() -> None:
     np.testing.assert_allclose(padded, short, atol=1e-6)
 
 
-def test_config_round_trip() -> None:
-    layer = WordCNN(WordEmbedding(VOCABULARY, dimension=5, trainable=False), filters=7, widths=[2])
-    again = keras.layers.deserialize(keras.layers.serialize(layer))
-    again.build()
-    assert {weight.shape for weight in again.weights} == {(2, 5, 7), (7,), (7, 5)}
-    assert len(again.trainable_weights) == 2
-
-
 WORD_DAN_IDS = np.array([[2, 3, 4, 0], [5, 0, 0, 0], [0, 0, 0, 0]])
 
 
@@ -260,14 +200,6 @@ def test_dropped_words_leave_the_mean() -> None:
     np.testing.assert_allclose(counts / 4000, [0.09, 0.21, 0.49, 0.21], atol=0.03)
 
 
-def test_config_round_trip_of_word_dan() -> None:
-    layer = WordDAN(WordEmbedding(VOCABULARY, dimension=5), hidden_units=[3], word_dropout=0.1)
-    again = keras.layers.deserialize(keras.layers.serialize(layer))
-    again.build()
-    assert again.word_dropout == 0.1
-    assert {weight.shape for weight in again.trainable_weights} == {(7, 5), (5, 3), (3,)}
-
-
 def test_trains_once_and_reads_again(corpora: Path, tmp_path: Path) -> None:
     pytest.importorskip("gensim")
     vectors = skip_gram_vectors(corpora, tmp_path / "out", seed=0)
@@ -276,10 +208,3 @@ def test_trains_once_and_reads_again(corpora: Path, tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["skip_gram.0.bin"]
     again = skip_gram_vectors(tmp_path / "absent", tmp_path / "out", seed=0)
     np.testing.assert_array_equal(again.vectors, vectors.vectors)
-
-
-def test_each_seed_has_its_own(corpora: Path, tmp_path: Path) -> None:
-    pytest.importorskip("gensim")
-    first, second = (skip_gram_vectors(corpora, tmp_path / "out", seed=seed) for seed in (0, 1))
-    word = first.vectors[[*first.words].index("dog")]
-    assert np.abs(word - second.vectors[[*second.words].index("dog")]).max() > 1e-3
