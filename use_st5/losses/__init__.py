@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from use_st5.losses.classification_loss import ClassificationLoss as ClassificationLoss
     from use_st5.losses.contrastive_loss import ContrastiveLoss as ContrastiveLoss
     from use_st5.losses.definition_loss import DefinitionLoss as DefinitionLoss
+    from use_st5.losses.gist_loss import GISTEmbedLoss as GISTEmbedLoss
     from use_st5.losses.input_response_loss import InputResponseLoss as InputResponseLoss
     from use_st5.losses.label_loss import LabelLoss as LabelLoss
     from use_st5.losses.matryoshka_loss import MatryoshkaLoss as MatryoshkaLoss
