@@ -300,7 +300,7 @@ class TrainableEncoder:
     @classmethod
     def _of_foreign(cls, folder: Path, manifest: ModelManifest | None) -> Self:
         """Loads a SavedModel with unknown layers; it is trained through its own variables."""
-        from use_st5.models.saved_model.model import TextSavedModel
+        from use_st5.models.saved_model.family import TextSavedModel
         from use_st5.tokenizers.byte_tokenizer import ByteTokenizer
 
         return cls(

@@ -84,12 +84,6 @@ def test_packed_tokens_attend_as_padded_ones(layer: MultiHeadAttention) -> None:
     np.testing.assert_allclose(packed, np.asarray(layer(x, bias=bias))[tokens], atol=1e-6)
 
 
-def test_one_token_attends_to_itself_exactly(layer: MultiHeadAttention) -> None:
-    x = np.random.default_rng(0).normal(size=(7, 1, 4)).astype("f")
-    bias = np.full((1, 2, 1, 1), 3.0, np.float32)
-    np.testing.assert_allclose(layer.of_one_token(x), layer(x, bias=bias), atol=1e-6)
-
-
 def test_softmax_is_in_float32_in_half_precision() -> None:
     layer = MultiHeadAttention(1, 1, dtype="mixed_bfloat16")
     layer.build((None, None, 1))

@@ -218,7 +218,7 @@ def test_a_sentence_encoder_is_what_it_is_not(exported: Path) -> None:
 
 def test_a_tokenizer_of_single_texts_is_refused(encoder: TrainableEncoder, tmp_path: Path) -> None:
     assert not hasattr(PTBTokenizer, "padded_pairs")
-    with pytest.raises(ValueError, match=r"puts two texts into one row of ids \(padded_pairs\)"):
+    with pytest.raises(ValueError, match=r"a tokenizer of pairs \(padded_pairs\)"):
         family_of(encoder.model).graph(
             encoder.model, PTBTokenizer(), precision="float32", max_length=None
         )

@@ -90,10 +90,8 @@ def test_other_heads_are_not_taken_for_one(bare: Path) -> None:
 
 @pytest.mark.parametrize("labels", [0, 3])
 def test_more_than_one_label_is_refused(bare: Path, labels: int) -> None:
-    names = {str(i): f"LABEL_{i}" for i in range(labels)}
-    add_head(bare, head_of(labels), id2label=names)
-    said = rf"with one label, .* found {labels} labels \({', '.join(names.values()) or 'none'}\)"
-    with pytest.raises(ValueError, match=said):
+    add_head(bare, head_of(labels))
+    with pytest.raises(ValueError, match=f"expected one label.* found {labels} labels"):
         CrossEncoder.load(bare)
 
 

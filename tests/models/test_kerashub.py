@@ -13,7 +13,7 @@ import use_st5
 from tests.kerashub_embedders import EMBEDDERS, bert
 from tests.toy_encoders import Toy
 from use_st5.losses.contrastive_loss import ContrastiveLoss
-from use_st5.models.kerashub.model import KerasHubEncoder
+from use_st5.models.kerashub.family import KerasHubEncoder
 from use_st5.models.lora import apply_lora
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import TrainingArguments

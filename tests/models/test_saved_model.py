@@ -13,7 +13,7 @@ import tensorflow as tf
 import use_st5
 from use_st5 import TrainableEncoder
 from use_st5.export.loading import load_saved_model
-from use_st5.models.saved_model.model import TextSavedModel
+from use_st5.models.saved_model.family import TextSavedModel
 
 TEXTS = ["how old are you", "", "Ünheard-of 😀 words", "a train"]
 TEXT = tf.TensorSpec([None], tf.string, name="inputs")
@@ -109,5 +109,5 @@ def test_what_is_refused(tmp_path: Path) -> None:
         TrainableEncoder.load(tmp_path / "lengths")
     encoder = TrainableEncoder.load(write_use(tmp_path / "use"))
     encoder.max_length = 12
-    with pytest.raises(ValueError, match="leave max_length out"):
+    with pytest.raises(ValueError, match="max_length=12 must be None"):
         encoder.export(tmp_path / "model")

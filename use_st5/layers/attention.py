@@ -187,17 +187,6 @@ class MultiHeadAttention(keras.layers.Layer):
             "output": self.output_dense,
         }
 
-    def of_one_token(self, x: Any) -> Any:
-        """The result of self-attention for a single token, whose attention weight is always 1.
-
-        Args:
-            x: `[batch, 1, dim]`.
-
-        Returns:
-            `[batch, 1, dim]`.
-        """
-        return self.output_dense(self.value(x))
-
     def _dense(self, units: int, stddev: float, name: str) -> LoRADense:
         return LoRADense(
             units,

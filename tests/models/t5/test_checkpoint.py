@@ -157,7 +157,7 @@ def real(source: WeightSource) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("layers", ["encoder/encoder", "decoder/layers"])
 def test_stacked_layers_are_refused_with_the_reason(tmp_path: Path, layers: str) -> None:
     write_file(tmp_path / "file", {f"{layers}/mlp/wo/kernel": np.zeros((2, 2, 2))})
-    with pytest.raises(ValueError, match=f"found {layers}.* stacked, .* as in UMT5"):
+    with pytest.raises(ValueError, match=f"found the stacked {layers}.* as in UMT5"):
         read_t5(open_checkpoint(tmp_path / "file"))
 
 
@@ -185,7 +185,7 @@ def test_the_vocabulary_is_named_or_that_of_the_table(tmp_path: Path) -> None:
     write_file(tmp_path / "small", numpy_t5.arrays())
     small = open_checkpoint(tmp_path / "small")
     assert can_read(small)
-    with pytest.raises(ValueError, match=r"has 50 rows, T5's has 32,128: .*--vocabulary FILE"):
+    with pytest.raises(ValueError, match=r"has 50 rows, T5's has 32,128.*--vocabulary"):
         FAMILY.read(small)
     with pytest.raises(ValueError, match="32,000 pieces, but the table has 50 rows"):
         FAMILY.read(small, vocabulary=T5_VOCABULARY)
@@ -285,10 +285,10 @@ def test_checkpoints_of_tensorflow_are_known_by_their_names(tmp_path: Path) -> N
         assert can_read(checkpoint)
     other = save_names(tmp_path / "c", "bert/embeddings")
     assert not can_read(other)
-    with pytest.raises(ValueError, match="c: expected a T5 of Mesh TensorFlow or of the Model"):
+    with pytest.raises(ValueError, match="c: expected a T5 of Mesh TensorFlow or the Model"):
         t5_tensors(other)
     two = save_names(tmp_path / "d", f"a/{norm}", f"b/{norm}")
-    with pytest.raises(ValueError, match="expected one T5 of the Model Garden, found 2 with enc"):
+    with pytest.raises(ValueError, match="expected one T5, found those of a/, b/"):
         t5_tensors(two)
 
 

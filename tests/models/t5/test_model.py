@@ -121,15 +121,6 @@ def test_each_part_reads_a_norm_and_is_added_to_its_input() -> None:
         np.testing.assert_allclose(added, expected[name](), atol=1e-5)
 
 
-@pytest.mark.parametrize("activation", ["relu", "gated_gelu"])
-def test_a_lone_token_needs_no_scores(activation: str) -> None:
-    layer = built_block(activation=activation, decoder=True)
-    visible = np.array([[[[True, True, False]]], [[[True, False, False]]]])
-    alone = layer.of_one_token(X[:, :1], CONTEXT, visible)
-    expected = layer(X[:, :1], context=CONTEXT, context_visible=visible)
-    np.testing.assert_allclose(alone, expected, atol=1e-6)
-
-
 def test_the_bias_moves_attention() -> None:
     layer = built_block()
     # With such a large bias, each query sees only its own key, for any scores.

@@ -80,8 +80,8 @@ def test_what_our_t5_has_not(tmp_path: Path) -> None:
     read_sentence_t5(two_tables)
     with pytest.raises(ValueError, match=r"Unknown: decoder/target_embed/embeddings\."):
         read_t5(two_tables)
-    with pytest.raises(ValueError, match="expected the matrices of a T5, among them encoder/rel"):
+    with pytest.raises(ValueError, match="expected the matrices of a T5: encoder/rel"):
         read_t5(save(use_shared_relative_position_bias=False))
     other = tf.train.Checkpoint(a=tf.Variable(1.0)).save(str(tmp_path / "other"))
-    with pytest.raises(ValueError, match="expected a T5 of .* the Model Garden, found neither"):
+    with pytest.raises(ValueError, match="expected a T5 of .* the Model Garden"):
         read_t5(open_checkpoint(other))

@@ -68,7 +68,7 @@ def test_the_shapes_give_the_configuration_back(names: T5Names, config: T5Config
 
 
 def test_what_is_no_t5() -> None:
-    with pytest.raises(ValueError, match="here: expected the matrices of a T5, among them token_e"):
+    with pytest.raises(ValueError, match="here: expected the matrices of a T5: token_e"):
         T5X.config({"bert/kernel": (2, 2)}, where="here")
     shapes = {
         "token_embedder/embedding": (9, 4),
@@ -76,7 +76,7 @@ def test_what_is_no_t5() -> None:
         "encoder/layers_0/attention/query/kernel": (4, 8),
         "encoder/layers_0/mlp/wi/kernel": (4, 8),
     }
-    with pytest.raises(ValueError, match="a multiple of the 3 heads that .* has, found 8"):
+    with pytest.raises(ValueError, match="a multiple of 3 heads, found 8"):
         T5X.config(shapes, where="here")
 
 

@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import tensorflow as tf
 
 from use_st5.convert.checkpoint import Checkpoint
+from use_st5.convert.tokenizer_files import marks_second_text
+from use_st5.convert.weights import (
+    RenamedSource,
+    Target,
+    WeightSource,
+    assign_weights,
+    check_shapes,
+)
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of, network_of
 from use_st5.export.stored_weights import raw_variables
 from use_st5.layers.lora_dense import LoRADense
-from use_st5.models.cross_encoder import checkpoint as checkpoints
 from use_st5.models.cross_encoder.model import CrossEncoderModel
-from use_st5.models.family import Family, family_named, family_of
+from use_st5.models.family import Family, family_for, family_named, family_of
+from use_st5.tokenizers.framed_tokenizer import FramedTokenizer
 from use_st5.tokenizers.tokenizer import PairTokenizer, Tokenizer
+
+# Both heads of transformers read the output of the first token.
+_POOLING = "cls"
+_CLASS = "ForSequenceClassification"
+# `model_type` → the names of the head's tanh layer and last layer.
+_HEADS = {
+    "bert": ("bert.pooler.dense", "classifier"),
+    **dict.fromkeys(
+        ("roberta", "xlm-roberta", "mpnet"), ("classifier.dense", "classifier.out_proj")
+    ),
+}
 
 
 class CrossEncoderFamily(Family):
@@ -27,7 +47,7 @@ class CrossEncoderFamily(Family):
     tokenizers: ClassVar = {}
     precisions = ("float32", "int8")
     inputs = 2
-    poolings = (checkpoints.POOLING,)
+    poolings = (_POOLING,)
     lora_targets: ClassVar = {
         "query_value": ("query", "value"),
         "all_linear": ("query", "key", "value", "output", "inner", "linear", "outer"),
@@ -43,10 +63,8 @@ class CrossEncoderFamily(Family):
     ) -> EncoderGraph:
         """The encoder's graph with the head after it; it takes pairs of texts."""
         if not isinstance(tokenizer, PairTokenizer):
-            raise ValueError(
-                "Expected a tokenizer that puts two texts into one row of ids (padded_pairs), as "
-                f"those of BERT and RoBERTa do, received a {type(tokenizer).__name__}."
-            )
+            name = type(tokenizer).__name__
+            raise ValueError(f"Expected a tokenizer of pairs (padded_pairs), received a {name}.")
         encoder_graph = family_of(model.encoder).graph(
             model.encoder, tokenizer, precision=precision, max_length=max_length
         )
@@ -69,7 +87,7 @@ class CrossEncoderFamily(Family):
             return embed_tokens(preprocess(first, second), training)
 
         head_variables = raw_variables(model.head_variables)
-        trained_ids = {id(each) for each in raw_variables(model.trainable_variables)}
+        trained_ids = {id(variable) for variable in raw_variables(model.trainable_variables)}
         return EncoderGraph(
             embed_text=embed_text,
             embed_ids=embed_ids,
@@ -82,7 +100,7 @@ class CrossEncoderFamily(Family):
             variables=[*encoder_graph.variables, *head_variables],
             trainable_variables=[
                 *encoder_graph.trainable_variables,
-                *(each for each in head_variables if id(each) in trained_ids),
+                *(variable for variable in head_variables if id(variable) in trained_ids),
             ],
             regularization_losses=encoder_graph.regularization_losses,
             tracked=encoder_graph.tracked,
@@ -102,10 +120,7 @@ class CrossEncoderFamily(Family):
             encoder = family_named(record["family"]).restore(record["config"], dtype=dtype)
             model = CrossEncoderModel(encoder, dropout=config["dropout"])
         except (KeyError, TypeError) as error:
-            raise ValueError(
-                f"Expected the configuration of the family {self.name!r}, received "
-                f"{dict(config)} ({type(error).__name__}: {error}). Export the model again."
-            ) from error
+            raise ValueError(f"Expected the configuration of a {self.name}.") from error
         model.build()
         return model
 
@@ -123,7 +138,11 @@ class CrossEncoderFamily(Family):
 
     def can_read(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint contains a BERT or RoBERTa that classifies texts."""
-        return checkpoints.can_read(checkpoint)
+        head = _HEADS.get(str(checkpoint.settings.get("model_type")))
+        architectures = checkpoint.settings.get("architectures") or [_CLASS]
+        if head is None or not any(str(name).endswith(_CLASS) for name in architectures):
+            return False
+        return {f"{layer}.weight" for layer in head} <= checkpoint.source.shapes().keys()
 
     def read(
         self,
@@ -134,8 +153,44 @@ class CrossEncoderFamily(Family):
         dtype: Any = None,
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> tuple[CrossEncoderModel, Tokenizer]:
-        """A cross-encoder; it has only one pooling."""
-        return checkpoints.read(checkpoint, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor)
+        """A cross-encoder whose head stays float32, and has one label.
+
+        It reads `BertForSequenceClassification`, whose head is the pooler (a tanh layer over the
+        first token) and the classifier after it, and `RobertaForSequenceClassification`, whose head
+        contains both layers.
+        """
+        hidden, logit = _HEADS[checkpoint.settings["model_type"]]
+        names = {f"{layer}.{part}" for layer in (hidden, logit) for part in ("weight", "bias")}
+        source = _only(checkpoint.source, names.__contains__)
+        labels = (*source.shapes()[f"{logit}.weight"], 0)[0]
+        if labels != 1:
+            where = checkpoint.where
+            raise ValueError(f"{where}: expected one label, the score, found {labels} labels.")
+        below = replace(checkpoint, source=_only(checkpoint.source, lambda name: name not in names))
+        encoder, tokenizer = family_for(below, _POOLING).read(
+            below, pooling=_POOLING, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor
+        )
+        assert isinstance(tokenizer, FramedTokenizer)  # as all models of `_HEADS` have
+        folder = vocabulary.parent if vocabulary else checkpoint.beside
+        types = encoder.config.num_token_types
+        if not marks_second_text(folder, tokenizer, token_types=types):
+            encoder.config = replace(encoder.config, separator_id=None)
+        rate = checkpoint.settings.get("classifier_dropout")
+        model = CrossEncoderModel(
+            encoder, dropout=encoder.config.dropout if rate is None else float(rate)
+        )
+        model.build()
+        targets = {}
+        for name, layer in ((hidden, model.hidden), (logit, model.logit)):
+            targets[f"{name}.weight"] = Target(layer.kernel, transposed=True)
+            targets[f"{name}.bias"] = Target(layer.bias)
+        check_shapes({name: target.stored_shape() for name, target in targets.items()}, source)
+        assign_weights(targets, source, on_tensor=on_tensor)
+        return model, tokenizer
+
+
+def _only(source: WeightSource, wanted: Callable[[str], bool]) -> WeightSource:
+    return RenamedSource(source, {name: name for name in source.shapes() if wanted(name)})
 
 
 FAMILY = CrossEncoderFamily()

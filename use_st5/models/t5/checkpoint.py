@@ -15,6 +15,7 @@ from use_st5.convert.weights import (
     WeightSource,
     assign_weights,
     check_shapes,
+    listed,
 )
 from use_st5.io.records import Positive
 from use_st5.layers.random_normal import without_initial_values
@@ -68,10 +69,7 @@ def t5_tensors(checkpoint: Checkpoint) -> tuple[WeightSource, T5Names]:
     """
     source, names = checkpoint.source, table_of(checkpoint)
     if names is None:
-        raise ValueError(
-            f"{source.where}: expected a T5 of Mesh TensorFlow or of the Model Garden, found "
-            f"neither {MESH_TENSORFLOW.table} nor {MODEL_GARDEN.encoder['norm']}."
-        )
+        raise ValueError(f"{source.where}: expected a T5 of Mesh TensorFlow or the Model Garden.")
     if names is HUGGING_FACE:
         # The table gets its usual name; its copies and the unused bias are hidden.
         kept = {name: name for name in source.shapes() if name not in _DUPLICATES}
@@ -80,12 +78,8 @@ def t5_tensors(checkpoint: Checkpoint) -> tuple[WeightSource, T5Names]:
         source = RenamedSource(source, kept)
     elif names is T5X:
         if stacked := [name for name in source.shapes() if name.startswith(_SCANNED)]:
-            raise ValueError(
-                f"{source.where}: expected an array for each layer, found {stacked[0]}: the layers "
-                "are stacked, as t5x's scalable_t5 with scan_layers=True stores them. That is not "
-                "T5's model, since each of its layers has a position bias of its own, as in UMT5. "
-                "Use a checkpoint of t5x's t5 (T5, T5 1.1, mT5)."
-            )
+            expected = f"an array for each layer, found the stacked {stacked[0]}, as in UMT5"
+            raise ValueError(f"{source.where}: expected {expected}.")
     elif names is MESH_TENSORFLOW:
         source = RenamedSource(source, {_as_in_1_0(name): name for name in source.shapes()})
     else:
@@ -108,18 +102,12 @@ def _gardens(source: WeightSource) -> list[str]:
 
 def _of_garden(source: WeightSource) -> WeightSource:
     """Only the tensors of the model; the token table gets its usual name."""
-    root, *others = _gardens(source)
-    if others:
-        raise ValueError(
-            f"{source.where}: expected one T5 of the Model Garden, found {1 + len(others)} with "
-            f"{MODEL_GARDEN.encoder['norm']}."
-        )
-    stored_names = {
-        name.removeprefix(root): name for name in source.shapes() if name.startswith(root)
-    }
-    names = {
-        name: stored_name for name, stored_name in stored_names.items() if name.startswith(_PARTS)
-    }
+    roots = sorted(_gardens(source))
+    if len(roots) > 1:
+        raise ValueError(f"{source.where}: expected one T5, found those of {listed(roots)}.")
+    (root,) = roots
+    below = {name.removeprefix(root): name for name in source.shapes() if name.startswith(root)}
+    names = {name: stored_name for name, stored_name in below.items() if name.startswith(_PARTS)}
     for shared in _SHARED:
         if MODEL_GARDEN.table not in names and shared in names:
             names[MODEL_GARDEN.table] = names.pop(shared)
@@ -152,7 +140,7 @@ def read_sentence_t5(
     section 6.1, which does neither. A projection stays float32.
     """
     (names, config, source), modules = open_t5(checkpoint), checkpoint.modules
-    pooling_name = _pooling(checkpoint, pooling)
+    pooling_name = cast("Pooling", checkpoint.pooling(pooling) or "mean")
     dense = _dense(modules, config.hidden_dim) if modules else None
     # Width of a dual encoder's projection; `check_shapes` refuses a tensor that is not a matrix.
     projection_width = (*source.shapes().get(names.projection, ()), 0, 0)[1] or None
@@ -221,13 +209,13 @@ def _config(checkpoint: Checkpoint) -> T5Config:
     path = checkpoint.settings_file
     remedy = "Give the folder of a T5 or mT5 as transformers saves it."
     settings = checkpoint.settings_as(_Settings, remedy=remedy)
-    buckets = settings.relative_attention_num_buckets
-    if not 4 <= buckets < 2 * settings.relative_attention_max_distance:
-        raise ValueError(
-            f"{path}: $.relative_attention_num_buckets: expected 4 or more, and less than twice "
-            f"relative_attention_max_distance ({settings.relative_attention_max_distance:,}), "
-            f"received {buckets:,}. {remedy}"
-        )
+    buckets, distance = (
+        settings.relative_attention_num_buckets,
+        settings.relative_attention_max_distance,
+    )
+    if not 4 <= buckets < 2 * distance:
+        expected = f"4 or more, and less than twice max_distance ({distance:,})"
+        raise ValueError(f"{path}: num_buckets: expected {expected}, received {buckets:,}.")
     tied, scaled = settings.tie_word_embeddings, settings.scale_decoder_outputs
     return T5Config(
         vocabulary_size=settings.vocab_size,
@@ -242,18 +230,8 @@ def _config(checkpoint: Checkpoint) -> T5Config:
         scaled_softmax=tied if scaled is None else scaled,
         num_decoder_layers=settings.num_decoder_layers,
         num_buckets=buckets,
-        max_distance=settings.relative_attention_max_distance,
+        max_distance=distance,
     )
-
-
-def _pooling(checkpoint: Checkpoint, requested: str | None) -> Pooling:
-    pooling = checkpoint.pooling(requested) or "mean"
-    modules = checkpoint.modules
-    if modules is not None and pooling != "mean":
-        raise ValueError(
-            f"{modules.pooling_file}: expected the pooling to be the mean, found {pooling!r:.200}."
-        )
-    return cast("Pooling", pooling)  # `SentenceT5` refuses others
 
 
 def _dense(modules: SentenceModules, hidden_dim: int) -> LayerModule | None:
@@ -262,10 +240,6 @@ def _dense(modules: SentenceModules, hidden_dim: int) -> LayerModule | None:
         return None
     dense, *others = modules.behind_pooling
     if others or dense.bias or dense.activation != "Identity":
-        raise ValueError(
-            f"{dense.where}: expected one Dense at most behind the pooling of a T5, without bias "
-            f"and activation, found bias {dense.bias}, {dense.activation or 'LayerNorm'} and "
-            f"{len(others)} other modules. Give a model without them."
-        )
+        raise ValueError(f"{dense.where}: expected one Dense, without bias and activation.")
     dense.check(hidden_dim)
     return dense

@@ -45,10 +45,8 @@ class T5Family(Family):
         """Builds a model of a named shape; the ids must fit the number of rows in the preset."""
         model = SentenceT5.from_preset(preset, dtype=dtype, **changes)
         if tokenizer.vocabulary.size > model.config.vocabulary_size:
-            raise ValueError(
-                f"{preset}: expected a vocabulary of at most {model.config.vocabulary_size:,} ids, "
-                f"received one of {tokenizer.vocabulary.size:,}. Give vocabulary_size=…"
-            )
+            rows, size = model.config.vocabulary_size, tokenizer.vocabulary.size
+            raise ValueError(f"vocabulary_size: expected {size:,} or more, {preset} has {rows:,}.")
         model.build()
         return model
 
@@ -67,11 +65,7 @@ class T5Family(Family):
         if precision == "float32":
             return padded_graph(model, tokenizer, max_length=max_length)
         if model.decoder is not None:
-            raise ValueError(
-                'Expected a Sentence-T5 whose vectors are the encoder\'s (pooling "mean" or '
-                '"first"): the decoder reads the table, too. Export one of pooling "decoder" with '
-                'precision="float32".'
-            )
+            raise ValueError("A Sentence-T5 with a decoder is exported in float32, not in int8.")
         table = stored_table(model.embedding.embeddings, precision)
         layers = [*self.lora_layers(model).values()]
         if model.projection is not None:
@@ -132,11 +126,8 @@ def _tokenizer(
     elif rows == T5_ROWS:
         tokenizer = SentencePieceTokenizer()
     else:
-        raise ValueError(
-            f"{checkpoint.where}: the table has {rows:,} rows, T5's has {T5_ROWS:,}: its "
-            "vocabulary is another one. Give the file of its SentencePiece model (`vocabulary`, on "
-            "the command line --vocabulary FILE)."
-        )
+        rest = f"table has {rows:,} rows, T5's has {T5_ROWS:,}. Give its vocabulary (--vocabulary)"
+        raise ValueError(f"{checkpoint.where}: {rest}.")
     size = tokenizer.vocabulary.size
     check_vocabulary(size, rows, folder=checkpoint.folder, given=vocabulary)
     return tokenizer

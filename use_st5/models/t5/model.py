@@ -225,29 +225,6 @@ class T5Block(keras.layers.Layer):
             self.attention_norm(x), visible=visible, bias=bias, training=training
         )
         x = x + self.dropout_layer(attended, training=training)
-        return self._after_self_attention(x, context, context_visible, training)
-
-    def of_one_token(
-        self, x: Any, context: Any, context_visible: Any, training: bool = False
-    ) -> Any:
-        """Equals `call` for a length of 1, without scores: a single token attends to itself.
-
-        Args:
-            x: `[batch, 1, hidden_dim]`.
-            context: The encoder's output, `[batch, context_length, hidden_dim]`.
-            context_visible: As in `call`.
-            training: Whether dropout acts.
-
-        Returns:
-            `[batch, 1, hidden_dim]`.
-        """
-        attended = self.attention.of_one_token(self.attention_norm(x))
-        x = x + self.dropout_layer(attended, training=training)
-        return self._after_self_attention(x, context, context_visible, training)
-
-    def _after_self_attention(
-        self, x: Any, context: Any, context_visible: Any, training: bool
-    ) -> Any:
         if self.decoder:
             attended = self.cross(
                 self.cross_norm(x), context, visible=context_visible, training=training
@@ -336,25 +313,6 @@ class T5Stack(keras.layers.Layer):
             )
         return self.dropout_layer(self.norm(x), training=training)
 
-    def of_one_token(
-        self, x: Any, context: Any, context_tokens: Any = None, training: bool = False
-    ) -> Any:
-        """A decoder's output for one token, computed without the scores of its self-attention.
-
-        Args:
-            x: `[batch, 1, dim]`.
-            context: The encoder's output, `[batch, context_length, dim]`.
-            context_tokens: bool `[batch, context_length]`.
-            training: Whether dropout acts.
-
-        Returns:
-            `[batch, 1, dim]`, equal to the result of `call`.
-        """
-        x = self.dropout_layer(x, training=training)
-        for block in self.blocks:
-            x = block.of_one_token(x, context, _of_keys(context_tokens), training=training)
-        return self.dropout_layer(self.norm(x), training=training)
-
 
 def _of_keys(tokens: Any) -> Any:
     """`[batch, keys]` → `[batch, 1, 1, keys]`."""
@@ -382,7 +340,7 @@ class T5(keras.Model):
 
     def __init__(self, config: T5Config, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check_dtype(self.dtype_policy)
+        refuse_float16(self.dtype_policy)
         self.config = config
         policy = self.dtype_policy
         self.embedding = make_embedding(config, dtype=policy)
@@ -442,11 +400,7 @@ def make_embedding(config: T5Config, *, dtype: Any) -> keras.layers.Embedding:
     )
 
 
-def check_dtype(policy: Any) -> None:
-    """Refuses float16."""
+def refuse_float16(policy: Any) -> None:
+    """Activations of T5 exceed float16's largest number, 65,504 (huggingface/transformers#5651)."""
     if "float16" in (policy.compute_dtype, policy.variable_dtype):
-        raise ValueError(
-            "T5 cannot be computed in float16: activations of its feed-forward layers exceed "
-            "float16's largest number, 65,504, and become infinite (huggingface/transformers#5651)."
-            f" Received: {policy.name}. Use bfloat16, which has float32's range, or float32."
-        )
+        raise ValueError(f"T5 cannot be computed in float16, received {policy.name}: use bfloat16.")

@@ -148,21 +148,15 @@ class T5Names:
         gated = self.encoder["linear"].format(n=0) in shapes
         roles = ("position_bias", "query", "gate" if gated else "inner")
         names = [self.table, *(self.encoder[role].format(n=0) for role in roles)]
-        absent = [name for name in names if not _is_matrix(shapes.get(name, ()))]
-        if absent:
-            raise ValueError(
-                f"{where}: expected the matrices of a T5, among them {listed(absent)}; found "
-                f"{listed(sorted(shapes))}."
-            )
+        if absent := [name for name in names if not _is_matrix(shapes.get(name, ()))]:
+            raise ValueError(f"{where}: expected the matrices of a T5: {listed(absent)}.")
         table, bias, query, inner = (
             shapes[name][::-1] if role in self.transposed else shapes[name]
             for role, name in zip(("table", *roles), names, strict=True)
         )
         if query[1] % bias[1]:
-            raise ValueError(
-                f"{where}: expected {names[2]} to be as wide as a multiple of the "
-                f"{bias[1]} heads that {names[1]} has, found {query[1]}."
-            )
+            expected = f"the width of a multiple of {bias[1]} heads, found {query[1]}"
+            raise ValueError(f"{where}: {names[2]}: expected {expected}.")
         layers = _count(self.encoder["query"], shapes)
         decoder_layers = _count(self.decoder["query"], shapes)
         tied = self.logits not in shapes

@@ -14,8 +14,8 @@ from use_st5.models.t5.model import (
     T5_PRESETS,
     T5Config,
     T5Stack,
-    check_dtype,
     make_embedding,
+    refuse_float16,
 )
 
 Pooling = Literal["mean", "first", "decoder"]
@@ -45,9 +45,6 @@ class SentenceT5(EncoderModel):
 
     Returns:
         float32 `[batch, dimension]`.
-
-    Raises:
-        ValueError: The pooling is unknown, or the dtype is float16.
     """
 
     config_type = T5Config
@@ -64,7 +61,7 @@ class SentenceT5(EncoderModel):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        check_dtype(self.dtype_policy)
+        refuse_float16(self.dtype_policy)
         if pooling not in POOLINGS:
             raise ValueError(f"Unknown pooling: {pooling!r}. Expected one of {POOLINGS}.")
         self.config = config
@@ -118,4 +115,5 @@ class SentenceT5(EncoderModel):
         if self.decoder is None:
             return encoded[:, 0]
         start = self.embedding(ops.full((ops.shape(encoded)[0], 1), PADDING_ID, dtype="int32"))
-        return self.decoder.of_one_token(start, encoded, tokens, training=training)[:, 0]
+        decoded = self.decoder(start, context=encoded, context_tokens=tokens, training=training)
+        return decoded[:, 0]

@@ -39,14 +39,9 @@ class USEDANFamily(Family):
     ) -> EncoderGraph:
         """The lean graph, which does not pad texts."""
         if max_length is not None:
-            raise ValueError(
-                "A USE-DAN reads texts of any length: leave max_length out. "
-                f"Received: max_length={max_length}"
-            )
+            raise ValueError(f"A USE-DAN reads any length: max_length={max_length} must be None.")
         if not isinstance(tokenizer, NGramTokenizer):
-            raise ValueError(
-                f"A USE-DAN reads through an NGramTokenizer. Received: {type(tokenizer).__name__}"
-            )
+            raise ValueError(f"Expected an NGramTokenizer, received {type(tokenizer).__name__}.")
         table = stored_table(model.embedding.embeddings, precision)
         mean = MeanOfTerms(model, tokenizer, table)
         vector = tf.TensorSpec([None, model.config.embedding_dim], tf.float32)
