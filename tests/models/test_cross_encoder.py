@@ -98,21 +98,11 @@ def encoder() -> TrainableEncoder:
     return TrainableEncoder(model, tokenizer, name="cross_encoder")
 
 
-@pytest.fixture(scope="module", params=["float32", "int8"])
-def exported(
-    request: pytest.FixtureRequest,
-    encoder: TrainableEncoder,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
-    folder = tmp_path_factory.mktemp("cross") / request.param
-    encoder.export(folder, precision=request.param)
+@pytest.fixture(scope="module")
+def exported(encoder: TrainableEncoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cross") / "int8"
+    encoder.export(folder, precision="int8")
     return folder
-
-
-# If the precision makes no difference, only float32 is marked as an end-to-end test.
-both_precisions = pytest.mark.parametrize(
-    "exported", ["int8", pytest.param("float32", marks=pytest.mark.end_to_end)], indirect=True
-)
 
 
 @pytest.fixture(scope="module")
@@ -142,11 +132,10 @@ def test_what_is_no_pair_is_refused(encoder: TrainableEncoder) -> None:
 
 
 def test_the_saved_model_takes_two_batches_of_strings(
-    encoder: TrainableEncoder, exported: Path, loaded: Any
+    encoder: TrainableEncoder, loaded: Any
 ) -> None:
     logits = np.asarray(loaded(FIRST, SECOND))
-    tolerance = 1e-6 if exported.name == "float32" else 0.05
-    np.testing.assert_allclose(logits, encoder.encode(PAIRS), atol=tolerance)
+    np.testing.assert_allclose(logits, encoder.encode(PAIRS), atol=0.05)
     np.testing.assert_array_equal(loaded(first=FIRST, second=SECOND, training=False), logits)
     assert np.abs(np.asarray(loaded(FIRST, SECOND, training=True)) - logits).max() > 1e-4
     given = loaded.signatures["serving_default"](
@@ -158,7 +147,6 @@ def test_the_saved_model_takes_two_batches_of_strings(
     np.testing.assert_allclose(loaded.encode_ids(ids), logits, atol=1e-6)
 
 
-@both_precisions
 def test_it_is_loaded_written_and_loaded_again(exported: Path, loaded: Any, tmp_path: Path) -> None:
     again = TrainableEncoder.load(exported)
     first = loaded(FIRST, SECOND)
@@ -169,7 +157,6 @@ def test_it_is_loaded_written_and_loaded_again(exported: Path, loaded: Any, tmp_
     assert again.model.dropout == 0.2
 
 
-@both_precisions
 def test_its_face_scores_the_same(exported: Path, loaded: Any, cross_encoder: CrossEncoder) -> None:
     logits = np.asarray(loaded(FIRST, SECOND))[:, 0]
     np.testing.assert_allclose(cross_encoder.predict(PAIRS, logits=True), logits, atol=1e-5)
@@ -194,7 +181,6 @@ def test_a_trainable_one_scores_pairs_before_it_is_exported(
         CrossEncoder.of(TrainableEncoder(toy_bert.model, toy_bert.tokenizer))
 
 
-@both_precisions
 def test_it_says_which_pairs_it_cuts(
     encoder: TrainableEncoder, loaded: Any, cross_encoder: CrossEncoder
 ) -> None:
@@ -210,7 +196,6 @@ def test_it_says_which_pairs_it_cuts(
     assert CrossEncoder(lambda first, second: np.zeros(1), name="x").truncated(pairs).size == 0
 
 
-@both_precisions
 def test_a_sentence_encoder_is_what_it_is_not(exported: Path) -> None:
     with pytest.raises(ValueError, match="CrossEncoder.load"):
         use_st5.load(exported)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from pathlib import Path
-
 import keras
 import pytest
 
 from tests.models import toy_family
-from tests.toy_encoders import Toy
 from use_st5.models import family as module
 from use_st5.models.family import (
     families,
@@ -20,32 +15,6 @@ from use_st5.models.family import (
     register,
 )
 from use_st5.tokenizers.tokenizer import Tokenizer
-
-
-@pytest.mark.end_to_end
-@pytest.mark.process
-def test_a_family_of_a_user_is_evaluated(
-    toy_trigrams: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from typer.testing import CliRunner
-
-    from use_st5.cli.main import app
-
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "data" / "stsbenchmark"
-    folder.mkdir(parents=True)
-    rows = [("a cat", "cats", 4.5), ("a dog", "the sea", 0.5), ("old men", "old man", 4.0)]
-    text = "".join(
-        f"main-news\tMSRpar\t2012test\t{number:04}\t{score}\t{first}\t{second}\n"
-        for number, (first, second, score) in enumerate(rows)
-    )
-    for split in ("train", "dev", "test"):
-        (folder / f"sts-{split}.csv").write_text(text, encoding="utf-8")
-    run: Callable = CliRunner().invoke
-    arguments = ["--data", "data", "--tasks", "stsb", "--out", "scores.json"]
-    result = run(app, ["evaluate", str(toy_trigrams.folder), *arguments])
-    assert result.exit_code == 0, result.output
-    assert "stsb" in json.loads((tmp_path / "scores.json").read_text())["tasks"]
 
 
 def test_the_list_of_families() -> None:

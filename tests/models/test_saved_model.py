@@ -69,18 +69,12 @@ def test_its_vectors_and_those_of_its_export(folder: Path, tmp_path: Path) -> No
     np.testing.assert_allclose(again.encode(TEXTS), vectors_of(folder), atol=1e-6)
 
 
-@pytest.mark.parametrize("task", ["pairs", "scored_pairs"])
-def test_it_is_trained_on_a_file(folder: Path, task: str, tmp_path: Path) -> None:
-    columns = {"pairs": ("anchor", "positive"), "scored_pairs": ("sentence1", "sentence2")}[task]
+def test_it_is_trained_on_a_file(folder: Path, tmp_path: Path) -> None:
     words = ["how", "old", "you", "train", "six"]
-    rows: list[dict[str, Any]] = []
-    for n, (a, b) in enumerate([(a, b) for a in words for b in words] * 6):
-        texts = (f"{a} {b} {n}", f"{b} is {a}, {n}")
-        if task == "scored_pairs":  # Two groups of words; each text is in only one row.
-            texts = (f"{a} {n}", f"{b} {a if n % 2 else b} {n}")
-        rows.append(dict(zip(columns, texts, strict=True)))
-        if task == "scored_pairs":
-            rows[-1]["score"] = float((a in words[:2]) == (b in words[:2]))
+    pairs = [(a, b) for a in words for b in words] * 6
+    rows = [
+        {"anchor": f"{a} {b} {n}", "positive": f"{b} is {a}, {n}"} for n, (a, b) in enumerate(pairs)
+    ]
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
     before = TrainableEncoder.load(folder)

@@ -165,26 +165,6 @@ def test_word_logits_are_of_the_tied_table() -> None:
     assert model.word_logits(token_vectors(model, ids(4, 6))).shape == (2, 6, 40)
 
 
-def test_every_weight_learns_also_under_xla() -> None:
-    """The pooling is the only one whose gradient XLA can spoil; the others are sums."""
-    config = dataclasses.replace(TINY, num_layers=1)
-    model = built(config, pooling="max", head=True, dense=ProjectionConfig(8))
-    rows = tf.constant(np.concatenate([ids(7), [[2, 5, SEPARATOR, 6, 7, 8, SEPARATOR]]]))
-
-    @tf.function(jit_compile=True)
-    def gradients() -> list[tf.Tensor]:
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(model.word_logits(model(rows, training=True))[:, 0])
-        found = tape.gradient(loss, [v.value for v in model.trainable_variables])
-        return [tf.convert_to_tensor(gradient) for gradient in found]
-
-    for variable, gradient in zip(model.trainable_variables, gradients(), strict=True):
-        assert np.isfinite(gradient).all(), variable.path
-        # A bias of the keys is added to all scores of a query, which the softmax ignores.
-        if not variable.path.endswith("key/bias"):
-            assert np.abs(gradient).max() > 0, variable.path
-
-
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_is_near(dtype: str) -> None:
     whole = built(normalize=True, head=True)

@@ -12,7 +12,7 @@ import pytest
 
 import use_st5
 from tests.corpora_folder import WORDS as NOUNS
-from tests.models.bert.huggingface_folder import WORDS, first_blocks, token_vectors
+from tests.models.bert.huggingface_folder import first_blocks, token_vectors
 from tests.tiny_bert import VOCABULARY, write_tiny_bert
 from tests.tokenizers.test_added_tokens import TEXTS as TEXTS_WITH_ADDED_TOKENS
 from tests.tokenizers.test_added_tokens import modernbert
@@ -108,12 +108,6 @@ def test_a_roberta_with_pairs(tmp_path: Path) -> None:
     check(tmp_path, swapped[ROBERTA_IDS], hidden, logits[..., swapped])
 
 
-def test_an_encoder_alone_has_no_head(tmp_path: Path) -> None:
-    config = transformers.BertConfig(**SHAPE)
-    shaken(transformers.BertModel(config)).save_pretrained(tmp_path)
-    assert read_sentence_bert(open_checkpoint(tmp_path), separator=3).head is None
-
-
 def test_a_roberta_from_strings(tmp_path: Path) -> None:
     """It has its own byte pairs, and the ids of padding and start are exchanged."""
     pieces = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
@@ -145,20 +139,13 @@ def test_a_roberta_from_strings(tmp_path: Path) -> None:
             )
 
 
-@pytest.mark.parametrize("sinusoidal", [False, True])
-def test_a_distilbert(tmp_path: Path, sinusoidal: bool) -> None:
+def test_a_distilbert(tmp_path: Path) -> None:
     torch.manual_seed(0)
     shape = {"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40, "max_position_embeddings": 9}
-    config = transformers.DistilBertConfig(**shape, vocab_size=60, sinusoidal_pos_embds=sinusoidal)
+    config = transformers.DistilBertConfig(**shape, vocab_size=60, sinusoidal_pos_embds=True)
     peer = shaken(transformers.DistilBertForMaskedLM(config))
     peer.save_pretrained(tmp_path)
     check(tmp_path, BERT_IDS, *outputs(peer, BERT_IDS, 0))
-    # Its classifier has a relu; a cross-encoder here has a tanh.
-    config = transformers.DistilBertConfig(**shape, vocab_size=len(WORDS), num_labels=1)
-    transformers.DistilBertForSequenceClassification(config).save_pretrained(tmp_path)
-    (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"Unknown: classifier.bias, .*pre_classifier.weight"):
-        TrainableEncoder.load(tmp_path)
 
 
 PIECES = 500
@@ -242,14 +229,13 @@ def save_modernbert(folder: Path, kind: str) -> tuple[Any, Any]:
     return peer, tokenizer
 
 
-@pytest.mark.parametrize("kind", ["ModernBertModel", "ModernBertForMaskedLM"])
-def test_a_modernbert_from_strings(tmp_path: Path, kind: str) -> None:
-    peer, tokenizer = save_modernbert(tmp_path, kind)
+def test_a_modernbert_from_strings(tmp_path: Path) -> None:
+    peer, tokenizer = save_modernbert(tmp_path, "ModernBertForMaskedLM")
     encoder = TrainableEncoder.load(tmp_path)
     assert isinstance(encoder.model, SentenceModernBert)
     assert encoder.max_length == 64
     texts = [*TEXTS_WITH_ADDED_TOKENS, "the cat " * 60]
-    check_means(encoder, texts, getattr(peer, "model", peer), tokenizer)
+    check_means(encoder, texts, peer.model, tokenizer)
 
 
 def test_settings_of_modernberts(tmp_path: Path) -> None:
@@ -269,12 +255,9 @@ def test_settings_of_modernberts(tmp_path: Path) -> None:
     assert (config.global_theta, config.local_theta, config.global_every) == (500.0, 500.0, 2)
     for name, value, message in (
         ("norm_bias", True, r"\$\.norm_bias"),
-        ("hidden_activation", "silu", r"\$\.hidden_activation"),
         ("num_hidden_layers", 10**6, "cannot make 1,000,000 layers"),
-        ("layer_types", ["sliding_attention"] * 5, r"\$\.layer_types: expected full_attention"),
+        ("layer_types", ["sliding_attention"] * 5, "layer_types: expected full_attention"),
         ("intermediate_size", 21, r"mlp.Wi.weight: expected \[42, 24\], found \[40, 24\]"),
-        ("norm_eps", 1e15, r"\$\.norm_eps: expected float <= 0.01"),
-        ("max_position_embeddings", 2**40, r"\$\.max_position_embeddings: expected int <="),
     ):
         path.write_text(json.dumps({**whole, name: value}), encoding="utf-8")
         with pytest.raises(ValueError, match=message):
@@ -364,19 +347,6 @@ def test_pairs_of_an_mpnet(tmp_path: Path) -> None:
     np.testing.assert_allclose(scores, 1 / (1 + np.exp(-logits[:, 0])), atol=1e-5)
 
 
-def test_other_settings_of_mpnets_are_refused(tmp_path: Path) -> None:
-    save_mpnet(tmp_path, transformers.MPNetModel)
-    path = tmp_path / "config.json"
-    settings = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**settings, "pad_token_id": 0}), encoding="utf-8")
-    with pytest.raises(ValueError, match="pad_token_id: expected 1, received 0"):
-        TrainableEncoder.load(tmp_path)
-    # transformers computes with 32 buckets, whatever the setting is.
-    save_mpnet(tmp_path, transformers.MPNetModel, relative_attention_num_buckets=64)
-    with pytest.raises(ValueError, match=r"relative_attention_bias.weight: expected \[32"):
-        TrainableEncoder.load(tmp_path)
-
-
 KIND_TEXTS = [f"a {word} is a kind of {other}" for word in VOCABULARY[5:15] for other in NOUNS[:5]]
 # Each item is "norm", or a width, whether there is a bias, and torch's activation.
 Chain = list[Any]
@@ -429,12 +399,11 @@ def test_layers_after_the_pooling(name: str, tmp_path: Path) -> None:
     encoder = TrainableEncoder.load(tmp_path / "peer")
     assert encoder.dimension == expected.shape[1]
     np.testing.assert_allclose(encoder.encode(KIND_TEXTS), expected, atol=1e-5)
-    for precision, atol in (("float32", 1e-5), ("int8", 0.2)):
-        encoder.export(tmp_path / precision, precision=precision)
-        for backend in ("tensorflow", "onnx"):
-            if backend == "onnx":
-                pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
-            found = use_st5.load(tmp_path / precision, backend=backend).encode(KIND_TEXTS)
-            np.testing.assert_allclose(found, expected, atol=atol)
+    encoder.export(tmp_path / "float32")
+    for backend in ("tensorflow", "onnx"):
+        if backend == "onnx":
+            pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+        found = use_st5.load(tmp_path / "float32", backend=backend).encode(KIND_TEXTS)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
     again = TrainableEncoder.load(tmp_path / "float32")
     np.testing.assert_allclose(again.encode(KIND_TEXTS), expected, atol=1e-5)

@@ -46,13 +46,6 @@ def encoder(folder: Path) -> TrainableEncoder:
     return TrainableEncoder.load(folder)
 
 
-def test_what_the_folder_says(encoder: TrainableEncoder) -> None:
-    assert (encoder.max_length, encoder.dimension) == (256, 384)
-    model = encoder.model
-    assert (model.pooling, model.normalize, model.head) == ("mean", True, None)
-    assert model.config.separator_id == 102
-
-
 def test_the_vectors_of_sentence_transformers(
     encoder: TrainableEncoder, folder: Path, data_dir: Path, tmp_path: Path
 ) -> None:

@@ -11,9 +11,8 @@ import numpy as np
 
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.weights import Target, assign_weights, check_shapes
-from use_st5.layers.attention import MultiHeadAttention
 from use_st5.models.t5.checkpoint import _left_out, open_t5, read_sentence_t5
-from use_st5.models.t5.model import T5, T5Config, T5Stack
+from use_st5.models.t5.model import T5, T5Config
 
 SHAPE = {"num_layers": 3, "num_decoder_layers": 2, "num_heads": 6}
 
@@ -53,43 +52,6 @@ def peer(activation: str, seed: int = 0) -> Any:
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)
     return model
-
-
-def copy_stack(ours: T5Stack, theirs: Any) -> None:
-    """Copies an encoder or a decoder."""
-    first = theirs.block[0].layer[0].SelfAttention
-    put(ours.position_bias.table, first.relative_attention_bias.weight)
-    for block, their_block in zip(ours.blocks, theirs.block, strict=True):
-        parts = their_block.layer
-        put(block.attention_norm.scale, parts[0].layer_norm.weight)
-        _copy_attention(block.attention, parts[0].SelfAttention)
-        if block.decoder:
-            put(block.cross_norm.scale, parts[1].layer_norm.weight)
-            _copy_attention(block.cross, parts[1].EncDecAttention)
-        put(block.feed_forward_norm.scale, parts[-1].layer_norm.weight)
-        _copy_feed_forward(block.feed_forward, parts[-1].DenseReluDense)
-    put(ours.norm.scale, theirs.final_layer_norm.weight)
-
-
-def put(variable: Any, tensor: Any, *, transposed: bool = False) -> None:
-    """Assigns a torch tensor; torch's dense kernels are transposed."""
-    array = tensor.detach().numpy()
-    variable.assign(array.T if transposed else array)
-
-
-def _copy_attention(ours: MultiHeadAttention, theirs: Any) -> None:
-    pairs = {"query": "q", "key": "k", "value": "v", "output_dense": "o"}
-    for name, their_name in pairs.items():
-        put(getattr(ours, name).kernel, getattr(theirs, their_name).weight, transposed=True)
-
-
-def _copy_feed_forward(ours: Any, theirs: Any) -> None:
-    if ours.linear is not None:
-        put(ours.inner.kernel, theirs.wi_0.weight, transposed=True)
-        put(ours.linear.kernel, theirs.wi_1.weight, transposed=True)
-    else:
-        put(ours.inner.kernel, theirs.wi.weight, transposed=True)
-    put(ours.outer.kernel, theirs.wo.weight, transposed=True)
 
 
 PEER_IDS = np.array([[5, 17, 99, 1, 0, 0], [8, 1, 0, 0, 0, 0], [3, 4, 5, 6, 7, 1]], np.int32)

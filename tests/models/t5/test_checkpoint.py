@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from tests.convert.t5x_writer import write_file, write_folder
 from tests.models.t5 import numpy_t5
@@ -189,13 +187,6 @@ def test_the_vocabulary_is_named_or_that_of_the_table(tmp_path: Path) -> None:
         FAMILY.read(small)
     with pytest.raises(ValueError, match="32,000 pieces, but the table has 50 rows"):
         FAMILY.read(small, vocabulary=T5_VOCABULARY)
-
-
-def test_folders_are_known_by_their_settings(tmp_path: Path) -> None:
-    save_file({"a": np.zeros(1, np.float32)}, tmp_path / "model.safetensors")
-    for kind, known in (("t5", True), ("mt5", True), ("bert", False), (None, False)):
-        (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
-        assert can_read(open_checkpoint(tmp_path)) == known
 
 
 # transformers → the names of T5 1.1; those of 1.0 follow.

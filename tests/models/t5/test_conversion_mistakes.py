@@ -14,14 +14,12 @@ import pytest
 import tensorflow as tf
 from scipy.special import erf
 
-from benchmarks.tpu_arithmetic import encoder_weights
 from tests.convert.t5x_writer import write_file
 from tests.models.t5 import numpy_t5
 from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.models.t5.checkpoint import read_sentence_t5
 from use_st5.models.t5.model import T5_PRESETS, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 
 IDS = [5, 17, 9, 4, 3, 31, 8, 22, 41, 6, 11, 1]
 PROJECTION = np.random.default_rng(1).normal(size=(8, 6)).astype(np.float32)
@@ -64,12 +62,6 @@ def test_a_the_end_of_the_sentence_is_in_the_mean(
     encoded = numpy_t5.encode(tensors, IDS)
     assert_another(ours, unit(encoded[:-1].mean(0) @ PROJECTION))
     assert_another(ours, unit(numpy_t5.encode(tensors, IDS[:-1]).mean(0) @ PROJECTION))
-
-
-def test_b_no_prefix_and_no_beginning_of_the_sentence() -> None:
-    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
-    ids = SentencePieceTokenizer().padded(tf.constant(["The house is wonderful."])).numpy()
-    assert ids.tolist() == [[37, 629, 19, 1627, 5, 1]]
 
 
 def test_c_scores_are_not_divided_by_the_root_of_the_width(
@@ -158,22 +150,6 @@ def test_h_half_precision_storage_is_not_half_precision_computing(
     np.testing.assert_allclose(model(np.array([IDS]))[0], right(rounded), atol=1e-5)
     with pytest.raises(ValueError, match="cannot be computed in float16"):
         read_sentence_t5(open_checkpoint(tmp_path / "file"), dtype="float16")
-
-
-def test_i_the_table_has_more_rows_than_the_vocabulary_pieces() -> None:
-    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
-    pieces = SentencePieceTokenizer().vocabulary.size
-    rows = {config.vocabulary_size for name, config in T5_PRESETS.items() if "mt5" not in name}
-    # 32,000 pieces and 100 sentinels, rounded up to a multiple of 128.
-    assert rows == {-(-(pieces + 100) // 128) * 128} == {32_128}
-
-
-def test_j_the_decoder_is_not_loaded_for_nothing() -> None:
-    config = T5Config(50, 2, 8, 12, 2, 3)
-    model = SentenceT5(config, projection_dim=None)
-    model.build()
-    assert model.decoder is None
-    assert model.count_params() == encoder_weights(config)
 
 
 def test_k_the_first_of_the_gated_pair_is_the_activated_one(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from benchmarks.tpu_arithmetic import encoder_weights
 from tests.models.t5 import peer as t5_peer
 from use_st5.models.t5.model import T5, T5_PRESETS, T5Block, T5Config, T5FeedForward
 from use_st5.models.t5.names import weight_shapes
-from use_st5.models.t5.sentence_t5 import POOLINGS, SentenceT5
+from use_st5.models.t5.sentence_t5 import SentenceT5
 
 # Derived from the published gin files; 110 M, 335 M, 1.24 B, 4.8 B and m-ST5's 5.7 B agree.
 ENCODER_PARAMETERS = {
@@ -33,21 +33,11 @@ ENCODER_PARAMETERS = {
     "mt5_xl": 1_669_958_656,
     "mt5_xxl": 5_655_173_120,
 }
-# The bytes of a stored number in the token table, and in the other weights.
-OURS = {"st5_mini_en": (1, 1), "t5_mini_en": (4, 4)}
 
 
 def test_published_sizes() -> None:
     sizes = {name: encoder_weights(config) for name, config in T5_PRESETS.items()}
-    assert {name: size for name, size in sizes.items() if name not in OURS} == ENCODER_PARAMETERS
-
-
-@pytest.mark.parametrize(("name", "sizes"), OURS.items())
-def test_ours_fits_in_40_megabytes_with_its_projection(name: str, sizes: tuple[int, int]) -> None:
-    config = T5_PRESETS[name]
-    table = config.vocabulary_size * config.hidden_dim
-    rest = encoder_weights(config) - table + 768 * config.hidden_dim
-    assert sizes[0] * table + sizes[1] * rest < 40e6
+    assert ENCODER_PARAMETERS.items() <= sizes.items()
 
 
 @pytest.mark.parametrize("activation", ["relu", "gated_gelu"])
@@ -121,14 +111,6 @@ def test_each_part_reads_a_norm_and_is_added_to_its_input() -> None:
         np.testing.assert_allclose(added, expected[name](), atol=1e-5)
 
 
-def test_the_bias_moves_attention() -> None:
-    layer = built_block()
-    # With such a large bias, each query sees only its own key, for any scores.
-    bias = 1e4 * np.eye(5, dtype=np.float32)
-    alone = np.concatenate([layer(X[:, [i]]) for i in range(5)], axis=1)
-    np.testing.assert_allclose(layer(X, bias=bias), alone, atol=1e-5)
-
-
 @pytest.fixture(params=["relu", "gated_gelu"])
 def activation(request: pytest.FixtureRequest) -> str:
     return request.param
@@ -140,32 +122,6 @@ def random_ids(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     encoder, decoder = rng.integers(1, 100, (4, 150)), rng.integers(1, 100, (4, 20))
     encoder[1, 60:], encoder[2, 3:], decoder[:, 0] = 0, 0, 0
     return encoder.astype("int32"), decoder.astype("int32")
-
-
-def test_logits_and_encoder_are_those_of_transformers(activation: str) -> None:
-    torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
-    pytest.importorskip("transformers")
-    theirs, ours = t5_peer.peer(activation), T5(t5_peer.config(activation))
-    ours.build()
-    t5_peer.put(ours.embedding.embeddings, theirs.shared.weight)
-    t5_peer.copy_stack(ours.encoder, theirs.encoder)
-    t5_peer.copy_stack(ours.decoder, theirs.decoder)
-    encoder_ids, decoder_ids = random_ids()
-    with torch.no_grad():
-        expected = theirs(
-            input_ids=torch.tensor(encoder_ids).long(),
-            attention_mask=torch.tensor(encoder_ids != 0).long(),
-            decoder_input_ids=torch.tensor(decoder_ids).long(),
-        )
-    logits = ours({"encoder_ids": encoder_ids, "decoder_ids": decoder_ids})
-    scale = float(expected.logits.abs().max())
-    np.testing.assert_allclose(logits, expected.logits.numpy(), atol=1e-6 * max(scale, 10))
-    tokens = encoder_ids != 0
-    mask = keras.ops.convert_to_tensor(tokens)
-    encoded = np.asarray(ours.encoder(ours.embedding(encoder_ids), tokens=mask))
-    np.testing.assert_allclose(
-        encoded[tokens], expected.encoder_last_hidden_state.numpy()[tokens], atol=1e-5
-    )
 
 
 def test_the_decoder_sees_no_later_token(activation: str) -> None:
@@ -204,40 +160,6 @@ def sentences(*lengths: int, width: int | None = None) -> np.ndarray:
         ids[row, : length - 1] = rng.integers(2, 100, length - 1)
         ids[row, length - 1] = EOS
     return ids
-
-
-@pytest.fixture(params=POOLINGS)
-def pooling(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-def test_raw_vectors_are_those_of_transformers(activation: str, pooling: str) -> None:
-    torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
-    pytest.importorskip("transformers")
-    theirs = t5_peer.peer(activation)
-    ours = SentenceT5(
-        t5_peer.config(activation), pooling=pooling, projection_dim=None, normalize=False
-    )
-    ours.build()
-    t5_peer.put(ours.embedding.embeddings, theirs.shared.weight)
-    t5_peer.copy_stack(ours.encoder, theirs.encoder)
-    if ours.decoder is not None:
-        t5_peer.copy_stack(ours.decoder, theirs.decoder)
-    ids = sentences(9, 40, 2, 140)
-    with torch.no_grad():
-        out = theirs(
-            input_ids=torch.tensor(ids).long(),
-            attention_mask=torch.tensor(ids != 0).long(),
-            decoder_input_ids=torch.zeros(len(ids), 1).long(),
-            output_hidden_states=True,
-        )
-    encoded, mask = out.encoder_last_hidden_state.numpy(), (ids != 0)[..., None]
-    expected = {
-        "mean": (encoded * mask).sum(1) / mask.sum(1),
-        "first": encoded[:, 0],
-        "decoder": out.decoder_hidden_states[-1].numpy()[:, 0],
-    }[pooling]
-    np.testing.assert_allclose(ours(ids), expected, atol=1e-5)
 
 
 def test_a_short_vector_is_scaled_as_in_the_published_models() -> None:
@@ -287,7 +209,8 @@ def test_only_the_decoder_pooling_has_a_decoder() -> None:
         assert model.count_params() == sum(map(math.prod, shapes.values())) + projection
 
 
-def test_bfloat16_stays_close_and_projects_in_float32(pooling: str) -> None:
+def test_bfloat16_stays_close_and_projects_in_float32() -> None:
+    pooling = "decoder"
     model = SentenceT5(t5_peer.config("gated_gelu"), pooling=pooling, projection_dim=16)
     half = SentenceT5(
         t5_peer.config("gated_gelu"), pooling=pooling, projection_dim=16, dtype="mixed_bfloat16"

@@ -78,9 +78,3 @@ def test_what_is_no_t5() -> None:
     }
     with pytest.raises(ValueError, match="a multiple of 3 heads, found 8"):
         T5X.config(shapes, where="here")
-
-
-def test_more_layers_than_tensors() -> None:
-    deep = dataclasses.replace(RELU, num_layers=10**12)
-    with pytest.raises(ValueError, match="2 tensors cannot make 1,000,000,000,000 layers"):
-        T5X.shapes(deep, Shapes("ab"), decoder=False)

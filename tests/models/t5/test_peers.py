@@ -18,6 +18,7 @@ from use_st5.convert.checkpoint import open_checkpoint
 from use_st5.convert.tokenizer_files import read_sentencepiece_model
 from use_st5.models.t5.checkpoint import read_sentence_t5
 from use_st5.models.t5.family import FAMILY
+from use_st5.models.t5.sentence_t5 import POOLINGS
 from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY, SentencePieceTokenizer
 
 torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
@@ -34,22 +35,46 @@ def saved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return model, folder
 
 
+def long_ids() -> np.ndarray:
+    """Ids longer than the relative bias's last exact distance, padded on the right."""
+    ids = np.random.default_rng(0).integers(2, 100, (4, 150)).astype("int32")
+    ids[1, 60:], ids[2, 3:] = 0, 0
+    return ids
+
+
+def peer_pass(peer: Any, ids: np.ndarray, decoder_ids: np.ndarray) -> Any:
+    with torch.no_grad():
+        return peer(
+            input_ids=torch.tensor(ids).long(),
+            attention_mask=torch.tensor(ids != 0).long(),
+            decoder_input_ids=torch.tensor(decoder_ids).long(),
+            output_hidden_states=True,
+        )
+
+
 def test_the_whole_model(saved: tuple[Any, Path]) -> None:
     peer, folder = saved
-    model = read_t5(open_checkpoint(folder))
-    logits = model({"encoder_ids": PEER_IDS, "decoder_ids": np.zeros((3, 1), np.int32)})
-    np.testing.assert_allclose(logits, peer_outputs(peer)[0], atol=2e-5)
+    model, ids = read_t5(open_checkpoint(folder)), long_ids()
+    decoder_ids = np.pad(ids[::-1, :19], [(0, 0), (1, 0)])
+    expected = peer_pass(peer, ids, decoder_ids).logits.numpy()
+    logits = model({"encoder_ids": ids, "decoder_ids": decoder_ids})
+    np.testing.assert_allclose(logits, expected, atol=2e-6 * max(np.abs(expected).max(), 10))
 
 
-def test_a_sentence_encoder(saved: tuple[Any, Path]) -> None:
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_sentence_encoder(saved: tuple[Any, Path], pooling: str) -> None:
     peer, folder = saved
-    mask = (PEER_IDS != 0)[..., None]
-    expected = (peer_outputs(peer)[1] * mask).sum(1) / mask.sum(1)
-    seen: list[str] = []
-    model = read_sentence_t5(open_checkpoint(folder), on_tensor=seen.append)
-    np.testing.assert_allclose(model(PEER_IDS), expected, atol=1e-5)
-    assert not any(name.startswith("decoder.") for name in seen), "the decoder is not read"
-    assert len(seen) == len(model.weights)
+    ids, seen = long_ids(), list[str]()
+    out = peer_pass(peer, ids, np.zeros((4, 1)))
+    encoded, mask = out.encoder_last_hidden_state.numpy(), (ids != 0)[..., None]
+    expected = {
+        "mean": (encoded * mask).sum(1) / mask.sum(1),
+        "first": encoded[:, 0],
+        "decoder": out.decoder_hidden_states[-1].numpy()[:, 0],
+    }[pooling]
+    model = read_sentence_t5(open_checkpoint(folder), pooling=pooling, on_tensor=seen.append)
+    np.testing.assert_allclose(model(ids), expected, atol=1e-5)
+    assert len(seen) == len(model.weights), "without a decoder, none is read"
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -110,8 +135,6 @@ def test_what_does_not_fit_is_listed(saved: tuple[Any, Path], tmp_path: Path) ->
         load_with(feed_forward_proj="gated-silu")
 
 
-torch = pytest.importorskip("torch", reason="the extra `peers` is not installed")
-transformers = pytest.importorskip("transformers")
 sentence_transformers = pytest.importorskip("sentence_transformers")
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
