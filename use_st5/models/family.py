@@ -62,6 +62,7 @@ class Family(abc.ABC):
             SavedModel.
         train_only_when_fresh: The only part that is trained if the model has initial weights and
             the user names no part; None: all parts.
+        harmless: Fields of the configuration that do not affect the vectors.
     """
 
     name: ClassVar[str]
@@ -78,6 +79,7 @@ class Family(abc.ABC):
     compiles: ClassVar[bool] = True
     rebuilt: ClassVar[bool] = True
     train_only_when_fresh: ClassVar[Literal["embedding"] | None] = None
+    harmless: ClassVar[tuple[str, ...]] = ()
 
     def fresh(
         self, preset: str, tokenizer: Tokenizer, *, dtype: Any = None, **changes: Any
@@ -205,7 +207,8 @@ class Family(abc.ABC):
 
     def lora_base(self, model: keras.Model) -> dict[str, Any]:
         """The properties that a model must share with the base that adapters were trained on."""
-        return dataclasses.asdict(model.config)
+        fields = dataclasses.asdict(model.config)
+        return {name: value for name, value in fields.items() if name not in self.harmless}
 
 
 _registered: dict[str, Family] = {}

@@ -150,7 +150,7 @@ def read_sentence_bert(
     *,
     separator: int | None,
     padding: int | None = None,
-    kind: ModelType | None = None,
+    model_type: ModelType | None = None,
     pooling: str | None = None,
     dtype: Any = None,
     on_tensor: Callable[[str], None] = lambda name: None,
@@ -158,19 +158,11 @@ def read_sentence_bert(
     """A Sentence-BERT with the weights of a checkpoint; other arguments and errors: `Family.read`.
 
     It has the modules of sentence-transformers, and the masked language model's head if the
-    checkpoint has it. A projection stays float32.
-
-    Args:
-        checkpoint: The checkpoint of a BERT or a similar model.
-        separator: Id of the token that ends a text.
-        padding: Id of the padding in the checkpoint's vocabulary; None: the usual one.
-        kind: The kind of model; None: the checkpoint's entry in `MODEL_TYPES`.
-        pooling: See `Family.read`.
-        dtype: See `Family.read`.
-        on_tensor: See `Family.read`.
+    checkpoint has it. A projection stays float32. `separator` is the id of the token that ends a
+    text, `padding` that of the padding in the checkpoint's vocabulary; None: the usual one.
     """
     modules = checkpoint.modules
-    kind = kind or MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
+    kind = model_type or MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
     weight_names, config, source = _open(checkpoint, kind, padding)
     head = weight_names.has_head(source.shapes())
     names = weight_names.names(config, head=head)
@@ -452,7 +444,8 @@ def _garden_config(shapes: Mapping[str, tuple[int, ...]], *, where: str) -> Bert
     query = f"{MODEL_GARDEN.block}{MODEL_GARDEN.layers['query']}/kernel"
     inner = f"{MODEL_GARDEN.block}{MODEL_GARDEN.layers['inner']}/kernel".format(n=0)
     ranks = {name: 2 for name in (*tables, inner)} | {query.format(n=0): 3}
-    if wrong := [name for name, rank in ranks.items() if len(shapes.get(name, ())) != rank]:
+    sizes = {name: [*filter(None, shapes.get(name, ()))] for name in ranks}
+    if wrong := [name for name, rank in ranks.items() if len(sizes[name]) != rank]:
         raise ValueError(f"{where}: expected a BERT of the Model Garden with {listed(wrong)}.")
     layers = 0
     while query.format(n=layers) in shapes:

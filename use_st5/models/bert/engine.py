@@ -45,10 +45,7 @@ def write(config: dict[str, Any], graph: GraphWriter, *, scores: str = "") -> tu
         feed_forward = graph.linear(hidden, f"{name}/outer", inner, dim, bias=True)
         x = graph.norm(graph.op("Add", feed_forward, x), f"{name}/output_norm", dim, epsilon)
     if config["pooling"] not in _POOLINGS:
-        raise ValueError(
-            f"Expected one of the poolings {[*_POOLINGS]} for ONNX Runtime, found "
-            f"{config['pooling']!r}. Load the model with backend='tensorflow'."
-        )
+        raise ValueError(f"ONNX Runtime has no pooling {config['pooling']!r}, TensorFlow has it.")
     vector = graph.pooled(x, _POOLINGS[config["pooling"]])
     if config["dense"]:
         vector, dim = _dense(vector, dim, config["dense"], "projection", graph)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -29,8 +28,6 @@ from use_st5.tokenizers.tokenizer import Tokenizer
 from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer, read_words
 
 _LINEAR = ("query", "key", "value", "output", "inner", "outer")
-# Fields of the configuration that do not affect the vectors.
-_IRRELEVANT = ("dropout", "attention_dropout")
 
 
 class BertFamily(Family):
@@ -43,6 +40,7 @@ class BertFamily(Family):
         each.kind: each
         for each in (WordPieceTokenizer, BytePairTokenizer, FramedSentencePieceTokenizer)
     }
+    harmless = ("dropout", "attention_dropout")
     precisions = ("float32", "int8")
     poolings = POOLINGS
     reads = tuple(kind.label for kind in MODEL_TYPES.values())
@@ -127,7 +125,7 @@ class BertFamily(Family):
             checkpoint,
             separator=tokenizer.separator if tokenizer.marks_second_text else None,
             padding=tokenizer.padding_id,
-            kind=kind,
+            model_type=kind,
             pooling=pooling,
             dtype=dtype,
             on_tensor=on_tensor,
@@ -144,11 +142,6 @@ class BertFamily(Family):
             for block in model.blocks
             for role, layer in block.linear_layers.items()
         }
-
-    def lora_base(self, model: SentenceBert) -> dict[str, Any]:
-        """The shape of the BERT, without fields that do not affect its vectors."""
-        fields = dataclasses.asdict(model.config)
-        return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
 
 
 def read_framed_tokenizer(

@@ -301,6 +301,7 @@ class MaskedWordHead(keras.layers.Layer):
 PADDING_ID = 0
 _POOLED: dict[str, Callable[[Any, Any], Any]] = {
     "mean": masked_mean,
+    "cls": lambda outputs, tokens: first_token(outputs),
     "max": masked_max,
     "mean_sqrt_len": masked_scaled_sum,
     "weightedmean": masked_weighted_mean,
@@ -430,7 +431,7 @@ class SentenceBert(EncoderModel):
         With `packed`, padding is not computed. Compiled programs do not allow this.
         """
         outputs, tokens = self._outputs(embedded, ids, training, packed)
-        vector = self._pool(outputs, tokens)
+        vector = _POOLED[self.pooling](outputs, tokens)
         for layer in self.behind_pooling:
             vector = layer(vector)
         return l2_normalize(vector) if self.normalize else vector
@@ -537,11 +538,6 @@ class SentenceBert(EncoderModel):
         ends = ops.cast(ops.equal(ids, separator), "int32")
         second = ops.greater(ops.cumsum(ends, axis=1) - ends, 0)
         return ops.where(ops.expand_dims(second, -1), table[1], table[0])
-
-    def _pool(self, outputs: Any, tokens: Any) -> Any:
-        if self.pooling == "cls":
-            return first_token(outputs)
-        return _POOLED[self.pooling](outputs, tokens)
 
 
 def _table(rows: int, config: BertConfig, name: str, dtype: Any) -> keras.layers.Embedding:

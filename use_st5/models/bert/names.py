@@ -42,10 +42,6 @@ def weight_shapes(config: BertConfig, *, head: bool) -> dict[str, tuple[int, ...
     "block_{n}/…" with "kernel" and "bias" of "query", "key", "value", "output", "inner" and
     "outer", "scale" and "shift" of "attention_norm" and "output_norm"; "head/transform/kernel" and
     "…/bias", "head/norm/scale" and "…/shift", "head/bias". Kernels are `[inputs, outputs]`.
-
-    Args:
-        config: The shape of the model.
-        head: Whether it has the masked language model's head.
     """
     dim, inner = config.hidden_dim, config.intermediate_dim
     shapes: dict[str, tuple[int, ...]] = {
@@ -59,10 +55,7 @@ def weight_shapes(config: BertConfig, *, head: bool) -> dict[str, tuple[int, ...
     kernels |= {"inner": (dim, inner), "outer": (inner, dim)}
     blocks = [f"block_{number}" for number in range(config.num_layers)]
     dense = {f"{block}/{role}": shape for block in blocks for role, shape in kernels.items()}
-    norms = [
-        "norm",
-        *(f"{block}/{kind}_norm" for block in blocks for kind in ("attention", "output")),
-    ]
+    norms = ["norm", *(f"{block}/{norm}" for block in blocks for norm in _BLOCK_NORMS)]
     if head:
         dense["head/transform"] = (dim, dim)
         norms.append("head/norm")

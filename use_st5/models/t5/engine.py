@@ -14,10 +14,7 @@ def write(config: dict[str, Any], graph: GraphWriter) -> tuple[str, int]:
     """Adds the network of an encoder; one with a decoder is refused."""
     shape = config["config"]
     if config["pooling"] == "decoder":
-        raise ValueError(
-            'Expected a Sentence-T5 of the pooling "mean" or "first", found one whose vectors are '
-            "the decoder's. Load it with backend='tensorflow'."
-        )
+        raise ValueError("A Sentence-T5 with a decoder runs with backend='tensorflow' alone.")
     dim, heads = shape["hidden_dim"], shape["num_heads"]
     width, inner = heads * shape["key_value_dim"], shape["intermediate_dim"]
     x, branch = graph.tokens(), ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,8 +20,6 @@ from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 from use_st5.tokenizers.tokenizer import Tokenizer
 
 _LINEAR = ("query", "key", "value", "output", "inner", "linear", "outer")
-# Fields of the configuration that do not affect the encoder's vectors.
-_IRRELEVANT = ("dropout", "tied_softmax", "scaled_softmax")
 
 
 class T5Family(Family):
@@ -34,6 +31,7 @@ class T5Family(Family):
     tokenizers: ClassVar = {SentencePieceTokenizer.kind: SentencePieceTokenizer}
     precisions = ("float32", "int8")
     max_length = 256
+    harmless = ("dropout", "tied_softmax", "scaled_softmax")
     poolings = POOLINGS
     reads = ("T5", "mT5")
     lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
@@ -108,11 +106,6 @@ class T5Family(Family):
             if part is not None
             for role, layer in part.linear_layers.items()
         }
-
-    def lora_base(self, model: SentenceT5 | T5) -> dict[str, Any]:
-        """The shape of the T5, without fields that do not affect its encoder."""
-        fields = dataclasses.asdict(model.config)
-        return {name: value for name, value in fields.items() if name not in _IRRELEVANT}
 
 
 def _tokenizer(

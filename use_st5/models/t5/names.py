@@ -14,14 +14,10 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 def weight_shapes(config: T5Config, *, decoder: bool) -> dict[str, tuple[int, ...]]:
-    """Path → shape of the weights of table, encoder and decoder, known before a model is built.
+    """Path → shape of the weights, with or without a decoder, known before a model is built.
 
     The paths are "table"; "position_bias" and "norm" of each stack, such as "encoder/norm"; and the
     roles of `T5Names` of each block, such as "encoder/0/query". Kernels are `[inputs, outputs]`.
-
-    Args:
-        config: The shape of the T5.
-        decoder: Whether there is a decoder.
     """
     dim, heads = config.hidden_dim, config.num_heads * config.key_value_dim
     attention = {"query": (dim, heads), "key": (dim, heads), "value": (dim, heads)}
@@ -73,13 +69,7 @@ def _block_variables(block: T5Block) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class T5Names:
-    """The mapping table of a checkpoint format.
-
-    Each stack maps roles to names; `{n}` stands for the number of the block. The roles of a stack
-    are "position_bias" and "norm". The roles of a block are "attention_norm", "query", "key",
-    "value", "output", "feed_forward_norm", "inner" (or "gate" and "linear" if the feed-forward
-    layer is gated) and "outer". A decoder's block also has "cross_norm", "cross_query",
-    "cross_key", "cross_value" and "cross_output".
+    """The mapping table of a checkpoint format: role → name, `{n}` stands for the block's number.
 
     Attributes:
         table: The table of tokens.
@@ -107,15 +97,7 @@ class T5Names:
     def shapes(
         self, config: T5Config, source: WeightSource, *, decoder: bool
     ) -> dict[str, tuple[int, ...]]:
-        """Name → shape in the checkpoint for all tensors of `targets`, without a model.
-
-        A configuration can thus be compared with a checkpoint before a model needs memory.
-
-        Args:
-            config: The shape of the T5.
-            source: The checkpoint; it limits the number of layers.
-            decoder: Whether the model has a decoder.
-        """
+        """Name → shape of the tensors of `targets`, to compare before a model needs memory."""
         check_layers(max(config.num_layers, config.decoder_layers * decoder), source)
         return {
             self.name(path): shape[::-1] if self.is_transposed(path) else shape
@@ -140,15 +122,11 @@ class T5Names:
         Settings that the shapes do not show are those of the published models: a gated feed-forward
         layer is that of T5 1.1 (tanh-gelu), any other is that of T5 1.0 (relu); distances from 128
         on share a bucket.
-
-        Args:
-            shapes: Name → shape of every tensor.
-            where: The checkpoint, for messages.
         """
         gated = self.encoder["linear"].format(n=0) in shapes
         roles = ("position_bias", "query", "gate" if gated else "inner")
         names = [self.table, *(self.encoder[role].format(n=0) for role in roles)]
-        if absent := [name for name in names if not _is_matrix(shapes.get(name, ()))]:
+        if absent := [name for name in names if len([*filter(None, shapes.get(name, ()))]) != 2]:
             raise ValueError(f"{where}: expected the matrices of a T5: {listed(absent)}.")
         table, bias, query, inner = (
             shapes[name][::-1] if role in self.transposed else shapes[name]
@@ -157,12 +135,10 @@ class T5Names:
         if query[1] % bias[1]:
             expected = f"the width of a multiple of {bias[1]} heads, found {query[1]}"
             raise ValueError(f"{where}: {names[2]}: expected {expected}.")
-        layers = _count(self.encoder["query"], shapes)
-        decoder_layers = _count(self.decoder["query"], shapes)
         tied = self.logits not in shapes
         return T5Config(
             vocabulary_size=table[0],
-            num_layers=layers,
+            num_layers=_count(self.encoder["query"], shapes),
             hidden_dim=table[1],
             intermediate_dim=inner[1],
             num_heads=bias[1],
@@ -170,13 +146,9 @@ class T5Names:
             activation="gated_gelu" if gated else "relu",
             tied_softmax=tied,
             scaled_softmax=tied,
-            num_decoder_layers=decoder_layers or None,
+            num_decoder_layers=_count(self.decoder["query"], shapes) or None,
             num_buckets=bias[0],
         )
-
-
-def _is_matrix(shape: tuple[int, ...]) -> bool:
-    return len(shape) == 2 and 0 not in shape
 
 
 def _count(template: str, shapes: Shapes) -> int:

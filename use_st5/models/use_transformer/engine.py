@@ -20,10 +20,7 @@ def write(config: dict[str, Any], graph: GraphWriter) -> tuple[str, int]:
     shape = config["config"]
     dim, inner, heads = shape["hidden_dim"], shape["intermediate_dim"], shape["num_heads"]
     if shape["max_length"] > _MOST_POSITIONS:  # No weight has this number of rows.
-        raise ValueError(
-            f"use_st5.json: expected a max_length of {_MOST_POSITIONS:,} or less, received "
-            f"{shape['max_length']:,}. Load the model with backend='tensorflow'."
-        )
+        raise ValueError(f"use_st5.json: max_length: expected {_MOST_POSITIONS:,} or less.")
     rates = _LONGEST_WAVE ** (-np.arange(dim // 2) / (dim // 2 - 1))
     angles = np.arange(shape["max_length"], dtype=np.float32)[:, None] * rates.astype(np.float32)
     x = graph.linear(graph.tokens(), "widen", shape["embedding_dim"], dim)
