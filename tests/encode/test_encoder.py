@@ -93,7 +93,7 @@ def test_a_scalar_is_one_string(encoder: SentenceEncoder, one: Any) -> None:
 
 def test_tensors_of_strings(encoder: SentenceEncoder) -> None:
     np.testing.assert_array_equal(encoder.encode(tf.constant(["the cat"])).shape, (1, 10))
-    with pytest.raises(TypeError, match="received int: 5"):
+    with pytest.raises(TypeError, match="received int"):
         encoder.encode(tf.constant(5))
     with pytest.raises(TypeError, match=r"one axis of strings, received EagerTensor \[1, 1\]"):
         encoder.encode(tf.constant([["the cat"]]))
@@ -148,7 +148,7 @@ def test_empty_texts(encoder: SentenceEncoder) -> None:
     zero = encoder.encode(TEXTS, on_empty="zero")
     assert not zero[[1, 3]].any()
     np.testing.assert_allclose(zero[[0, 2, 4, 5]], encoded[[0, 2, 4, 5]], atol=1e-6)
-    with pytest.raises(ValueError, match="found 2 empty ones, the first at index 1"):
+    with pytest.raises(ValueError, match="found 2 empty texts, the first at index 1"):
         encoder.encode(TEXTS, on_empty="raise")
     with pytest.raises(ValueError, match="Unknown on_empty: 'drop'"):
         encoder.encode(TEXTS, on_empty="drop")
@@ -222,7 +222,7 @@ def test_similarity(encoder: SentenceEncoder) -> None:
     assert encoder.similarity([], TEXTS).shape == (0, len(TEXTS))
     with pytest.raises(ValueError, match="Unknown metric"):
         encoder.similarity(a, b, metric="euclidean")
-    with pytest.raises(ValueError, match=r"Expected vectors \[n, 10\]"):
+    with pytest.raises(ValueError, match=r"expected vectors \[n, 10\]"):
         encoder.similarity(np.zeros((2, 9)))
 
 
@@ -241,13 +241,13 @@ def test_similarity_refuses_what_has_no_order(
 ) -> None:
     vectors = np.ones((4, 10))
     vectors[[2, 3], 5] = value
-    with pytest.raises(ValueError, match=r"vectors as b, .* in 2 of 4 rows, the first in row 2"):
+    with pytest.raises(ValueError, match="b: not finite in 2 rows, first 2"):
         encoder.similarity("the cat", vectors, metric=metric)
 
 
 @pytest.mark.parametrize("dtype", [complex, bool, "datetime64[s]"])
 def test_similarity_refuses_what_is_no_number(encoder: SentenceEncoder, dtype: Any) -> None:
-    with pytest.raises(TypeError, match="Expected sentences or vectors of real numbers as a"):
+    with pytest.raises(TypeError, match="a: expected sentences or vectors"):
         encoder.similarity(np.zeros((2, 10)).astype(dtype))
 
 
@@ -400,7 +400,7 @@ def test_somebody_elses_model(foreign: Path, tmp_path: Path) -> None:
     assert (encoder.name, encoder.dimension, encoder.max_length) == ("foreign", 3, None)
     assert (encoder.manifest, encoder.card) == (None, "")
     assert encoder.encode(["ab", "abcd"]).tolist() == [[2.0] * 3, [4.0] * 3]
-    with pytest.raises(ValueError, match="This SavedModel is not from use_st5"):
+    with pytest.raises(ValueError, match="cannot count its tokens"):
         encoder.encode("ab", on_truncation="error")
     encoder.save(tmp_path / "copy")
     assert load(tmp_path / "copy").encode("abc").tolist() == [3.0] * 3

@@ -57,16 +57,16 @@ def test_what_changes_nothing_is_accepted() -> None:
     ("keyword", "value", "error", "message"),
     [
         ("convert_to_numpy", False, ValueError, "torch.from_numpy"),
-        ("convert_to_tensor", True, ValueError, "torch.from_numpy"),
+        ("convert_to_tensor", True, ValueError, "tf.constant"),
         ("device", "cuda", ValueError, "CUDA_VISIBLE_DEVICES"),
         ("output_value", "token_embeddings", ValueError, "returns only sentence vectors"),
-        ("pool", {}, ValueError, "spawn"),
+        ("pool", {}, ValueError, "workers"),
         ("chunk_size", 10, ValueError, "batch_size"),
         ("prompt", 3, TypeError, "Expected strings, received int"),
         ("batchsize", 3, TypeError, "unexpected keyword argument 'batchsize'"),
         ("truncate_dim", 0, ValueError, "truncate_dim of at least 1"),
         ("precision", "int4", ValueError, "Unknown precision: 'int4'.*\"ubinary\""),
-        ("prompt_name", "query", ValueError, r"one of the model's prompts, \[\], received 'query'"),
+        ("prompt_name", "query", ValueError, r"expected one of \[\], received 'query'"),
     ],
 )
 def test_what_is_not_done_is_refused_with_what_to_write(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
-from use_st5.encode.sentences import check_sentences, length_sorted_batches, mostly_not_english
+from use_st5.encode.sentences import length_sorted_batches, mostly_not_english, one_or_many
 
 
 @pytest.mark.parametrize(
@@ -22,25 +22,22 @@ from use_st5.encode.sentences import check_sentences, length_sorted_batches, mos
         ["a", "b"],
         ("a", "b"),
         np.array(["a", "b"]),
-        np.array(["a", "b"], object),
         (letter for letter in "ab"),
         {"a": 1, "b": 2}.keys(),
         [b"a", np.str_("b")],
         pa.array(["a", "b"]),
-        pa.array(["a", "b"], pa.large_string()),
         pa.array(["a", "b"], pa.string_view()),
         pa.array(["a", "b"]).dictionary_encode(),
         pa.chunked_array([["a"], [], ["b"]]),
-        pa.array([b"a", b"b"]),
         tf.data.Dataset.from_tensor_slices(["a", "b"]),
     ],
 )
 def test_any_iterable_of_strings(given: object) -> None:
-    assert check_sentences(given) == ["a", "b"]
+    assert one_or_many(given)[0] == ["a", "b"]
 
 
 def test_what_utf_8_cannot_hold() -> None:
-    assert check_sentences([b"\xff\xfea", "x\ud800y", "\ud83d\ude00", "é"]) == [
+    assert one_or_many([b"\xff\xfea", "x\ud800y", "\ud83d\ude00", "é"])[0] == [
         "\ufffd\ufffda",
         "x\ufffdy",
         "\U0001f600",
@@ -51,37 +48,20 @@ def test_what_utf_8_cannot_hold() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (None, "received NoneType: None"),
-        (3, "received int: 3"),
+        (None, "received NoneType"),
+        (3, "received int"),
         ({"a": 1}, "received dict"),
         (["a", None], "received NoneType at index 1: None"),
-        (["a", 2.5], "received float at index 1: 2.5"),
-        ([["a"]], "received list at index 0.*one by one"),
-        (np.array([["a", "b"]]), r"received ndarray \[1, 2\]: .*flatten.* sentences\[:, 0\]"),
-        (tf.ragged.constant([["a"], ["b", "c"]]), r"RaggedTensor \[2, None\]: .*flat_values"),
-        (tf.data.Dataset.from_tensors(["a", "b"]), "received ndarray at index 0: .*unbatch"),
+        ([["a"]], "received list at index 0.*unbatch"),
+        (np.array([["a", "b"]]), r"received ndarray \[1, 2\]: give one column"),
+        (tf.ragged.constant([["a"], ["b", "c"]]), r"RaggedTensor \[2, None\]"),
+        (pa.table({"id": [1, 2], "text": ["a", "b"]}), r"Table \[2, 2\]: give one column"),
         (pa.array(["a", None]), "received NoneType at index 1"),
     ],
 )
 def test_everything_else_is_an_error_that_names_the_place(given: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):
-        check_sentences(given)
-
-
-def test_of_a_data_frame_a_column_is_asked_for() -> None:
-    pandas = pytest.importorskip("pandas", reason="no dependency of use_st5")
-    table = pandas.DataFrame({"id": [1, 2], "text": ["a", "b"], "source": ["x", "y"]})
-    with pytest.raises(TypeError, match=r"DataFrame \[2, 3\] .*'id', 'text'.* df\[.text.\]"):
-        check_sentences(table)
-    assert check_sentences(table["text"]) == ["a", "b"]
-
-
-@pytest.mark.parametrize("make", [pa.table, pa.RecordBatch.from_pydict])
-def test_of_an_arrow_table_a_column_is_asked_for(make: Any) -> None:
-    table = make({"id": [1, 2], "text": ["a", "b"]})
-    with pytest.raises(TypeError, match=r"\[2, 2\] .*'id', 'text'.* df\[.text.\]"):
-        check_sentences(table)
-    assert check_sentences(table["text"]) == ["a", "b"]
+        one_or_many(given)[0]
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8])

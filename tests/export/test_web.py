@@ -23,7 +23,7 @@ from tests.engines.fuzzed import check_same_ids, every_code_point, fuzzed_texts
 from tests.tokenizers.real_sentences import real_sentences
 from tests.toy_encoders import Toy
 from use_st5.encode.encoder import SentenceEncoder
-from use_st5.encode.sentences import check_sentences
+from use_st5.encode.sentences import one_or_many
 from use_st5.engines.dan import DANEngine
 from use_st5.engines.weights import Table, TableRows
 from use_st5.engines.word_ids import Flat
@@ -98,7 +98,7 @@ def check_ids(
         starts = np.cumsum([0, *map(len, found)])
         return np.array([each for ids in found for each in ids]), starts
 
-    check_same_ids(ours, flat, texts, [text.encode() for text in check_sentences(texts)])
+    check_same_ids(ours, flat, texts, [text.encode() for text in one_or_many(texts)[0]])
 
 
 def _text(vocabulary: NGramVocabulary) -> str:

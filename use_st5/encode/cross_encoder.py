@@ -13,7 +13,6 @@ import use_st5
 from use_st5.encode.sentences import (
     check_batch_size,
     check_pairs,
-    check_sentences,
     length_sorted_batches,
     one_or_many,
 )
@@ -98,10 +97,7 @@ class CrossEncoder:
 
         name = name or encoder.name or "cross-encoder"
         if encoder.inputs != 2:
-            raise ValueError(
-                f"{name}: expected a model that compares pairs of texts (with one label), found a "
-                "sentence encoder. Load it by use_st5.TrainableEncoder.load."
-            )
+            raise ValueError(f"{name}: expected a cross-encoder, found a sentence encoder.")
 
         def score(first: list[str], second: list[str]) -> np.ndarray:
             return encoder.encode(zip(first, second, strict=True), batch_size=len(first))[:, 0]
@@ -169,7 +165,7 @@ class CrossEncoder:
         """
         if top_k is not None and top_k < 1:
             raise ValueError(f"top_k: expected 1 or more, received {top_k}.")
-        (query_text,), candidates = check_sentences([query]), one_or_many(texts)[0]
+        (query_text,), candidates = one_or_many(query)[0], one_or_many(texts)[0]
         logits = self.predict(
             [(query_text, text) for text in candidates], batch_size=batch_size, logits=True
         )
@@ -192,10 +188,7 @@ def _of_saved_model(folder: Path) -> tuple[PairScorer, TokenLimit]:
 
     manifest = ModelManifest.read(folder)
     if manifest is None or manifest.texts != 2:
-        raise ValueError(
-            f"{folder}: expected a cross-encoder that use_st5 exported, found another model. Load "
-            "a sentence encoder with use_st5.load."
-        )
+        raise ValueError(f"{folder}: no cross-encoder. Load a sentence encoder with use_st5.load.")
     manifest.check_sizes(folder)
     loaded = load_saved_model(folder)
     check_finite_weights(loaded, folder)

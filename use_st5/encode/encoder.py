@@ -40,7 +40,6 @@ from use_st5.hub.model_manifest import (
     SimilarityName,
     describe_files,
     read_card,
-    short_hash,
 )
 from use_st5.hub.model_names import bundled_folder, bundled_names, model_folder
 from use_st5.io.progress import with_progress
@@ -90,10 +89,7 @@ class SentenceEncoder(SentenceTransformersNames):
         if self.manifest is not None:
             self.manifest.check_sizes(self.folder)
             if self.manifest.texts != 1:
-                raise ValueError(
-                    f"{self.folder}: expected a sentence encoder, found a model that compares "
-                    "pairs of texts. Load it by use_st5.CrossEncoder.load."
-                )
+                raise ValueError(f"{self.folder}: a cross-encoder. Use CrossEncoder.load.")
         self.model: Any = None
         if backend == "tensorflow":
             self._load_saved_model()
@@ -206,14 +202,6 @@ class SentenceEncoder(SentenceTransformersNames):
         Returns:
             float32 `[n, dimension]`; `[dimension]` for one string; shorter with `truncate_dim`.
 
-        Raises:
-            TypeError: An element is neither a string nor bytes (the message gives its index), or an
-                argument has the wrong type.
-            ValueError: A text is empty (with `on_empty="raise"`) or too long (with
-                `on_truncation="error"`), an argument is out of range, or not supported.
-            RuntimeError: This process was forked after a model was loaded, or the call is inside of
-                a `tf.function`.
-
         Warns:
             UserWarning: Texts are cut, or a model for English gets 50 texts or more, most of which
                 are in another language.
@@ -280,11 +268,7 @@ class SentenceEncoder(SentenceTransformersNames):
             path: The folder to write. An existing model of use_st5 there is replaced in one step.
         """
         if self.model is None:
-            raise ValueError(
-                f"Expected an encoder of the backend 'tensorflow', this one has {self.backend!r}: "
-                f"its weights are those of {self.folder}. Copy the folder, or load the model with "
-                "backend='tensorflow'."
-            )
+            raise ValueError(f"Expected backend='tensorflow', this encoder has {self.backend!r}.")
         from use_st5.hub.model_manifest import write_again
 
         write_again(self.model, self.folder, path, dimension=self.dimension)
@@ -365,15 +349,6 @@ def load(
             products in int8 (for a USE-DAN, those of its dense layers, in ONNX Runtime); a model
             whose vectors change too much is refused.
 
-    Raises:
-        FileNotFoundError: The name or folder does not exist, or the folder contains no SavedModel.
-        OSError: The model could not be downloaded.
-        ValueError: The SavedModel is damaged, or does not turn strings into vectors, or the backend
-            does not run models of its family.
-        ImportError: The SavedModel needs ops that no installed package has, or the backend needs a
-            package that is not installed.
-        RuntimeError: This process was forked after a model was loaded.
-
     Examples:
         >>> encoder = load("use_dan_en")
         >>> encoder.encode(["How old are you?", "What is your age?"]).shape
@@ -411,23 +386,11 @@ class _UnloadedEncoder(SentenceEncoder):
 def _loaded_again(
     place: str, bundled: bool, identity: str, backend: Backend = "tensorflow"
 ) -> SentenceEncoder:
-    """Loads a pickled encoder; an error is raised at the first use of the encoder.
-
-    If it were raised here, `multiprocessing.Pool` would wait for the task without end.
-    """
+    """Loads a pickled encoder, if the model is still the same."""
     try:
-        return _same_model(place, bundled, identity, backend)
-    except Exception as error:
+        encoder = load(bundled_folder(place) if bundled else place, backend=backend)
+        if encoder.identity != identity:
+            raise ValueError(f"{encoder.folder}: the model was replaced. Pickle the encoder again.")
+    except Exception as error:  # Raised here, `multiprocessing.Pool` would wait for it without end.
         return _UnloadedEncoder(error)
-
-
-def _same_model(place: str, bundled: bool, identity: str, backend: Backend) -> SentenceEncoder:
-    """Loads a pickled encoder, and checks that the model is still the same."""
-    encoder = load(bundled_folder(place) if bundled else place, backend=backend)
-    if encoder.identity != identity:
-        raise ValueError(
-            f"Expected the model in {encoder.folder} with the hash {short_hash(identity)}, as when "
-            f"it was pickled, found {short_hash(encoder.identity)}: the model was replaced. "
-            "Restore the old model, or pickle the encoder again."
-        )
     return encoder

@@ -14,7 +14,7 @@ from typing import Any, TypedDict, get_args
 
 import numpy as np
 
-from use_st5.encode.sentences import check_choice, check_sentences
+from use_st5.encode.sentences import check_choice, one_or_many
 from use_st5.encode.similarity import Precision, quantized, unit_rows
 from use_st5.hub.model_manifest import SimilarityName
 
@@ -58,19 +58,13 @@ class SentenceTransformersKeywords(TypedDict, total=False):
 QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")
 
 # For each keyword that changes nothing: the values accepted, and what to write for others.
+_TENSORS = "Write torch.from_numpy(encoder.encode(texts)), or tf.constant(encoder.encode(texts))."
 _WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...], str]] = {
-    "convert_to_numpy": ((True,), "For PyTorch write torch.from_numpy(encoder.encode(texts))."),
-    "convert_to_tensor": (
-        (False, None),
-        "Write torch.from_numpy(encoder.encode(texts)), or tf.constant(encoder.encode(texts)).",
-    ),
-    "device": (
-        (None, "cpu"),
-        "TensorFlow uses the first GPU that it sees: leave device out, and choose the GPU with the "
-        "environment variable CUDA_VISIBLE_DEVICES.",
-    ),
+    "convert_to_numpy": ((True,), _TENSORS),
+    "convert_to_tensor": ((False, None), _TENSORS),
+    "device": ((None, "cpu"), "Choose the GPU with the environment variable CUDA_VISIBLE_DEVICES."),
     "output_value": (("sentence_embedding",), "A SavedModel returns only sentence vectors."),
-    "pool": ((None,), 'Use multiprocessing.get_context("spawn"); encoders can be pickled.'),
+    "pool": ((None,), "Use workers, the number of processes."),
     "chunk_size": ((None,), "Leave it out; batch_size is the number of texts encoded at once."),
 }
 
@@ -261,9 +255,6 @@ def chosen_prompt(
         default: The name of its default prompt.
     """
     if prompt is None and name is not None and name not in prompts:
-        raise ValueError(
-            f"Expected prompt_name to be one of the model's prompts, {[*prompts]}, received "
-            f'{name!r}. Or write the prompt itself, such as prompt="query: ".'
-        )
+        raise ValueError(f"prompt_name: expected one of {[*prompts]}, received {name!r}.")
     text = prompts.get(name or default or "", "") if prompt is None else prompt
-    return check_sentences([text])[0]
+    return one_or_many(text)[0][0]

@@ -33,78 +33,69 @@ _WORD = re.compile(r"[^\W\d_]+")
 _CHARACTERS_PER_SENTENCE = 200
 
 
-def check_sentences(sentences: Iterable[Any]) -> list[str]:
-    """Turns any iterable of strings and bytes into strings that UTF-8 can hold.
+def one_or_many(sentences: Any) -> tuple[list[str], bool]:
+    """Returns the user's strings as a list, and whether the user gave a single string.
 
     Args:
-        sentences: A list, an array of NumPy or Arrow, a pandas column, a generator, a string
-            tensor, a `tf.data.Dataset` of strings …; `bytes` are read as UTF-8. Invalid bytes and
-            lone surrogates become U+FFFD.
-
-    Raises:
-        TypeError: It is none of these, or an item is neither a string nor bytes; the message names
-            the item's index.
+        sentences: One string, as `str`, `bytes`, a scalar tensor or an array without axes; or a
+            list, an array of NumPy or Arrow, a pandas column, a generator, a string tensor, a
+            `tf.data.Dataset` of strings … `bytes` are read as UTF-8. Invalid bytes and lone
+            surrogates become U+FFFD.
     """
-    if len(getattr(sentences, "shape", ())) > 1:
-        raise TypeError(_table_message(sentences))
-    if hasattr(sentences, "numpy"):  # a TensorFlow tensor; iterating over it is slow
+    shape = [*getattr(sentences, "shape", [0])]
+    if len(shape) > 1:
+        received = f"received {type(sentences).__name__} {shape}"
+        raise TypeError(f"Expected one axis of strings, {received}: give one column of it.")
+    if not shape:
+        sentences = np.asarray(sentences).item()
+    elif hasattr(sentences, "numpy"):  # a TensorFlow tensor; iterating over it is slow
         sentences = sentences.numpy()
     elif hasattr(sentences, "to_pylist"):  # Arrow
         sentences = sentences.to_pylist()
     elif hasattr(sentences, "as_numpy_iterator"):  # a tf.data.Dataset
         sentences = sentences.as_numpy_iterator()
-    if not isinstance(sentences, Iterable) or isinstance(sentences, Mapping):
-        raise TypeError(f"Expected a string or a sequence of strings, {_received(sentences)}")
-    texts = list(sentences)
-    for index, text in enumerate(texts):
-        if isinstance(text, bytes):
-            texts[index] = text.decode("utf-8", "replace")
-        elif not isinstance(text, str):
-            raise TypeError(
-                f"Expected strings, {_received(text, f' at index {index}')}. Convert or remove it, "
-                "or give the texts one by one; a tf.data.Dataset of batches does with .unbatch()."
-            )
-        elif not text.isascii():
-            texts[index] = _without_lone_surrogates(text)
-    return texts
-
-
-def one_or_many(sentences: Any) -> tuple[list[str], bool]:
-    """Returns the user's strings as a list, and whether the user gave a single string.
-
-    Args:
-        sentences: One string, as `str`, `bytes`, a scalar tensor or an array without axes, or
-            anything that `check_sentences` takes.
-    """
-    if getattr(sentences, "shape", None) == ():
-        sentences = np.asarray(sentences).item()
     single = isinstance(sentences, (str, bytes))
-    return check_sentences([sentences] if single else sentences), single
+    if not isinstance(sentences, Iterable) or isinstance(sentences, Mapping):
+        raise TypeError(f"Expected strings, received {type(sentences).__name__}.")
+    texts = enumerate([sentences] if single else sentences)
+    # Most texts are ASCII: this is faster than a call for each.
+    return [
+        text if type(text) is str and text.isascii() else _as_text(text, index)
+        for index, text in texts
+    ], single
+
+
+def _as_text(text: Any, index: int) -> str:
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "replace")
+    if not isinstance(text, str):
+        received = f"received {type(text).__name__} at index {index}: {reprlib.repr(text)}"
+        raise TypeError(f"Expected strings, {received}. A tf.data.Dataset needs .unbatch().")
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # lone surrogates
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def check_pairs(pairs: Iterable[Any]) -> tuple[list[str], list[str]]:
-    """The first and the second strings of pairs, as `check_sentences` gives them.
+    """The first and the second strings of pairs, as `one_or_many` gives them.
 
     Args:
         pairs: Any number of pairs of strings or bytes: tuples, lists, rows of an array `[n, 2]`.
     """
-    if isinstance(pairs, (str, bytes, Mapping)) or not isinstance(pairs, Iterable):
-        raise TypeError(f"Expected a sequence of pairs of strings, {_received(pairs)}")
     rows = list(pairs)
     for index, pair in enumerate(rows):
-        if isinstance(pair, (str, bytes)) or not hasattr(pair, "__len__") or len(pair) != 2:
-            raise TypeError(f"Expected pairs of strings, {_received(pair, f' at index {index}')}")
-    return check_sentences([row[0] for row in rows]), check_sentences([row[1] for row in rows])
+        if isinstance(pair, (str, bytes)) or len(pair) != 2:
+            raise TypeError(f"Expected pairs of strings, received {pair!r} at index {index}.")
+    return one_or_many([row[0] for row in rows])[0], one_or_many([row[1] for row in rows])[0]
 
 
 def empty_texts(texts: Sequence[str], *, refuse: bool) -> list[int]:
     """Returns the indices of the texts that are empty or only white space, or refuses them."""
     empty = [index for index, text in enumerate(texts) if not text.strip()]
     if empty and refuse:
-        raise ValueError(
-            f"Expected texts that are not empty, found {len(empty)} empty ones, the first at "
-            f'index {empty[0]}. Remove them, or choose on_empty="encode" or "zero".'
-        )
+        raise ValueError(f"found {len(empty)} empty texts, the first at index {empty[0]}.")
     return empty
 
 
@@ -173,31 +164,3 @@ def length_sorted_batches(
         count = max(1, min(sentences, characters // longest))
         yield order[start : start + count]
         start += count
-
-
-def _without_lone_surrogates(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
-
-
-def _table_message(table: Any) -> str:
-    """Says what to give instead of an array with two axes or a table of any library."""
-    received = f"received {type(table).__name__} {list(table.shape)}"
-    names = getattr(table, "column_names", None)  # Arrow and Hugging Face
-    names = getattr(table, "columns", None) if names is None else names
-    if names is not None:
-        return (
-            f"Expected one column of strings, {received} with the columns {reprlib.repr([*names])}:"
-            ' give the one to encode, such as df["text"].'
-        )
-    remedy = "flatten it, or give one column of it, such as sentences[:, 0]"
-    if hasattr(table, "flat_values"):  # Rows of different lengths have no column of all texts.
-        remedy = "give its flat_values"
-    return f"Expected one axis of strings, {received}: {remedy}."
-
-
-def _received(value: Any, place: str = "") -> str:
-    return f"received {type(value).__name__}{place}: {reprlib.repr(value)}"

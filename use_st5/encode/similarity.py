@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from use_st5.encode.sentences import check_choice
+
 Precision = Literal["float32", "int8", "uint8", "binary", "ubinary"]
 
 
@@ -83,7 +85,7 @@ def compared(
             given = np.asarray(given)
         if not isinstance(given, np.ndarray) or given.dtype.kind in "OSTU":
             return np.atleast_2d(encode(given))
-        return checked_vectors(given, dimension, argument)
+        return _checked_vectors(given, dimension, argument)
 
     similarity_by_name(metric)
     left = vectors(a, "a")
@@ -95,11 +97,8 @@ def compared(
 
 def similarity_by_name(metric: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Returns the function of the metric with this name."""
-    try:
-        return _SIMILARITIES[metric]
-    except KeyError:
-        expected = ", ".join(map(repr, _SIMILARITIES))
-        raise ValueError(f"Unknown metric: {metric!r}. Expected one of {expected}.") from None
+    check_choice("metric", metric, tuple(_SIMILARITIES))
+    return _SIMILARITIES[metric]
 
 
 def quantized(vectors: np.ndarray, precision: Precision) -> np.ndarray:
@@ -120,10 +119,7 @@ def quantized(vectors: np.ndarray, precision: Precision) -> np.ndarray:
         bits = np.packbits(vectors > 0, axis=-1)
         return bits if precision == "ubinary" else (bits.astype(np.int16) - 128).astype(np.int8)
     if len(vectors) == 1:
-        raise ValueError(
-            f'precision="{precision}" needs the range of several vectors, received one text. '
-            'Encode all texts in one call, or use precision="binary".'
-        )
+        raise ValueError(f'precision="{precision}" needs the range of several texts in one call.')
     if not len(vectors):
         return vectors.astype(precision)
     lowest = vectors.min(axis=0)
@@ -133,35 +129,17 @@ def quantized(vectors: np.ndarray, precision: Precision) -> np.ndarray:
     return codes.astype(np.uint8) if precision == "uint8" else (codes - 128).astype(np.int8)
 
 
-def checked_vectors(given: np.ndarray, dimension: int, argument: str) -> np.ndarray:
-    """Checks that vectors consist of finite real numbers.
-
-    Args:
-        given: `[n, dimension]`, or `[dimension]`, which becomes one row.
-        dimension: The dimension expected.
-        argument: The name that error messages give it.
-
-    Returns:
-        `given` as `[n, dimension]`.
-    """
+def _checked_vectors(given: np.ndarray, dimension: int, argument: str) -> np.ndarray:
+    """Returns finite vectors as `[n, dimension]`."""
     if given.dtype.kind not in "fiu":
-        raise TypeError(
-            f"Expected sentences or vectors of real numbers as {argument}, received an array of "
-            f"{given.dtype}."
-        )
-    vectors = np.atleast_2d(given)
+        raise TypeError(f"{argument}: expected sentences or vectors, received {given.dtype}.")
+    vectors, received = np.atleast_2d(given), list(given.shape)
     if vectors.ndim != 2 or vectors.shape[1] != dimension:
-        raise ValueError(
-            f"Expected vectors [n, {dimension}] as {argument}, received an array "
-            f"{list(given.shape)}."
-        )
+        raise ValueError(f"{argument}: expected vectors [n, {dimension}], received {received}.")
     with np.errstate(over="ignore"):
         bad_rows = np.flatnonzero(~np.isfinite(vectors.astype(np.float32)).all(axis=1))
     if len(bad_rows):
-        raise ValueError(
-            f"Expected finite vectors as {argument}, found NaN or numbers beyond float32 in "
-            f"{len(bad_rows)} of {len(vectors)} rows, the first in row {bad_rows[0]}. Remove them."
-        )
+        raise ValueError(f"{argument}: not finite in {len(bad_rows)} rows, first {bad_rows[0]}.")
     return vectors
 
 

@@ -89,11 +89,7 @@ class TokenLimit:
         if on_truncation == "ignore":
             return
         if on_truncation == "error" and not self._known:
-            raise ValueError(
-                'on_truncation="error": expected a model that can count tokens or has no length '
-                "limit. This SavedModel is not from use_st5, or from an old version. Export it "
-                "again, or leave on_truncation out."
-            )
+            raise ValueError('on_truncation="error": this SavedModel cannot count its tokens.')
         indices = self.longer(texts)
         if self.max_length is None or not len(indices):
             return

@@ -180,7 +180,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     if content:
         raise FileExistsError(
             f"Expected {as_written(path)} to be empty or to contain only a model of use_st5, "
-            f"because it would be replaced. Found {content}. Choose another folder."
+            f"which is replaced. Found {content}. Move this away, or choose another folder."
         )
 
 
