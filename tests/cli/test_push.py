@@ -111,7 +111,3 @@ def test_kaggle(use: Callable[..., Result], folder: Path, monkeypatch: pytest.Mo
     done = use("push", str(folder), name, "--license", "mit", "--yes")
     assert done.exit_code == 0, done.output
     assert asked == [("me/mine/tensorFlow2/small", True, "mit")]
-    assert (
-        "Expected kaggle://OWNER/MODEL"
-        in use("push", str(folder), f"{name}/2", "--license", "mit", "--yes").output
-    )

@@ -232,7 +232,7 @@ def test_no_redirect_leads_to_an_unsafe_address(url: str) -> None:
 
 def test_downloads_that_fail(url: str) -> None:
     FILES["/cut.zip"] = zipped({"a": b"1" * 5_000}), 100
-    with pytest.raises(OSError, match=r"expected 5,\d+ bytes, received 100"):
+    with pytest.raises(ValueError, match="a tar or zip archive"):
         from_archive(f"{url}/cut.zip")
     with pytest.raises(ConnectionError, match="404"):
         from_archive(f"{url}/absent.zip")

@@ -55,14 +55,13 @@ class Entry(NamedTuple):
 
 def entries() -> list[Entry]:
     """Returns all models, archives, engines and remote copies, the last used one first."""
-    all_entries = (
-        _entry(part, folder)
-        for part in (MODELS, ARCHIVES, ENGINES, REMOTE)
-        for folder in cache_folder(part).iterdir()
-        if folder.is_dir() and not folder.name.startswith((".", _TEMPORARY, UPLOAD))
-    )
-    present = [entry for entry in all_entries if entry is not None]
-    return sorted(present, key=lambda entry: entry.used, reverse=True)
+    found = []
+    for part in (MODELS, ARCHIVES, ENGINES, REMOTE):
+        for folder in cache_folder(part).iterdir():
+            if folder.is_dir() and not folder.name.startswith((".", _TEMPORARY, UPLOAD)):
+                with contextlib.suppress(FileNotFoundError):  # Another process removes it.
+                    found.append(_entry(part, folder))
+    return sorted(found, key=lambda entry: entry.used, reverse=True)
 
 
 def remove_leftovers() -> None:
@@ -93,9 +92,8 @@ def kept_content(
 ) -> Path:
     """Returns the content of an entry, which is made if it does not exist or is damaged.
 
-    The entry appears when it is complete. If another process made the same entry first, that one
-    stays. Then the entries that were not used for the longest time are removed until the limit
-    holds; the new entry stays in any case.
+    The entry appears when it is complete; the first of several processes wins. Then the entries
+    that were not used for the longest time are removed until the limit holds, but not this one.
 
     Args:
         part: "models", "archives" or "engines".
@@ -122,7 +120,13 @@ def kept_content(
         except OSError:
             if not content.is_dir():
                 raise
-    _keep_limit(folder)
+    remove_leftovers()
+    bounded_entries = [each for each in entries() if each.kind != REMOTE]
+    total, max_bytes = sum(entry.size for entry in bounded_entries), limit()
+    for entry in reversed(bounded_entries):
+        if total > max_bytes and entry.folder != folder:
+            remove_entry(entry.folder)
+            total -= entry.size
     return content
 
 
@@ -135,26 +139,10 @@ def limit() -> int:
     raise ValueError(f"{LIMIT}: expected a number of GB, received {setting!r}.")
 
 
-def _keep_limit(newest: Path) -> None:
-    remove_leftovers()
-    bounded_entries = [each for each in entries() if each.kind != REMOTE]
-    total, max_bytes = sum(entry.size for entry in bounded_entries), limit()
-    for entry in reversed(bounded_entries):
-        if total <= max_bytes:
-            return
-        if entry.folder != newest:
-            remove_entry(entry.folder)
-            total -= entry.size
-
-
-def _entry(part: str, folder: Path) -> Entry | None:
-    """An entry; None if another process is removing it."""
-    try:
-        size = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
-        origin, used = folder.name, folder.stat().st_mtime
-    except FileNotFoundError:
-        return None
-    with contextlib.suppress(OSError, ValueError):
-        origin = (folder / _ORIGIN).read_text(encoding="utf-8").splitlines()[0]
-        used = (folder / _ORIGIN).stat().st_mtime
-    return Entry(part, origin, folder, size, used)
+def _entry(part: str, folder: Path) -> Entry:
+    size = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
+    origin = folder / _ORIGIN
+    if origin.is_file():
+        first_line = origin.read_text(encoding="utf-8").partition("\n")[0]
+        return Entry(part, first_line, folder, size, origin.stat().st_mtime)
+    return Entry(part, folder.name, folder, size, folder.stat().st_mtime)

@@ -113,42 +113,25 @@ def from_hugging_face(name: str) -> tuple[Path, str]:
 
 
 def wanted_files(names: list[str], modules: list[str], *, where: str) -> list[str]:
-    """Returns the names of the files of a repository that are downloaded.
-
-    Args:
-        names: All its files.
-        modules: The folders that `modules.json` names.
-        where: The name of the model, for messages.
-    """
+    """Returns which files of a repository are downloaded; `modules` are folders of a checkpoint."""
     if SAVED_MODEL_FILE in names:
         return [name for name in names if _SAVED_MODEL.fullmatch(name)]
-    folders = {"", *modules}
     file_names = [
         str(path)
         for path in map(PurePosixPath, names)
-        if str(path.parent).removeprefix(".") in folders
+        if str(path.parent).removeprefix(".") in {"", *modules}
         and (path.suffix in _VOCABULARIES or _SAFETENSORS.fullmatch(path.name))
     ]
     if not any(name.endswith(".safetensors") for name in file_names):
-        raise FileNotFoundError(
-            f"{where}: expected model.safetensors or saved_model.pb, found {sorted(names)[:12]}. "
-            "Files that can hold code (.bin, .pt, .h5) are not downloaded."
-        )
+        found = f"{sorted(names)[:12]}. Files that can hold code are not downloaded"
+        raise FileNotFoundError(f"{where}: expected *.safetensors or a SavedModel, found {found}.")
     return file_names
 
 
 def from_kaggle(name: str) -> tuple[Path, str]:
     """Downloads a SavedModel of Kaggle Models, TensorFlow Hub's successor, by kagglehub."""
-    match = _KAGGLE.fullmatch(name)
-    if match is None:
-        raise ValueError(
-            "Expected kaggle://OWNER/MODEL/FRAMEWORK/VARIATION or the same with /VERSION, such as "
-            "kaggle://google/universal-sentence-encoder/tensorFlow2/universal-sentence-encoder/2, "
-            f"received {name!r}."
-        )
-    kagglehub = require("kagglehub", EXTRA)
-    with _kaggle_errors(name):
-        folder = Path(kagglehub.model_download(match[1]))
+    with _kaggle(name) as (client, handle):
+        folder = Path(client.model_download(handle))
     return folder, folder.name
 
 
@@ -170,12 +153,8 @@ def to_hugging_face(folder: Path, name: str, *, private: bool, message: str) -> 
 
 def to_kaggle(folder: Path, name: str, *, license: str, message: str) -> str:
     """Uploads a folder as a new version of a model of Kaggle; returns its name."""
-    match = _KAGGLE.fullmatch(name)
-    if match is None or match[1].count("/") != 3:
-        raise ValueError(f"Expected kaggle://OWNER/MODEL/tensorFlow2/VARIATION, received {name!r}.")
-    kagglehub = require("kagglehub", EXTRA)
-    with _kaggle_errors(name):
-        kagglehub.model_upload(match[1], str(folder), license_name=license, version_notes=message)
+    with _kaggle(name) as (client, handle):
+        client.model_upload(handle, str(folder), license_name=license, version_notes=message)
     return name
 
 
@@ -222,9 +201,14 @@ def _hub_errors(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _kaggle_errors(name: str) -> Iterator[None]:
+def _kaggle(name: str) -> Iterator[tuple[ModuleType, str]]:
+    """Gives kagglehub and what it calls the model, and turns its errors into an OSError."""
+    match = _KAGGLE.fullmatch(name)
+    if match is None:
+        raise ValueError(f"Expected kaggle://OWNER/MODEL/FRAMEWORK/VARIATION, received {name!r}.")
+    kagglehub = require("kagglehub", EXTRA)
     try:
-        yield
+        yield kagglehub, match[1]
     except Exception as error:  # An error of requests, kagglehub or kagglesdk.
         raise OSError(f"{name}: failed ({type(error).__name__}: {error}).") from error
 
@@ -243,10 +227,8 @@ def from_archive(url: str) -> tuple[Path, str]:
     """
     parts = urlsplit(url)
     if not parts.path.endswith(_SUFFIXES) and _COMPRESSED not in parts.query:
-        raise ValueError(
-            f"Expected the URL of an archive ({', '.join(_SUFFIXES)}), received {url}. A model of "
-            "tfhub.dev is now on Kaggle: kaggle://google/universal-sentence-encoder/…"
-        )
+        hint = "A model of tfhub.dev is now on Kaggle: kaggle://OWNER/MODEL/…"
+        raise ValueError(f"Expected the URL of an archive {_SUFFIXES}, received {url}. {hint}")
     _check_safe(url)
     with tempfile.TemporaryFile() as file:
         sha256 = _download(url, file)
@@ -277,7 +259,6 @@ def _download(url: str, file: IO[bytes]) -> str:
     digest, size, most = hashlib.sha256(), 0, max(limit(), _SMALL)
     try:
         with urllib.request.build_opener(_Redirects).open(url, timeout=_TIMEOUT) as answer:
-            length = answer.headers.get("Content-Length")
             while (piece := answer.read(_PIECE)) and size <= most:
                 file.write(piece)
                 digest.update(piece)
@@ -286,8 +267,6 @@ def _download(url: str, file: IO[bytes]) -> str:
         raise ConnectionError(f"{url}: the download failed ({error}). Run again.") from error
     if size > most:
         raise OSError(f"{url}: expected at most {most:,} bytes; set {LIMIT} to a larger number.")
-    if length is not None and size != int(length):
-        raise OSError(f"{url}: expected {int(length):,} bytes, received {size:,}. Run again.")
     return digest.hexdigest()
 
 

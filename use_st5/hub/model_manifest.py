@@ -137,27 +137,20 @@ class ModelManifest:
 
         The card is left out, because its owner may edit it.
         """
-        for name in self._checked_names():
-            path, expected = folder / name, self.files[name]["bytes"]
-            size = f"{path.stat().st_size} bytes" if path.is_file() else "no such file"
-            if size != f"{expected} bytes":
+        for name, entry in self.files.items():
+            path, expected = folder / name, entry["bytes"]
+            size = path.stat().st_size if path.is_file() else "no file"
+            if size != expected and name != CARD_NAME:
                 raise ValueError(f"Expected {expected} bytes in {path}, found {size}.")
 
     def check_contents(self, folder: Path, names: Collection[str] | None = None) -> None:
-        """Compares the sizes of all files, and the sha256 of some: reads these.
-
-        Args:
-            folder: The folder of the model.
-            names: The files whose sha256 is compared; None: all.
-        """
+        """Compares the sizes of all files, and the sha256 of some (None: all): reads these."""
         self.check_sizes(folder)
-        for name in self._checked_names() if names is None else names:
-            digest, expected = file_sha256(folder / name), self.files[InnerPath(name)]["sha256"]
-            if digest != expected:
-                raise ValueError(f"Expected sha256 {expected} of {folder / name}, found {digest}.")
-
-    def _checked_names(self) -> list[InnerPath]:
-        return [name for name in self.files if name != CARD_NAME]
+        for name, entry in self.files.items():
+            if name in (self.files if names is None else names) and name != CARD_NAME:
+                digest, expected = file_sha256(folder / name), entry["sha256"]
+                if digest != expected:
+                    raise ValueError(f"Expected sha256 {expected} of {name}, found {digest}.")
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
@@ -201,8 +194,7 @@ def other_names(folder: Path, known: Collection[str]) -> str:
     names = sorted({name.parts[0] for name in files if name.as_posix() not in known})
     if not known and not names:
         return "folders without a file"
-    rest = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + rest
+    return ", ".join([*names[:_LISTED], *(["…"] if len(names) > _LISTED else [])])
 
 
 def read_card(folder: Path) -> str:
