@@ -25,19 +25,13 @@ def test_scores_are_the_sigmoid_of_the_logits_in_the_order_given() -> None:
     np.testing.assert_allclose(JUDGE.predict(pairs), 1 / (1 + np.exp(-logits)), rtol=1e-5)
     np.testing.assert_array_equal(JUDGE.predict(pairs, batch_size=1), JUDGE.predict(pairs))
     assert JUDGE.predict(pairs).dtype == np.float32
-
-
-def test_no_pairs_have_no_scores() -> None:
     assert JUDGE.predict([]).shape == (0,)
+    assert JUDGE.predict([(b"abc", "ab")], logits=True).tolist() == [1.0]
 
 
 def test_numbers_far_out_do_not_overflow() -> None:
     far = CrossEncoder(lambda first, second: np.array([-1e4, 1e4], np.float32), name="far")
     assert far.predict([("a", "b")] * 2).tolist() == [0.0, 1.0]
-
-
-def test_bytes_are_texts() -> None:
-    assert JUDGE.predict([(b"abc", "ab")], logits=True).tolist() == [1.0]
 
 
 def test_ranking_is_by_score_and_then_by_place() -> None:

@@ -180,7 +180,7 @@ def test_another_copy_of_a_model_has_no_influence(toy_use_transformer: Toy, tmp_
     )
     copy = shutil.copytree(folder, tmp_path / "model")
     damage(copy / "variables" / "variables.data-00000-of-00001")
-    with pytest.raises(ValueError, match=r"sha256 .* the file was changed"):
+    with pytest.raises(ValueError, match=r"Expected sha256"):
         onnx_model(copy, manifest, ENGINE)
     config = {"config": {**manifest.config["config"], "num_heads": 2}}
     configured = onnx_model(folder, dataclasses.replace(manifest, config=config), ENGINE)

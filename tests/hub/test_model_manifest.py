@@ -61,7 +61,7 @@ def test_finds_cut_and_changed_and_missing_files(folder: Path) -> None:
     with pytest.raises(ValueError, match="Expected sha256"):
         manifest.check_contents(folder)
     path.unlink()
-    with pytest.raises(ValueError, match="no file"):
+    with pytest.raises(ValueError, match="no such file"):
         manifest.check_sizes(folder)
 
 

@@ -138,10 +138,10 @@ class ModelManifest:
         The card is left out, because its owner may edit it.
         """
         for name, entry in self.files.items():
-            path, expected = folder / name, entry["bytes"]
-            size = path.stat().st_size if path.is_file() else "no file"
+            path, expected = folder / name, f"{entry['bytes']} bytes"
+            size = f"{path.stat().st_size} bytes" if path.is_file() else "no such file"
             if size != expected and name != CARD_NAME:
-                raise ValueError(f"Expected {expected} bytes in {path}, found {size}.")
+                raise ValueError(f"Expected {expected} in {path}, found {size}.")
 
     def check_contents(self, folder: Path, names: Collection[str] | None = None) -> None:
         """Compares the sizes of all files, and the sha256 of some (None: all): reads these."""
