@@ -28,20 +28,14 @@ def names(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("older", [None, "old"])
 def test_a_file_appears_only_at_the_end(tmp_path: Path, older: str | None) -> None:
-    target = tmp_path / "notes.txt"
+    target = tmp_path / "vectors.npy"
     if older is not None:
         target.write_text(older)
     with atomic_path(target) as temporary:
-        temporary.write_text("new")
+        np.save(temporary, np.ones(3))  # It looks at the suffix.
         assert temporary.parent == tmp_path
         assert (target.read_text() if target.exists() else None) == older
-    assert target.read_text() == "new"
-    assert names(tmp_path) == ["notes.txt"]
-
-
-def test_suffix_is_kept_for_writers_that_look_at_it(tmp_path: Path) -> None:
-    with atomic_path(tmp_path / "vectors.npy") as temporary:
-        np.save(temporary, np.ones(3))
+    assert np.load(target).tolist() == [1, 1, 1]
     assert names(tmp_path) == ["vectors.npy"]
 
 
@@ -101,26 +95,14 @@ def test_a_device_is_not_replaced() -> None:
     assert not Path(os.devnull).is_file()
 
 
-def test_block_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
-    target = tmp_path / "notes.txt"
-    target.write_text("old")
-    with pytest.raises(FileNotFoundError), atomic_path(target):
-        pass
-    assert target.read_text() == "old"
-
-
-def test_file_for_folder_and_folder_for_file_are_refused(tmp_path: Path) -> None:
+def test_nothing_and_a_folder_for_a_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("old")
     (tmp_path / "folder").mkdir()
-    with (
-        pytest.raises(NotADirectoryError),
-        atomic_path(tmp_path / "file") as temporary,
-    ):
+    with pytest.raises(FileNotFoundError), atomic_path(tmp_path / "file"):
+        pass
+    with pytest.raises(NotADirectoryError), atomic_path(tmp_path / "file") as temporary:
         temporary.mkdir()
-    with (
-        pytest.raises(IsADirectoryError),
-        atomic_path(tmp_path / "folder") as temporary,
-    ):
+    with pytest.raises(IsADirectoryError), atomic_path(tmp_path / "folder") as temporary:
         temporary.write_text("new")
     assert names(tmp_path) == ["file", "folder"]
     assert (tmp_path / "file").read_text() == "old"
@@ -138,17 +120,12 @@ def test_parents_are_made_and_the_current_folder_may_change(
 
 
 def test_symbolic_link_is_followed(tmp_path: Path) -> None:
-    real = tmp_path / "real.txt"
-    real.write_text("old")
-    link = tmp_path / "link.txt"
-    try:
-        link.symlink_to(real)
-    except OSError:
-        pytest.skip("this system or user cannot make symbolic links")
+    (tmp_path / "real.txt").write_text("old")
+    (link := tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
     with atomic_path(link) as temporary:
         temporary.write_text("new")
     assert link.is_symlink()
-    assert real.read_text() == "new"
+    assert (tmp_path / "real.txt").read_text() == "new"
 
 
 KILLED_WRITER = """
@@ -169,17 +146,6 @@ KILLED_WRITER = """
 """
 
 
-def python(code: str, *arguments: str | Path) -> subprocess.Popen:
-    """Starts a process that takes less than a second: `_files` needs no TensorFlow."""
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
-    )
-
-
 @pytest.mark.process
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_second_process_is_refused_in_one_line(
@@ -189,11 +155,7 @@ def test_a_second_process_is_refused_in_one_line(
     process = written_elsewhere(target, inside=inside)
     with pytest.raises(BlockingIOError) as caught, sole_writer(target, inside=inside):
         pytest.fail("two sole writers")
-    said = str(caught.value)
-    assert str(target) in said
-    assert f"process {process} " in said
-    assert "choose another path" in said
-    assert "\n" not in said
+    assert f"{target} is being written by process {process} " in str(caught.value)
     with sole_writer(tmp_path / "new" / "model2"):  # another target is free
         pass
     assert "new/.model2.use_st5.lock" not in names(tmp_path)
@@ -223,8 +185,10 @@ def test_what_a_killed_writer_left_is_gone_with_the_next_and_nothing_is_lost(
     for near in ("model2", ".model.note", ".model.use_st5-0123456789ab.txt", ".model.0123456789ab"):
         (tmp_path / near).write_text("another's")
     before = names(tmp_path)
-    with python(KILLED_WRITER, target, moment) as process:
-        assert process.wait(timeout=30) == -signal.SIGKILL
+    code = textwrap.dedent(KILLED_WRITER)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    done = subprocess.run([sys.executable, "-c", code, target, moment], env=environment)
+    assert done.returncode == -signal.SIGKILL
     assert len(names(tmp_path)) > len(before)
     with sole_writer(target):
         assert (target / "weights").read_text() == "old"

@@ -53,13 +53,6 @@ def test_short_work_says_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
 
 
-def test_what_is_watched_passes_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    passing = watched(iter("abc"), "Reading letters", 3)
-    assert next(passing) == "a", "nothing is held back"
-    assert [*passing] == ["b", "c"]
-    assert "Reading letters" in capsys.readouterr().err
-
-
 def test_a_transient_bar_is_drawn_on_a_terminal_alone(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +76,7 @@ def test_a_name_in_a_terminal_is_no_markup(
 
 
 def test_lines_say_how_far_each_unfinished_task_is() -> None:
-    with progress_bars(console=Console(file=io.StringIO()), lines=False, disable=True) as bars:
+    with progress_bars(console=Console(file=io.StringIO()), disable=True) as bars:
         bars.add_task("done", total=2, completed=2)
         row = bars.add_task("  training", total=1_200, losses="", speed="")
         bars.add_task("sentences encoded", total=None)
@@ -92,14 +85,9 @@ def test_lines_say_how_far_each_unfinished_task_is() -> None:
         assert module._state(bars).startswith("training: 40 of 1,200  nli 0.5  2 steps/s; ")
 
 
-@pytest.mark.parametrize(
-    ("items", "lists"), [("", []), ("abc", [["a", "b"], ["c"]]), ("abcd", [["a", "b"], ["c", "d"]])]
-)
-def test_a_stream_in_lists(items: str, lists: list[list[str]]) -> None:
-    assert list(batched(items, 2)) == lists
-
-
 def test_a_stream_is_read_as_far_as_its_lists_are() -> None:
+    assert list(batched("", 2)) == []
+    assert list(batched("abc", 2)) == [["a", "b"], ["c"]]
     numbers = itertools.count()
     lists = batched(numbers, 3)
     assert [next(lists), next(lists)] == [[0, 1, 2], [3, 4, 5]]

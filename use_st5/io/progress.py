@@ -100,20 +100,16 @@ def watched(
 
 @contextlib.contextmanager
 def progress_bars(
-    *columns: str | ProgressColumn, console: Console, lines: bool = True, **options: Any
+    *columns: str | ProgressColumn, console: Console, **options: Any
 ) -> Iterator[Progress]:
-    """Gives rich's bars for a block; if the console is no terminal, lines say how far they are.
+    """Gives rich's `Progress` for a block; if the console is no terminal, lines say how far it is.
 
-    Args:
-        *columns: As in rich's `Progress`.
-        console: The console to draw on.
-        lines: Whether lines are written if there is no terminal.
-        **options: As in `Progress`; `disable` affects only the bars.
+    `disable` affects only the bars.
     """
     from rich.progress import Progress
 
     with Progress(*columns, console=console, **options) as progress:
-        if not lines or console.is_terminal:
+        if console.is_terminal:
             yield progress
             return
         with progress_lines(lambda: _state(progress)):
