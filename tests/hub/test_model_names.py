@@ -112,34 +112,22 @@ def test_a_second_process_needs_no_network(
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("given", "name", "short"),
     [
-        ("hf://org/name", "hf://org/name"),
-        (Path("hf://org/name@v1"), "hf://org/name@v1"),
-        (Path("https://a.b/c.zip"), "https://a.b/c.zip"),
-        ("kaggle://a/b/c/d", "kaggle://a/b/c/d"),
-        ("use_dan_en", None),
-        ("gs://bucket/name", None),
-        ("/hf://org", None),
-        ("org/name", None),
+        ("hf://org/name@v1", "hf://org/name@v1", "name"),
+        (Path("https://a.b/use.tar.gz?x=1"), "https://a.b/use.tar.gz?x=1", "use"),
+        (
+            "kaggle://google/use/tensorFlow2/large/2",
+            "kaggle://google/use/tensorFlow2/large/2",
+            "large",
+        ),
+        ("gs://bucket/name", None, "name"),
+        ("models/mine", None, "mine"),
     ],
 )
-def test_which_paths_are_names(given: str | Path, expected: str | None) -> None:
-    assert model_name(given) == expected
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("hf://org/name@v1", "name"),
-        ("kaggle://google/use/tensorFlow2/large/2", "large"),
-        ("https://a.b/use.tar.gz?x=1", "use"),
-        ("https://a.b/use.zip", "use"),
-        ("models/mine", "mine"),
-    ],
-)
-def test_what_a_model_is_called(given: str, expected: str) -> None:
-    assert short_name(given) == expected
+def test_which_paths_are_names(given: str | Path, name: str | None, short: str) -> None:
+    assert model_name(given) == name
+    assert short_name(given) == short
 
 
 def test_the_cross_encoder_of_a_name(hub: FakeHub, tmp_path: Path) -> None:
@@ -170,12 +158,6 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_no_model_is_bundled(package: Path) -> None:
-    assert bundled_names() == ()
-    with pytest.raises(FileNotFoundError, match="Bundled here: none"):
-        bundled_folder("use_dan_en")
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -191,21 +173,19 @@ def test_how_a_model_of_a_hub_comes_here(name: str, said: str) -> None:
     assert bool(said) == bool(found)
 
 
-def test_in_a_checkout(package: Path) -> None:
+def test_bundled_models_lie_in_the_checkout_or_in_the_wheel(package: Path) -> None:
+    assert bundled_names() == ()
     models = package.parent / "saved_models"
     make_model(models / "b")
     make_model(models / "a")
-    (models / "not_a_model").mkdir()
     (models / "README.md").write_text("")
     assert bundled_names() == ("a", "b")
     assert bundled_folder("a") == models / "a"
-
-
-def test_in_a_wheel_the_package_has_its_own(package: Path) -> None:
-    make_model(package.parent / "saved_models" / "somebody_elses")
-    make_model(package / "saved_models" / "a")
-    assert bundled_names() == ("a",)
-    assert bundled_folder("a") == package / "saved_models" / "a"
+    make_model(package / "saved_models" / "c")
+    assert bundled_names() == ("c",)
+    assert bundled_folder("c") == package / "saved_models" / "c"
+    with pytest.raises(FileNotFoundError, match="Bundled here: c"):
+        bundled_folder("../saved_models/c")
 
 
 def test_a_folder_goes_before_a_bundled_name(

@@ -24,8 +24,6 @@ from use_st5.io.files import (
     atomic_path,
     cached_path,
     check_inner,
-    check_inner_names,
-    download,
     exists,
     is_inner,
     joined,
@@ -223,19 +221,6 @@ def test_a_killed_writer_leaves_the_old_model_or_none_and_can_be_started_again(
     assert number > 8
 
 
-def test_an_upload_that_fails_says_so(
-    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("the line is down")
-
-    written(f"{base}/a.txt", "old")
-    monkeypatch.setattr(tf.io.gfile, "copy", fail)
-    with pytest.raises(OSError, match="the line is down"), atomic_path(f"{base}/a.txt") as file:
-        file.write_text("new")
-    assert stored(base) == {"a.txt": "old"}
-
-
 def test_other_files_are_not_replaced_and_are_no_model(base: str, tmp_path: Path) -> None:
     written(f"{base}/model/README.md", "years")
     new = folder(tmp_path / "new", "new", (*MODEL, "README.md"))
@@ -377,14 +362,7 @@ def test_a_run_continues_exactly_from_remote_checkpoints(base: str, tmp_path: Pa
 
 @pytest.mark.parametrize(
     "call",
-    [
-        exists,
-        names_in,
-        remove,
-        cached_path,
-        lambda path: upload(Path(__file__), path),
-        lambda path: download(path, Path("absent")),
-    ],
+    [names_in, cached_path, lambda path: upload(Path(__file__), path)],
 )
 def test_errors_of_a_store_name_the_path(
     base: str, monkeypatch: pytest.MonkeyPatch, call: Callable[[str], Any]
@@ -402,21 +380,14 @@ def test_errors_of_a_store_name_the_path(
         call(f"{base}/file")
 
 
-@pytest.mark.parametrize("name", ["", "a", "a/b.txt", "..a", "a..", "a/...", "10:30.txt", "é", "."])
-def test_names_below_a_folder(name: str, tmp_path: Path) -> None:
-    assert is_inner(name)
-    assert joined(tmp_path, name, where="there") == tmp_path / name
-    assert check_inner_names([name], where="there") == [name]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["/a", "//a", "..", "a/..", "a/../../b", "\\a", "a\\b", "..\\b", "C:\\a", "C:/a", "C:a", "a\0"],
-)
-def test_names_that_lead_elsewhere_on_some_system(name: str, tmp_path: Path) -> None:
-    assert not is_inner(name)
-    with pytest.raises(ValueError, match="there: expected names"):
-        joined(tmp_path, name, where="there")
+def test_names_below_a_folder_on_every_system(tmp_path: Path) -> None:
+    for name in ("", "a", "a/b.txt", "..a", "a..", "a/...", "10:30.txt", "é", "."):
+        assert is_inner(name)
+        assert joined(tmp_path, name, where="there") == tmp_path / name
+    for name in ("/a", "..", "a/../../b", "\\a", "a\\b", "..\\b", "C:\\a", "C:/a", "C:a", "a\0"):
+        assert not is_inner(name)
+        with pytest.raises(ValueError, match="there: expected names"):
+            joined(tmp_path, name, where="there")
 
 
 def test_a_link_that_leads_out_of_the_folder(tmp_path: Path) -> None:

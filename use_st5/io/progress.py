@@ -100,16 +100,16 @@ def watched(
 
 @contextlib.contextmanager
 def progress_bars(
-    *columns: str | ProgressColumn, console: Console, **options: Any
+    *columns: str | ProgressColumn, console: Console, lines: bool = True, **options: Any
 ) -> Iterator[Progress]:
     """Gives rich's `Progress` for a block; if the console is no terminal, lines say how far it is.
 
-    `disable` affects only the bars.
+    `lines` says whether they do; `disable` affects only the bars.
     """
     from rich.progress import Progress
 
     with Progress(*columns, console=console, **options) as progress:
-        if console.is_terminal:
+        if not lines or console.is_terminal:
             yield progress
             return
         with progress_lines(lambda: _state(progress)):
