@@ -53,7 +53,7 @@ def test_what_changes_nothing_is_accepted() -> None:
         ("batchsize", 3, TypeError, "unexpected keyword argument 'batchsize'"),
         ("truncate_dim", 0, ValueError, "truncate_dim of at least 1"),
         ("precision", "int4", ValueError, "Unknown precision: 'int4'.*\"ubinary\""),
-        ("prompt_name", "query", ValueError, r"expected one of \[\], received 'query'"),
+        ("prompt_name", "query", ValueError, r"model's prompts, \[\], received 'query'"),
     ],
 )
 def test_what_is_not_done_is_refused_with_what_to_write(

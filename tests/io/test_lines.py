@@ -30,7 +30,7 @@ def test_a_cut_off_gzip_file_says_where(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     whole = gzip.compress(b"".join(b"%d\n" % (i * 7919) for i in range(50_000)))
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"a\.gz, after line \d+: expected a complete gzip file"):
+    with pytest.raises(ValueError, match=r"a\.gz: expected a complete gzip file, .*line \d+"):
         list(read_lines(path))
 
 
@@ -54,7 +54,7 @@ def test_a_nul_byte_alone_is_not_utf16(tmp_path: Path) -> None:
 
 def test_carriage_returns_alone_are_named_with_the_remedy(tmp_path: Path) -> None:
     (path := tmp_path / "a.txt").write_bytes(b"one\rtwo\r")
-    with pytest.raises(ValueError, match=r"received carriage returns.*tr '\\r' '\\n' <"):
+    with pytest.raises(ValueError, match=r"end in a line feed: tr '\\r' '\\n' <"):
         list(read_lines(path))
     for content in (b"one\r", b"one\rstill one\n"):  # One line.
         path.write_bytes(content)

@@ -268,7 +268,7 @@ class SentenceEncoder(SentenceTransformersNames):
             path: The folder to write. An existing model of use_st5 there is replaced in one step.
         """
         if self.model is None:
-            raise ValueError(f"Expected backend='tensorflow', this encoder has {self.backend!r}.")
+            raise ValueError("Expected an encoder of the backend 'tensorflow', which has weights.")
         from use_st5.hub.model_manifest import write_again
 
         write_again(self.model, self.folder, path, dimension=self.dimension)

@@ -255,6 +255,6 @@ def chosen_prompt(
         default: The name of its default prompt.
     """
     if prompt is None and name is not None and name not in prompts:
-        raise ValueError(f"prompt_name: expected one of {[*prompts]}, received {name!r}.")
+        raise ValueError(f"Expected one of the model's prompts, {[*prompts]}, received {name!r}.")
     text = prompts.get(name or default or "", "") if prompt is None else prompt
     return one_or_many(text)[0][0]

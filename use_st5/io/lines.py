@@ -133,7 +133,7 @@ def lines_of(
                 line = line.removeprefix(_UTF8_MARK)
                 if not line.endswith(b"\n") and b"\r" in line.rstrip(b"\r"):
                     remedy = f"tr '\\r' '\\n' < '{where}'"
-                    raise ValueError(f"{where}: received carriage returns. Convert it: {remedy}")
+                    raise ValueError(f"{where}: expected lines that end in a line feed: {remedy}")
             if len(line) <= longest:
                 yield number, line.rstrip(b"\r\n")
             elif skip_long:
@@ -144,8 +144,8 @@ def lines_of(
             else:
                 raise ValueError(f"{where}:{number}: a line of more than {longest:,} bytes.")
     except GZIP_DAMAGE as error:
-        place = f"{where}, after line {number}"
-        raise ValueError(f"{place}: expected a complete gzip file ({error}).") from error
+        said = f"damaged after line {number} ({error})"
+        raise ValueError(f"{where}: expected a complete gzip file, {said}.") from error
 
 
 def as_paths(path: str | Path | list[str] | list[Path]) -> list[Path]:
