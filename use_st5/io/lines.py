@@ -144,7 +144,7 @@ def lines_of(
             else:
                 raise ValueError(f"{where}:{number}: a line of more than {longest:,} bytes.")
     except GZIP_DAMAGE as error:
-        said = f"damaged after line {number} ({error})"
+        said = f"found damage after line {number} ({error})"
         raise ValueError(f"{where}: expected a complete gzip file, {said}.") from error
 
 

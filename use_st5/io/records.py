@@ -32,13 +32,6 @@ class InnerPath(str):
 
     __slots__ = ()
 
-    @classmethod
-    def checked(cls, text: Any) -> InnerPath:
-        """Returns the text as a path."""
-        if isinstance(text, str) and is_inner(text):
-            return cls(text)
-        raise ValueError(f"Expected a path inside the folder of this file, got {text!r}")
-
 
 def read_record(
     path: str | os.PathLike[str],
@@ -134,6 +127,6 @@ class _Versioned(msgspec.Struct):
 
 
 def _custom(kind: type, value: Any) -> Any:
-    if kind is InnerPath:
-        return InnerPath.checked(value)
-    raise TypeError(f"msgspec knows no {kind}")
+    if kind is not InnerPath or not isinstance(value, str) or not is_inner(value):
+        raise ValueError(f"Expected a path inside the folder of this file, got {value!r}")
+    return InnerPath(value)
