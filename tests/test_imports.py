@@ -39,7 +39,7 @@ MADE_OF_OPTIONAL = {
     "use_st5.beam.pipeline": "beam",
     "use_st5.serve.app": "serve",
     "use_st5.serve.connections": "serve",
-    "use_st5.serve.metrics": "serve",
+    "use_st5.serve.middleware": "serve",
     "use_st5.sklearn": "evaluation",
 }
 # Scripts that `without_tensorflow.py` runs under JAX, and modules that they import in functions.

@@ -80,22 +80,21 @@ def doctor(
     ] = True,
 ) -> None:
     """Checks this installation."""
-    findings = [*check_packages(), *_check_environment(), *_check_models()]
+    findings = [*package_findings(), *_model_findings()]
+    if (backend := os.environ.get("KERAS_BACKEND") or "tensorflow") != "tensorflow":
+        state = f"{backend}: the export of a model needs tensorflow"
+        findings.append(("note", "KERAS_BACKEND", state, "unset KERAS_BACKEND"))
     if run and not any(status == "wrong" for status, *_ in findings):
-        findings.append(_check_embedding())
-    _print(findings)
+        findings.append(_embedding_finding())
+    if sys.stdout.isatty():
+        width = max(len(subject) for _, subject, *_ in findings)
+        for status, subject, state, remedy in findings:
+            below = f"\n      {remedy}" if remedy else ""
+            echo(f"{status:5} {subject:{width}}  {state}{below}")
+    else:
+        print_table(["", "what", "found", "what to do"], findings)
     if bad := [subject for status, subject, *_ in findings if status == "wrong"]:
         raise ValueError(f"{len(bad)} wrong: {', '.join(bad)}; see what helps above")
-
-
-def _print(findings: list[Finding]) -> None:
-    """Prints the findings; in a terminal, the remedy is on its own line below the finding."""
-    if not sys.stdout.isatty():
-        print_table(["", "what", "found", "what to do"], findings)
-        return
-    width = max(len(subject) for _, subject, *_ in findings)
-    for status, subject, state, remedy in findings:
-        echo(f"{status:5} {subject:{width}}  {state}" + (f"\n      {remedy}" if remedy else ""))
 
 
 def installed_version(name: str) -> str | None:
@@ -106,7 +105,7 @@ def installed_version(name: str) -> str | None:
         return None
 
 
-def check_packages(
+def package_findings(
     version_of: VersionOf = installed_version, required: Iterable[str] | None = None
 ) -> Iterator[Finding]:
     """Yields a finding for Python and for each package that use_st5 requires or may use.
@@ -127,17 +126,15 @@ def check_packages(
     tensorflow = version_of(name)
     for requirement, extra in _on_this_platform(required):
         if requirement.name == "tensorflow":
-            yield _check(requirement, extra, tensorflow, subject=name)
+            yield _finding(requirement, extra, tensorflow, subject=name)
         elif requirement.name != "setuptools":
-            yield _check(requirement, extra, version_of(requirement.name), tensorflow)
-    if users := [name for name in _NEED_PKG_RESOURCES if version_of(name)]:
-        version = version_of("setuptools")
-        if version and Version(version) < Version("82"):
+            yield _finding(requirement, extra, version_of(requirement.name), tensorflow)
+    if users := [*filter(version_of, _NEED_PKG_RESOURCES)]:
+        version = version_of("setuptools") or "not installed"
+        if version != "not installed" and Version(version) < Version("82"):
             yield "ok", "setuptools", version, ""
         else:
-            problem = (
-                f"{version or 'not installed'}, but {' and '.join(users)} import pkg_resources"
-            )
+            problem = f"{version}, but {' and '.join(users)} import pkg_resources"
             yield "wrong", "setuptools", problem, 'pip install "setuptools<82"'
     triton = version_of("triton")
     if triton and triton in _TRITON_CLASHES:
@@ -158,7 +155,7 @@ def _on_this_platform(required: Iterable[str]) -> Iterator[tuple[Requirement, st
                 yield requirement, extra
 
 
-def _check(
+def _finding(
     requirement: Requirement,
     extra: str,
     version: str | None,
@@ -173,49 +170,32 @@ def _check(
         lower_first = ",".join(sorted(map(str, bounds), reverse=True))
         remedy = f'pip install "{requirement.name}{lower_first}"'
         return "wrong", subject, version or "not installed", remedy
-    if subject in _MINOR_OF_TENSORFLOW and tensorflow and _minor(tensorflow) != _minor(version):
-        matching = f"{subject}=={_minor(tensorflow)}.*"
-        if not bounds.contains(_minor(tensorflow)):  # no version is as new
-            matching = f"tensorflow=={_minor(version)}.*"
-        state = f"{version}, but TensorFlow is {tensorflow}"
-        return "wrong", subject, state, f'pip install "{matching}"'
+    if subject in _MINOR_OF_TENSORFLOW and tensorflow:
+        # Major and minor version: "2.21.0rc1" → "2.21"
+        wanted, own = ("{}.{}".format(*Version(text).release) for text in (tensorflow, version))
+        if wanted != own:
+            matching = f"{subject}=={wanted}.*"
+            if not bounds.contains(wanted):  # no version is as new
+                matching = f"tensorflow=={own}.*"
+            state = f"{version}, but TensorFlow is {tensorflow}"
+            return "wrong", subject, state, f'pip install "{matching}"'
     return "ok", subject, version, ""
 
 
-def _minor(version: str) -> str:
-    """Major and minor version: `"2.21.0rc1"` → `"2.21"`."""
-    parsed = Version(version)
-    return f"{parsed.major}.{parsed.minor}"
-
-
-def _check_environment() -> Iterator[Finding]:
-    backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
-    if backend != "tensorflow":
-        state = f"{backend}: the export of a model needs tensorflow"
-        yield "note", "KERAS_BACKEND", state, "unset KERAS_BACKEND"
-    name = "PYTHONDONTWRITEBYTECODE"
-    if os.environ.get(name):
-        yield "note", name, "set: TensorFlow may take half a minute to start", f"unset {name}"
-
-
-def _check_models() -> Iterator[Finding]:
-    names = bundled_names()
-    if DEFAULT_MODEL not in names:
-        yield "wrong", DEFAULT_MODEL, "the bundled model is missing", _REINSTALL
-    for name in names:
-        folder = bundled_folder(name)
+def _model_findings() -> Iterator[Finding]:
+    for name in bundled_names() or [DEFAULT_MODEL]:
         try:
-            manifest = ModelManifest.read(folder)
+            manifest = ModelManifest.read(bundled_folder(name))
             if manifest is None:
-                raise ValueError(f"{folder}: expected a use_st5.json, found none")
-            manifest.check_contents(folder)
+                raise ValueError("expected a use_st5.json, found none")
+            manifest.check_contents(bundled_folder(name))
         except (OSError, ValueError) as error:
             yield "wrong", name, str(error), _REINSTALL
         else:
             yield "ok", name, f"{manifest.size_bytes / 1e6:.1f} MB, every file intact", ""
 
 
-def _check_embedding() -> Finding:
+def _embedding_finding() -> Finding:
     """Loads the default model and embeds with it; an error is a finding."""
     started = time.perf_counter()
     try:

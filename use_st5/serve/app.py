@@ -20,8 +20,7 @@ from use_st5.encode.encoder import SentenceEncoder
 from use_st5.encode.options import chosen_prompt
 from use_st5.encode.similarity import pairwise, unit_rows
 from use_st5.serve.batching import Batcher, ClosedError, QueueFullError, estimated_tokens
-from use_st5.serve.limits import BodyLimits, error_body
-from use_st5.serve.metrics import CountRequests, Metrics
+from use_st5.serve.middleware import BodyLimits, CountRequests, Metrics, error_body
 
 require("fastapi", "serve")
 
@@ -129,27 +128,20 @@ class _Service:
     def named(self, name: str | None, models: Mapping[str, Any], what: str) -> str:
         """Returns the name of a request's model: the first model if the request names none."""
         if not models:
-            hint = f"Start it with one: use-st5 serve {' '.join(self._batchers)} MODEL"
-            raise HTTPException(404, f"The server has no {what}. {hint}.")
-        if name is None:
-            return next(iter(models))
-        if name in models:
-            return name
-        expected = f"expected a {what}, one of {', '.join(models)}, or no model"
-        raise HTTPException(404, f"model: {expected}; received {name[:_ECHO]!r}.")
+            raise HTTPException(404, f"The server has no {what}. Start it with one.")
+        if name is not None and name not in models:
+            expected = f"expected a {what}, one of {', '.join(models)}, or no model"
+            raise HTTPException(404, f"model: {expected}; received {name[:_ECHO]!r}.")
+        return name or next(iter(models))
 
     def check_sizes(self, texts: int, answer_bytes: float = 0) -> None:
         """Refuses a request with too many texts, or whose answer would be too large."""
         most = min(self.limits.texts, self.limits.queue_size)
         if texts > most:
             raise HTTPException(400, f"Expected up to {most:,} texts, received {texts:,}.")
-        if answer_bytes > self.limits.answer_bytes:
-            raise HTTPException(
-                400,
-                f"Expected a request whose answer has up to {self.limits.answer_bytes:,} bytes, "
-                f"received one for about {answer_bytes:,.0f}. Send fewer texts, or ask for vectors "
-                "with encoding_format base64.",
-            )
+        if answer_bytes > (most := self.limits.answer_bytes):
+            sizes = f"{most:,} bytes, received one for about {answer_bytes:,.0f}"
+            raise HTTPException(400, f"Expected a request whose answer has up to {sizes}.")
 
     def prompted(self, name: str, texts: list[str], prompt_name: str | None = None) -> list[str]:
         """Puts a prompt of the model before each text: its default prompt if none is named."""
@@ -157,27 +149,28 @@ class _Service:
         try:
             prompt = chosen_prompt(None, prompt_name, encoder.prompts, encoder.default_prompt_name)
         except ValueError:
-            known = ", ".join(encoder.prompts) or "which has none"
-            hint = f"expected one of the prompts of {name}, {known}; received"
-            echo = str(prompt_name)[:_ECHO]
-            raise HTTPException(400, f"prompt_name: {hint} {echo!r}.") from None
+            known = f"expected one of the prompts of {name}, {', '.join(encoder.prompts)}"
+            received = str(prompt_name)[:_ECHO]
+            raise HTTPException(400, f"prompt_name: {known}; received {received!r}.") from None
         return [prompt + text for text in texts] if prompt else texts
 
     async def compute(self, name: str, items: Sequence[Any], request: Request) -> np.ndarray:
         """Waits until a batch with these items is computed, and returns the model's rows."""
         lengths = [len(item) if isinstance(item, str) else sum(map(len, item)) for item in items]
-        if max(lengths) > self.limits.characters:
-            most = f"{self.limits.characters:,} characters, received one of {max(lengths):,}."
-            raise HTTPException(400, f"Expected texts of up to {most}")
-        if sum(lengths) > self.limits.body_bytes:  # Each pair has the whole query.
-            most = f"{self.limits.body_bytes:,} characters together, received {sum(lengths):,}."
-            raise HTTPException(400, f"Expected texts or pairs of up to {most}")
+        limits = self.limits
+        # Each pair has the whole query.
+        for size, most, what in (
+            (max(lengths), limits.characters, "each"),
+            (sum(lengths), limits.body_bytes, "together"),
+        ):
+            if size > most:
+                bounds = f"{most:,} characters {what}, received {size:,}"
+                raise HTTPException(400, f"Expected texts or pairs of up to {bounds}.")
         try:
             future = self._batchers[name].submit(items)
-        except QueueFullError as error:
-            raise HTTPException(429, str(error), headers={"Retry-After": "1"}) from error
-        except ClosedError as error:
-            raise HTTPException(503, str(error)) from error
+        except (QueueFullError, ClosedError) as error:
+            status = 429 if isinstance(error, QueueFullError) else 503
+            raise HTTPException(status, str(error), headers={"Retry-After": "1"}) from error
         self.metrics.texts.inc(len(items))
         result = asyncio.wrap_future(future)
         deadline = time.monotonic() + self.limits.seconds
@@ -239,9 +232,8 @@ def _add_vector_routes(app: FastAPI, service: _Service) -> None:
         texts = [body.input] if isinstance(body.input, str) else body.input
         dimension = service.encoders[name].dimension
         if body.dimensions is not None and body.dimensions > dimension:
-            raise HTTPException(
-                400, f"dimensions: expected up to {dimension}, received {body.dimensions}."
-            )
+            reason = f"dimensions: expected up to {dimension}, received {body.dimensions}."
+            raise HTTPException(400, reason)
         as_bytes = body.encoding_format == "base64"
         number_bytes = _BASE64_BYTES if as_bytes else _DECIMAL_BYTES
         numbers = len(texts) * (body.dimensions or dimension)
@@ -333,37 +325,25 @@ def _described(body: type) -> dict[str, Any]:
     return {"response_class": Response, "openapi_extra": request}
 
 
-async def _decoded(request: Request, kind: type[_Body]) -> _Body:
+async def _decoded(request: Request, body_type: type[_Body]) -> _Body:
     """Reads the body of a request, or refuses it with what is wrong."""
     media_type = request.headers.get("content-type", "none")
     # A page in a browser can send other types to a local server without asking it.
     if not media_type.split(";")[0].strip().lower().endswith("json"):
-        raise HTTPException(
-            415, f"Content-Type: expected application/json, received {media_type[:_ECHO]}."
-        )
+        reason = f"Content-Type: expected application/json, received {media_type[:_ECHO]}."
+        raise HTTPException(415, reason)
     try:
-        return msgspec.json.decode(await request.body(), type=kind)
+        return msgspec.json.decode(await request.body(), type=body_type)
     except msgspec.ValidationError as error:
-        raise HTTPException(400, _field_message(str(error))) from None
+        # The field first: "Expected `str`, got `int` - at `$.input[0]`".
+        message, _, field = str(error).replace("`", "").partition(" - at $.")
+        reason = f"{field or 'body'}: {message[:_ECHO].replace(', got ', ', received ')}."
+        if field.startswith("input["):
+            reason += " Token ids are not accepted (LangChain: check_embedding_ctx_length=False)."
+        raise HTTPException(400, reason) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = f"body: expected JSON in UTF-8, received other text: {str(error)[:_ECHO]}."
         raise HTTPException(400, reason) from None
-
-
-def _field_message(message: str) -> str:
-    """The message of msgspec with the field first, in our words."""
-    reason, _, path = message.rpartition(" - at `$.")
-    field, reason = (path.rstrip("`"), reason) if reason else ("body", message)
-    reason = reason[:_ECHO].replace("`", "").replace(", got ", ", received ")
-    reason = reason.replace("Expected", "expected").replace("Invalid enum", "invalid")
-    if field == "encoding_format":
-        reason = f"expected float or base64; {reason}"
-    if field.startswith("input[") and reason.endswith(("int", "array")):
-        reason += (
-            ". Token ids are not accepted, only texts; with LangChain use "
-            "OpenAIEmbeddings(check_embedding_ctx_length=False)"
-        )
-    return f"{field}: {reason}."
 
 
 async def _http_error(_: Request, error: Any) -> Response:

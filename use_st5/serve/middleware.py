@@ -1,13 +1,15 @@
-"""Counters of the server, as Prometheus reads them."""
+"""Around the application: limits on the body of a request, and counters for Prometheus."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+import msgspec
+
 from use_st5._imports import require
-from use_st5.serve.limits import Message, Receive, Send
 
 require("prometheus_client", "serve")
 
@@ -20,8 +22,71 @@ from prometheus_client import (  # noqa: E402
     generate_latest,
 )
 
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+def error_body(message: str, kind: str = "invalid_request_error") -> bytes:
+    """Returns an error in JSON, as the API of OpenAI writes it."""
+    error = {"message": message, "type": kind, "param": None, "code": None}
+    return msgspec.json.encode({"error": error})
+
+
+class BodyLimits:
+    """ASGI middleware that reads the body before the application sees the request.
+
+    Args:
+        app: The application.
+        body_bytes: Larger bodies are refused with the status 413.
+        body_seconds: If a body takes longer, the request is refused with the status 408.
+    """
+
+    def __init__(self, app: Any, *, body_bytes: int, body_seconds: float) -> None:
+        self._app = app
+        self._bytes = body_bytes
+        self._seconds = body_seconds
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Handles a connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body: bytes | None = None
+        try:
+            stated = dict(scope["headers"]).get(b"content-length", b"0")
+            if not (stated.isdigit() and int(stated) > self._bytes):
+                async with asyncio.timeout(self._seconds):
+                    body = await self._read(receive)
+            status, message = 413, f"The body has more than {self._bytes:,} bytes."
+        except TimeoutError:
+            status, message = 408, f"The body did not arrive within {self._seconds:g} seconds."
+        if body is None:
+            headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": error_body(message)})
+            return
+        first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replay() -> Message:
+            return first.pop() if first else await receive()
+
+        await self._app(scope, replay, send)
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        """The body; None if it is too large."""
+        body = bytearray()
+        has_more = True
+        while has_more:
+            message = await receive()
+            body += message.get("body", b"")
+            has_more = message.get("more_body", False)
+            if len(body) > self._bytes:
+                return None
+        return bytes(body)
 
 
 class Metrics:
