@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import typer
 
@@ -37,9 +38,6 @@ def echo(text: str, *, err: bool = False) -> None:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
     """Prints a table: drawn in a terminal, tab-separated (with a header line) in a pipe.
 
-    Only columns of texts are folded. If the terminal is too narrow, each row is a card, as in
-    `print_cards`.
-
     Args:
         columns: the headings.
         rows: one text per heading; tabs and line breaks inside become spaces in a pipe.
@@ -50,51 +48,35 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
             echo("\t".join(" ".join(cell.split()) for cell in row))
         return
     from rich.box import SIMPLE_HEAD
-    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console, title = Console(), without_controls(title)
+    if title:
+        Console().print(Text(without_controls(title), style="italic"))
     columns, *rows = [[without_controls(cell) for cell in row] for row in (columns, *rows)]
     table = Table(box=SIMPLE_HEAD, show_edge=False, collapse_padding=True, pad_edge=False)
-    needed = 2 * (len(columns) - 1)
     for place, column in enumerate(columns):
         cells = [row[place] for row in rows]
-        longest = max(map(cell_len, cells), default=0)
-        is_fixed = longest <= _TEXT_WIDTH or not any(" " in cell for cell in cells)
-        heading = column.replace(" ", "\n") if len(column) > max(longest, _TEXT_WIDTH) else column
-        needed += max(longest if is_fixed else _TEXT_WIDTH, *map(cell_len, heading.split("\n")))
         is_number = all(map(_NUMBER.fullmatch, cells))
-        table.add_column(
-            Text(heading),
-            justify="right" if is_number else "left",
-            overflow="fold",
-            no_wrap=is_fixed,
-        )
-    if title:
-        console.print(Text(title, style="italic"))
-    if needed > console.width:
-        print_cards(columns, rows)
-        return
+        # Names and numbers stay whole, texts are folded.
+        is_text = any(" " in cell or len(cell) > _LONGEST_NAME for cell in cells)
+        justify: Literal["right", "left"] = "right" if is_number else "left"
+        table.add_column(Text(column), justify=justify, overflow="fold", no_wrap=not is_text)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
+        table.add_row(*map(Text, row))
+    Console().print(table)
 
 
 # A number, with its unit.
 _NUMBER = re.compile(r"[-+−]?[\d.,]+( [kMG]?B)?|[-–]|")
-# A column of texts is not drawn narrower than this, unless its texts are shorter.
-_TEXT_WIDTH = 14
+_LONGEST_NAME = 36
 
 
 def check_table_name(path: Path, *, option: str) -> None:
     """Refuses a file to write whose suffix is not that of a table."""
     if path.suffix.lower() not in _TABLES:
-        raise typer.BadParameter(
-            f"expected a file that ends in {', '.join(_TABLES)}, received {path}.",
-            param_hint=option,
-        )
+        raise typer.BadParameter(f"{option} ends in {', '.join(_TABLES)}, received {path}.")
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
