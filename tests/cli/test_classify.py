@@ -86,7 +86,7 @@ def test_texts_that_were_cut_are_counted(use: Callable, monkeypatch: pytest.Monk
         (("c.keras", "--batch-size", "0"), 2, "--batch-size"),
         (("absent",), 1, "found none"),
         (("c.keras",), 1, "expected texts to classify, one a line, received none"),
-        (("my.v2/c.keras", "--backend", "onnx"), 1, "Give the encoder's folder: --encoder FOLDER"),
+        (("my.v2/c.keras", "--backend", "onnx"), 1, "give --encoder FOLDER"),
     ],
 )
 def test_errors_are_one_line(

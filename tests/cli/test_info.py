@@ -64,7 +64,7 @@ def test_facts_as_json(use: Callable, letters: Path) -> None:
     assert facts["parameters"] == 4000
     assert facts["metadata"] == {"languages": ["en"]}
     assert facts["signatures"] == {
-        "serving_default": "text string [any] → embeddings float32 [any, 4]"
+        "serving_default": "text string (None,) → embeddings float32 (None, 4)"
     }
     files = [file for file in letters.rglob("*") if file.is_file() and file.suffix != ".json"]
     assert facts["bytes"] == sum(file.stat().st_size for file in files)
@@ -73,7 +73,7 @@ def test_facts_as_json(use: Callable, letters: Path) -> None:
 def test_table_and_card(use: Callable, letters: Path) -> None:
     lines = use("info", str(letters)).stdout.splitlines()
     assert "parameters\t4,000" in lines
-    assert "max_length\tnone: texts are not cut" in lines
+    assert "max_length\ttexts are not cut" in lines
     assert 'metadata: languages\t["en"]' in lines
     assert use("info", str(letters), "--card").stdout == CARD
 

@@ -57,7 +57,7 @@ def test_the_nearest_that_is_no_positive(use: Callable, tmp_path: Path) -> None:
 
 
 def test_pairs_that_training_reads(use: Callable, tmp_path: Path) -> None:
-    result = use("bitext", "de.txt", "en.txt", "--to", "pairs.tsv", "--neighbours", "2")
+    result = use("bitext", "de.txt", "en.txt", "--to", "pairs.tsv")
     assert result.exit_code == 0, result.stderr
     assert result.stderr == "pairs.tsv: 2 pairs of 2 and 3 different sentences\n"
     source = read_file(tmp_path / "pairs.tsv")
@@ -74,7 +74,7 @@ def test_a_model_of_one_language_is_warned_of(
 ) -> None:
     manifest = SimpleNamespace(metadata={"languages": languages} if languages else {})
     monkeypatch.setattr(Directions, "manifest", manifest, raising=False)
-    result = use("bitext", "de.txt", "en.txt", "--to", "pairs.tsv", "--neighbours", "2")
+    result = use("bitext", "de.txt", "en.txt", "--to", "pairs.tsv")
     assert result.exit_code == 0, result.stderr
     line = "warning: directions knows one language, en. Pairs with a text in another language"
     assert result.stderr.startswith(line) == warned

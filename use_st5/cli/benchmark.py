@@ -28,7 +28,7 @@ HELP = manual(
     longer ones. The device is TensorFlow's first GPU, or the CPU.
 
     Each model runs in its own process. The memory is the largest that this process had, including
-    TensorFlow; with a GPU, also the largest that TensorFlow had of its memory.""",
+    TensorFlow.""",
     "use-st5 benchmark",
     "use-st5 benchmark use_dan_en path/to/my_model --lengths 10,100,500",
     "use-st5 benchmark --batch-size 1 --threads 1 --json",
@@ -54,15 +54,10 @@ def benchmark(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measures sentences per second and memory of models on this machine."""
-    try:
-        words = [int(part) for part in lengths.split(",")]
-    except ValueError:
-        words = [0]
-    if min(words) < 1:
-        raise typer.BadParameter(
-            f"expected numbers above 0, such as 10,100,500, received {lengths!r}.",
-            param_hint="--lengths",
-        )
+    parts = lengths.split(",")
+    if not all(part.strip().isdecimal() and int(part) for part in parts):
+        raise typer.BadParameter(f"--lengths expects numbers such as 10,100, received {lengths!r}.")
+    words = [int(part) for part in parts]
     folders = [(model, str(model_folder(model))) for model in models or _loadable()]
     results = [
         {"model": model, **_in_a_process(folder, words, batch_size, threads, seconds)}
@@ -72,17 +67,15 @@ def benchmark(
         echo(json.dumps(results, ensure_ascii=False))
         return
     heads = [*(f"{n} words, sentences/s" for n in words), "memory, MB"]
-    gpu = any(result["gpu_memory_mb"] is not None for result in results)
     rows = [
         [
             result["model"],
             *(f"{speed:,.0f}" for speed in result["sentences_per_second"].values()),
             f"{result['memory_mb']:,.0f}",
-            *([f"{result['gpu_memory_mb']:,.0f}"] if gpu else []),
         ]
         for result in results
     ]
-    print_table(["model", *heads, *(["GPU memory, MB"] if gpu else [])], rows)
+    print_table(["model", *heads], rows)
 
 
 def _loadable() -> list[str]:
@@ -112,12 +105,7 @@ def _in_a_process(folder: str, *arguments: Any) -> dict[str, Any]:
 def measure(
     folder: str, lengths: list[int], batch_size: int, threads: int | None, seconds: float
 ) -> dict[str, Any]:
-    """Measures one model in this process; the arguments are those of `benchmark`.
-
-    Returns:
-        "sentences_per_second" by length, "memory_mb", and "gpu_memory_mb", which is None without a
-        GPU.
-    """
+    """Measures one model in this process; the arguments are those of `benchmark`."""
     if threads:
         os.environ["OMP_NUM_THREADS"] = str(threads)
     start_tensorflow()
@@ -148,9 +136,7 @@ def measure(
                 encode()
                 calls += 1
         speeds[length] = calls * batch_size / passed
-    gpu = tf.config.list_logical_devices("GPU")
-    used = tf.config.experimental.get_memory_info("GPU:0")["peak"] / 1e6 if gpu else None
     # The largest resident memory that this process had.
     unit = 1 if sys.platform == "darwin" else 1024
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
-    return {"sentences_per_second": speeds, "memory_mb": memory, "gpu_memory_mb": used}
+    return {"sentences_per_second": speeds, "memory_mb": memory}

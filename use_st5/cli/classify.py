@@ -101,10 +101,7 @@ def _load(classifier: str, encoder: str | None, backend: Backend) -> Classifier 
     # `train` writes the classifiers of TO into the folder TO.run.
     run = Path(classifier).absolute().parent
     if encoder is None and run.suffix != ".run":
-        raise ValueError(
-            f"{classifier}: expected a file in a folder TO.run next to the encoder TO. Give the "
-            "encoder's folder: --encoder FOLDER."
-        )
+        raise ValueError(f"{classifier} is not in a folder TO.run: give --encoder FOLDER.")
     folder = encoder or str(run.with_suffix(""))
     return SavedClassifier(classifier, load_encoder(ModelChoice(folder, backend)))
 

@@ -50,12 +50,8 @@ def info(
         return
     if "max_length" in facts:
         limit = facts["max_length"]
-        cut = (
-            "none: texts are not cut"
-            if limit is None
-            else f"{limit:,} tokens: longer texts are cut"
-        )
-        facts["max_length"] = cut
+        kept = "texts are not cut" if limit is None else f"{limit:,} tokens: longer texts are cut"
+        facts["max_length"] = kept
     rows = []
     for name, value in facts.items():
         inner = value if isinstance(value, dict) else {"": value}
@@ -105,20 +101,16 @@ def _summary(folder: Path) -> str:
 
 
 def _signatures(folder: Path) -> dict[str, str]:
-    """The signatures as `name[shape] type → name[shape] type`, read without building the graph."""
+    """The signatures as `name type shape → name type shape`, read without building the graph."""
     start_tensorflow()
+    from tensorflow import TensorShape
     from tensorflow.dtypes import as_dtype
 
     from use_st5.export.loading import saved_model_graph
 
-    def shape(tensor: Any) -> str:
-        if tensor.unknown_rank:
-            return "[...]"
-        return f"[{', '.join('any' if dim.size < 0 else str(dim.size) for dim in tensor.dim)}]"
-
     def tensors(entries: Any) -> str:
         return ", ".join(
-            f"{name} {as_dtype(entry.dtype).name} {shape(entry.tensor_shape)}"
+            f"{name} {as_dtype(entry.dtype).name} {TensorShape(entry.tensor_shape)}"
             for name, entry in sorted(entries.items())
         )
 

@@ -44,8 +44,6 @@ def mine(
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
     negatives: Annotated[int, typer.Option(min=1, help="Negatives of a pair at most.")] = 1,
-    rank_from: Annotated[int, typer.Option(min=1, help="The first rank to use, from 1.")] = 1,
-    rank_to: Annotated[int, typer.Option(min=1, help="The last rank to use.")] = 50,
     margin: Annotated[
         float,
         typer.Option(help="0.05: a negative's cosine is at most 95 % of the positive's."),
@@ -68,19 +66,11 @@ def mine(
         encoder = CountingEncoder(load_encoder(chosen), chosen)
         with waiting(f"mining {len(pairs):,} pairs"):
             triplets = mine_hard_negatives(
-                encoder.encode,
-                pairs,
-                per_pair=negatives,
-                rank_from=rank_from,
-                rank_to=rank_to,
-                relative_margin=margin,
+                encoder.encode, pairs, per_pair=negatives, relative_margin=margin
             )
         encoder.say_truncated()
         if not triplets:
-            raise ValueError(
-                f"{file}: expected hard negatives, found none within the ranks and the margin. "
-                "Raise --rank-to, or lower --margin."
-            )
+            raise ValueError(f"{file}: expected hard negatives, found none. Lower --margin.")
         write_table(to, ("anchor", "positive", "negative"), triplets)
     with_one = len({triplet[:2] for triplet in triplets})
     say(
@@ -116,7 +106,6 @@ def bitext(
     prompt_name: PromptNameOption = None,
     column: ColumnOption = None,
     threshold: Annotated[float, typer.Option(help="The smallest margin.")] = 1.06,
-    neighbours: Annotated[int, typer.Option(min=1, help="Nearest neighbours of the margin.")] = 4,
 ) -> None:
     """Finds translations among the lines of two texts."""
     chosen = ModelChoice(model, backend, prompt, prompt_name)
@@ -127,17 +116,12 @@ def bitext(
         manifest = getattr(encoder, "manifest", None)
         languages = manifest.metadata.get("languages", []) if manifest else []
         if isinstance(languages, list) and len(languages) == 1:
-            say(
-                f"warning: {encoder.name} knows one language, {languages[0]}. Pairs with a text in "
-                "another language are random. For translations, choose a multilingual model with "
-                "--model."
-            )
+            knows = f"{encoder.name} knows one language, {languages[0]}"
+            say(f"warning: {knows}. Pairs with a text in another language are random.")
         from use_st5.search import mine_bitext
 
         with waiting(f"mining {len(sources):,} and {len(targets):,} sentences"):
-            pairs, margins = mine_bitext(
-                encoder.encode(sources), encoder.encode(targets), k=neighbours
-            )
+            pairs, margins = mine_bitext(encoder.encode(sources), encoder.encode(targets))
         encoder.say_truncated()
         rows = [
             (sources[i], targets[j], f"{margin:.4f}")
@@ -146,10 +130,7 @@ def bitext(
         ]
         if not rows:
             largest = f"the largest is {margins[0]:.4f}" if len(margins) else "there is none"
-            raise ValueError(
-                f"expected margins of at least {threshold}, found none: {largest}. Lower "
-                "--threshold."
-            )
+            raise ValueError(f"expected margins of {threshold}: {largest}. Lower --threshold.")
         write_table(to, ("anchor", "positive", "margin"), rows)
     say(f"{to}: {len(rows):,} pairs of {len(sources):,} and {len(targets):,} different sentences")
 

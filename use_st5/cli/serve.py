@@ -101,10 +101,8 @@ def _listen(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, reuse_port=False, backlog=2048)
     except OSError as error:
-        raise OSError(
-            f"--host {host} --port {port}: expected an address that is free, received "
-            f"{error.strerror}. Choose another port, of which 0 takes any, or another address."
-        ) from error
+        place = f"--host {host} --port {port}"
+        raise OSError(f"{place}: expected an address that is free: {error.strerror}") from error
 
 
 def _load(models: list[str], backend: Backend) -> dict[str, SentenceEncoder | CrossEncoder]:
@@ -124,9 +122,6 @@ def _load(models: list[str], backend: Backend) -> dict[str, SentenceEncoder | Cr
             loaded_model.encode(["a"])
         name = short_name(model)
         if name in loaded:
-            raise ValueError(
-                f"{model}: expected models with different names, found two called {name}. Rename "
-                "one of the folders."
-            )
+            raise ValueError(f"expected models with different names, received two called {name}")
         loaded[name] = loaded_model
     return loaded

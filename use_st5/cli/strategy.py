@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-
-class Strategy(StrEnum):
-    """The strategies of one machine."""
-
-    ONE = "one"
-    MIRRORED = "mirrored"
-    TPU = "tpu"
-
-
 StrategyOption = Annotated[
-    Strategy | None,
+    Literal["one", "mirrored", "tpu"] | None,
     typer.Option("--strategy", help="The devices. Default: the first GPU, or the CPU."),
 ]
 TpuOption = Annotated[
@@ -25,16 +15,8 @@ TpuOption = Annotated[
 ]
 
 
-def strategy_name(strategy: Strategy | None, tpu: str | None) -> str | None:
-    """The argument `strategy` of the library: `tpu:NAME` for a TPU with a name.
-
-    Raises:
-        typer.BadParameter: A TPU is named, but the strategy is not "tpu".
-    """
-    if tpu is None:
-        return None if strategy is None else strategy.value
-    if strategy not in (None, Strategy.TPU):
-        raise typer.BadParameter(
-            f"expected --strategy tpu with it, received {strategy}.", param_hint="--tpu"
-        )
-    return f"{Strategy.TPU.value}:{tpu}"
+def strategy_name(strategy: str | None, tpu: str | None) -> str | None:
+    """The argument `strategy` of the library: `tpu:NAME` for a TPU with a name."""
+    if tpu is not None and strategy not in (None, "tpu"):
+        raise typer.BadParameter(f"--tpu expects --strategy tpu, received {strategy}.")
+    return strategy if tpu is None else f"tpu:{tpu}"
