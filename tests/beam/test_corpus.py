@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +18,9 @@ import pyarrow.parquet as pq
 import use_st5
 from tests.beam.test_rows import tfrecord_bytes
 from tests.beam.toy_file_system import ToyFileSystem
-from use_st5.beam import CorpusReport, embed_corpus, embed_texts, pipeline, read_vectors
+from use_st5.beam import CorpusReport, embed_corpus, pipeline, read_vectors
 from use_st5.beam import corpus as corpus_module
 from use_st5.beam.corpus import REPORT
-
-ROOT = Path(__file__).resolve().parents[2]
-_WORKER = "apache_beam.runners.worker.sdk_worker_main"
 
 
 def read(folder: Path) -> dict[str, dict[str, Any]]:
@@ -103,8 +94,6 @@ def prompted(tmp_path_factory: pytest.TempPathFactory, toy_use_dan: Any) -> Path
     [
         ({}, "a "),
         ({"prompt_name": "query"}, "the cat "),
-        ({"prompt_name": "document"}, ""),
-        ({"prompt": "cat "}, "cat "),
     ],
 )
 def test_the_model_reads_a_prompt_before_each_text(
@@ -120,11 +109,6 @@ def test_the_model_reads_a_prompt_before_each_text(
     assert np.ptp(expected, axis=0).max() > 0.01
     schema = pq.read_schema(next((tmp_path / "v").glob("*.parquet")))
     assert schema.metadata.get(b"prompt", b"").decode() == prompt
-
-
-def test_a_prompt_that_the_model_lacks_is_refused_before_the_pipeline(prompted: Path) -> None:
-    with pytest.raises(ValueError, match=r"one of the model's prompts, \['query', 'document', 'us"):
-        embed_texts(prompted, prompt_name="passage")
 
 
 def test_fields_and_formats_are_named(fake: Any, tmp_path: Path) -> None:
@@ -229,51 +213,3 @@ def test_other_file_systems_serve_corpus_and_vectors(
     assert json.loads(written)["rows"] == report.rows == 3
     with pytest.raises(FileExistsError):
         embed_corpus("toy://corpus/*", "toy://vectors/of/them")
-
-
-@pytest.mark.process
-def test_a_command_whose_worker_is_killed_can_be_started_again(tmp_path: Path) -> None:
-    texts = {
-        f"{name}.txt:{row}": f"{name}, sentence {row}" for name in "ab" for row in range(1, 20_001)
-    }
-    for name in "ab":
-        own = [text for place, text in texts.items() if place.startswith(name)]
-        (tmp_path / f"{name}.txt").write_text("".join(f"{text}\n" for text in own))
-    folder = tmp_path / "vectors"
-    command = [sys.executable, "-m", "use_st5", "embed", str(tmp_path / "*.txt"), "-o", str(folder)]
-    command += ["--runner", "DirectRunner"]
-    options = ["--", "--direct_num_workers=2", "--direct_running_mode=multi_processing"]
-    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, cwd=ROOT)
-    os.kill(_worker_at_work(process.pid, folder), signal.SIGKILL)
-    process.communicate(timeout=600)
-    assert process.returncode != 0
-    assert not (folder / REPORT).exists()
-    subprocess.run(command, check=True, cwd=ROOT, timeout=600)
-    assert {name: row["text"] for name, row in read(folder).items()} == texts
-
-
-def _worker_at_work(parent: int, folder: Path, *, patience: float = 300.0) -> int:
-    """The process id of a worker, as soon as a worker has begun to write vectors."""
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        begun = [path for path in folder.rglob("beam-temp-vectors-*/*") if path.stat().st_size]
-        # A shell starts each worker, and has the worker's command line as one argument.
-        workers = [number for number, words in _below(parent) if _WORKER in words]
-        if begun and workers:
-            return workers[-1]
-        time.sleep(0.05)
-    raise TimeoutError("no worker began to write")
-
-
-def _below(parent: int) -> Iterator[tuple[int, list[str]]]:
-    """The ids and arguments of all processes that a process has started, directly or not."""
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            above = int(status.read_text().rpartition(")")[2].split()[1])
-            words = status.with_name("cmdline").read_text().split("\0")
-        except (OSError, ValueError):
-            continue
-        if above == parent:
-            number = int(status.parent.name)
-            yield number, words
-            yield from _below(number)

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from apache_beam.io.parquetio import WriteToParquetBatched
 
 import use_st5
-from use_st5.beam import embed_corpus, embed_texts
+from use_st5.beam import embed_texts
 from use_st5.beam import pipeline as steps
 from use_st5.hub.model_names import bundled_folder
 
@@ -59,7 +59,7 @@ def test_what_is_no_pair_of_texts_is_set_aside(fake: Any, tmp_path: Path) -> Non
     assert len(bad) == 4
 
 
-@pytest.mark.parametrize("failing", [{1}, {2}, {1, 2, 4}])
+@pytest.mark.parametrize("failing", [{1, 2, 4}])
 def test_a_bundle_that_fails_and_is_retried_gives_each_row_once(
     fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: set[int]
 ) -> None:
@@ -103,14 +103,6 @@ def test_threads_of_a_process_share_one_model(
         pairs = pipeline | beam.Create([(str(row), "the cat") for row in range(300)])
         _ = pairs | beam.Reshuffle() | embed_texts(folder)
     assert made == [folder.resolve()]
-
-
-def test_the_model_gets_blocks(fake: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(steps, "_BLOCK_ROWS", 7)
-    (tmp_path / "a.txt").write_text("".join(f"{number}\n" for number in range(30)))
-    embed_corpus(str(tmp_path / "*.txt"), tmp_path / "vectors")
-    assert sorted(map(len, fake.calls)) == [2, 7, 7, 7, 7]
-    assert sorted(text for call in fake.calls for text in call) == sorted(map(str, range(30)))
 
 
 def test_ids_name_files_below_the_fixed_folders(tmp_path: Path) -> None:

@@ -124,18 +124,6 @@ def test_no_set_of_another_content_is_found(
         assert refused != name.startswith(takes_all), (name, state)
 
 
-def test_a_damaged_file_is_told_of_in_its_own_row(
-    every_set: dict[str, list[Path]], use: Callable
-) -> None:
-    before = states(use)
-    (damaged,) = every_set["STS-B dev"]
-    damaged.write_text("a,b,c\n", encoding="utf-8")
-    after = states(use)
-    assert {name for name in before if before[name] != after[name]} == {"STS-B dev"}
-    assert f"{damaged.name}, cannot be read: " in after["STS-B dev"]
-    assert "sts-dev.csv:1: expected at least 7 tab-separated fields" in after["STS-B dev"]
-
-
 SICK = DataSource("SICK-R test", ("sick2014/SICK_test_annotated.txt",), "Zenodo", "CC BY-NC-SA")
 COLUMNS = ["data set", "found", "for", "from", "licence"]
 

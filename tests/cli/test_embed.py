@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ import pytest
 from use_st5.beam import corpus as corpus_module
 from use_st5.beam.corpus import CorpusReport
 from use_st5.cli import embed as embed_module
-from use_st5.cli.files import open_input, open_texts
+from use_st5.cli.files import open_input
 
 TEXTS = ["Ein Satz.", "", "tab\there", "emoji 🙂 and 日本語", 'a "quote" and \\', "  spaces  "]
 
@@ -63,12 +62,6 @@ def test_jsonl_gives_texts_and_every_float_back(use: Callable, fake: Any, tmp_pa
     np.testing.assert_array_equal(vectors, fake.encode(TEXTS))
 
 
-def test_without_output_json_lines_go_to_stdout(use: Callable, fake: Any) -> None:
-    result = use("embed", "-", input="one\ntwo\n")
-    assert result.exit_code == 0
-    assert [json.loads(line)["text"] for line in result.stdout.splitlines()] == ["one", "two"]
-
-
 def test_stdin_and_format_and_batch_size(use: Callable, fake: Any, tmp_path: Path) -> None:
     arguments = ("embed", "-", "-o", "vectors.dat", "--format", "npy", "--batch-size", "3")
     assert use(*arguments, input="one\r\ntwo").exit_code == 0
@@ -107,14 +100,11 @@ def test_existing_output_needs_overwrite(use: Callable, fake: Any, tmp_path: Pat
     ("arguments", "code", "message"),
     [
         (("absent.txt", "-o", "v.npy"), 1, "found none"),
-        ((".", "-o", "v.npy"), 1, "expected a text file"),
         (("-", "-o", "v.doc"), 2, "give --format"),
         (("-", "-o", "no/v.npy"), 1, "expected a folder"),
         (("-", "-o", ".", "--format", "npy", "--overwrite"), 1, "found something else"),
         (("-", "-o", "v.npy", "--model", "absent"), 1, "Expected a model, found none."),
         (("-", "--format", "npy"), 2, "jsonl only"),
-        (("-", "-o", "v.npy", "--batch-size", "0"), 2, "--batch-size"),
-        ((), 2, "INPUT"),
     ],
 )
 def test_errors_are_one_line(
@@ -155,18 +145,6 @@ def test_a_packed_file_is_unpacked(
     (tmp_path / "a.txt.gz").write_bytes(packed[:-9])
     damaged = use("embed", "a.txt.gz", *output, "--overwrite")
     assert "a.txt.gz: expected a complete gzip file, found damage" in damaged.stderr
-
-
-def test_a_packed_pipe_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for beside in (None, tmp_path / "v.npy"):
-        reader, writer = os.pipe()
-        os.write(writer, gzip.compress(b"one\ntwo\n"))
-        os.close(writer)
-        with os.fdopen(reader) as pipe:
-            monkeypatch.setattr("sys.stdin", pipe)
-            with open_texts("-", beside=beside) as texts:
-                assert [*texts] == ["one", "two"]
-                assert beside is None or [*texts] == ["one", "two"]
 
 
 def test_a_column_of_a_table_has_a_row_for_each_text(
@@ -223,18 +201,6 @@ def test_a_pipe_is_copied_to_a_file_that_has_no_name(
         with open_input("-", beside=tmp_path / "v.npy") as stream:
             assert stream.read() == b"one\ntwo\n"
             assert names(tmp_path) == []
-
-
-def test_a_file_is_read_from_where_the_shell_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """For example, `read` took the header: `{ read -r header; use-st5 embed -; } < texts.txt`."""
-    write(tmp_path / "texts.txt", ["header", "one", "two"])
-    with (tmp_path / "texts.txt").open("rb") as file:
-        file.readline()
-        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file, isatty=file.isatty))
-        with open_input("-", beside=tmp_path / "v.npy") as stream:
-            assert stream.read() == b"one\ntwo\n"
 
 
 def test_a_link_is_followed(use: Callable, fake: Any, tmp_path: Path) -> None:
@@ -427,7 +393,6 @@ def test_a_signal_leaves_no_output_and_the_next_call_continues(
     [
         ((), "d: "),
         (("--prompt-name", "query"), "q: "),
-        (("--prompt", "mine: "), "mine: "),
         (("--prompt", ""), ""),
     ],
 )

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import tarfile
 import threading
 from collections.abc import Callable
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -157,25 +156,6 @@ def test_nothing_is_written_into_the_model(
     assert result.exit_code == 2
     assert "outside of the model's own" in " ".join(result.stderr.split())
     assert files(model) == before
-
-
-def test_what_a_killed_export_of_an_archive_left_is_gone_with_the_next(
-    use: Callable, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left: list[str] = []
-
-    def add(archive: tarfile.TarFile, *_: object, **__: object) -> None:
-        left.extend(each.name for each in tmp_path.glob(".*.gz"))
-        raise OSError("killed")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(tarfile.TarFile, "add", add)
-        assert use("export", str(model), "--archive", "a.tar.gz").exit_code == 1
-    for name in left:
-        (tmp_path / name).write_text("half")
-    assert use("export", str(model), "--archive", "a.tar.gz").exit_code == 0
-    assert left
-    assert not [*tmp_path.glob(".*.gz")]
 
 
 def test_a_page_for_browsers(use: Callable, model: Path, tmp_path: Path) -> None:

@@ -336,11 +336,3 @@ def test_what_cannot_be_written_is_refused_before_any_work(
     assert f"{no_work}: expected a folder with the permission" in result.stderr
     assert sorted(no_work.rglob("*")) == before
     assert not Path(os.devnull).is_file()
-
-
-def test_a_heat_map_is_refused_before_any_work(use: Callable, no_work: Path) -> None:
-    pytest.importorskip("matplotlib")
-    for path, message in ((".", "found something else"), ("map.txt", ".png")):
-        result = use("similarity", "a", "b", "--heatmap", path)
-        assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-        assert message in result.stderr

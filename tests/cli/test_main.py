@@ -21,7 +21,6 @@ import use_st5.__main__
 from tests.tiny_bert import write_sentence_bert
 from use_st5.cli import main as cli
 from use_st5.cli.main import OneLineErrors, app
-from use_st5.cli.output import manual, print_table
 from use_st5.hub.model_names import bundled_names
 from use_st5.io import progress
 
@@ -62,7 +61,7 @@ def test_version(use: Callable) -> None:
     assert use("--version").stdout == f"{use_st5.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [("embe",), ("--nonsense",), ("embed", "--nonsense")])
+@pytest.mark.parametrize("arguments", [("embe",), ("embed", "--nonsense")])
 def test_wrong_usage_is_one_line_and_2(use: Callable, arguments: tuple[str, ...]) -> None:
     result = use(*arguments)
     assert result.exit_code == 2
@@ -70,23 +69,6 @@ def test_wrong_usage_is_one_line_and_2(use: Callable, arguments: tuple[str, ...]
     assert result.stderr.endswith("--help`.\n")
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
-
-
-def test_no_command_shows_the_help_and_fails(use: Callable) -> None:
-    result = use()
-    assert result.exit_code == 2
-    assert "Usage: use-st5" in result.output
-    assert "error" not in result.stderr
-
-
-def test_examples_and_paragraphs_of_a_manual() -> None:
-    text = manual("First\n    line.\n\n    Second.", "run x[0]")
-    assert text == "First line.\n\nSecond.\n\n\b\n[bold]Examples[/bold]\n  run x\\[0]"
-
-
-def test_cells_cannot_break_the_lines_of_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(["a", "b"], [("x\ty", "line\nbreak")], title="unseen")
-    assert capsys.readouterr().out == "a\tb\nx y\tline break\n"
 
 
 def test_tensorflow_that_does_not_load_is_one_line_with_the_next_step(
@@ -170,10 +152,6 @@ def test_debug_shows_the_traceback(failing: Callable, arguments: tuple[str, ...]
     assert result.exit_code == 1
     assert "Traceback (most recent call last)" in result.stderr
     assert result.stderr.endswith("error: expected a, received b\n")
-
-
-def test_debug_after_two_dashes_is_a_text(failing: Callable) -> None:
-    assert "Traceback" not in failing("fail", "--", "--debug").stderr
 
 
 def test_ctrl_c_while_the_commands_are_imported_is_one_line(

@@ -63,20 +63,10 @@ def test_a_bundled_model_is_found_by_the_name_in_the_index(
     assert use("search", "texts.index", "beta").exit_code == 0
 
 
-def test_queries_that_were_cut_are_counted(use: Callable, fake: Any) -> None:
-    use("index", "texts.txt", "--to", "texts.index", "-m", "fake")
-    fake.max_length = 5
-    result = use("search", "texts.index", "beta", "a longer one", "-m", "fake")
-    said = "1 of 2 texts is longer than 5 tokens; the rest was not read\n"
-    assert result.stderr == said
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (("texts.index",), 2, "expected either queries after WHERE or --file"),
-        (("texts.index", "a", "--file", "-"), 2, "expected either queries after WHERE or --file"),
-        (("texts.index", "a", "--top-k", "0"), 2, "--top-k"),
         (("texts.txt", "a", "--breadth", "2"), 2, "--breadth expects an index"),
         (("texts.index", "a", "--breadth", "2"), 2, "of --kind hnsw"),
         (("absent.txt", "a"), 1, "found none"),

@@ -88,11 +88,9 @@ def test_heat_map_is_written(use: Callable, fake: Any, tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         ((), 2, "expected one of texts, --file and --pairs"),
-        (("a", "b", "--file", "x"), 2, "expected one of texts, --file"),
         (("only one",), 1, "expected 2 to 5,000 texts, received 1"),
         (("--pairs", "-", "--heatmap", "x.png"), 2, "--heatmap"),
         (("--pairs", "-"), 1, "-:2: expected 1 tab"),
-        (("a", "b", "--metric", "euclid"), 2, "euclid"),
         (("a", "b", "--heatmap", "map.xyz"), 1, "xyz"),
         ((*"abc" * 21, "--heatmap", "map.png"), 1, "expected 2 to 60 texts"),
     ],

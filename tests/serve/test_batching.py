@@ -107,13 +107,6 @@ def test_a_full_queue_refuses(model: Model, batcher: Batcher) -> None:
     assert batcher.submit(["f"]) is not None
 
 
-def test_an_error_goes_to_the_requests_of_its_batch_alone(model: Model, batcher: Batcher) -> None:
-    model.go.set()
-    with pytest.raises(ValueError, match="bad text"):
-        batcher.submit(["bad"]).result(10)
-    assert batcher.submit(["fine"]).result(10).tolist() == [[4]]
-
-
 def test_a_cancelled_request_is_not_computed(model: Model, batcher: Batcher) -> None:
     batcher.submit(["a"])
     assert model.started.wait(10)

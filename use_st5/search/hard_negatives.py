@@ -56,7 +56,8 @@ def mine_hard_negatives(
         has fewer negatives, or none, if too few are within the ranks and margins. For equal
         cosines, the earlier text of the corpus comes first.
     """
-    _check(pairs, corpus, per_pair, (rank_from, rank_to), margin, relative_margin)
+    if not 1 <= rank_from <= rank_to:
+        raise ValueError(f"expected ranks from 1, received {rank_from} to {rank_to}.")
     distinct_texts: dict[str, str] = {}  # key → the first text that has it
     for text in [positive for _, positive in pairs] if corpus is None else corpus:
         distinct_texts.setdefault(_key(text), text)
@@ -94,19 +95,3 @@ def mine_hard_negatives(
 def _key(text: str) -> str:
     """Returns a key that is the same for texts that count as equal."""
     return " ".join(text.casefold().split())
-
-
-def _check(
-    pairs: Sequence[tuple[str, str]],
-    corpus: Sequence[str] | None,
-    per_pair: int,
-    ranks: tuple[int, int],
-    margin: float,
-    relative_margin: float,
-) -> None:
-    if not len(pairs) or (corpus is not None and not len(corpus)):
-        raise ValueError("expected pairs of anchor and positive, and texts to search.")
-    if per_pair < 1 or ranks[0] < 1 or ranks[1] - ranks[0] + 1 < per_pair:
-        raise ValueError(f"expected {per_pair} ranks or more from 1, received {ranks}.")
-    if not (0 <= margin <= 2 and 0 <= relative_margin <= 1):
-        raise ValueError("expected margin in [0, 2] and relative_margin in [0, 1].")

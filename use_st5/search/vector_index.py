@@ -99,7 +99,7 @@ class VectorIndex:
         self._graph: Any = None
         if record.kind == "hnsw":
             faiss = require("faiss", "search")
-            self._check_hash(_GRAPH)  # FAISS trusts the numbers in its file.
+            self.verify(_GRAPH)  # FAISS trusts the numbers in its file.
             self._graph = faiss.read_index(str(self.folder / _GRAPH))
         self._starts = None
         if _TEXTS in record.files:
@@ -127,11 +127,6 @@ class VectorIndex:
             texts: The texts of the vectors. They are stored, and some are encoded again to check
                 that the vectors belong to them. None: the origin of the vectors is not checked.
             kind: "exact" or "hnsw".
-
-        Raises:
-            FileExistsError: `folder` exists and is not an index.
-            BlockingIOError: Another process is writing the folder.
-            ValueError: There are no vectors, or they are not finite, or not from the model.
         """
         if kind not in ("exact", "hnsw"):
             raise ValueError(f"kind: expected exact or hnsw, received {kind}.")
@@ -186,27 +181,25 @@ class VectorIndex:
         """The text of a row, if the index was built with texts."""
         if self._starts is None:
             raise ValueError(f"{self.folder}: expected an index with texts, found one without.")
-        if not 0 <= row < len(self):
-            raise IndexError(f"Expected a row from 0 to {len(self) - 1}, received {row}.")
         start, end = self._starts[row : row + 2].tolist()
         with (self.folder / _TEXTS).open("rb") as stream:
             stream.seek(start)
             return stream.read(end - start).decode("utf-8", "surrogatepass")
 
-    def verify(self) -> None:
-        """Compares every file with its hash; a ValueError names the damaged one."""
-        for name in self._record.files:
-            self._check_hash(name)
+    def verify(self, *names: str) -> None:
+        """Compares files, or all, with their hashes; a ValueError names a damaged one."""
+        for name in names or self._record.files:
+            path, entry = self.folder / name, self._record.files.get(InnerPath(name))
+            if not (entry and path.is_file() and file_sha256(path) == entry["sha256"]):
+                raise ValueError(f"{path}: expected the bytes that were written. {_REMEDY}")
 
     def search(
         self, encoder: Any, texts: Iterable[str], *, k: int = 10, breadth: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Finds the rows nearest to texts; see `search_vectors`.
 
-        The texts get the model's prompt for queries, if it has one (`encode_query`).
-
-        Raises:
-            ValueError: The encoder is not the model of the index.
+        The texts get the model's prompt for queries, if it has one (`encode_query`). An encoder
+        that is not the model of the index is a ValueError.
         """
         if encoder.identity != self.model_hash:
             own = f"{self.model} with the hash {short_hash(self.model_hash)}"
@@ -249,11 +242,6 @@ class VectorIndex:
         effort = require("faiss", "search").SearchParametersHNSW(efSearch=count)
         candidates = self._graph.search(queries, count, params=effort)[1]
         return rescored(queries, self._vectors, candidates, k=k)
-
-    def _check_hash(self, name: str) -> None:
-        path, entry = self.folder / name, self._record.files.get(InnerPath(name))
-        if not (entry and path.is_file() and file_sha256(path) == entry["sha256"]):
-            raise ValueError(f"{path}: expected the bytes that were written. {_REMEDY}")
 
     def _mapped(self, name: str, shape: tuple[int, ...], dtype: str) -> np.memmap:
         """Maps the array of a file, which is not read until it is needed."""

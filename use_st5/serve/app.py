@@ -134,15 +134,6 @@ class _Service:
             raise HTTPException(404, f"model: {expected}; received {name[:_ECHO]!r}.")
         return name or next(iter(models))
 
-    def check_sizes(self, texts: int, answer_bytes: float = 0) -> None:
-        """Refuses a request with too many texts, or whose answer would be too large."""
-        most = min(self.limits.texts, self.limits.queue_size)
-        if texts > most:
-            raise HTTPException(400, f"Expected up to {most:,} texts, received {texts:,}.")
-        if answer_bytes > (most := self.limits.answer_bytes):
-            sizes = f"{most:,} bytes, received one for about {answer_bytes:,.0f}"
-            raise HTTPException(400, f"Expected a request whose answer has up to {sizes}.")
-
     def prompted(self, name: str, texts: list[str], prompt_name: str | None = None) -> list[str]:
         """Puts a prompt of the model before each text: its default prompt if none is named."""
         encoder = self.encoders[name]
@@ -154,18 +145,20 @@ class _Service:
             raise HTTPException(400, f"prompt_name: {known}; received {received!r}.") from None
         return [prompt + text for text in texts] if prompt else texts
 
-    async def compute(self, name: str, items: Sequence[Any], request: Request) -> np.ndarray:
+    async def compute(
+        self, name: str, items: Sequence[Any], request: Request, *, answer_bytes: float = 0
+    ) -> np.ndarray:
         """Waits until a batch with these items is computed, and returns the model's rows."""
         lengths = [len(item) if isinstance(item, str) else sum(map(len, item)) for item in items]
         limits = self.limits
-        # Each pair has the whole query.
         for size, most, what in (
-            (max(lengths), limits.characters, "each"),
-            (sum(lengths), limits.body_bytes, "together"),
+            (len(items), min(limits.texts, limits.queue_size), "texts"),
+            (answer_bytes, limits.answer_bytes, "bytes of the answer"),
+            (max(lengths), limits.characters, "characters of a text"),
+            (sum(lengths), limits.body_bytes, "characters together"),  # A query is in each pair.
         ):
             if size > most:
-                bounds = f"{most:,} characters {what}, received {size:,}"
-                raise HTTPException(400, f"Expected texts or pairs of up to {bounds}.")
+                raise HTTPException(400, f"Expected up to {most:,} {what}, received {size:,.0f}.")
         try:
             future = self._batchers[name].submit(items)
         except (QueueFullError, ClosedError) as error:
@@ -237,9 +230,9 @@ def _add_vector_routes(app: FastAPI, service: _Service) -> None:
         as_bytes = body.encoding_format == "base64"
         number_bytes = _BASE64_BYTES if as_bytes else _DECIMAL_BYTES
         numbers = len(texts) * (body.dimensions or dimension)
-        service.check_sizes(len(texts), numbers * number_bytes)
         texts = service.prompted(name, texts, body.prompt_name)
-        full = await service.compute(name, texts, request)
+        size = numbers * number_bytes
+        full = await service.compute(name, texts, request, answer_bytes=size)
 
         def answer() -> Response:
             is_cut = body.dimensions is not None
@@ -261,10 +254,9 @@ def _add_vector_routes(app: FastAPI, service: _Service) -> None:
         """Cosines of texts, a row for each text of `a`."""
         body = await _decoded(request, SimilarityRequest)
         name = service.named(body.model, service.encoders, "sentence encoder")
-        cosines = len(body.a) * len(body.b or body.a)
-        service.check_sizes(len(body.a) + len(body.b or []), cosines * _DECIMAL_BYTES)
+        size = len(body.a) * len(body.b or body.a) * _DECIMAL_BYTES
         texts = service.prompted(name, [*body.a, *(body.b or [])])
-        vectors = await service.compute(name, texts, request)
+        vectors = await service.compute(name, texts, request, answer_bytes=size)
 
         def answer() -> Response:
             first = vectors[: len(body.a)]
@@ -280,7 +272,6 @@ def _add_other_routes(app: FastAPI, service: _Service) -> None:
         """Documents by their scores with the query, the best first."""
         body = await _decoded(request, RerankRequest)
         name = service.named(body.model, service.cross_encoders, "cross-encoder")
-        service.check_sizes(len(body.documents))
         pairs = [(body.query, document) for document in body.documents]
         scores = await service.compute(name, pairs, request)
         results = [

@@ -32,7 +32,7 @@ class TimedConnection(_HTTPProtocol):
         if most is not None and len(self.connections) > 2 * most:
             transport.abort()
         else:
-            self._check_after(None)
+            self._watch(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends the checks."""
@@ -40,8 +40,8 @@ class TimedConnection(_HTTPProtocol):
             self._next_check.cancel()
         super().connection_lost(exc)
 
-    def _check_after(self, before: Any) -> None:
-        """Ends the connection if it has had no request since the last check, and handles none.
+    def _watch(self, before: Any) -> None:
+        """Ends the connection if it has had no request for some seconds, and handles none.
 
         After an answer that was read, uvicorn closes the connection sooner.
         """
@@ -51,6 +51,6 @@ class TimedConnection(_HTTPProtocol):
             if is_idle and self.cycle is before:
                 self.transport.abort()
             else:
-                self._check_after(self.cycle)
+                self._watch(self.cycle)
 
         self._next_check = self.loop.call_later(self.seconds, check)
