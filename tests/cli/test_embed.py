@@ -6,10 +6,6 @@ import csv
 import gzip
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -323,69 +319,6 @@ def test_what_a_user_puts_into_a_partial_folder_stays(
         write(tmp_path / "texts.txt", ["d"])
     assert use("embed", "texts.txt", "-o", "v.npy").exit_code == 0
     assert names(tmp_path / "v.npy.partial") == ["thesis.txt"]
-
-
-SLOW = """
-import signal
-import sys
-import time
-import numpy as np
-import use_st5
-
-class Slow:
-    name, dimension, identity = "slow", 4, "0"
-    prompts, default_prompt_name = {}, None
-    def truncated(self, sentences):
-        return []
-    def encode(self, sentences, **options):
-        time.sleep(0.15)
-        return np.array([[len(s), 1, 2, 3] for s in sentences], np.float32)
-
-use_st5.load = lambda name, **options: Slow()
-sys.modules["tensorflow"] = None
-# A test run in the background ignores the signal, and so would its processes.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from use_st5.cli.main import main
-main()
-"""
-
-
-@pytest.mark.end_to_end
-@pytest.mark.process
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to a process")
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
-def test_a_signal_leaves_no_output_and_the_next_call_continues(
-    tmp_path: Path, repository: Path, sent: signal.Signals
-) -> None:
-    texts = ["x" * (number % 97) for number in range(40_000)]
-    write(tmp_path / "texts.txt", texts)
-    command = [sys.executable, "-c", SLOW, "embed", "texts.txt", "-o", "v.npy"]
-    environment = {**os.environ, "PYTHONPATH": str(repository)}
-    process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
-    )
-    state = tmp_path / "v.npy.partial" / "state.json"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if state.exists() and json.loads(state.read_text())["rows_done"] > 0:
-            break
-        time.sleep(0.02)
-    process.send_signal(sent)
-    _, stderr = process.communicate(timeout=60)
-    done = json.loads(state.read_text())["rows_done"]
-    assert 0 < done < 40_000
-    if sent is signal.SIGINT:
-        assert process.returncode == 130, stderr
-        assert stderr.startswith("interrupted: ")
-        assert "Traceback" not in stderr
-    assert not (tmp_path / "v.npy").exists()
-
-    again = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-    )
-    assert f"after {done:,} of 40,000 rows" in again.stderr
-    np.testing.assert_array_equal(np.load(tmp_path / "v.npy")[:, 0], [len(t) for t in texts])
-    assert names(tmp_path) == ["texts.txt", "v.npy"]
 
 
 @pytest.mark.parametrize(

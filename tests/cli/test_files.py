@@ -145,38 +145,6 @@ def test_what_is_there_is_kept_unless_told(
         assert message in result.stderr
 
 
-def test_cycles_are_refused_what_they_do_not_have(
-    use: Callable, base: str, toy_bert_pairs: tuple[str, ...]
-) -> None:
-    for more, message in (
-        (
-            ("--to", f"{base}/m"),
-            f"{base}/m: expected a local folder, because pairs without a score",
-        ),
-        (("--to", "m", "--batch-files", "b"), "batch_files: expected None, because pairs without"),
-    ):
-        result = use(*toy_bert_pairs, *more)
-        assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.stderr
-        assert message in result.stderr
-        assert not exists(f"{base}/m.run")
-        assert not Path("m.run").exists()
-
-
-@pytest.fixture
-def toy_bert_pairs(tmp_path: Path) -> tuple[str, ...]:
-    """The arguments of a training on pairs without scores."""
-    from tests.tiny_bert import write_tiny_bert
-
-    rows = [f"{a}\t{b}" for a, b in itertools.pairwise(SENTENCES)]
-    (tmp_path / "pairs.tsv").write_text("\n".join(["sentence1\tsentence2", *rows]) + "\n")
-    scored = [f"{row}\t{number % 5}" for number, row in enumerate(rows)]
-    text = "\n".join(["sentence1\tsentence2\tscore", *scored]) + "\n"
-    (tmp_path / "dev.tsv").write_text(text)
-    write_tiny_bert(tmp_path / "bert", head=False)
-    paths = [str(tmp_path / name) for name in ("bert", "pairs.tsv", "dev.tsv")]
-    return ("train", paths[0], "--train", paths[1], "--validation", paths[2])
-
-
 def test_a_model_is_exported_packed_and_converted(
     use: Callable, base: str, start: str, tmp_path: Path
 ) -> None:

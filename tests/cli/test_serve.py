@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import re
@@ -11,23 +9,17 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
-import uvicorn
 
-from use_st5.cli import serve
 from use_st5.cli.serve import _listen
-from use_st5.encode.cross_encoder import CrossEncoder
-from use_st5.io import progress
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -44,24 +36,6 @@ def test_an_address_that_is_taken_is_told_before_a_model_is_loaded(use: Callable
 def test_an_address_of_ipv6() -> None:
     with _listen("::1", 0) as listening:
         assert listening.getsockname()[0] == "::1"
-
-
-def test_a_server_that_runs_writes_nothing(use: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other commands write a line when they have worked for ten seconds."""
-    written = io.StringIO()
-
-    def run(*_: Any, **__: Any) -> None:
-        with contextlib.redirect_stderr(written):
-            time.sleep(0.5)
-
-    monkeypatch.setattr(serve, "_load", lambda *_: {"letters": CrossEncoder(print, name="letters")})
-    monkeypatch.setattr(progress, "_LINE_EVERY", 0.1)
-    monkeypatch.setattr(uvicorn.Server, "run", run)
-    # It closes the handlers of all loggers, and absl's closes the stream that pytest captures.
-    monkeypatch.setattr(uvicorn.Config, "configure_logging", lambda _: None)
-    with progress.progress_lines(lambda: "use-st5 serve is running"):
-        assert use("serve", "letters", "--port", "0").exit_code == 0
-    assert written.getvalue() == ""
 
 
 @pytest.mark.process

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -21,7 +20,7 @@ import use_st5
 from tests.serve.running import running
 from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.hub.model_names import bundled_folder
-from use_st5.serve.app import ServerLimits, SimilarityRequest, create_app
+from use_st5.serve.app import ServerLimits, create_app
 
 TEXTS = ["How old are you?", "What is your age?", "", "東京 🙂"]
 
@@ -230,20 +229,6 @@ def test_a_long_name_is_not_repeated(post: Callable, field: str) -> None:
     assert len(refused.content) < 500
 
 
-@pytest.mark.parametrize(
-    "values", [b"[]," * 1_300_000 + b"[]", b",".join(b'{"%d":0}' % i for i in range(250_000))]
-)
-@pytest.mark.parametrize("field", [b"a", b"other"])
-def test_a_strange_body_takes_no_more_time_than_its_size(values: bytes, field: bytes) -> None:
-    body = b'{"%s": [%s]}' % (field, values)
-    assert len(body) < ServerLimits().body_bytes
-    start = time.perf_counter()
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(body, type=SimilarityRequest)
-    # pydantic took 0.8 s on the same machine where this takes 0.03 s.
-    assert time.perf_counter() - start < 0.4
-
-
 def test_the_error_of_a_model_stays_in_the_log() -> None:
     import httpx
 
@@ -363,8 +348,3 @@ def test_metrics_count_requests_texts_and_batches(address: str, post: Callable) 
     assert value("use_st5_batch_size_count") == before[1] + 1
     assert value('use_st5_requests_total{path="/v1/embeddings",status="200"}') >= 1
     assert value("use_st5_waiting_texts") == 0
-
-
-def test_no_model_is_an_error() -> None:
-    with pytest.raises(ValueError, match="expected at least one name"):
-        create_app({})
