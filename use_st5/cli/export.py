@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -92,8 +91,25 @@ def export(
     own = source.resolve()
     if any(not remote_path(path) and path.resolve().is_relative_to(own) for path in targets):
         raise typer.BadParameter("expected a folder outside of the model's own folder.")
+    from use_st5.export.text_model import check_text_model, text_model_manifest
+    from use_st5.export.web import check_page, dan_manifest
+
+    if web is not None:
+        dan_manifest(source)
+    if runtimes:
+        text_model_manifest(source, length)
     with ExitStack() as stack:
-        _claim(stack, source, to, archive, web, runtimes.values(), length, overwrite=overwrite)
+        claims: tuple[Any, ...] = (
+            to and sole_model(to, overwrite=overwrite),
+            archive and sole_file(archive, overwrite=overwrite, remote=True),
+            web and sole_model(web, overwrite=overwrite, remote=False, check=check_page),
+            *(
+                sole_model(path, overwrite=overwrite, remote=False, check=check_text_model)
+                for path in runtimes.values()
+            ),
+        )
+        for claim in filter(None, claims):
+            stack.enter_context(claim)
         manifest = ModelManifest.read(source)
         if manifest is not None:
             manifest.check_contents(source)
@@ -110,36 +126,6 @@ def export(
             _write_runtime(source, runtime, folder, precision, length)
             size = f"{_size(folder) / 1e6:.1f} MB, precision {label}"
             say(f"{folder}: {size}; {folder / 'reader.py'} runs it")
-
-
-def _claim(
-    stack: ExitStack,
-    source: Path,
-    to: Path | None,
-    archive: Path | None,
-    web: Path | None,
-    runtimes: Iterable[Path],
-    length: int | None,
-    *,
-    overwrite: bool,
-) -> None:
-    """Refuses, before any work, what cannot be written, and keeps others from writing it."""
-    if to is not None:
-        stack.enter_context(sole_model(to, overwrite=overwrite))
-    if archive is not None:
-        stack.enter_context(sole_file(archive, overwrite=overwrite, remote=True))
-    if web is not None:
-        from use_st5.export.web import check_page, dan_manifest
-
-        dan_manifest(source)
-        stack.enter_context(sole_model(web, overwrite=overwrite, remote=False, check=check_page))
-    for folder in runtimes:
-        from use_st5.export.text_model import check_text_model, text_model_manifest
-
-        text_model_manifest(source, length)
-        stack.enter_context(
-            sole_model(folder, overwrite=overwrite, remote=False, check=check_text_model)
-        )
 
 
 def _check_options(
