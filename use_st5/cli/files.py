@@ -141,20 +141,6 @@ def open_input(name: str, *, beside: Path | None = None) -> Iterator[IO[bytes]]:
         yield stream
 
 
-def check_file(path: Path, *, remote: bool = False) -> None:
-    """Checks that a file can be written; missing folders above it are made later.
-
-    Args:
-        path: The file.
-        remote: Whether it may be on gs:// and the like.
-    """
-    if writes_remote(path, allowed=remote):
-        return
-    if path.exists() and not path.is_file():
-        raise FileExistsError(f"{path}: expected a file to write, found something else")
-    _check_writable(path.absolute().parent)
-
-
 @contextlib.contextmanager
 def sole_file(
     path: Path, *, overwrite: bool = True, remote: bool = False, inputs: Iterable[str] = ()
@@ -167,7 +153,8 @@ def sole_file(
         remote: Whether it may be on gs:// and the like.
         inputs: Files that the command reads, and that may not be the same file.
     """
-    check_file(path, remote=remote)
+    if not writes_remote(path, allowed=remote) and path.exists() and not path.is_file():
+        raise FileExistsError(f"{path}: expected a file to write, found something else")
     for name in inputs:
         if path.exists() and Path(name).exists() and path.samefile(name):
             raise FileExistsError(f"{path}: expected another file than the input")
@@ -180,7 +167,6 @@ def sole_file(
 def sole_folder(path: Path) -> Iterator[None]:
     """Makes the local folder `path` and lets only this process write into it in the block."""
     writes_remote(path, allowed=False)
-    _check_writable(path)
     with sole_writer(path, inside=True):
         yield
 
@@ -201,8 +187,7 @@ def sole_model(
         remote: Whether it may be on gs:// and the like.
         check: Refuses a folder with other files than a model.
     """
-    if not writes_remote(folder, allowed=remote):
-        _check_writable(folder.absolute().parent)
+    writes_remote(folder, allowed=remote)
     with sole_writer(folder):
         check(folder)
         check_new(folder, overwrite=overwrite)
@@ -213,10 +198,3 @@ def check_new(path: Path, *, overwrite: bool) -> None:
     """Checks that a path does not exist, unless `overwrite` allows to replace it."""
     if exists(path) and not overwrite:
         raise FileExistsError(f"{as_written(path)} exists; give --overwrite or choose another name")
-
-
-def _check_writable(folder: Path) -> None:
-    """Checks that files can be made in a folder, or in the nearest existing one above it."""
-    location = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not location.is_dir() or not os.access(location, os.W_OK | os.X_OK):
-        raise PermissionError(f"{location}: expected a folder with the permission to write")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import warnings
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from use_st5._imports import require
-from use_st5.cli.files import ColumnOption, check_file, open_input, open_texts, sole_file
+from use_st5.cli.files import ColumnOption, open_input, open_texts, sole_file
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
@@ -101,12 +102,12 @@ def similarity(
     if not 2 <= len(texts) <= most:
         raise ValueError(f"expected 2 to {most:,} texts, received {len(texts):,}")
     if heatmap is not None:  # Errors appear before the model is loaded.
-        check_file(heatmap)
         require("matplotlib", "plots")
         from use_st5.plots import check_picture
 
         check_picture(heatmap)
-    _all_against_all(texts, metric, chosen, heatmap, as_json)
+    with contextlib.nullcontext() if heatmap is None else sole_file(heatmap):
+        _all_against_all(texts, metric, chosen, heatmap, as_json)
 
 
 def _read_pairs(file: str) -> list[tuple[str, str]]:
@@ -172,7 +173,7 @@ def _all_against_all(
     if heatmap is not None:
         from use_st5.plots import similarity_heatmap
 
-        with sole_file(heatmap), warnings.catch_warnings():
+        with warnings.catch_warnings():
             # Characters that matplotlib's font lacks are drawn as boxes.
             warnings.filterwarnings("ignore", message="Glyph .* missing")
             similarity_heatmap(texts, matrix, path=heatmap, label=f"{metric} similarity")
