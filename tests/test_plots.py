@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.plots import interval_plot, point_plot, save, similarity_heatmap
+from use_st5.plots import interval_plot, save, similarity_heatmap
 
 SENTENCES = ["How old are you?", "What is your age?", "The train costs $5 or $6."]
 MATRIX = np.array([[1.0, 0.8, -0.1], [0.8, 1.0, 0.2], [-0.1, 0.2, 1.0]], np.float32)
@@ -65,9 +65,7 @@ def test_many_sentences_have_no_numbers() -> None:
     assert list(figure.axes[0].texts) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "start"), [("map.png", b"\x89PNG"), ("map.pdf", b"%PDF"), ("map.svg", b"<?xml")]
-)
+@pytest.mark.parametrize(("name", "start"), [("map.png", b"\x89PNG"), ("map.svg", b"<?xml")])
 def test_file_is_of_the_kind_its_name_says(tmp_path: Path, name: str, start: bytes) -> None:
     similarity_heatmap(SENTENCES, MATRIX, path=tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(start)
@@ -122,13 +120,3 @@ def test_intervals_stand_in_the_rows_of_their_labels(tmp_path: Path) -> None:
     for n in (1, 2):
         save(figure, tmp_path / f"{n}.png")
     assert (tmp_path / "1.png").read_bytes() == (tmp_path / "2.png").read_bytes()
-
-
-def test_points_have_their_names() -> None:
-    figure = point_plot({"_a\x1b": (-2, 0.2), "$b": (-1, 0.3)}, x="x", y="y")
-    assert [line.get_xydata().tolist() for line in figure.axes[0].lines] == [
-        [[-2, 0.2]],
-        [[-1, 0.3]],
-    ]
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == [" _a\ufffd", r"\$b"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-__all__ = ["interval_plot", "point_plot", "similarity_heatmap", "training_curves"]
+__all__ = ["interval_plot", "similarity_heatmap", "training_curves"]
 
 # Row labels have two lines; the rotated column labels have one.
 _ROW_CHARACTERS = 56
@@ -63,14 +63,15 @@ def similarity_heatmap(
     values = np.asarray(matrix, dtype=np.float64)
     count = len(sentences)
     if not count or values.shape != (count, count):
-        raise ValueError(
-            f"expected a matrix of shape {(count, count)} for {count} sentences (at least one), "
-            f"received {values.shape}"
-        )
+        expected = f"expected a matrix of shape {(count, count)} for {count} sentences"
+        raise ValueError(f"{expected}, received {values.shape}")
     require("matplotlib", "plots")
     if path is not None:
         check_picture(path)
-    figure, axes = _figure(count)
+    cell = _LARGE_CELL_INCHES if count <= _LARGE_CELL_ROWS else _SMALL_CELL_INCHES
+    side = cell * max(count, 4)
+    # The margins contain two inches of labels, and the colour bar.
+    figure, axes = _figure(side + 3.5, side + 2.0, layout="compressed")
     # The scale is 0 to 1, so that plots are comparable; other values (dot products) extend it.
     image = axes.imshow(
         values, cmap="YlGnBu", vmin=min(0.0, values.min()), vmax=max(1.0, values.max())
@@ -92,12 +93,9 @@ def interval_plot(labels: Sequence[str], series: Mapping[str, ArrayLike], *, axi
         series: Name → `[rows, 3]`: value, lower and upper end of the interval. What is not finite
             is not drawn.
         axis: The name of the horizontal axis.
-
-    Raises:
-        ImportError: matplotlib is missing.
     """
     rows = np.arange(len(labels), dtype=np.float64)
-    figure, axes = _plain_figure(9, 1.2 + len(labels) * max(0.35, 0.15 * len(series)))
+    figure, axes = _figure(9, 1.2 + len(labels) * max(0.35, 0.15 * len(series)))
     for place, (name, values) in enumerate(series.items()):
         value, low, high = np.asarray(values, np.float64).T
         height = rows + 0.7 * ((place + 0.5) / len(series) - 0.5)
@@ -111,21 +109,6 @@ def interval_plot(labels: Sequence[str], series: Mapping[str, ArrayLike], *, axi
         axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yticks(rows, [_row_label(label, 96) for label in labels], fontsize=8)
     axes.set(xlabel=axis, ylim=(len(labels) - 0.5, -0.5))
-    figure.legend(loc="outside upper center", ncols=2)
-    return figure
-
-
-def point_plot(points: Mapping[str, tuple[float, float]], *, x: str, y: str) -> Figure:
-    """Draws points with their names in the legend; `x` and `y` are the names of the axes.
-
-    Raises:
-        ImportError: matplotlib is missing.
-    """
-    figure, axes = _plain_figure(6, 4.5)
-    for place, (name, point) in enumerate(points.items()):
-        marker = _MARKERS[place % len(_MARKERS)]
-        axes.plot(*point, marker, color=f"C{place % 10}", label=_series_label(name))
-    axes.set(xlabel=x, ylabel=y)
     figure.legend(loc="outside upper center", ncols=2)
     return figure
 
@@ -146,11 +129,8 @@ def training_curves(
         score: The name of the score.
         unit: What `scores` counts, such as "step".
         best: The step that is exported.
-
-    Raises:
-        ImportError: matplotlib is missing.
     """
-    figure, axes = _plain_figure(10, 4, 2)
+    figure, axes = _figure(10, 4, 2)
     for task, values in losses.items():
         steps = sorted(values)
         axes[0].plot(steps, [values[each] for each in steps], label=_series_label(task))
@@ -170,38 +150,23 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
         figure.savefig(temporary, dpi=_DOTS_PER_INCH)
 
 
-def _plain_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, Any]:
+def _figure(
+    width: float, height: float, columns: int = 1, layout: Any = "constrained"
+) -> tuple[Figure, Any]:
     require("matplotlib", "plots")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout=layout)
     return figure, figure.subplots(1, columns)
 
 
 def check_picture(path: str | os.PathLike[str]) -> None:
-    """Checks that matplotlib supports the suffix of `path`.
-
-    Raises:
-        ValueError: The suffix is not supported.
-    """
+    """Checks that matplotlib supports the suffix of `path`."""
     from matplotlib.backend_bases import FigureCanvasBase
 
-    suffix, kinds = Path(path).suffix, sorted(FigureCanvasBase.get_supported_filetypes())
-    if suffix.removeprefix(".").lower() not in kinds:
-        raise ValueError(
-            f"expected a picture that ends in {', '.join(f'.{each}' for each in kinds)}, received "
-            f"{os.fspath(path)}"
-        )
-
-
-def _figure(count: int) -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
-
-    cell = _LARGE_CELL_INCHES if count <= _LARGE_CELL_ROWS else _SMALL_CELL_INCHES
-    side = cell * max(count, 4)
-    # The margins contain two inches of labels, and the colour bar.
-    figure = Figure(figsize=(side + 3.5, side + 2.0), layout="compressed")
-    return figure, figure.add_subplot()
+    types = FigureCanvasBase.get_supported_filetypes()
+    if Path(path).suffix.removeprefix(".").lower() not in types:
+        raise ValueError(f"{path}: expected a picture that ends in .{', .'.join(sorted(types))}")
 
 
 def _label_axes(axes: Axes, sentences: Sequence[str]) -> None:

@@ -8,11 +8,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from use_st5 import plots
 from use_st5._imports import require
-from use_st5.evaluation.differences import Difference, difference, mean_difference
 from use_st5.evaluation.runner import EvaluationRecord
 from use_st5.io.files import atomic_path
 from use_st5.io.progress import markdown_text
@@ -22,61 +21,55 @@ if TYPE_CHECKING:
 
 _Records = Sequence[EvaluationRecord]
 _Tasks = dict[str, dict[str, Any]]
+# A number and the ends of its 95 % interval, NaN if there is none.
+_Interval = tuple[float, float, float]
 
 # A score that was not measured and a score without a value are shown differently.
 _MISSING, _UNDEFINED = "–", "undefined"
 # Scores whose names begin with these words are multiplied by 100.
 _TIMES_100 = {"spearman", "pearson", "accuracy", "f1", "auc", "matthews", "precision", "recall"}
-_JOINED = re.compile("(?<=[a-z])(?=[A-Z])")
-# The tasks of the papers' tables in their order; the papers print the mean of them.
+# The number of rows that a score is computed on is the first of these counts that the record has.
+# Cross-validation scores each row of its training data, and has only the count "train".
+_ROWS = ("test", "dev", "pairs", "items", "train")
+_Z = 1.959964  # 95 % of a normal distribution lie within ± this
+_TITLES = {
+    "sts": "Semantic textual similarity",
+    "senteval": "Transfer (SentEval)",
+    "senteval_sklearn": "Transfer (SentEval, scikit-learn)",
+    "probing": "Probing (SentEval)",
+    "sentglue": "SentGLUE",
+    "pairs": "Pair classification",
+    "minimal_pairs": "Minimal pairs",
+    "tatoeba": "Finding translations (Tatoeba)",
+    "bucc": "Mining translations (BUCC)",
+    "multilingual_sts": "Similarity in other languages",
+    "retrieval": "Retrieval",
+    "geometry": "Alignment and uniformity",
+    "weat": "Associations of words (WEAT)",
+    "seat": "Associations of words in sentences (SEAT)",
+}
 _TRANSFER = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
 _PROBES = (
     *("length", "word_content", "depth", "top_constituents", "bigram_shift", "tense"),
     *("subject_number", "object_number", "odd_man_out", "coordination_inversion"),
 )
-_XSTS = ("ar-ar", "ar-en", "es-es", "es-en", "tr-en")
-
-
-class _Group(NamedTuple):
-    """A group of tasks: its title, the tasks that the papers average, and how to read it."""
-
-    title: str
-    average: tuple[str, ...] = ()
-    lead: str = ""
-
-
-_GROUPS = {
-    "sts": _Group(
-        "Semantic textual similarity",
-        ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr"),
-    ),
-    "senteval": _Group("Transfer (SentEval)", _TRANSFER),
-    "senteval_sklearn": _Group(
-        "Transfer (SentEval, scikit-learn)", tuple(f"{name}_sklearn" for name in _TRANSFER)
-    ),
-    "probing": _Group("Probing (SentEval)", tuple(f"probing_{name}" for name in _PROBES)),
-    "sentglue": _Group("SentGLUE"),
-    "pairs": _Group("Pair classification"),
-    "minimal_pairs": _Group("Minimal pairs", lead="Counting words scores 0.25, chance 50."),
-    "tatoeba": _Group("Finding translations (Tatoeba)"),
-    "bucc": _Group(
-        "Mining translations (BUCC)", tuple(f"bucc_{each}-en" for each in ("de", "fr", "ru", "zh"))
-    ),
-    "multilingual_sts": _Group(
-        "Similarity in other languages", tuple(f"xsts_{each}" for each in _XSTS)
-    ),
-    "retrieval": _Group(
-        "Retrieval",
-        lead="Means over the sets of the folder, which a record lists. BM25 compares words; fused "
-        "joins both rankings.",
-    ),
-    "geometry": _Group("Alignment and uniformity", lead="Less is better."),
-    "weat": _Group(
-        "Associations of words (WEAT)",
-        lead="Effect size d, its 95 % bootstrap interval, and the one-sided p. A high p does not "
-        "show that an encoder is free of bias.",
-    ),
-    "seat": _Group("Associations of words in sentences (SEAT)", lead="As for WEAT."),
+# The tasks of the papers' tables in their order; the papers print the mean of them.
+_AVERAGES = {
+    "sts": ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr"),
+    "senteval": _TRANSFER,
+    "senteval_sklearn": tuple(f"{name}_sklearn" for name in _TRANSFER),
+    "probing": tuple(f"probing_{name}" for name in _PROBES),
+    "bucc": ("bucc_de-en", "bucc_fr-en", "bucc_ru-en", "bucc_zh-en"),
+    "multilingual_sts": tuple(f"xsts_{x}" for x in ("ar-ar", "ar-en", "es-es", "es-en", "tr-en")),
+}
+_LEADS = {
+    "minimal_pairs": "Counting words scores 0.25, chance 50.",
+    "retrieval": "Means over the sets of the folder, which a record lists. BM25 compares words; "
+    "fused joins both rankings.",
+    "geometry": "Less is better.",
+    "weat": "Effect size d, its 95 % bootstrap interval, and the one-sided p. A high p does not "
+    "show that an encoder is free of bias.",
+    "seat": "As for WEAT.",
 }
 # Groups whose table has a column for each score of their one task.
 _ONE_TASK = ("tatoeba", "minimal_pairs", "retrieval", "geometry")
@@ -87,11 +80,6 @@ _INTERVALS = (
     "too wide. Those of means treat the sentences of the tasks as different, though STS-B has some "
     "of STS12 to STS16. They do not include the effect of training again."
 )
-
-
-class _Plot(NamedTuple):
-    caption: str
-    figure: Figure
 
 
 def write_report(
@@ -112,32 +100,25 @@ def write_report(
     Raises:
         ValueError: There are no records, two have the same name, or none has the baseline's name.
     """
-    base = _baseline(records, baseline)
+    names = [_name_of(record) for record in records]
+    if not names or len({*names}) < len(names):
+        expected = "Expected records of models with different names"
+        raise ValueError(f"{expected}, received {', '.join(names) or 'none'}.")
+    if baseline is not None and baseline not in names:
+        raise ValueError(f"baseline: expected one of {', '.join(names)}; received {baseline}.")
+    base = records[0 if baseline is None else names.index(baseline)]
     drawn = _plots(records, base)
-    captions = None if drawn is None else {group: plot.caption for group, plot in drawn.items()}
+    captions = None if drawn is None else {group: caption for group, (caption, _) in drawn.items()}
     text = report_text(records, base, captions)
-    pictures = {Path(folder, f"{group}.png"): plot for group, plot in (drawn or {}).items()}
-    for path, plot in pictures.items():
-        plots.save(plot.figure, path)
+    pictures = {
+        Path(folder, f"{group}.png"): figure for group, (_, figure) in (drawn or {}).items()
+    }
+    for path, figure in pictures.items():
+        plots.save(figure, path)
     report = Path(folder, "report.md")
     with atomic_path(report) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return [report, *pictures]
-
-
-def _baseline(records: _Records, name: str | None) -> EvaluationRecord:
-    """The record that the others are compared with; checks that names tell the models apart."""
-    if not records:
-        raise ValueError("Expected the records of one model or more, received none.")
-    names = [_name_of(record) for record in records]
-    if repeated := sorted({each for each in names if names.count(each) > 1}):
-        raise ValueError(
-            f"Expected a different name for each model, received {', '.join(repeated)} more than "
-            "once. `use-st5 report NAME=FILE` gives the model of a file another name."
-        )
-    if name is not None and name not in names:
-        raise ValueError(f"baseline: expected one of {', '.join(names)}; received {name}.")
-    return records[0 if name is None else names.index(name)]
 
 
 def report_text(
@@ -150,44 +131,46 @@ def report_text(
         base: The one of the baseline.
         captions: Name of a group → the caption of its plot; None: matplotlib is missing.
     """
-    alone = len(records) == 1
+    alone, groups = len(records) == 1, _groups_of(records)
     title = _name_of(records[0]) if alone else f"{len(records)} sentence encoders compared"
-    blocks = [f"# {markdown_text(title)}", _measured(records), *_overview(records, base)]
-    for group in _groups_of(records):
-        blocks += _section(records, base, group)
-        if caption := (captions or {}).get(group):
-            blocks.append(f"![{markdown_text(caption)}]({group}.png)")
-    blocks += _not_measured(records)
-    if captions is None:
-        blocks.append("The plots are missing: they need matplotlib (extra `plots`).")
-    return "\n\n".join(blocks) + "\n"
-
-
-def _measured(records: _Records) -> str:
-    """Sentences that say what the report shows."""
     tasks = {name for record in records for name in record.tasks}
     days = sorted({record.created[:10] for record in records})
     when = markdown_text(" to ".join(dict.fromkeys((days[0], days[-1]))))
-    return (
-        f"Measured on {len(tasks):,} tasks of {len(_groups_of(records))} groups ({when}), by the "
-        "protocols of the papers. The best number of a column is bold. “–” means: not measured; "
-        "“undefined” has no value."
+    measured = (
+        f"Measured on {len(tasks):,} tasks of {len(groups)} groups ({when}), by the protocols of "
+        "the papers. The best number of a column is bold. “–” means: not measured; “undefined” has "
+        "no value."
     )
+    blocks = [f"# {markdown_text(title)}", measured, *_overview(records, base)]
+    for group in groups:
+        blocks += _section(records, base, group)
+        if caption := (captions or {}).get(group):
+            blocks.append(f"![{markdown_text(caption)}]({group}.png)")
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for record in records:
+        for task, why in {**record.skipped, **record.failed}.items():
+            reasons.setdefault((_name_of(record), why), []).append(task)
+    if reasons:
+        lines = (f"{name}: {', '.join(names)}: {why}" for (name, why), names in reasons.items())
+        blocks += ["## Not measured", "\n".join(f"- {markdown_text(line)}" for line in lines)]
+    if captions is None:
+        blocks.append("The plots are missing: they need matplotlib (extra `plots`).")
+    return "\n\n".join(blocks) + "\n"
 
 
 def _overview(records: _Records, base: EvaluationRecord) -> Iterator[str]:
     """The models, and their means over those tasks of the papers that all of them have."""
     dimensions = [record.model["dimension"] for record in records]
     columns = {
-        "Dimension": [_Cell(_MISSING if each is None else f"{each:,}") for each in dimensions],
-        "Tasks": [_Cell(f"{len(record.tasks):,}") for record in records],
+        "Dimension": [_MISSING if number is None else f"{number:,}" for number in dimensions],
+        "Tasks": [f"{len(record.tasks):,}" for record in records],
     }
     means = {}
-    for title, average, _ in _GROUPS.values():
-        names = [name for name in average if all(name in each.tasks for each in records)]
+    for group, average in _AVERAGES.items():
+        names = [name for name in average if all(name in record.tasks for record in records)]
         part = "avg." if len(names) == len(average) else f"{len(names)} of {len(average)}"
         if names:
-            means[f"{title}, {part}"] = names
+            means[f"{_TITLES[group]}, {part}"] = names
     columns |= {title: _score_column(records, names) for title, names in means.items()}
     yield _table("Model", map(_name_of, records), columns)
     if means:
@@ -195,75 +178,41 @@ def _overview(records: _Records, base: EvaluationRecord) -> Iterator[str]:
             "Means × 100 over the tasks of the papers' tables that every model here has; “2 of 7” "
             "is a mean of two of seven, which cannot be compared with the papers' averages."
         )
-    if differences := _differences(records, base, means):
-        yield differences
+    yield from _differences(records, base, means)
     if len(records) > 1:
         yield _INTERVALS
 
 
-def _differences(
-    records: _Records, base: EvaluationRecord, columns: Mapping[str, Sequence[str]]
-) -> str:
-    """A table of the mean differences to the baseline; `columns`: heading → tasks."""
-    others = [record for record in records if record is not base]
-    cells = {}
-    for title, names in columns.items():
-        found = [_difference_to(record, base, names) for record in others]
-        if any(found):
-            main = base.tasks[names[0]]["main"]
-            cells[title] = [_difference_cell(each, main) for each in found]
-    corner = f"Difference to {markdown_text(_name_of(base))}"
-    return _table(corner, map(_name_of, others), cells) if cells else ""
-
-
-def _groups_of(records: _Records) -> list[str]:
-    """The groups of the measured tasks: the known ones in their order, then others."""
-    present = dict.fromkeys(task["group"] for each in records for task in each.tasks.values())
-    return [*(n for n in _GROUPS if n in present), *(n for n in present if n not in _GROUPS)]
-
-
-def _tasks_of(records: _Records, group: str) -> _Tasks:
-    """Name → the task's entry in the first record that has it; the papers' tasks come first."""
-    tasks: _Tasks = {}
-    for record in records:
-        for name, task in record.tasks.items():
-            if task["group"] == group:
-                tasks.setdefault(name, task)
-    average = _GROUPS[group].average if group in _GROUPS else ()
-    return {name: tasks[name] for name in average if name in tasks} | tasks
-
-
 def _section(records: _Records, base: EvaluationRecord, group: str) -> Iterator[str]:
     """A group of tasks: heading, table, differences to the baseline, units and protocols."""
-    tasks = _tasks_of(records, group)
-    title, average, lead = _GROUPS.get(group, _Group(group.replace("_", " ").capitalize()))
-    yield f"## {markdown_text(title)}"
+    tasks, names = _tasks_of(records, group), [_name_of(record) for record in records]
+    yield f"## {markdown_text(_TITLES.get(group, group.replace('_', ' ').capitalize()))}"
     yield from (f"**Not comparable.** {markdown_text(text)}." for text in _cautions(records, tasks))
-    names = [_name_of(record) for record in records]
     if group in ("weat", "seat"):
-        cells = {_name_of(each): [_bias_cell(each, test) for test in tasks] for each in records}
+        cells = {
+            name: [_bias_cell(record, test) for test in tasks]
+            for name, record in zip(names, records, strict=True)
+        }
         yield _table("Test", map(_bias_label, tasks.values()), cells)
     elif group in _ONE_TASK and group in tasks:
-        yield _table("Model", names, _columns_of_scores(records, group))
+        entries = [record.tasks[group] for record in records if group in record.tasks]
+        scores = dict.fromkeys(score for entry in entries for score in entry["scores"])
+        higher = group != "geometry"
+        cells = {
+            score.replace("_", " "): _score_column(records, [group], score, higher=higher)
+            for score in scores
+        }
+        yield _table("Model", names, cells)
     else:
         columns = {task["title"]: [name] for name, task in tasks.items()}
+        average = _AVERAGES.get(group, ())
         means = {"Avg.": average} if average and {*average} <= {*tasks} else {}
-        cells = {head: _score_column(records, each) for head, each in (columns | means).items()}
+        cells = {head: _score_column(records, part) for head, part in (columns | means).items()}
         yield _table("Model", names, cells)
-        if differences := _differences(records, base, columns):
-            yield differences
-    if lead:
+        yield from _differences(records, base, columns)
+    if lead := _LEADS.get(group):
         yield lead
     yield "\n".join(_protocols(records, tasks))
-
-
-def _columns_of_scores(records: _Records, name: str) -> dict[str, list[_Cell]]:
-    """The columns of all scores of one task."""
-    entries = [record.tasks[name] for record in records if name in record.tasks]
-    return {
-        score.replace("_", " "): _score_column(records, [name], score, higher=name != "geometry")
-        for score in dict.fromkeys(score for entry in entries for score in entry["scores"])
-    }
 
 
 def _protocols(records: _Records, tasks: _Tasks) -> Iterator[str]:
@@ -280,103 +229,60 @@ def _protocols(records: _Records, tasks: _Tasks) -> Iterator[str]:
         yield f"- {markdown_text(', '.join(names))}: {markdown_text(words)}"
 
 
-def _not_measured(records: _Records) -> Iterator[str]:
-    """The tasks that were not measured, and why; each reason once for the same models."""
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for task in dict.fromkeys(t for each in records for t in (*each.skipped, *each.failed)):
-        names: dict[str, list[str]] = {}
-        for record in records:
-            if why := record.skipped.get(task) or record.failed.get(task):
-                names.setdefault(why, []).append(_name_of(record))
-        for why, models in names.items():
-            reasons.setdefault((why, ", ".join(models)), []).append(task)
-    if reasons:
-        yield "## Not measured"
-        yield "\n".join(
-            f"- {markdown_text(', '.join(tasks))} ({markdown_text(models)}): {markdown_text(why)}"
-            for (why, models), tasks in reasons.items()
-        )
-
-
-def _plots(records: _Records, base: EvaluationRecord) -> dict[str, _Plot] | None:
-    """Name of a group → its plot; None if matplotlib is missing."""
-    try:
-        require("matplotlib", "plots")
-    except ImportError:
-        return None
-    groups = [group for group in _groups_of(records) if group in _GROUPS]
-    drawn = {group: _plot(records, base, group) for group in groups}
-    return {group: plot for group, plot in drawn.items() if plot is not None}
-
-
-def _plot(records: _Records, base: EvaluationRecord, group: str) -> _Plot | None:
-    """What the plot of a group shows; None if it has nothing to show."""
-    tasks = _tasks_of(records, group)
-    if group == "geometry":
-        return _geometry_plot(records)
-    if group in ("weat", "seat"):
-        bars = {_name_of(each): [_bias_values(each, test) for test in tasks] for each in records}
-        caption = (
-            "Effect sizes with their 95 % intervals. To the right of 0, the first targets are "
-            "nearer to the first attributes."
-        )
-        labels = [*map(_bias_label, tasks.values())]
-        return _Plot(caption, plots.interval_plot(labels, bars, axis="effect size d"))
-    return None if group in _ONE_TASK else _difference_plot(records, base, tasks)
-
-
-def _geometry_plot(records: _Records) -> _Plot | None:
-    """A point for each model, as in Figure 4 of the Sentence-T5 paper."""
-    points = {}
-    for record in records:
-        x, y = (_score_of(record, "geometry", n) for n in ("uniformity", "alignment_above_4"))
-        if x is not None and y is not None and math.isfinite(x + y):
-            points[_name_of(record)] = (x, y)
-    if not points:
-        return None
-    x_name, y_name = "uniformity (less: more even)", "alignment, positives > 4 (less: closer)"
-    caption = "Alignment against uniformity. The lower left corner is best."
-    return _Plot(caption, plots.point_plot(points, x=x_name, y=y_name))
-
-
-def _difference_plot(records: _Records, base: EvaluationRecord, tasks: _Tasks) -> _Plot | None:
-    """Those differences to the baseline that have intervals, by task."""
+def _differences(
+    records: _Records, base: EvaluationRecord, columns: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """A table of the mean differences to the baseline, if any; `columns`: heading → tasks."""
     others = [record for record in records if record is not base]
-    rows = {}
-    for name, task in tasks.items():
-        found = [_difference_to(record, base, [name]) or Difference(math.nan) for record in others]
-        if any(math.isfinite(each.low) for each in found):
-            rows[task["title"]] = [[100 * value for value in each] for each in found]
-    if not rows:
-        return None
-    series = {_name_of(other): [row[n] for row in rows.values()] for n, other in enumerate(others)}
-    caption = (
-        f"Difference to {_name_of(base)} by task, with 95 % intervals. To the right of 0 a "
-        "model is better."
-    )
-    return _Plot(caption, plots.interval_plot([*rows], series, axis="difference × 100"))
+    cells = {}
+    for title, names in columns.items():
+        found = [_difference_to(record, base, names) for record in others]
+        if any(found):
+            factor = 100 if _is_times_100(base.tasks[names[0]]["main"]) else 1
+            cells[title] = [_difference_cell(difference, factor) for difference in found]
+    if cells:
+        corner = f"Difference to {markdown_text(_name_of(base))}"
+        yield _table(corner, map(_name_of, others), cells)
 
 
-class _Cell(NamedTuple):
-    """A cell: its text, its number for comparisons (or None), and whether it is bold."""
+def _difference_cell(found: _Interval | None, factor: int) -> str:
+    """A difference and its interval; bold if the interval leaves out 0."""
+    if found is None or math.isnan(found[0]):
+        return _MISSING if found is None else _UNDEFINED
+    value, low, high = (_signed(factor * number) for number in found)
+    if math.isnan(found[1]):
+        return value
+    text = f"{value} ({low} to {high})"
+    return f"**{text}**" if found[1] > 0 or found[2] < 0 else text
 
-    text: str
-    value: float | None = None
-    bold: bool = False
+
+def _signed(value: float) -> str:
+    text = _number(value)
+    return text if text.startswith("−") or float(text) == 0 else f"+{text}"
 
 
-def _table(corner: str, names: Iterable[str], columns: Mapping[str, Sequence[_Cell]]) -> str:
-    """A table in Markdown.
+def _groups_of(records: _Records) -> list[str]:
+    """The groups of the measured tasks: the known ones in their order, then others."""
+    present = dict.fromkeys(task["group"] for record in records for task in record.tasks.values())
+    return [*(name for name in _TITLES if name in present), *(present.keys() - _TITLES.keys())]
 
-    Args:
-        corner: The heading of the first column.
-        names: The names of the rows.
-        columns: Heading → the cells of the other columns.
-    """
+
+def _tasks_of(records: _Records, group: str) -> _Tasks:
+    """Name → the task's entry in the first record that has it; the papers' tasks come first."""
+    tasks: _Tasks = {}
+    for record in records:
+        for name, task in record.tasks.items():
+            if task["group"] == group:
+                tasks.setdefault(name, task)
+    return {name: tasks[name] for name in _AVERAGES.get(group, ()) if name in tasks} | tasks
+
+
+def _table(corner: str, names: Iterable[str], columns: Mapping[str, Sequence[str]]) -> str:
+    """A table in Markdown: the heading and the names of the rows, and heading → cells."""
     lines = [[corner, *map(markdown_text, columns)], ["---", *["--:"] * len(columns)]]
-    for name, *cells in zip(names, *columns.values(), strict=True):
-        texts = [f"**{text}**" if bold else text for text, _, bold in cells]
-        lines.append([markdown_text(name), *texts])
+    lines += [
+        [markdown_text(name), *cells] for name, *cells in zip(names, *columns.values(), strict=True)
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -408,40 +314,33 @@ def _is_times_100(score: str) -> bool:
     return score.split("_")[0] in _TIMES_100
 
 
-def _score_cell(value: float | None, score: str) -> _Cell:
+def _shown(value: float | None, score: str) -> str:
     """The cell of a score, by its name."""
-    if value is None:
-        return _Cell(_MISSING)
-    if math.isnan(value):
-        return _Cell(_UNDEFINED)
-    shown = value * 100 if _is_times_100(score) else value
-    return _Cell(_number(shown, 3 if score.startswith(("alignment", "uniformity")) else 2), shown)
+    if value is None or math.isnan(value):
+        return _MISSING if value is None else _UNDEFINED
+    digits = 3 if score.startswith(("alignment", "uniformity")) else 2
+    return _number(value * 100 if _is_times_100(score) else value, digits)
 
 
 def _score_column(
     records: _Records, names: Sequence[str], score: str | None = None, *, higher: bool = True
-) -> list[_Cell]:
+) -> list[str]:
     """The cells of the mean over tasks, by default of their main scores; the best is bold.
 
     The mean of a model that lacks one of the tasks is missing.
     """
-    cells = []
+    values: list[float | None] = []
     for record in records:
-        values = [value for name in names if (value := _score_of(record, name, score)) is not None]
-        mean = sum(values) / len(values) if len(values) == len(names) else None
-        main = record.tasks[names[0]]["main"] if names[0] in record.tasks else ""
-        cells.append(_score_cell(mean, score or main))
-    return cells if _cautions(records, names) else _mark_best(cells, higher=higher)
-
-
-def _mark_best(cells: Sequence[_Cell], *, higher: bool = True) -> list[_Cell]:
-    """Makes the best of two or more cells bold, and all cells that show the same number."""
-    values = [cell.value for cell in cells if cell.value is not None]
-    if len(values) < 2:
-        return [*cells]
-    best = max(values) if higher else min(values)
-    texts = {cell.text for cell in cells if cell.value == best}
-    return [cell._replace(bold=cell.text in texts) for cell in cells]
+        scores = [value for name in names if (value := _score_of(record, name, score)) is not None]
+        values.append(sum(scores) / len(scores) if len(scores) == len(names) else None)
+    mains = (record.tasks[names[0]]["main"] for record in records if names[0] in record.tasks)
+    key = score or next(mains, "")
+    cells = [_shown(value, key) for value in values]
+    measured = [value for value in values if value is not None and not math.isnan(value)]
+    if len(measured) < 2 or _cautions(records, names):
+        return cells
+    best = _shown(max(measured) if higher else min(measured), key)
+    return [f"**{cell}**" if cell == best else cell for cell in cells]
 
 
 def _cautions(records: _Records, names: Iterable[str]) -> list[str]:
@@ -459,57 +358,141 @@ def _cautions(records: _Records, names: Iterable[str]) -> list[str]:
     ]
 
 
+def _bias_label(task: dict[str, Any]) -> str:
+    """The title of an association test, with its targets and attributes if it names them."""
+    names = task["details"].get("categories")
+    if not isinstance(names, list) or len(names) != 4:
+        return str(task["title"])
+    # The sent-bias files write them as one word each: EuropeanAmericanNames.
+    x, y, a, b = (re.sub("(?<=[a-z])(?=[A-Z])", " ", str(name)) for name in names)
+    return f"{task['title']} ({x} / {y} × {a} / {b})"
+
+
+def _bias_values(record: EvaluationRecord, test: str) -> _Interval:
+    """Effect size and the ends of its interval; NaN for what is missing."""
+    names = ("effect_size", "effect_size_low", "effect_size_high")
+    value, low, high = (_score_of(record, test, name) for name in names)
+    return tuple(math.nan if x is None else x for x in (value, low, high))  # type: ignore[return-value]
+
+
+def _bias_cell(record: EvaluationRecord, test: str) -> str:
+    """Effect size, its interval and p."""
+    value, low, high = _bias_values(record, test)
+    cell = _shown(_score_of(record, test, "effect_size"), "effect_size")
+    if math.isnan(value):
+        return cell
+    parts = [] if math.isnan(low + high) else [f"{_number(low)} to {_number(high)}"]
+    if (p := _score_of(record, test, "p_value")) is not None:
+        p_text = f"p {_UNDEFINED}" if math.isnan(p) else f"p = {p:.3f}"
+        parts.append(r"p \< 0.001" if p < 0.001 else p_text)
+    return f"{cell} ({'; '.join(parts)})" if parts else cell
+
+
 def _difference_to(
     record: EvaluationRecord, base: EvaluationRecord, names: Sequence[str]
-) -> Difference | None:
-    """The mean difference over tasks; None if one is not in both records or cannot be compared."""
-    both = all(name in each.tasks for each in (record, base) for name in names)
+) -> _Interval | None:
+    """The mean difference over tasks; None if one is not in both records or cannot be compared.
+
+    Half intervals add as squares, as if tasks shared no sentences.
+    """
+    both = all(name in one.tasks for one in (record, base) for name in names)
     if not both or _cautions((record, base), names):
         return None
     found = [difference(record.tasks[name], base.tasks[name]) for name in names]
-    defined = [each for each in found if each is not None]
-    return mean_difference(defined) if len(defined) == len(found) else Difference(math.nan)
+    values, lows, highs = zip(*found, strict=True)
+    value = sum(values) / len(found)
+    low = math.hypot(*(x - end for x, end in zip(values, lows, strict=True))) / len(found)
+    high = math.hypot(*(end - x for x, end in zip(values, highs, strict=True))) / len(found)
+    return value, value - low, value + high
 
 
-def _difference_cell(found: Difference | None, score: str) -> _Cell:
-    """The cell of a difference of scores of this name; bold if its interval leaves out 0."""
-    if found is None or math.isnan(found.value):
-        return _Cell(_MISSING if found is None else _UNDEFINED)
-    factor = 100 if _is_times_100(score) else 1
-    value, low, high = (_signed(factor * each) for each in found)
-    interval = "" if math.isnan(found.low) else f" ({low} to {high})"
-    return _Cell(f"{value}{interval}", found.value, found.clear)
+def difference(task: dict[str, Any], base: dict[str, Any]) -> _Interval:
+    """The main score of a task minus the baseline's, in the score's own unit.
+
+    The interval combines the intervals of the two scores (Newcombe, 1998, method 10; Zou, 2007), as
+    if each model were measured on different sentences. In fact, models are measured on the same
+    sentences and are right on much the same ones, so the interval is wider than necessary.
+    """
+    (one, low, high), (other, other_low, other_high) = interval(task), interval(base)
+    value = one - other
+    below, above = (
+        math.hypot(one - low, other_high - other),
+        math.hypot(high - one, other - other_low),
+    )
+    return value, value - below, value + above
 
 
-def _signed(value: float) -> str:
-    text = _number(value)
-    return text if text.startswith("−") or float(text) == 0 else f"+{text}"
+def interval(task: dict[str, Any]) -> _Interval:
+    """A task's main score, and its 95 % interval over samples of its sentences.
+
+    Accuracies have Wilson's interval, correlations over all pairs that of Fisher's z (with Bonett
+    and Wright's standard error for Spearman's), areas under the ROC curve Hanley and McNeil's. The
+    ends are NaN for other scores, and if the record has no number of rows or one below 10.
+    """
+    main, counts = task["main"], task["counts"]
+    value = math.nan if task["scores"][main] is None else task["scores"][main]
+    rows = next((counts[name] for name in _ROWS if counts.get(name)), 0)
+    low = high = math.nan
+    if rows < 10 or math.isnan(value):
+        pass
+    elif main == "accuracy" and 0 <= value <= 1:
+        square = _Z * _Z / rows
+        middle = (value + square / 2) / (1 + square)
+        half = _Z * math.sqrt(value * (1 - value) / rows + square / (4 * rows)) / (1 + square)
+        low, high = middle - half, middle + half
+    elif main in ("spearman", "spearman_all", "pearson", "pearson_all") and abs(value) < 1:
+        factor = 1 + value * value / 2 if main.startswith("spearman") else 1.0
+        half = _Z * math.sqrt(factor / (rows - 3))
+        low, high = math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half)
+    elif main == "auc" and 0 < (positive := counts.get("positive", 0)) < rows:
+        square, negative = value * value, rows - positive
+        variance = value * (1 - value)
+        variance += (positive - 1) * (value / (2 - value) - square)
+        variance += (negative - 1) * (2 * square / (1 + value) - square)
+        half = _Z * math.sqrt(variance / (positive * negative))
+        low, high = max(0.0, value - half), min(1.0, value + half)
+    return value, low, high
 
 
-def _bias_label(task: dict[str, Any]) -> str:
-    """The title of an association test, with its targets and attributes if it names them."""
-    # The sent-bias files write them as one word each: EuropeanAmericanNames.
-    names = [_JOINED.sub(" ", name) for name in task["details"].get("categories", ())]
-    words = " ({} / {} × {} / {})".format(*names) if names else ""
-    return f"{task['title']}{words}"
+def _plots(records: _Records, base: EvaluationRecord) -> dict[str, tuple[str, Figure]] | None:
+    """Name of a group → the caption and the figure of its plot; None if matplotlib is missing."""
+    try:
+        require("matplotlib", "plots")
+    except ImportError:
+        return None
+    drawn = {group: _plot(records, base, group) for group in _groups_of(records)}
+    return {group: plot for group, plot in drawn.items() if plot and group in _TITLES}
 
 
-def _bias_values(record: EvaluationRecord, test: str) -> list[float]:
-    """Effect size and the ends of its interval; NaN for what is missing."""
-    names = ("effect_size", "effect_size_low", "effect_size_high")
-    values = [_score_of(record, test, name) for name in names]
-    return [math.nan if value is None else value for value in values]
+def _plot(records: _Records, base: EvaluationRecord, group: str) -> tuple[str, Figure] | None:
+    """Association tests with intervals, others as differences to the baseline, if any."""
+    tasks = _tasks_of(records, group)
+    if group in ("weat", "seat"):
+        bars = {_name_of(each): [_bias_values(each, test) for test in tasks] for each in records}
+        caption = (
+            "Effect sizes with their 95 % intervals. To the right of 0, the first targets are "
+            "nearer to the first attributes."
+        )
+        labels = [*map(_bias_label, tasks.values())]
+        return caption, plots.interval_plot(labels, bars, axis="effect size d")
+    return None if group in _ONE_TASK else _difference_plot(records, base, tasks)
 
 
-def _bias_cell(record: EvaluationRecord, test: str) -> _Cell:
-    """Effect size, its interval and p."""
-    cell = _score_cell(_score_of(record, test, "effect_size"), "effect_size")
-    if cell.value is None:
-        return cell
-    _, low, high = _bias_values(record, test)
-    p = _score_of(record, test, "p_value")
-    parts = [] if math.isnan(low + high) else [f"{_number(low)} to {_number(high)}"]
-    if p is not None:
-        p_text = f"p {_UNDEFINED}" if math.isnan(p) else f"p = {p:.3f}"
-        parts.append(r"p \< 0.001" if p < 0.001 else p_text)
-    return cell._replace(text=f"{cell.text} ({'; '.join(parts)})" if parts else cell.text)
+def _difference_plot(
+    records: _Records, base: EvaluationRecord, tasks: _Tasks
+) -> tuple[str, Figure] | None:
+    """Those differences to the baseline that have intervals, by task."""
+    others = [record for record in records if record is not base]
+    rows = {}
+    for name, task in tasks.items():
+        found = [_difference_to(record, base, [name]) or (math.nan,) * 3 for record in others]
+        if any(math.isfinite(low) for _, low, _ in found):
+            rows[task["title"]] = [[100 * value for value in values] for values in found]
+    if not rows:
+        return None
+    series = {_name_of(other): [row[n] for row in rows.values()] for n, other in enumerate(others)}
+    caption = (
+        f"Difference to {_name_of(base)} by task, with 95 % intervals. To the right of 0 a "
+        "model is better."
+    )
+    return caption, plots.interval_plot([*rows], series, axis="difference × 100")
