@@ -66,11 +66,6 @@ def test_interval_holds_the_true_effect_mostly(size: int, least: float) -> None:
     assert least < held / 300 < 0.98
 
 
-def test_without_spread_there_is_no_interval() -> None:
-    for x, y in ((np.ones(3), np.ones(3)), (np.ones(1), np.zeros(1))):
-        assert np.isnan(interval(x, y)).all()
-
-
 def test_blocks_do_not_change_how_many_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = cases(8, apart=1, seed=3)
     whole = interval(x, y)

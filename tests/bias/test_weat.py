@@ -147,14 +147,6 @@ def test_vectors_without_direction_are_refused(value: float, message: str) -> No
         run_weat(broken, TOY)
 
 
-@pytest.mark.process
-def test_numpy_alone_is_imported(fresh_python: Callable[..., str]) -> None:
-    code = (
-        "import sys, use_st5.bias.weat; print(sorted({'tensorflow', 'keras'} & set(sys.modules)))"
-    )
-    assert fresh_python("-c", code).strip() == "[]"
-
-
 TEST = WEATTest("toy", ("rose", "iris"), ("flea", "wasp"), ("love",), ("filth", "grief", "war"))
 
 

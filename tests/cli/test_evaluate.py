@@ -6,11 +6,8 @@ import ast
 import dataclasses
 import io
 import json
-import os
 import re
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -523,73 +520,6 @@ def test_bars_name_the_task_and_each_score_is_printed(
     assert capsys.readouterr().err.splitlines() == [
         "1 of 5: words: mean 0.2500 (1.3 s)",
         "2 of 5: more: mean undefined (from the cache)",
-    ]
-
-
-SLOW = """
-import time
-import numpy as np
-
-class Slow:
-    name, identity = "slow", "v1"
-    def encode(self, sentences):
-        with open("asked.txt", "a", encoding="utf-8") as asked:
-            asked.writelines(f"{text}\\n" for text in sentences)
-        if any("stop" in text for text in sentences):
-            time.sleep(2)
-        return np.array([[len(text), 1, 2] for text in sentences], np.float32)
-"""
-SUITE = """
-from tests.evaluation.toys import words_task
-from use_st5.evaluation import task as task_module
-from use_st5.data.data_folder import DataSource
-second = DataSource("second", ("second.txt",), "a test")
-
-def score(context, lines):
-    context.embed(context.data.find(second).read_text().splitlines())
-    return words_task().score(context, lines)
-
-tasks = {
-    "words": words_task(),
-    "second": words_task("second", sources=(second,), score=score),
-}
-task_module.all_tasks = lambda: tasks
-from use_st5.cli.main import main
-main()
-"""
-
-
-@pytest.mark.end_to_end
-@pytest.mark.process
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to a process")
-def test_a_kill_loses_only_what_was_going_on(tmp_path: Path, repository: Path) -> None:
-    (tmp_path / "slow.py").write_text(SLOW, encoding="utf-8")
-    (tmp_path / "data" / "second.txt").write_text("stop here\na b\n", encoding="utf-8")
-    command = [sys.executable, "-c", SUITE, "evaluate", "slow.py:Slow", "--data", "data"]
-    environment = {**os.environ, "PYTHONPATH": str(repository)}
-    process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
-    )
-    asked = tmp_path / "asked.txt"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if asked.exists() and "stop here" in asked.read_text(encoding="utf-8"):
-            break
-        time.sleep(0.02)
-    process.kill()
-    _, stderr = process.communicate(timeout=60)
-    assert "1 of 2: words: " in stderr
-    assert not (tmp_path / "evaluation" / "slow.json").exists()
-
-    again = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-    )
-    assert "1 of 2: words: mean 1.6667 (from the cache)" in again.stderr
-    assert asked.read_text(encoding="utf-8").split("\n") == [
-        *("a b", "c", "stop here", "stop here", "")
-    ]
-    assert [*EvaluationRecord.read(tmp_path / "evaluation" / "slow.json").tasks] == [
-        *("words", "second")
     ]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.evaluation.toys import BagOfWords
-from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.data.data_folder import DataFolder
 from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation import classification
 from use_st5.evaluation.classification import (
@@ -29,7 +29,7 @@ from use_st5.evaluation.classifiers import (
     SentEvalClassifier,
     SklearnClassifier,
 )
-from use_st5.evaluation.labelled_texts import LabelledDataset, LabelledTexts, joined
+from use_st5.evaluation.labelled_texts import LabelledDataset, LabelledTexts
 from use_st5.evaluation.task import EvaluationTask, TaskContext
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
@@ -143,18 +143,6 @@ def test_subjective_sentences_are_class_0_and_objective_ones_follow_class_1(data
     assert (train.labels[0], train.labels[-1]) == (1, 0)
 
 
-def test_a_missing_file_is_named_with_where_to_get_it(tmp_path: Path) -> None:
-    (tmp_path / "CR").mkdir()
-    (tmp_path / "CR" / "custrev.pos").write_text("good\n")
-    with pytest.raises(
-        MissingDataError, match=r"CR/custrev\.neg.*Get it from https://www\.cs\.uic"
-    ):
-        classification.CR.read(DataFolder(tmp_path))
-    (tmp_path / "CR" / "custrev.neg").write_text("bad\nworse\n")
-    found = classification.CR.read(DataFolder(tmp_path))["train"]
-    assert content(found) == (["good", "bad", "worse"], [1, 0, 0])
-
-
 WORDS = ("film", "plot", "dull", "bright", "cast", "ending", "slow", "joy")
 
 
@@ -225,33 +213,6 @@ def test_three_parts_are_validated_by_split() -> None:
     assert score.details["classifier"] == "sklearn"
     assert "f1" not in score.scores
     assert score.counts == {"train": 120, "dev": 40, "test": 60}
-
-
-def test_the_order_in_a_file_changes_nothing_where_lengths_differ() -> None:
-    texts = [" ".join(WORDS[(row + n) % 8] for n in range(row + 1)) for row in range(60)]
-    train = LabelledTexts((texts,), np.arange(60) % 2)
-    mixed = train.rows(np.random.default_rng(0).permutation(60))
-    first, second = (
-        classification._score(VectorCache(BagOfWords().encode), {"train": part}, QUICK)
-        for part in (train, mixed)
-    )
-    assert first == second
-
-
-def test_each_distinct_sentence_is_encoded_once_and_none_without_words() -> None:
-    bag = BagOfWords()
-    twice = [samples(60, sentences=2, classes=2, seed=0)] * 2
-    train = joined([*twice, LabelledTexts(([""], ["a"]), np.array([0]))])
-    parts = {"train": train, "test": train}
-    classification._score(VectorCache(bag.encode), parts, SklearnClassifier(folds=2))
-    assert sorted(bag.asked) == sorted({text or "." for each in train.columns for text in each})
-
-
-def test_an_encoder_that_gives_nan_is_named() -> None:
-    train = {"train": samples(60, sentences=1, classes=2, seed=0)}
-    embed = VectorCache(lambda texts: np.full((len(texts), 3), np.nan))
-    with pytest.raises(ValueError, match="finite"):
-        classification._score(embed, train, QUICK)
 
 
 ORIGINAL = [task for task in TASKS if task.group == "senteval"]
@@ -337,11 +298,3 @@ def test_the_seed_is_that_of_the_run(context: TaskContext) -> None:
     task.run(dataclasses.replace(context, seed=3))
     assert set(seeds) == {3}
     assert "seed" not in task.options
-
-
-def test_sources_are_the_files_of_sentevals_layout() -> None:
-    by_name = {task.name: task for task in ORIGINAL}
-    places = {name: [source.places[0] for source in task.sources] for name, task in by_name.items()}
-    assert places["mr"] == ["MR/rt-polarity.pos", "MR/rt-polarity.neg"]
-    assert places["sst5"] == [f"SST/fine/sentiment-{part}" for part in ("train", "dev", "test")]
-    assert places["trec"] == ["TREC/train_5500.label", "TREC/TREC_10.label"]

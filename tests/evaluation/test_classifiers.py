@@ -46,16 +46,6 @@ def test_rows_are_read_as_float32() -> None:
     assert computed.tolist() == [[6, 1, 5, 6], [0, 1, 1, 0], [6, 1, 5, 6]]
 
 
-def test_features_of_pairs_by_hand() -> None:
-    features = PairFeatures(np.array([[1.0, -2.0], [0.5, 0.0]]), np.array([[3.0, 1.0], [0.5, 4.0]]))
-    assert features.shape == (2, 8)
-    assert features[np.array([1, 0])].tolist() == [
-        [0.5, 0.0, 0.5, 4.0, 0.0, 4.0, 0.25, 0.0],
-        [1.0, -2.0, 3.0, 1.0, 2.0, 3.0, 3.0, -2.0],
-    ]
-    assert features[:].dtype == np.float32
-
-
 def test_only_the_rows_asked_for_are_made() -> None:
     # The features of all rows would take 400 GB. (u and v are views of one row.)
     vectors = np.broadcast_to(np.float32(0.5), (25_000_000, 1024))
@@ -432,15 +422,6 @@ def test_features_are_read_in_blocks_as_often_as_the_epochs_say() -> None:
     assert np.array_equal(computed[0][1], array[0][1])
 
 
-def test_the_dev_accuracy_is_that_of_the_weights_that_are_kept() -> None:
-    data = noisy()
-    fold = (np.arange(180), np.arange(180, 230))
-    (trained,) = SentEvalClassifier(tenacity=50).fit(data, [fold], FACTORS, classes=3)
-    for accuracy, layer in trained:
-        found = predict(layer, data, fold[1])
-        assert np.mean(found == data.labels[fold[1]]) == accuracy > 0.5
-
-
 def test_converged_it_is_scikit_learns_logistic_regression() -> None:
     data, factor = noisy(), 0.02
     rows = np.arange(len(data))
@@ -468,14 +449,6 @@ def test_soft_labels_by_hand() -> None:
         [0, 0, 0, 0, 0, 1],
     ]
     np.testing.assert_allclose(found, expected, atol=1e-15)
-
-
-def test_soft_labels_are_distributions_with_the_scores_as_means() -> None:
-    scores = np.random.default_rng(0).uniform(0, 5, 1000)
-    found = soft_labels(scores)
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    np.testing.assert_allclose(found @ np.arange(6), scores)
-    assert ((found > 0).sum(axis=1) <= 2).all()
 
 
 def test_gradient_is_that_of_the_mean_squared_error() -> None:

@@ -52,12 +52,6 @@ def test_by_hand() -> None:
     assert (score.counts["positives_above_4"], score.counts["positives_from_4"]) == (2, 3)
 
 
-def test_a_sentence_counts_once_however_often_it_occurs() -> None:
-    again = [*PAIRS, STSPair("n", "n", 1.0), STSPair("w", "n", 2.0)]
-    once, more = (measured(encode, pairs).scores for pairs in (PAIRS, again))
-    assert more["uniformity"] == once["uniformity"]
-
-
 @pytest.mark.parametrize("block", [1, 7, 100, 4096])
 def test_uniformity_against_all_distances_at_once(
     block: int, monkeypatch: pytest.MonkeyPatch
@@ -79,19 +73,6 @@ def test_bounds() -> None:
     assert alignment(same, 7 * same) == pytest.approx(0.0)
 
 
-def test_rotation_and_order_change_nothing() -> None:
-    generator = np.random.default_rng(1)
-    vectors = generator.normal(size=(40, 6))
-    rotation, _ = np.linalg.qr(generator.normal(size=(6, 6)))
-    turned = generator.permutation(vectors @ rotation * 3)
-    assert uniformity(turned) == pytest.approx(uniformity(vectors))
-
-
-def test_spread_vectors_are_more_uniform_than_a_cone() -> None:
-    vectors = np.random.default_rng(2).normal(size=(200, 16))
-    assert uniformity(vectors) < uniformity(vectors + 1) < uniformity(vectors + 5)
-
-
 def test_what_is_refused_or_undefined() -> None:
     with pytest.raises(ValueError, match="expected at least two rows, received 1"):
         measured(encode, [STSPair("e", "e", 5.0)])
@@ -104,30 +85,6 @@ def test_what_is_refused_or_undefined() -> None:
     score = measured(encode, PAIRS[3:])
     assert math.isnan(score.scores["alignment_above_4"])
     assert score.counts["positives_from_4"] == 0
-
-
-def letters(sentences: list[str]) -> np.ndarray:
-    return np.array([[letter in sentence for letter in "abcd"] for sentence in sentences], float)
-
-
-def test_scores_and_counts(tmp_path: Path) -> None:
-    (tmp_path / "STSBenchmark").mkdir()
-    rows = [("4.001", "a", "ab"), ("4", "c", "d"), ("3.999", "a", "d")]
-    lines = [f"main\tf\t2012\t1\t{score}\t{first}\t{second}\n" for score, first, second in rows]
-    (tmp_path / "STSBenchmark" / "sts-test.csv").write_text("".join(lines))
-    result = TASKS[0].run(TaskContext(VectorCache(letters), DataFolder(tmp_path)))
-    near = 2 - math.sqrt(2)  # squared distance of a and ab; all others are 2
-    kernels = math.exp(-2 * near) + 5 * math.exp(-4)
-    assert result.main == "uniformity"
-    assert result.scores == {
-        "alignment_above_4": pytest.approx(near),
-        "alignment_from_4": pytest.approx((near + 2) / 2),
-        "uniformity": pytest.approx(math.log(kernels / 6)),
-        "uniformity_with_self_pairs": pytest.approx(math.log((2 * kernels + 4) / 16)),
-    }
-    assert result.counts == {
-        "pairs": 3, "positives_above_4": 1, "positives_from_4": 2, "sentences": 4,
-    }  # fmt: skip
 
 
 def test_counts_of_the_test_split(data_dir: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.evaluation.toys import letter_context
-from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
+from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.encode.vector_store import Encode, VectorCache
 from use_st5.evaluation.classification import TASKS, probing_task, read_probing
 from use_st5.evaluation.classifiers import SentEvalClassifier
@@ -239,23 +239,6 @@ def test_what_embeddings_show_is_found() -> None:
     assert score(encode, toy(0, "letter")).scores["accuracy"] > 0.99
 
 
-def test_what_they_do_not_show_stays_near_chance() -> None:
-    assert abs(score(encode, toy(0, "random")).scores["accuracy"] - 0.25) < 0.1
-
-
-def test_each_sentence_is_embedded_once() -> None:
-    asked = []
-
-    def asking(sentences: list[str]) -> np.ndarray:
-        asked.extend(sentences)
-        return encode(sentences)
-
-    data = toy(1, "letter")
-    score(asking, data)
-    distinct = {sentence for texts in data.values() for sentence in texts.columns[0]}
-    assert sorted(asked) == sorted(distinct)
-
-
 PROBES = [task for task in TASKS if task.group == "probing"]
 TASK = probing_task("toy", "Toy", "toy.txt")
 
@@ -279,11 +262,6 @@ def test_result(tmp_path: Path) -> None:
     assert result.details["classifier"] == SentEvalClassifier(seed=7).options()
     assert result.details["l2"] in (1e-5, 1e-4, 1e-3, 1e-2)
     json.dumps(result.details)
-
-
-def test_missing_data_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(MissingDataError, match="expected probing/toy.txt .*SentEval"):
-        TASK.run(letter_context(tmp_path, seed=7))
 
 
 FILES = {

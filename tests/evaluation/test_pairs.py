@@ -167,17 +167,6 @@ def test_real_counts(data_dir: Path, name: str) -> None:
         assert all(sentence for column in texts.columns for sentence in column)
 
 
-def test_real_stsb_is_glue_s(data_dir: Path) -> None:
-    train, dev = glue.STSB.read(DataFolder(data_dir)).values()
-    assert (len(train), len(dev)) == (5749, 1500)
-    assert train.columns[0][0] == "A plane is taking off."
-    assert train.columns[1][0] == "An air plane is taking off."
-    assert train.labels[:2].tolist() == [5.0, 3.8]
-    for texts in (train, dev):
-        assert np.isfinite(texts.labels).all()
-        assert (texts.labels.min(), texts.labels.max()) == (0.0, 5.0)
-
-
 def numbers(sentences: list[str]) -> np.ndarray:
     """Embeds sentences that are written numbers: the embedding consists of these numbers."""
     return np.array([[float(word) for word in sentence.split()] for sentence in sentences])
@@ -330,20 +319,6 @@ def test_is_the_statistic_of_mann_and_whitney() -> None:
     assert pair_auc(angles, turned([*degrees], [*labels])) == pytest.approx(expected)
 
 
-def test_invariances() -> None:
-    degrees, labels = GENERATOR.uniform(0, 90, 200), GENERATOR.integers(3, size=200) // 2
-    expected = pair_auc(angles, turned([*degrees], [*labels]))
-    order = GENERATOR.permutation(200)
-    assert pair_auc(angles, turned([*degrees[order]], [*labels[order]])) == pytest.approx(expected)
-    # A monotone map of the similarity: twice the angle.
-    assert pair_auc(angles, turned([*(2 * degrees)], [*labels])) == pytest.approx(expected)
-    # The length of the embeddings.
-    assert pair_auc(
-        lambda texts: angles(texts) * (1 + GENERATOR.random((len(texts), 1))),
-        turned([*degrees], [*labels]),
-    ) == pytest.approx(expected)
-
-
 def test_pairs_of_one_class_are_refused() -> None:
     for labels in ([1, 1], [0, 0]):
         with pytest.raises(ValueError, match="Expected positive and negative pairs"):
@@ -415,11 +390,6 @@ def test_result(tmp_path: Path) -> None:
     # Two positive pairs of cosine 1 against other pairs of cosines 0 and 1: two wins, two ties.
     assert result.scores == {"auc": pytest.approx(3 / 4)}
     assert result.counts == {"pairs": 4, "positive": 2, "broken_lines": 0}
-
-
-def test_what_a_record_says_of_pairs() -> None:
-    assert "positive class “entailment”, all but the first pair" in TASK.protocol
-    assert json.loads(json.dumps(TASK.options)) == TASK.options
 
 
 def test_qnli_is_scored_without_the_papers_dev_set(tmp_path: Path) -> None:

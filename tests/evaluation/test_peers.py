@@ -10,7 +10,7 @@ from use_st5.evaluation.runner import evaluate
 from use_st5.evaluation.task import select_tasks
 
 # all-MiniLM-L6-v2 run by sentence-transformers on the same files, Spearman over all pairs, x 100.
-ALL_MINILM = {"sts13": 80.60, "stsb": 82.03}
+ALL_MINILM = {"sts13": 80.60}
 
 
 def test_all_minilm_has_its_published_scores(data_dir: Path) -> None:

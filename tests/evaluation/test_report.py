@@ -159,13 +159,6 @@ def test_what_cannot_be_compared_is_said_and_neither_bold_nor_subtracted(
     assert "Difference to" not in text
 
 
-def test_paths_of_the_data_may_differ() -> None:
-    given = models({"de": 0.5}, {"de": 0.6})
-    digest = next(iter(given[0].tasks["bucc_de-en"]["data"].values()))
-    given[1].tasks["bucc_de-en"]["data"] = {"remote/a.txt": digest}
-    assert "Not comparable" not in rendered(*given)
-
-
 def test_one_line_for_tasks_of_one_protocol_with_score_and_options() -> None:
     tasks = {
         "x": entry("pairs", "X", {"auc": 0.5}, protocol="by cosine"),

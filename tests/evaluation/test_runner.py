@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import pytest
 
 from tests.evaluation.toys import BagOfWords, words_task
 from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
-from use_st5.evaluation import task as task_module
 from use_st5.evaluation.runner import EvaluationRecord, Progress, _key, evaluate
 from use_st5.evaluation.task import (
     EvaluationTask,
@@ -231,13 +229,6 @@ def test_every_task_says_what_it_is() -> None:
     assert not set(groups()) & {"all"}
 
 
-def test_no_two_tasks_have_one_name() -> None:
-    modules = [
-        importlib.import_module(f"use_st5.evaluation.{each}") for each in task_module._MODULES
-    ]
-    assert len(all_tasks()) == sum(len(module.TASKS) for module in modules)
-
-
 def test_tasks_are_chosen_by_name_and_group_in_the_order_of_the_tables() -> None:
     names = [task.name for task in select_tasks("sickr, sts12,sts12")]
     assert names == ["sts12", "sickr"]
@@ -249,16 +240,6 @@ def test_tasks_are_chosen_by_name_and_group_in_the_order_of_the_tables() -> None
 def test_unknown_names_are_refused(wanted: str) -> None:
     with pytest.raises(ValueError, match=r"groups \(sts, .*received (none|sts99|nothing)\."):
         select_tasks(wanted)
-
-
-@pytest.mark.process
-def test_listing_tasks_needs_nothing_heavy(fresh_python: Callable[..., str]) -> None:
-    heavy = ["tensorflow", "keras", "sklearn", "matplotlib"]
-    code = (
-        "import sys; from use_st5.evaluation.task import all_tasks; all_tasks();"
-        f"print([name for name in {heavy} if name in sys.modules])"
-    )
-    assert fresh_python("-c", code) == "[]\n"
 
 
 def test_tasks_whose_data_is_there(tmp_path: Path) -> None:
@@ -300,10 +281,6 @@ def read(folder: Path, changes: dict[str, Any]) -> EvaluationRecord:
     return EvaluationRecord.read(path)
 
 
-def test_everything_is_kept(tmp_path: Path) -> None:
-    assert read(tmp_path, {}).tasks == {"sts12": TASK}
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -332,15 +309,6 @@ def test_fields_of_another_kind(tmp_path: Path, changes: dict[str, Any], message
 def test_what_is_read_of_tasks(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=rf"a.json: task sts12.*{message}"):
         read(tmp_path, {"tasks": {"sts12": TASK | changes}})
-
-
-@pytest.mark.parametrize("field", ["options", "seconds"])
-def test_a_field_that_tables_show_is_missing(tmp_path: Path, field: str) -> None:
-    without = {name: value for name, value in TASK.items() if name != field}
-    with pytest.raises(
-        ValueError, match=rf"a.json: task sts12: \$: object missing required field {field}"
-    ):
-        read(tmp_path, {"tasks": {"sts12": without}})
 
 
 @pytest.mark.parametrize("name", ["use_dan_en", "use_transformer_en", "all-MiniLM-L6-v2"])

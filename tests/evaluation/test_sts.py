@@ -14,16 +14,13 @@ from scipy import stats
 from scipy.spatial import distance
 
 from tests.evaluation.toys import BagOfWords
-from use_st5.data.data_folder import DataFolder, MissingDataError
+from use_st5.data.data_folder import DataFolder
 from use_st5.encode.vector_store import VectorCache
-from use_st5.evaluation.geometry import TASKS as GEOMETRY
 from use_st5.evaluation.sts import (
     STS12,
-    STS14,
     STS16,
     STSB_DEV,
     SUITE,
-    TASKS,
     STSPair,
     STSSet,
     evaluate_sts,
@@ -134,17 +131,6 @@ def test_a_blank_sentence_is_no_sentence(tmp_path: Path) -> None:
             read(path)
 
 
-def test_suite_finds_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
-    write(tmp_path / "sts" / "STS14-en-test" / "STS.input.x.txt", "a\tb\n")
-    write(tmp_path / "sts" / "STS14-en-test" / "STS.gs.x.txt", "1\n")
-    write(tmp_path / "SICK" / "SICK_test_annotated.txt", SICK + "1\ta\tb\t3\tNEUTRAL\r\n")
-    sets = suite(tmp_path)
-    assert {name: (data.name, len(data.pairs)) for name, data in sets.items()} == {
-        "STS14": ("STS14", 1),
-        "SICK-R test": ("SICK-R test", 1),
-    }
-
-
 ARCHIVED = {  # The names of the folders in SemEval's archives.
     12: "test-gold",
     13: "test-gs",
@@ -182,15 +168,6 @@ def test_years_in_the_layouts_that_archives_and_scripts_leave(tmp_path: Path, la
         "gs.news.txt",
         "input.news.txt",
     ]
-
-
-def test_a_folder_of_the_right_name_alone_is_missing(tmp_path: Path) -> None:
-    write(tmp_path / "STS14-en-test" / "elsewhere" / "STS.input.x.txt", "a\tb\n")
-    write(tmp_path / "STS12" / "readme.txt", "")
-    folder = DataFolder(tmp_path)
-    assert not folder.has(STS12)
-    with pytest.raises(MissingDataError, match=r"sts-en-test-gs-2014/STS\*\.txt in .* found none"):
-        folder.find(STS14)
 
 
 # The published numbers of pairs, without the years that the data folder lacks.
@@ -290,17 +267,6 @@ def test_dot_uses_lengths() -> None:
     cosine, dot = evaluate_sts(encode, data, metrics=("cosine", "dot"))
     # cos 30 · 1 · 2 against cos 60 · 2 · 3.
     assert (cosine.spearman["all"], dot.spearman["all"]) == pytest.approx((-1, 1))
-
-
-def test_one_call_with_each_sentence_once() -> None:
-    calls: list[list[str]] = []
-
-    def counting(sentences: list[str]) -> np.ndarray:
-        calls.append(sentences)
-        return encode(sentences)
-
-    evaluate_sts(counting, TWO, metrics=("cosine", "angular"))
-    assert calls == [["a", "b", "c", "e", "d"]]
 
 
 def test_constant_similarity_or_gold_is_not_a_number() -> None:
@@ -450,19 +416,6 @@ def test_every_aggregation_is_named(sts12: Path) -> None:
     }
 
 
-def test_wrong_files_are_named_with_their_line(sts12: Path) -> None:
-    task = sts_task("sts12", STS12)
-    context = TaskContext(VectorCache(letters), DataFolder(sts12.parents[1]))
-    (sts12 / "STS.gs.MSRpar.txt").write_text("5\nhigh\n0\n")
-    with pytest.raises(ValueError, match=r"STS\.gs\.MSRpar\.txt:2: expected a score"):
-        task.run(context)
-    (sts12 / "STS.gs.MSRpar.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"STS\.gs\.MSRpar\.txt: expected a file"):
-        task.run(context)
-    with pytest.raises(MissingDataError, match="STS-B dev: expected stsbenchmark/sts-dev.csv or"):
-        sts_task("stsb_dev", STSB_DEV).run(context)
-
-
 def test_real_file_against_scipy(data_dir: Path) -> None:
     """The test itself reads, embeds (with counts of words) and correlates the development split."""
     result = sts_task("stsb_dev", STSB_DEV).run(
@@ -484,15 +437,3 @@ def test_real_file_against_scipy(data_dir: Path) -> None:
     weighted = np.average(each, weights=[part.sum() for part in parts])
     assert result.scores["pearson_wmean"] == pytest.approx(weighted)
     assert result.scores["pearson_mean"] == pytest.approx(np.mean(each))
-
-
-def test_names_and_sources() -> None:
-    assert [task.name for task in TASKS] == [
-        "sts12", "sts13", "sts14", "sts15", "sts16", "stsb_dev", "stsb", "sickr",
-    ]  # fmt: skip
-    assert [task.title for task in TASKS[5:8]] == ["STS-B dev", "STS-B test", "SICK-R test"]
-    for task in TASKS + GEOMETRY:
-        assert task.sources
-        for source in task.sources:
-            assert "http" in source.origin
-            assert source.licence != "not stated"

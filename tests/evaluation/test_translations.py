@@ -226,11 +226,6 @@ def test_a_threshold_that_is_given_is_used() -> None:
     assert score["f1"] == pytest.approx(2 * (1 / 2) * (1 / 3) / (1 / 2 + 1 / 3))
 
 
-def test_nothing_is_extracted() -> None:
-    score = _mining_scores(VectorCache(mined), texts(("zh-1", "en-2")), threshold=9.0, k=2)
-    assert (score["precision"], score["recall"], score["f1"]) == (0.0, 0.0, 0.0)
-
-
 def test_a_sentence_with_two_ids_is_mined_once_and_dropped() -> None:
     """(y, c) is mined, but c is en-2 and en-3: only (x, b) is left. Both gold pairs still count."""
     data = texts(("zh-1", "en-2"), ("zh-0", "en-1"), english="abcc")
@@ -267,31 +262,6 @@ def test_no_threshold_has_a_larger_f1(seed: int) -> None:
     with np.errstate(invalid="ignore"):
         reachable = (2 * precision * recall / (precision + recall))[:-1][thresholds > 0]
     assert metrics.f1_score(labels, scores >= threshold) == pytest.approx(np.nanmax(reachable))
-
-
-def test_scores_against_scikit_learn() -> None:
-    generator = np.random.default_rng(0)
-    vectors = generator.standard_normal((90, 8)) + 0.5
-    vectors[60:80] = vectors[:20] + 0.3 * generator.standard_normal((20, 8))
-    foreign = {f"zh-{row}": f"f{row}" for row in range(40)}
-    english = {f"en-{row}": f"f{row}" for row in range(40, 90)}
-    gold = {(f"zh-{row}", f"en-{row + 60}") for row in range(20)}
-
-    def look_up(sentences: list[str]) -> np.ndarray:
-        return vectors[[int(sentence[1:]) for sentence in sentences]]
-
-    embed, data = VectorCache(look_up), (foreign, english, gold)
-    best = _mining_scores(embed, data)
-    assert 0.5 < best["f1"] < 1.0
-    for threshold in np.linspace(0.9, 1.4, 30):
-        score = _mining_scores(embed, data, threshold=threshold)
-        assert score["f1"] <= best["f1"] + 1e-12
-        assert score["f1"] == pytest.approx(
-            2
-            * score["precision"]
-            * score["recall"]
-            / max(score["precision"] + score["recall"], 1e-9)
-        )
 
 
 # Translations share both words with each other, and one word with another sentence.

@@ -31,21 +31,13 @@ _SEAT_FILES = {name.removeprefix("weat"): f"sent-{name}" for name in weat_tests(
 def _score(context: TaskContext, test: WEATTest) -> TaskResult:
     result = run_weat(context.embed, test, **_SETTINGS, seed=context.seed)
     scores = ("effect_size", "effect_size_low", "effect_size_high", "p_value")
+    counts = {"targets": len(test.x), "attributes_a": len(test.a), "attributes_b": len(test.b)}
+    details = {"categories": [*test.categories], "exact": result.exact, "ddof": _SETTINGS["ddof"]}
     return TaskResult(
         "effect_size",
         {name: getattr(result, name) for name in scores},
-        {
-            "targets": len(test.x),
-            "attributes_a": len(test.a),
-            "attributes_b": len(test.b),
-            "partitions": result.partitions,
-        },
-        {
-            "categories": [*test.categories],
-            "exact": result.exact,
-            "ddof": _SETTINGS["ddof"],
-            "interval": "percentile bootstrap over targets, 95 %",
-        },
+        counts | {"partitions": result.partitions},
+        details | {"interval": "percentile bootstrap over targets, 95 %"},
     )
 
 
@@ -88,21 +80,11 @@ def sentence_task(name: str, file: str) -> EvaluationTask:
 
 
 def own_test(path: Path) -> EvaluationTask:
-    """A test of the user's own words, named after their file.
-
-    Args:
-        path: See `use_st5.bias.read_weat`.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file has another format, or the name of another task.
-    """
+    """A test of the user's own words, named after their file (see `use_st5.bias.read_weat`)."""
     task = word_task(read_weat(path), "one's own", own=True)
     if task.name in all_tasks():
-        raise ValueError(
-            f"{path}: expected a new name, received {task.name}, the name of another task. "
-            "Rename the file."
-        )
+        expected = f"expected a new name, received {task.name}, the name of another task"
+        raise ValueError(f"{path}: {expected}. Rename the file.")
     return task
 
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,8 +34,7 @@ CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
 _SPLITS = ("test.tsv", "dev.tsv", "*.tsv")
 
 
-@dataclass(frozen=True)
-class RetrievalSet:
+class RetrievalSet(NamedTuple):
     """Documents, queries, and which documents answer which query.
 
     Attributes:
@@ -53,23 +50,23 @@ class RetrievalSet:
     judgements: Judgements
 
 
-def read_retrieval_set(folder: str | Path) -> RetrievalSet:
-    """Reads a set in BEIR's layout: the test split, else the dev split, else the first.
-
-    Raises:
-        FileNotFoundError: The folder has no corpus, queries or qrels.
-        ValueError: A line is not in the format; the message names file and line.
-    """
-    folder = Path(folder)
+def read_retrieval_set(folder: Path) -> RetrievalSet:
+    """Reads a set in BEIR's layout: the test split, else the dev split, else the first."""
     files = [path for split in _SPLITS for path in sorted((folder / QRELS).glob(split))]
     if not files:
         raise FileNotFoundError(f"{folder / QRELS}: expected a file such as test.tsv, found none.")
-    return RetrievalSet(
-        folder.name,
-        dict(_texts(folder / CORPUS)),
-        dict(_texts(folder / QUERIES)),
-        _judgements(files[0]),
-    )
+    judgements: dict[str, dict[str, int]] = {}
+    for number, line in read_text(files[0]):
+        if number > 1 or not line.startswith("query-id\t"):
+            try:
+                query, document, grade = line.rstrip("\n").split("\t")
+                judgements.setdefault(query, {})[document] = int(grade)
+            except ValueError as error:
+                expected = "expected query, document and a whole number between tabs"
+                place = f"{files[0]}:{number}"
+                raise ValueError(f"{place}: {expected}, received {line[:80]!r}.") from error
+    corpus, queries = (dict(_texts(folder / name)) for name in (CORPUS, QUERIES))
+    return RetrievalSet(folder.name, corpus, queries, judgements)
 
 
 def _texts(path: Path) -> Iterable[tuple[str, str]]:
@@ -78,50 +75,20 @@ def _texts(path: Path) -> Iterable[tuple[str, str]]:
             row = json.loads(line)
             yield str(row["_id"]), f"{row.get('title') or ''} {row['text'] or ''}".strip()
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(
-                f"{path}:{number}: expected an object with `_id` and `text`, received "
-                f"{line[:80]!r} ({type(error).__name__}: {error})."
-            ) from error
-
-
-def _judgements(path: Path) -> dict[str, dict[str, int]]:
-    judgements: dict[str, dict[str, int]] = {}
-    for number, line in read_text(path):
-        fields = line.rstrip("\n").split("\t")
-        if number == 1 and fields[0] == "query-id":
-            continue
-        try:
-            query, document, grade = fields
-            judgements.setdefault(query, {})[document] = int(grade)
-        except ValueError as error:
-            raise ValueError(
-                f"{path}:{number}: expected query, document and a whole number, separated by tabs, "
-                f"received {line[:80]!r}."
-            ) from error
-    return judgements
+            expected = "expected an object with `_id` and `text`"
+            raise ValueError(f"{path}:{number}: {expected}, received {line[:80]!r}.") from error
 
 
 def retrieve(
     dataset: RetrievalSet,
     encode_queries: Callable[[list[str]], np.ndarray],
-    encode_documents: Callable[[list[str]], np.ndarray] | None = None,
+    encode_documents: Callable[[list[str]], np.ndarray],
     *,
     depth: int = DEPTH,
-    similarity: str = "cosine",
-    own_documents: bool = True,
 ) -> dict[str, dict[str, float]]:
-    """Finds the nearest documents of each query, by comparing it with all of them.
+    """Finds the nearest documents of each query by the cosine, among all of them.
 
     Equal scores are ordered by the documents' ids, whatever the order of the file.
-
-    Args:
-        dataset: The set.
-        encode_queries: Texts → float `[texts, dim]`.
-        encode_documents: The same for documents; None: as for queries.
-        depth: Documents to find for each query.
-        similarity: "cosine" or "dot".
-        own_documents: Whether a query may find the document that has its id. Sets whose queries are
-            documents (Quora, ArguAna) need False.
 
     Returns:
         Query → document → similarity, best first, for all queries of the set.
@@ -129,27 +96,19 @@ def retrieve(
     ids, queries = sorted(dataset.corpus), list(dataset.queries)
     if not ids or not queries:
         return {query: {} for query in queries}
-    scaled = unit_rows if similarity == "cosine" else np.asarray
-    documents = scaled((encode_documents or encode_queries)([dataset.corpus[id] for id in ids]))
-    vectors = scaled(encode_queries([dataset.queries[query] for query in queries]))
-    count = min(depth + (not own_documents), len(ids))
-    scores, rows = exact_search(vectors, documents, k=count)
-    run = {}
-    for query, query_scores, query_rows in zip(queries, scores, rows, strict=True):
-        pairs = [
-            (ids[row], float(score)) for row, score in zip(query_rows, query_scores, strict=True)
-        ]
-        run[query] = dict([pair for pair in pairs if own_documents or pair[0] != query][:depth])
-    return run
+    documents = unit_rows(encode_documents([dataset.corpus[id] for id in ids]))
+    vectors = unit_rows(encode_queries([dataset.queries[query] for query in queries]))
+    scores, rows = exact_search(vectors, documents, k=min(depth, len(ids)))
+    return {
+        query: {ids[row]: float(score) for row, score in zip(found, of_query, strict=True)}
+        for query, found, of_query in zip(queries, rows, scores, strict=True)
+    }
 
 
 def bm25(dataset: RetrievalSet, *, depth: int = DEPTH) -> dict[str, dict[str, float]]:
     """Finds documents by their words: BM25 (Robertson and Zaragoza 2009) of `bm25s`.
 
     Documents that share no word with a query are not found.
-
-    Raises:
-        ImportError: bm25s is missing (extra `search`).
     """
     library = require("bm25s", "search")
     ids = sorted(dataset.corpus)
@@ -167,40 +126,33 @@ def bm25(dataset: RetrievalSet, *, depth: int = DEPTH) -> dict[str, dict[str, fl
     return run
 
 
-def fused(*runs: Run, depth: int = DEPTH, constant: int = 60) -> dict[str, dict[str, float]]:
-    """Joins rankings by reciprocal rank fusion (Cormack et al. 2009): Σ 1 / (constant + rank).
+def fused(*runs: Run) -> dict[str, dict[str, float]]:
+    """Joins rankings by reciprocal rank fusion (Cormack et al. 2009): Σ 1 / (60 + rank).
 
     A document that a ranking lacks gets nothing from it.
     """
-    joined = {}
+    joined: dict[str, dict[str, float]] = {}
     for query in dict.fromkeys(query for run in runs for query in run):
-        scores: Counter[str] = Counter()
+        scores: dict[str, float] = {}
         for run in runs:
             for rank, document in enumerate(_ranked(run.get(query, {})), start=1):
-                scores[document] += 1 / (constant + rank)  # type: ignore[assignment]
-        best = _ranked(scores)[:depth]
-        joined[query] = {document: scores[document] for document in best}
-    return joined  # type: ignore[return-value]
+                scores[document] = scores.get(document, 0) + 1 / (60 + rank)
+        joined[query] = {document: scores[document] for document in _ranked(scores)[:DEPTH]}
+    return joined
 
 
-def retrieval_scores(
-    judgements: Judgements, run: Run, *, relevance_level: int = 1
-) -> dict[str, float]:
+def retrieval_scores(judgements: Judgements, run: Run) -> dict[str, float]:
     """Scores rankings as trec_eval does; means over the judged queries.
 
-    A judged query that found nothing counts as 0; queries without judgements are left out.
-
-    Args:
-        judgements: Query → document → grade.
-        run: Query → document → score. Equal scores are ordered by the documents' ids.
-        relevance_level: The lowest grade that MAP, MRR and recall count as relevant.
+    A judged query that found nothing counts as 0; queries without judgements are left out. Equal
+    scores are ordered by the documents' ids.
 
     Returns:
         "ndcg@10" (the grade is the gain, the ideal list is cut at 10), "map@100" (over all relevant
         documents), "mrr@10", "recall@10" and "recall@100". NaN without a judged query.
     """
     rows = [
-        _scores_of_query(grades, _ranked(run.get(query, {})), relevance_level)
+        _scores_of_query(grades, _ranked(run.get(query, {})))
         for query, grades in judgements.items()
     ]
     names = ("ndcg@10", "map@100", "mrr@10", "recall@10", "recall@100")
@@ -212,12 +164,10 @@ def _ranked(scores: Mapping[str, float]) -> list[str]:
     return sorted(scores, key=lambda document: (-scores[document], document))
 
 
-def _scores_of_query(
-    grades: Mapping[str, int], ranking: Sequence[str], relevance_level: int
-) -> tuple[float, ...]:
+def _scores_of_query(grades: Mapping[str, int], ranking: Sequence[str]) -> tuple[float, ...]:
     gains = [max(0, grades.get(document, 0)) for document in ranking[:10]]
     ideal = sorted((max(0, grade) for grade in grades.values()), reverse=True)[:10]
-    relevant = {document for document, grade in grades.items() if grade >= relevance_level}
+    relevant = {document for document, grade in grades.items() if grade >= 1}
     places = [
         place for place, document in enumerate(ranking[:100], start=1) if document in relevant
     ]
