@@ -485,26 +485,6 @@ def screen() -> Console:
     return Console(file=io.StringIO(), force_terminal=True, width=80)
 
 
-def test_sentences_reach_the_encoder_as_they_are_and_are_counted(screen: Console) -> None:
-    asked: list[list[str]] = []
-
-    def encode(sentences: list[str]) -> list[list[float]]:
-        asked.append(sentences)
-        return [[float(sentence), 1.0] for sentence in sentences]
-
-    with Bars(console=screen, auto_refresh=False) as bars:
-        encoding = EvaluationProgress(bars).encoding(encode)
-        assert len(bars.tasks) == 1, "no bar before there is something to encode"
-        texts = [str(number) for number in range(2500)]
-        assert encoding(texts)[7] == [7.0, 1.0]
-        encoding(["8"])
-        assert asked == [texts, ["8"]]
-        assert (bars.tasks[1].description.strip(), bars.tasks[1].completed) == (
-            "sentences encoded",
-            2501,
-        )
-
-
 def test_bars_name_the_task_and_each_score_is_printed(
     screen: Console, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,6 @@ _TESTS = {
     "weat6": ["Male names", "Female names", "Career", "Family"],
     "weat7": ["Math", "Arts", "Male terms", "Female terms"],
 }
-_SOURCES = ("STS12 MSRpar", "STS12 MSRvid", "STS13 headlines", "STS14 images", "STS16 plagiarism")
 
 
 def entry(
@@ -73,18 +72,6 @@ def full_record(name: str, seed: int) -> EvaluationRecord:
         scores = {"spearman_all": about(0.75), "spearman_mean": about(0.73)}
         scores["pearson_angular_all"] = about(0.76)
         tasks[task] = entry("sts", title, scores)
-    sources = {name: {"pairs": 750, "spearman": about(0.7)} for name in _SOURCES}
-    tasks["sts_sources"] = entry(
-        "sts", "STS12-16 by source", {"spearman_mean": 0.7}, sources=sources
-    )
-    edges = [0.0, 0.31, 0.47, 0.6, 0.75, 1.0]
-    quintiles = [
-        {"dice_from": low, "dice_to": high, "pairs": 1000, "spearman": about(0.7), "pearson": 0.7}
-        for low, high in zip(edges, edges[1:], strict=False)
-    ]
-    tasks["sts_dice"] = entry(
-        "sts", "STS-B by shared words", {"spearman_mean": 0.7}, quintiles=quintiles
-    )
     for task in _TRANSFER:
         scores = {"accuracy": about(0.85)}
         tasks[task] = entry(

@@ -15,9 +15,6 @@ from use_st5.evaluation import bias
 from use_st5.evaluation.bias import TASKS, own_test, sentence_task, word_task
 from use_st5.evaluation.task import TaskContext
 
-BY_NAME = {task.name: task for task in TASKS}
-
-
 BAG = BagOfWords().encode
 
 
@@ -41,17 +38,6 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return found
 
 
-def test_tasks_are_the_tests_of_the_papers() -> None:
-    assert len(BY_NAME) == len(TASKS)
-    weat, seat = ([t.name for t in TASKS if t.group == group] for group in ("weat", "seat"))
-    assert weat == list(weat_tests())
-    assert seat[:15] == [name.replace("weat", "seat") for name in weat]
-    assert len(seat) == 15 + 6
-    assert BY_NAME["weat3b"].title == "WEAT3b"
-    assert "May et al. 2019" in BY_NAME["weat3b"].protocol
-    assert "Caliskan et al. 2017" in BY_NAME["weat10"].protocol
-
-
 def test_words_of_ones_own(tmp_path: Path) -> None:
     groups = {
         letter: {"category": letter, "examples": [f"{letter} {n}" for n in range(3)]}
@@ -71,30 +57,6 @@ def test_words_of_ones_own(tmp_path: Path) -> None:
         message = rf"{name}\.json: expected a new name, received {name}, the name of another task"
         with pytest.raises(ValueError, match=message):
             own_test(tmp_path / f"{name}.json")
-
-
-@pytest.mark.usefixtures("settings")
-def test_words_need_no_data(tmp_path: Path) -> None:
-    task = word_task(weat_tests()["weat6"], "")
-    assert task.sources == ()
-    result = task.run(context(tmp_path))
-    expected = run_weat(
-        BagOfWords().encode, weat_tests()["weat6"], samples=1000, resamples=100, seed=7
-    )
-    assert result.main == "effect_size"
-    assert result.scores == {
-        name: getattr(expected, name)
-        for name in ("effect_size", "effect_size_low", "effect_size_high", "p_value")
-    }
-    assert result.counts == {
-        "targets": 8,
-        "attributes_a": 8,
-        "attributes_b": 8,
-        "partitions": 1000,
-    }
-    assert result.details["categories"] == ["male names", "female names", "career", "family"]
-    assert result.details["exact"] is False
-    json.dumps(result.details)
 
 
 def test_every_setting_reaches_the_outcome(tmp_path: Path, settings: dict[str, int]) -> None:

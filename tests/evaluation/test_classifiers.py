@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import threadpoolctl
 from scipy import optimize, stats
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
@@ -92,26 +91,6 @@ def test_a_class_without_training_rows_is_never_predicted() -> None:
     ((accuracy, layer),) = SklearnClassifier().fit(data, [fold], [1.0], classes=3)[0]
     assert predict(layer, data).tolist() == [0, 2, 2]
     assert np.isnan(accuracy)
-
-
-def blas_threads() -> set[int]:
-    pools = threadpoolctl.threadpool_info()
-    return {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
-
-
-def test_it_trains_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, seen = LabelledFeatures(np.array([[-1.0], [1.0]]), np.array([0, 1])), []
-
-    class Spy(LogisticRegression):
-        def fit(self, *data: np.ndarray) -> LogisticRegression:
-            seen.append(blas_threads())
-            return super().fit(*data)
-
-    monkeypatch.setattr("sklearn.linear_model.LogisticRegression", Spy)
-    with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        SklearnClassifier().fit(data, [(np.arange(2), None)], [1.0], classes=2)
-        assert seen == [{1}]
-        assert blas_threads() == {2}
 
 
 GRID = (0.1, 0.2, 0.3)
@@ -325,19 +304,6 @@ def noisy(rows: int = 230, dim: int = 6, classes: int = 3, *, seed: int = 0) -> 
     return LabelledFeatures(features, scores.argmax(axis=1))
 
 
-class Watched:
-    """The features of an array, with a count of what was read."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self._array = array
-        self.shape = array.shape
-        self.reads: list[int] = []
-
-    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        self.reads.append(len(rows))
-        return self._array[rows]
-
-
 def torch_classifier(
     settings: SentEvalClassifier, data: LabelledFeatures, fold: Any, factor: float
 ) -> tuple[float, np.ndarray]:
@@ -400,26 +366,6 @@ def test_golden_values_of_torch() -> None:
     ((accuracy, layer),) = SentEvalClassifier().fit(data, [fold], [1e-2], classes=3)[0]
     assert accuracy == pytest.approx(0.54, abs=1e-9)
     np.testing.assert_allclose(layer[:, -1], [0.12867843, -0.03682123, -0.03882236], atol=1e-5)
-
-
-def test_features_are_read_in_blocks_as_often_as_the_epochs_say() -> None:
-    data, dev = noisy(), noisy(rows=2500, seed=1)
-    train, watched = Watched(data.features), Watched(dev.features)
-    # Evaluations after 2, 4 and 6 passes: a new one starts while passes ≤ max_epoch.
-    classifier = SentEvalClassifier(max_epoch=4, epoch_size=2, batch_size=50, tenacity=99)
-    fold = (np.arange(230), np.arange(2500))
-    (computed,) = classifier.fit(
-        LabelledFeatures(train, data.labels),
-        [fold],
-        FACTORS,
-        classes=3,
-        dev=LabelledFeatures(watched, dev.labels),
-    )
-    assert train.reads == 6 * [50, 50, 50, 50, 30]
-    assert sum(watched.reads) == 3 * 2500
-    assert max(watched.reads) < 2500
-    (array,) = classifier.fit(data, [fold], FACTORS, classes=3, dev=dev)
-    assert np.array_equal(computed[0][1], array[0][1])
 
 
 def test_converged_it_is_scikit_learns_logistic_regression() -> None:
@@ -508,15 +454,3 @@ def test_learning_ends_at_the_fourth_time_without_improvement(
     assert yielded == slopes[:6]  # ends before the better 3.0
     expected = 5 * np.exp(2.0) / (5 + np.exp(2.0)) + 10 / (5 + np.exp(2.0))
     assert found[1] == pytest.approx(expected, rel=1e-6)
-
-
-def test_an_undefined_correlation_is_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights that predict the same for all count as −1: they are kept if no others are better."""
-    same, falling = np.zeros((2, 6)), np.zeros((2, 6))
-    falling[0, 5] = -1.0
-    features = np.array([[-1.0], [1.0]])
-    data = (features, np.array([1.0, 4.0]))
-    for learnt, best in (([same], same), ([same, falling], same)):
-        monkeypatch.setattr(classifiers, "_learn", lambda *_, learnt=learnt: iter(learnt))
-        found = predict_relatedness(data, data, features)
-        np.testing.assert_array_equal(found, classifiers._means(features, best))

@@ -17,7 +17,6 @@ from tests.evaluation.toys import BagOfWords
 from use_st5.data.data_folder import DataFolder
 from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.sts import (
-    STS12,
     STS16,
     STSB_DEV,
     SUITE,
@@ -367,53 +366,6 @@ def test_a_zero_vector_is_similar_to_nothing() -> None:
     data = pairs(("a", "a", 5), ("c", "c", 3), ("b", "c", 3), ("a", "d", 0))
     (score,) = evaluate_sts(zero_for_c, data)
     assert score.spearman["all"] == pytest.approx(1.0)
-
-
-# Table 2 of the paper, its first sentence against each of these.
-SENTENCES = "a b\ta b\na b\ta c\na b\tc d\n"
-
-
-@pytest.fixture
-def sts12(tmp_path: Path) -> Path:
-    folder = tmp_path / "sts" / "STS12-en-test"
-    folder.mkdir(parents=True)
-    for name, gold in (("MSRpar", "5\n3\n0\n"), ("surprise.OnWN", "1\n2\n4.5\n")):
-        (folder / f"STS.input.{name}.txt").write_text(SENTENCES)
-        (folder / f"STS.gs.{name}.txt").write_text(gold)
-    return folder
-
-
-def letters(sentences: list[str]) -> np.ndarray:
-    return np.array([[letter in sentence for letter in "abcd"] for sentence in sentences], float)
-
-
-def test_every_aggregation_is_named(sts12: Path) -> None:
-    context = TaskContext(VectorCache(letters), DataFolder(sts12.parents[1]))
-    result = sts_task("sts12", STS12).run(context)
-    assert result.main == "spearman_all"
-    assert result.counts == {"pairs": 6}
-    assert result.scores["spearman_mean"] == pytest.approx(0.0)
-    assert result.scores["spearman_wmean"] == pytest.approx(0.0)
-    # Ranks 5.5 3.5 1.5 5.5 3.5 1.5 of the cosines, 6 4 1 2 3 5 of the gold scores.
-    cosines, gold = [1, 0.5, 0, 1, 0.5, 0], [5, 3, 0, 1, 2, 4.5]
-    assert result.scores["spearman_all"] == pytest.approx(4 / math.sqrt(16 * 17.5))
-    assert result.scores["pearson_all"] == pytest.approx(stats.pearsonr(cosines, gold).statistic)
-    angular = [1, 1 - 1 / 3, 0.5, 1, 1 - 1 / 3, 0.5]
-    expected = stats.pearsonr(angular, gold).statistic
-    assert result.scores["pearson_angular_all"] == pytest.approx(expected)
-    each = [
-        stats.pearsonr(cosines[:3], gold[:3]).statistic,
-        stats.pearsonr(cosines[3:], gold[3:]).statistic,
-    ]
-    assert result.scores["pearson_mean"] == pytest.approx(np.mean(each))
-    assert result.details["subsets"] == {
-        "MSRpar": {"pairs": 3, "spearman": pytest.approx(1), "pearson": pytest.approx(each[0])},
-        "surprise.OnWN": {
-            "pairs": 3,
-            "spearman": pytest.approx(-1),
-            "pearson": pytest.approx(each[1]),
-        },
-    }
 
 
 def test_real_file_against_scipy(data_dir: Path) -> None:

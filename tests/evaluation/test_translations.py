@@ -98,21 +98,6 @@ def test_of_a_sentence_on_two_lines_the_first_is_found() -> None:
     assert score == {"pairs": 3, "to_english": 2 / 3, "from_english": 2 / 3}
 
 
-def test_the_order_of_the_pairs_and_the_lengths_of_vectors_change_nothing() -> None:
-    generator = np.random.default_rng(3)
-    vectors = dict(zip(map(str, range(60)), generator.standard_normal((60, 5)), strict=True))
-    pairs = np.array([*vectors]).reshape(2, 30)
-
-    def score(pairs: np.ndarray, factor: float) -> tuple[float, float]:
-        foreign, english = pairs.tolist()
-        embed = VectorCache(lambda texts: np.array([vectors[text] * factor for text in texts]))
-        scores = _accuracies(embed, foreign, english)
-        return scores["to_english"], scores["from_english"]
-
-    assert score(pairs, 1.0) == score(pairs[:, generator.permutation(30)], 7.0)
-    assert score(pairs[::-1], 1.0) == score(pairs, 1.0)[::-1]
-
-
 def test_groups_are_means_over_their_languages(tmp_path: Path) -> None:
     """All sentences are right in the 14 languages, none in the rest of the 36, half in others."""
     folder = tmp_path / "LASER" / "data" / "tatoeba" / "v1"

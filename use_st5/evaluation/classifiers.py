@@ -32,6 +32,8 @@ Fold = tuple[np.ndarray, np.ndarray | None]
 # A trained linear layer: its accuracy on the rows to score on (NaN if there are none), and its
 # parameters `[classes, dim + 1]` with the biases as the last column.
 Trained = tuple[float, np.ndarray]
+# Regularisations.
+Grid = Sequence[float]
 
 
 class PairFeatures:
@@ -65,11 +67,6 @@ class LabelledFeatures:
     features: np.ndarray | PairFeatures
     labels: np.ndarray
 
-    def __post_init__(self) -> None:
-        if isinstance(self.features, np.ndarray):
-            object.__setattr__(self, "features", np.ascontiguousarray(self.features, np.float32))
-        object.__setattr__(self, "labels", np.asarray(self.labels, np.int64))
-
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -77,7 +74,7 @@ class LabelledFeatures:
         """The features `[len(rows), dim]` of some rows, as float32; in `out` if it is given."""
         if out is None:
             out = np.empty((len(rows), self.features.shape[1]), np.float32)
-        if isinstance(self.features, np.ndarray):
+        if isinstance(self.features, np.ndarray) and self.features.dtype == np.float32:
             # Any other mode copies through a buffer. All rows exist, so nothing is clipped.
             np.take(self.features, rows, axis=0, out=out, mode="clip")
         else:
@@ -162,7 +159,7 @@ class Classifier:
         self,
         data: LabelledFeatures,
         folds: Sequence[Fold],
-        grid: Sequence[float],
+        grid: Grid,
         *,
         classes: int,
         dev: LabelledFeatures | None = None,
@@ -183,12 +180,7 @@ class Classifier:
             return [self._fit(data, fold, grid, classes, dev or data) for fold in folds]
 
     def _fit(
-        self,
-        data: LabelledFeatures,
-        fold: Fold,
-        grid: Sequence[float],
-        classes: int,
-        dev: LabelledFeatures,
+        self, data: LabelledFeatures, fold: Fold, grid: Grid, classes: int, dev: LabelledFeatures
     ) -> list[Trained]:
         raise NotImplementedError
 
@@ -303,12 +295,7 @@ class SklearnClassifier(Classifier):
     }
 
     def _fit(
-        self,
-        data: LabelledFeatures,
-        fold: Fold,
-        grid: Sequence[float],
-        classes: int,
-        dev: LabelledFeatures,
+        self, data: LabelledFeatures, fold: Fold, grid: Grid, classes: int, dev: LabelledFeatures
     ) -> list[Trained]:
         train, dev_rows = fold
         features, labels = data.read(train), data.labels[train]
@@ -381,12 +368,7 @@ class SentEvalClassifier(Classifier):
         return {"classifier": self.name, "hidden_dim": 0, "dropout": 0.0, **asdict(self)}
 
     def _fit(
-        self,
-        data: LabelledFeatures,
-        fold: Fold,
-        grid: Sequence[float],
-        classes: int,
-        dev: LabelledFeatures,
+        self, data: LabelledFeatures, fold: Fold, grid: Grid, classes: int, dev: LabelledFeatures
     ) -> list[Trained]:
         """All regularisations together: they have the same seed, and so the same batches.
 
