@@ -47,7 +47,7 @@ def test_other_files_are_refused(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected a classifier of 6 dimensions"):
         SavedClassifier(path, encoder(6))
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ValueError, match="another or a damaged file"):
+    with pytest.raises(ValueError, match="is no classifier, or damaged"):
         SavedClassifier(path, encoder(5))
     with pytest.raises(FileNotFoundError):
         SavedClassifier(tmp_path / "absent.keras", encoder(5))
@@ -59,7 +59,7 @@ def test_a_classifier_with_nan_names_no_class(value: float, path: Path) -> None:
         file["layers/dense/vars/1"][1] = value
 
     replaced(path, spoil)
-    with pytest.raises(ValueError, match="expected finite weights, found NaN"):
+    with pytest.raises(ValueError, match="holds NaN or infinity"):
         SavedClassifier(path, encoder(5))
 
 
@@ -115,12 +115,12 @@ def unpacked(file: h5py.File) -> None:
 @pytest.mark.parametrize("change", [external, linked, virtual, declared, chunked, unpacked])
 def test_only_what_is_expected_is_read(path: Path, change: Callable[[h5py.File], None]) -> None:
     replaced(path, change)
-    with pytest.raises(ValueError, match=r"classifier\.keras: expected a classifier"):
+    with pytest.raises(ValueError, match=r"classifier\.keras: (is no|expected a) classifier"):
         SavedClassifier(path, encoder(5))
     from use_st5.training import Classifier
 
     class OfFiveDimensions(Classifier):
         encoder = types.SimpleNamespace(dimension=5)
 
-    with pytest.raises(ValueError, match=r"classifier\.keras: expected a classifier"):
+    with pytest.raises(ValueError, match=r"classifier\.keras: (is no|expected a) classifier"):
         _ = OfFiveDimensions(path, "", ["a", "b", "c"], {})._head

@@ -59,7 +59,7 @@ def test_wrong_hidden_dims_are_refused(toy_use_dan: Toy, tmp_path: Path, hidden:
     assert facts["config"]["config"]["hidden_dims"] != hidden
     facts["config"]["config"]["hidden_dims"] = hidden
     record.write_text(json.dumps(facts), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"hidden_dims for each block|do not belong together"):
+    with pytest.raises(ValueError, match="hidden_dims, not two|do not belong together"):
         SentenceEncoder(folder, backend="onnx")
 
 
@@ -77,7 +77,7 @@ def test_an_unknown_activation_is_refused(toy_use_dan: Toy, tmp_path: Path) -> N
     folder = shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "model")
     record = folder / "use_st5.json"
     record.write_text(record.read_text("utf-8").replace('"tanh"', '"swish"'), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"expected an activation of .* found 'swish'"):
+    with pytest.raises(ValueError, match="no engine has the activation 'swish'"):
         SentenceEncoder(folder, backend="onnx")
 
 

@@ -18,9 +18,9 @@ import tensorflow as tf
 import use_st5
 from tests.toy_encoders import Toy
 from use_st5.encode.encoder import SentenceEncoder
+from use_st5.engines.engine import Session
 from use_st5.engines.onnx_graph import MEANS, GraphWriter
 from use_st5.engines.onnx_model import add_onnx_model, onnx_model, write_onnx_model
-from use_st5.engines.session import Session
 from use_st5.hub.model_manifest import ModelManifest, check_replaceable, describe_files
 from use_st5.models.engines import family_engine
 from use_st5.models.use_transformer.engine import ENGINE
@@ -77,7 +77,7 @@ def test_other_models_are_refused(toy_use_dan: Toy, tmp_path: Path) -> None:
     root = tf.train.Checkpoint()
     root.call = tf.function(lambda: tf.constant(1))
     tf.saved_model.save(root, str(tmp_path / "foreign"))
-    with pytest.raises(ValueError, match=r"without use_st5.json"):
+    with pytest.raises(ValueError, match="needs use_st5.json"):
         SentenceEncoder(tmp_path / "foreign", backend="onnx")
     with pytest.raises(ValueError, match="Unknown backend: 'torch'"):
         use_st5.load("use_dan_en", backend="torch")  # type: ignore[arg-type]
@@ -101,7 +101,7 @@ def test_damaged_configurations_are_refused(
     for number, config in enumerate(damages):
         changed = {**content, "config": config, "model_hash": f"{number:064x}"}
         record.write_text(json.dumps(changed), encoding="utf-8")
-        with pytest.raises(ValueError, match=rf"use_st5\.json: \$\.config: .* {family}, .*again"):
+        with pytest.raises(ValueError, match=rf"use_st5\.json: \$\.config .* {family} "):
             SentenceEncoder(folder, backend="onnx")
 
 
@@ -219,7 +219,7 @@ def test_a_model_that_one_file_cannot_hold_is_refused(
     manifest = ModelManifest.read(folder)
     assert manifest is not None
     large = dataclasses.replace(manifest, parameters=2**30)
-    with pytest.raises(ValueError, match="less than 2,147,483,648 bytes in float32"):
+    with pytest.raises(ValueError, match="larger than 2,147,483,648 bytes"):
         write_onnx_model(folder, large, ENGINE, tmp_path / "engine.onnx")
 
 
@@ -243,7 +243,7 @@ def test_models_without_an_engine_are_refused(toy_use_transformer: Toy) -> None:
     manifest = ModelManifest.read(toy_use_transformer.folders["int8"])
     assert manifest is not None
     folder = toy_use_transformer.folders["int8"]
-    with pytest.raises(ValueError, match="found a SavedModel without use_st5.json"):
+    with pytest.raises(ValueError, match="needs use_st5.json"):
         add_onnx_model(folder, None, family_engine)
     with pytest.raises(ValueError, match="of the family other"):
         add_onnx_model(folder, dataclasses.replace(manifest, family="other"), family_engine)
@@ -275,7 +275,7 @@ def test_a_forked_process_opens_it_again(
         import os
         from pathlib import Path
         import numpy as np
-        from use_st5.engines.session import Session
+        from use_st5.engines.engine import Session
 
         session = Session(Path({str(graph_file)!r}))
         given = {{"means": np.ones((1, 3), np.float32)}}
@@ -298,5 +298,5 @@ def test_threads_are_read_as_openmp_reads_them(
 
 def test_a_damaged_file_is_named(graph_file: Path) -> None:
     graph_file.write_bytes(graph_file.read_bytes()[:-20])
-    with pytest.raises(ValueError, match=r"graph\.onnx .*Install a later version"):
+    with pytest.raises(ValueError, match=r"graph\.onnx: .*cannot read it"):
         Session(graph_file)

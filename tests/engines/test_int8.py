@@ -18,8 +18,13 @@ from use_st5.encode.encoder import SentenceEncoder
 from use_st5.encode.similarity import cosine
 from use_st5.engines import int8
 from use_st5.engines.dan import DANEngine, GraphDANEngine
-from use_st5.engines.int8 import has_vnni, sentences
-from use_st5.engines.int8_rows import _neighbours, compensated_codes, round_rows
+from use_st5.engines.int8 import (
+    _neighbours,
+    compensated_codes,
+    has_vnni,
+    round_rows,
+    sentences,
+)
 from use_st5.engines.onnx_model import add_onnx_model, onnx_model
 from use_st5.evaluation.minimal_pairs import minimal_pairs
 from use_st5.hub.model_manifest import ModelManifest
@@ -43,17 +48,10 @@ def few_calibration_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(int8, "calibration_texts", lambda: texts)
 
 
-def test_sentences_are_distinct() -> None:
-    assert len({*sentences()}) == 504
-
-
 @pytest.mark.usefixtures("few_calibration_texts")
-@pytest.mark.parametrize("vnni", [True, False])
-def test_the_bundled_transformer(vnni: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if vnni and not int8.has_vnni():
-        pytest.skip("needs a processor with VNNI")
-    monkeypatch.setattr("use_st5.engines.onnx_model.has_vnni", lambda: vnni)
-    monkeypatch.setattr(int8, "has_vnni", lambda: vnni)
+def test_the_bundled_transformer_without_vnni(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("use_st5.engines.onnx_model.has_vnni", lambda: False)
+    monkeypatch.setattr(int8, "has_vnni", lambda: False)
     folder = bundled_folder("use_transformer_en")
     exact = SentenceEncoder(folder, backend="onnx")
     rounded = SentenceEncoder(folder, backend="onnx-int8")
@@ -70,7 +68,7 @@ def test_a_model_that_changes_too_much_is_refused(
     monkeypatch.setattr(int8, "LEAST_COSINE", 1.5)
     monkeypatch.setattr(int8, "_SAFE_COSINE", 1.5)
     folder = toy_use_transformer.folders["int8"]
-    with pytest.raises(ValueError, match=r"cosine of 1.5 or more .* among 504 sentences"):
+    with pytest.raises(ValueError, match="the cosine to float32 is .*not 1.5"):
         SentenceEncoder(folder, backend="onnx-int8")
     manifest = ModelManifest.read(folder)
     assert manifest is not None
@@ -209,17 +207,6 @@ def test_processes_make_a_graph_at_once_and_write_nothing_beside_its_source(
     folder.chmod(0o700)
     assert [run.returncode for run in runs] == [0] * 4, errors
     assert sorted(folder.rglob("*")) == before
-
-
-def test_nothing_is_written_beside_the_source(toy_use_transformer: Toy, tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(toy_use_transformer.folders["float32"], folder)
-    add_onnx_model(folder, ModelManifest.read(folder), family_engine)
-    before = sorted(folder.rglob("*"))
-    written = folder.stat().st_mtime_ns
-    SentenceEncoder(folder, backend="onnx-int8")
-    assert sorted(folder.rglob("*")) == before
-    assert folder.stat().st_mtime_ns == written
 
 
 RANDOM = np.random.default_rng(0)

@@ -17,8 +17,8 @@ from tests.tokenizers.real_sentences import real_sentences
 from use_st5.convert.tokenizer_files import MPNET_TOKENS
 from use_st5.engines.token_ids import FramedIds, token_ids
 from use_st5.hub.model_names import bundled_folder
-from use_st5.tokenizers.added_tokens import AddedToken
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer, byte_letters
+from use_st5.tokenizers.framed_tokenizer import AddedToken
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 from use_st5.tokenizers.token_tokenizer import PieceTokenizer, UnigramTokenizer
@@ -149,7 +149,7 @@ def test_runs_after_unknown_characters(tmp_path: Path) -> None:
 
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text(json.dumps({}))
-    with pytest.raises(ValueError, match="expected a tokenizer of .*, found 'letters'"):
+    with pytest.raises(ValueError, match="no engine has a tokenizer 'letters'"):
         token_ids("letters", tmp_path)
 
 
@@ -166,28 +166,22 @@ def test_other_special_tokens_are_known_and_added_ones_are_refused() -> None:
     expected = made.padded(["the cat ran"]).numpy().tolist()
     assert token_ids("wordpiece", folder).ids(["the cat ran"]) == expected == [[1, 4, 5, 3, 2]]
     made, folder = assets(added=[AddedToken("covid", 6)])
-    with pytest.raises(ValueError, match="without added tokens, found 1 .*backend='tensorflow'"):
+    with pytest.raises(ValueError, match="has added tokens.*backend='tensorflow'"):
         token_ids("wordpiece", folder)
 
 
 @pytest.mark.parametrize(
     ("kind", "file", "content", "message"),
     [
-        (
-            "wordpiece",
-            "wordpiece.json",
-            b'{"lower_case": true}',
-            r"missing required field strip_acc",
-        ),
         ("wordpiece", "wordpiece.json", b"{", r"expected JSON"),
-        ("wordpiece", "vocab.txt", b"[PAD]\n[UNK]\n[SEP]\n", r"a vocabulary with \[CLS\], found"),
+        ("wordpiece", "vocab.txt", b"[PAD]\n[UNK]\n[SEP]\n", r"\[CLS\]"),
         ("wordpiece", "vocab.txt", b"\xff", "UnicodeDecodeError"),
-        ("byte_pair", "vocab.json", b'{"<s>": 0}', "a vocabulary with <pad>, </s>, found"),
+        ("byte_pair", "vocab.json", b'{"<s>": 0}', "<pad>"),
         ("byte_pair", "vocab.json", b'{"<s>": "a"}', "expected int"),
-        ("byte_pair", "merges.txt", b"t h e\n", "a damaged one"),
-        ("byte_pair", "merges.txt", b"nothing known\n", "a damaged one"),
-        ("sentencepieces", "sentencepiece.model", b"other", "a damaged one"),
-        ("sentencepieces", "piece_ids.txt", b"1 two", "a damaged one"),
+        ("byte_pair", "merges.txt", b"t h e\n", "is no file of a tokenizer"),
+        ("byte_pair", "merges.txt", b"nothing known\n", "is no file of a tokenizer"),
+        ("sentencepieces", "sentencepiece.model", b"other", "is no file of a tokenizer"),
+        ("sentencepieces", "piece_ids.txt", b"1 two", "is no file of a tokenizer"),
     ],
 )
 def test_damaged_assets_are_refused(

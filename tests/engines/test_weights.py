@@ -12,8 +12,7 @@ import pytest
 import tensorflow as tf
 
 from tests.toy_encoders import Toy
-from use_st5.engines.bundle import Bundle
-from use_st5.engines.weights import Table, TableRows, Weights
+from use_st5.engines.weights import Bundle, Table, TableRows, Weights
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
@@ -93,19 +92,17 @@ def test_a_damaged_small_variable_is_refused(copied: Path) -> None:
 
 def test_an_object_graph_with_a_number_in_place_of_a_message_is_refused(copied: Path) -> None:
     bundle = Bundle(copied)
-    entry = bundle._entries["_CHECKPOINTABLE_OBJECT_GRAPH"]
+    _, _, _, offset, size, _ = bundle._entries["_CHECKPOINTABLE_OBJECT_GRAPH"]
     data = copied / "variables" / "variables.data-00000-of-00001"
     content = bytearray(data.read_bytes())
     # After a length of two or three bytes and a checksum: a node whose attribute is the number 1.
-    begin = entry.offset + (2 if entry.size < 2**14 else 3) + 4
+    begin = offset + (2 if size < 2**14 else 3) + 4
     graph = b"\x0a\x02\x10\x01"
-    free = entry.offset + entry.size - begin - len(graph)
+    free = offset + size - begin - len(graph)
     graph += b"\x78\x80\x00" * (free % 2) + b"\x78\x00" * ((free - 3 * (free % 2)) // 2)
     content[begin : begin + len(graph)] = graph
     data.write_bytes(content)
-    with pytest.raises(
-        ValueError, match=r"is damaged \(IndexError: a number in place of a message"
-    ):
+    with pytest.raises(ValueError, match="is damaged.*a number in place of a message"):
         Bundle(copied)
 
 
@@ -121,10 +118,10 @@ def test_missing_files_and_short_data_are_refused(copied: Path) -> None:
     data = copied / "variables" / "variables.data-00000-of-00001"
     content = data.read_bytes()
     data.write_bytes(content[:100])
-    with pytest.raises(ValueError, match="found 100 bytes"):
+    with pytest.raises(ValueError, match="which has 100"):
         _read_all(copied)
     data.unlink()
-    with pytest.raises(ValueError, match="found no such file"):
+    with pytest.raises(ValueError, match="which has 0"):
         _read_all(copied)
     (copied / "variables" / "variables.index").unlink()
     with pytest.raises(FileNotFoundError, match="variables.index"):
@@ -165,9 +162,9 @@ def test_weights_are_the_models(toy_use_dan: Toy) -> None:
 def test_what_does_not_fit_is_refused(toy_use_dan: Toy) -> None:
     folder = toy_use_dan.folders["int8"]
     weight = Weights(folder)
-    with pytest.raises(ValueError, match=r"of the shape \[8, 13\], found \[8, 12\]"):
+    with pytest.raises(ValueError, match=r"the shape \[8, 12\], not \[8, 13\]"):
         weight("network/feed_forward/hidden_0/kernel", (8, 13))
-    with pytest.raises(ValueError, match="a weight network/other, found none"):
+    with pytest.raises(ValueError, match="no weight network/other"):
         weight("network/other", (8, 13))
 
 
@@ -175,5 +172,5 @@ def test_what_is_not_finite_is_refused(tmp_path: Path) -> None:
     root = tf.train.Checkpoint()
     root.table = tf.Variable([[1.0, np.nan]])
     tf.saved_model.save(root, str(tmp_path))
-    with pytest.raises(ValueError, match="finite weights, embedding holds NaN"):
+    with pytest.raises(ValueError, match="embedding holds NaN"):
         Weights(tmp_path).table()

@@ -14,9 +14,8 @@ import tensorflow as tf
 from tests.engines.fuzzed import check_same_ids, every_code_point, fuzzed_texts
 from tests.tokenizers.real_sentences import real_sentences
 from use_st5.engines import word_ids
-from use_st5.engines.farmhash import fingerprint64
 from use_st5.engines.ptb_tokens import is_letter, normal, parts, pieces, tokens_of
-from use_st5.engines.word_ids import NGramIds
+from use_st5.engines.word_ids import NGramIds, fingerprint64
 from use_st5.hub.model_names import bundled_folder
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary

@@ -18,11 +18,11 @@ from tests.fuzz.strings import Check, cleaned
 from use_st5.data.sentence_splitter import split_sentences
 from use_st5.hub.model_names import bundled_folder
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer, byte_letters
-from use_st5.tokenizers.length_buckets import pad_to_bucket
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer
 from use_st5.tokenizers.token_tokenizer import PieceTokenizer, UnigramTokenizer
+from use_st5.tokenizers.tokenizer import pad_to_bucket
 from use_st5.tokenizers.vocabulary_builder import VocabularyBuilder
 
 # More bytes than any stage reads at once.

@@ -36,22 +36,17 @@ def test_file_round_trip_is_one_readable_file(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["vocabulary.txt"]
 
 
-def test_lists_are_taken_too() -> None:
-    assert NGramVocabulary(unigrams=["a"], bigrams=["a a"]).unigrams == ("a",)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"unigrams": ["a", "b", "a"]}, "'a' twice"),
+        ({"unigrams": ["a", "b", "a"]}, "once, received 'a'"),
         ({"unigrams": ["a b"]}, "'a b'"),
-        ({"unigrams": [""]}, "without white space"),
-        ({"unigrams": ["a\nb"]}, "white space"),
+        ({"unigrams": [""]}, "one token"),
+        ({"unigrams": ["a\nb"]}, "one token"),
         ({"unigrams": ["<empty>"]}, "<empty>"),
         ({"unigrams": ["a"], "bigrams": ["a"]}, "two tokens"),
         ({"unigrams": ["a"], "bigrams": ["a  a"]}, "one space"),
-        ({"unigrams": ["a"], "bigrams": ["a\ta"]}, "one space"),
-        ({"unigrams": ["a"], "bigrams": ["a a", "a a"]}, "twice"),
+        ({"unigrams": ["a"], "bigrams": ["a a", "a a"]}, "once, received 'a a'"),
         ({"unigrams": ["a"], "unigram_buckets": 0}, "received 0 and 0"),
         ({"unigrams": ["a"], "bigram_buckets": -1}, "received 1 and -1"),
     ],
@@ -62,12 +57,12 @@ def test_malformed_vocabularies_are_refused(arguments: dict, message: str) -> No
 
 
 def test_foreign_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="found none"):
+    with pytest.raises(FileNotFoundError, match="missing.txt"):
         NGramVocabulary.load(tmp_path / "missing.txt")
     path = tmp_path / "words.txt"
     for content in (b"", b"the\ncat\n", b"\xff\xfe\x00", b"x <use_st5 n-gram vocabulary 1>"):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="to begin with '<use_st5 n-gram vocabulary 1>'"):
+        with pytest.raises(ValueError, match="'<use_st5 n-gram vocabulary 1>' at the begin"):
             NGramVocabulary.load(path)
 
 
@@ -89,5 +84,5 @@ def test_cut_and_altered_files_are_refused(tmp_path: Path) -> None:
             NGramVocabulary.load(path)
     for whole, altered in ((b"unigram_buckets=3", b"unigram_buckets=0"), (b"\nthe\n", b"\nt e\n")):
         path.write_bytes(content.replace(whole, altered))
-        with pytest.raises(ValueError, match=r"vocabulary.txt: Expected .* build it again\."):
+        with pytest.raises(ValueError, match="vocabulary.txt: Expected"):
             NGramVocabulary.load(path)

@@ -16,8 +16,7 @@ from use_st5.tokenizers.code_points import (
     in_ranges,
     spread,
 )
-from use_st5.tokenizers.length_buckets import BUCKETS, pad_to_bucket
-from use_st5.tokenizers.tokenizer import Tokenizer
+from use_st5.tokenizers.tokenizer import BUCKETS, Tokenizer, pad_to_bucket
 
 
 def rows(*lengths: int, width: int) -> np.ndarray:

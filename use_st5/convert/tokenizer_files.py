@@ -11,14 +11,18 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from use_st5.io.records import Count, check_record, named_errors, read_bounded, read_record
-from use_st5.tokenizers.added_tokens import AddedToken
 from use_st5.tokenizers.byte_pair_tokenizer import (
     ROBERTA_TOKENS,
     BytePairTokenizer,
     read_merges,
     read_pieces,
 )
-from use_st5.tokenizers.framed_tokenizer import FILE_LIMIT, FramedTokenizer, SpecialTokens
+from use_st5.tokenizers.framed_tokenizer import (
+    FILE_LIMIT,
+    AddedToken,
+    FramedTokenizer,
+    SpecialTokens,
+)
 from use_st5.tokenizers.sentencepiece_tokenizer import (
     UNIGRAM,
     FramedSentencePieceTokenizer,

@@ -65,14 +65,10 @@ def read_weights(
     except FileNotFoundError:
         raise
     except Exception as error:  # of zipfile, zlib and h5py
-        raise ValueError(
-            f"{where}: expected a classifier, received another or a damaged file "
-            f"({type(error).__name__}: {str(error)[:200]}). {_REMEDY}"
-        ) from error
-    raise ValueError(
-        f"{where}: expected a classifier of {dimension} dimensions and {labels} labels, received "
-        f"{received}. Name the encoder that it was made with."
-    )
+        reason = f"{type(error).__name__}: {str(error)[:200]}"
+        raise ValueError(f"{where}: is no classifier, or damaged ({reason}). {_REMEDY}") from error
+    expected_size = f"{dimension} dimensions and {labels} labels, received {received}"
+    raise ValueError(f"{where}: expected a classifier of {expected_size}. Name its own encoder.")
 
 
 def _inside(h5py: Any, file: Any, name: str) -> Any:
@@ -107,9 +103,7 @@ class SavedClassifier:
         with open_local(path) as local:
             self._kernel, self._bias = read_weights(local, *shape, where=as_written(path))
         if not all(np.isfinite(each).all() for each in (self._kernel, self._bias)):
-            raise ValueError(
-                f"{as_written(path)}: expected finite weights, found NaN or infinity. Train again."
-            )
+            raise ValueError(f"{as_written(path)}: holds NaN or infinity. Train it again.")
 
     def probabilities(
         self, texts: str | bytes | Iterable[str | bytes], **options: Any

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from use_st5.engines.engine import Session
 from use_st5.engines.onnx_graph import MEANS
-from use_st5.engines.session import Session
 from use_st5.engines.weights import TableRows, Weights, check_shape
 from use_st5.engines.word_ids import NGramIds
 from use_st5.hub.model_manifest import FILE_NAME, ModelManifest
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
 _EPSILON = 1e-12
+_ELSE = "Load the model with backend='tensorflow'."
 # Rows of the table that are gathered at once: 2.6 MB of float32, which fit into a CPU's cache.
 _ROWS = 2048
 # A text with more characters than this is read a piece at a time.
@@ -41,10 +42,7 @@ class DANEngine:
         config: dict[str, Any] = manifest.config["config"]
         name = config["activation"]
         if name not in _ACTIVATIONS:
-            raise ValueError(
-                f"{folder}: expected an activation of {sorted(_ACTIVATIONS)}, found {name!r}. Load "
-                "the model with backend='tensorflow'."
-            )
+            raise ValueError(f"{folder}: no engine has the activation {name!r}. {_ELSE}")
         self._activation = _ACTIVATIONS[name]
         self._ids = NGramIds(NGramVocabulary.load(folder / "assets" / "vocabulary.txt"))
         weights = Weights(folder)
@@ -53,10 +51,7 @@ class DANEngine:
         width, dims = config["embedding_dim"], config["hidden_dims"]
         check_shape(folder, "embedding", table.shape, (self._ids.vocabulary.size, width))
         if len(dims) % 2:
-            raise ValueError(
-                f"{folder / FILE_NAME}: expected two hidden_dims for each block, received "
-                f"{len(dims)}. Export the model again."
-            )
+            raise ValueError(f"{folder / FILE_NAME}: {len(dims)} hidden_dims, not two a block.")
         self.blocks = []
         for block in range(len(dims) // 2):
             first, last = dims[2 * block : 2 * block + 2]

@@ -1,7 +1,8 @@
-"""The contract of engines, and what a family states about its own."""
+"""The contract of engines, what a family states about its own, and graphs in ONNX Runtime."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 
+from use_st5._imports import require
 from use_st5.hub.model_manifest import ModelManifest
 
 if TYPE_CHECKING:
     from use_st5.engines.onnx_graph import GraphWriter
-    from use_st5.engines.session import Session
 
 Backend = Literal["tensorflow", "onnx", "onnx-int8"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
+_ELSE = "Load the model with backend='tensorflow'."
 
 
 class Engine(Protocol):
@@ -35,6 +37,48 @@ class Engine(Protocol):
     def run(self, texts: list[str]) -> np.ndarray:
         """The vectors of a batch of texts, float32 `[texts, dimension]`."""
         ...
+
+
+class Session:
+    """Runs a graph; `OMP_NUM_THREADS` sets the number of threads, as for OpenMP.
+
+    Attributes:
+        inputs: The names of its inputs.
+        on_run: A function that is called with the input arrays of each run; None calls nothing.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._runtime = require("onnxruntime", "onnx")
+        self._file = file
+        self.on_run: Callable[[dict[str, np.ndarray]], None] | None = None
+        self._open()
+        self.inputs = [each.name for each in self._session.get_inputs()]
+
+    def run(self, given: dict[str, np.ndarray]) -> np.ndarray:
+        """The vectors, float32 `[texts, dimension]`, for the input arrays by their names."""
+        if self.on_run is not None:
+            self.on_run(given)
+        if os.getpid() != self._process:
+            # The threads of the session do not exist in a fork. The old session is kept, because
+            # its deletion would wait for them.
+            self._of_parent = self._session
+            self._open()
+        return np.asarray(self._session.run(None, given)[0])
+
+    def _open(self) -> None:
+        options = self._runtime.SessionOptions()
+        # A list, such as "4,2", is for nested levels. OpenMP ignores what is no number.
+        threads = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+        options.intra_op_num_threads = int(threads) if threads.isdecimal() else 0
+        options.log_severity_level = 3
+        try:
+            self._session: Any = self._runtime.InferenceSession(
+                os.fspath(self._file), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # ONNX Runtime's own kinds
+            reason = f"{self._runtime.__version__} cannot read it: {str(error).splitlines()[0]}"
+            raise ValueError(f"{self._file}: ONNX Runtime {reason}. {_ELSE}") from error
+        self._process = os.getpid()
 
 
 class GraphEngine(Engine, Protocol):
@@ -72,13 +116,10 @@ def with_engine(
     """The manifest of a model that has an engine, and its engine."""
     if manifest is None or manifest.family is None:
         raise ValueError(
-            f"{folder}: expected a model of use_st5 for backend={backend!r}, found a SavedModel "
-            "without use_st5.json, or of an older version. Load it with backend='tensorflow'."
+            f"{folder}: backend={backend!r} needs use_st5.json, and its family. {_ELSE}"
         )
     family = families(manifest.family)
     if family is None:
-        raise ValueError(
-            f"{folder}: backend={backend!r} does not run models of the family {manifest.family}. "
-            "Load it with backend='tensorflow'."
-        )
+        what = f"runs no models of the family {manifest.family}"
+        raise ValueError(f"{folder}: backend={backend!r} {what}. {_ELSE}")
     return manifest, family

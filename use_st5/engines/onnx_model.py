@@ -35,11 +35,6 @@ def open_engine(
         manifest: The content of its `use_st5.json`.
         backend: "onnx" or "onnx-int8".
         families: The engines of families by name.
-
-    Raises:
-        ValueError: The SavedModel is not from use_st5, is damaged, or belongs to a family that has
-            no engine; or int8 changes its vectors too much.
-        ImportError: A package that the engine needs is missing.
     """
     manifest, family = with_engine(folder, manifest, backend, families)
     try:
@@ -49,11 +44,9 @@ def open_engine(
         model = onnx_model(folder, manifest, family, int8=backend == "onnx-int8")
         return family.open(model, folder, manifest)
     except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
-        raise ValueError(
-            f"{folder / FILE_NAME}: $.config: expected the configuration of a model of the family "
-            f"{manifest.family}, received another ({type(error).__name__}: {error}). Export the "
-            "model again."
-        ) from error
+        reason = f"{type(error).__name__}: {error}"
+        where = f"{folder / FILE_NAME}: $.config"
+        raise ValueError(f"{where} is not of the family {manifest.family} ({reason}).") from error
 
 
 def onnx_model(
@@ -140,10 +133,8 @@ def write_onnx_model(
 ) -> None:
     """Writes the graph of a model into a file."""
     if 4 * manifest.parameters >= _LARGEST:
-        raise ValueError(
-            f"{folder}: expected a model of less than {_LARGEST:,} bytes in float32, the most that "
-            "one file of ONNX holds. Load it with backend='tensorflow'."
-        )
+        most = f"{_LARGEST:,} bytes in float32, the most of an ONNX file"
+        raise ValueError(f"{folder}: larger than {most}. Load it with backend='tensorflow'.")
     weights = Weights(folder)
     graph = GraphWriter(weights)
     vectors, dimension = family.write(manifest.config, graph)

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import msgspec
-
 from use_st5._imports import require
 from use_st5.engines.word_ids import PieceIds
 from use_st5.io.records import Count, read_record
@@ -22,6 +20,7 @@ _SPACE = re.compile(r"(?<=[!-~]) (?=[!-~])")
 _SPACE_MARK = "\u2581"  # stands for a space in a normal text of SentencePiece
 _LIMIT = 2**26  # bytes of a vocabulary
 _AGAIN = "Copy or export the model again."
+_ELSE = "Load the model with backend='tensorflow'."
 
 
 class TokenIds(Protocol):
@@ -146,49 +145,32 @@ def token_ids(kind: str | None, folder: Path) -> TokenIds:
         folder: The folder of its assets.
     """
     if kind is None or kind not in _READERS:
-        raise ValueError(
-            f"{folder.parent}: expected a tokenizer of {', '.join(_READERS)}, found {kind!r}. Load "
-            "the model with backend='tensorflow'."
-        )
+        raise ValueError(f"{folder.parent}: no engine has a tokenizer {kind!r}. {_ELSE}")
     return _READERS[kind](folder)
-
-
-class _Special(msgspec.Struct, frozen=True):
-    unknown: str = "[UNK]"
-    start: str = "[CLS]"
-    separator: str = "[SEP]"
-
-
-class _WordPieceSettings(msgspec.Struct):
-    lower_case: bool
-    strip_accents: bool
-    split_chinese: bool
-    special: _Special = _Special()
-    added: list[Any] = []
 
 
 def _words(folder: Path) -> TokenIds:
     tokenizers = require("tokenizers", "onnx")
-    settings = read_record(folder / "wordpiece.json", _WordPieceSettings, remedy=_AGAIN)
-    if settings.added:  # Only the graph looks for them.
-        raise ValueError(
-            f"{folder.parent}: expected a tokenizer without added tokens, found "
-            f"{len(settings.added)} of them. Load the model with backend='tensorflow'."
-        )
-    special, path = settings.special, folder / "vocab.txt"
+    settings = read_record(folder / "wordpiece.json", dict[str, Any], remedy=_AGAIN)
+    if settings.get("added"):  # Only the graph looks for them.
+        raise ValueError(f"{folder.parent}: the tokenizer has added tokens. {_ELSE}")
+    given, path = settings.get("special", {}), folder / "vocab.txt"
     ids = {word: number for number, word in enumerate(_lines(path))}
-    _check_known(path, ids, (special.unknown, special.start, special.separator))
-    tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece(ids, unk_token=special.unknown, max_input_chars_per_word=100)
-    )
-    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=settings.split_chinese,
-        strip_accents=settings.strip_accents,
-        lowercase=settings.lower_case,
-    )
+    with _reading(path):
+        names = {"unknown": "[UNK]", "start": "[CLS]", "separator": "[SEP]"}
+        start, end = (ids[given.get(name, names[name])] for name in ("start", "separator"))
+        unknown = given.get("unknown", names["unknown"])
+        tokenizer = tokenizers.Tokenizer(
+            tokenizers.models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=100)
+        )
+        tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
+            clean_text=True,
+            handle_chinese_chars=settings["split_chinese"],
+            strip_accents=settings["strip_accents"],
+            lowercase=settings["lower_case"],
+        )
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    return FramedIds(tokenizer, start=ids[special.start], end=ids[special.separator])
+    return FramedIds(tokenizer, start=start, end=end)
 
 
 def _lines(path: Path) -> list[str]:
@@ -206,41 +188,27 @@ def _reading(path: Path) -> Iterator[None]:
     except (FileNotFoundError, ImportError):
         raise
     except Exception as error:  # the packages' own kinds
-        reason = str(error).partition("\n")[0]
-        raise ValueError(
-            f"{path}: expected a file of a tokenizer, received another or a damaged one "
-            f"({type(error).__name__}: {reason}). {_AGAIN}"
-        ) from error
-
-
-def _check_known(path: Path, ids: dict[str, int], tokens: Sequence[str]) -> None:
-    """Refuses a vocabulary without the special tokens."""
-    if missing := [each for each in tokens if each not in ids]:
-        raise ValueError(
-            f"{path}: expected a vocabulary with {', '.join(missing)}, found none of this name "
-            f"among {len(ids):,} tokens. {_AGAIN}"
-        )
+        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        raise ValueError(f"{path}: is no file of a tokenizer ({reason}). {_AGAIN}") from error
 
 
 def _byte_pairs(folder: Path) -> TokenIds:
     tokenizers = require("tokenizers", "onnx")
     if (folder / "byte_pair.json").is_file():
-        raise ValueError(
-            f"{folder.parent}: expected the byte pairs of a RoBERTa, found those of another model. "
-            "Load the model with backend='tensorflow'."
-        )
+        raise ValueError(f"{folder.parent}: these byte pairs are not RoBERTa's. {_ELSE}")
     path = folder / "vocab.json"
     ids = read_record(path, dict[str, Count], remedy=_AGAIN, limit=_LIMIT)
-    _check_known(path, ids, ("<s>", "<pad>", "</s>"))
-    # Padding and the token with the id 0 have swapped their ids, as in `BytePairTokenizer`.
-    swaps = {0: ids["<pad>"], ids["<pad>"]: 0}
-    ids = {piece: swaps.get(number, number) for piece, number in ids.items()}
+    with _reading(path):
+        # Padding and the token with the id 0 have swapped their ids, as in `BytePairTokenizer`.
+        swaps = {0: ids["<pad>"], ids["<pad>"]: 0}
+        ids = {piece: swaps.get(number, number) for piece, number in ids.items()}
+        start, end = ids["<s>"], ids["</s>"]
     lines = _lines(folder / "merges.txt")
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
     with _reading(folder / "merges.txt"):
         tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(ids, merges))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return FramedIds(tokenizer, start=ids["<s>"], end=ids["</s>"])
+    return FramedIds(tokenizer, start=start, end=end)
 
 
 def _sentence_pieces(folder: Path) -> TokenIds:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from use_st5.engines import onnx_graph as names
-from use_st5.engines.session import Session
+from use_st5.engines.engine import Session
 from use_st5.engines.token_ids import token_ids
 from use_st5.engines.weights import Weights
 from use_st5.hub.model_manifest import ModelManifest

@@ -14,7 +14,7 @@ Batch and length are free in both, unless a length is fixed. ONNX Runtime takes 
     (vectors,) = session.run(["embeddings"], {"ids": ids})
 
 LiteRT plans its memory for one shape, and the first call with a new shape takes longer. So rows of
-only a few lengths (`use_st5.tokenizers.length_buckets.pad_to_bucket`) are faster:
+only a few lengths (`use_st5.tokenizers.tokenizer.pad_to_bucket`) are faster:
 
     runner = ai_edge_litert.interpreter.Interpreter("my_model.tflite").get_signature_runner("ids")
     vectors = runner(ids=pad_to_bucket(ids).numpy())["embeddings"]

@@ -39,7 +39,6 @@ _TOKENIZERS = {
 _PACKAGE = "use_st5_tokenizer"
 # Sources of this package that the reader imports.
 _COPIED = (
-    "engines/farmhash.py",
     "engines/ptb_tokens.py",
     "engines/word_ids.py",
     "tokenizers/ngram_vocabulary.py",

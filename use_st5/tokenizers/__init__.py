@@ -9,7 +9,6 @@ from use_st5._public import public_names
 if TYPE_CHECKING:
     from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer as BytePairTokenizer
     from use_st5.tokenizers.framed_tokenizer import SpecialTokens as SpecialTokens
-    from use_st5.tokenizers.length_buckets import pad_to_bucket as pad_to_bucket
     from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer as NGramTokenizer
     from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary as NGramVocabulary
     from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer as PTBTokenizer
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from use_st5.tokenizers.token_tokenizer import PieceTokenizer as PieceTokenizer
     from use_st5.tokenizers.token_tokenizer import UnigramTokenizer as UnigramTokenizer
     from use_st5.tokenizers.tokenizer import Tokenizer as Tokenizer
+    from use_st5.tokenizers.tokenizer import pad_to_bucket as pad_to_bucket
     from use_st5.tokenizers.vocabulary_builder import VocabularyBuilder as VocabularyBuilder
     from use_st5.tokenizers.vocabulary_builder import build_vocabulary as build_vocabulary
     from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer as WordPieceTokenizer

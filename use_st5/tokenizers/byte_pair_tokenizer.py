@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from use_st5._imports import require
 from use_st5.io.records import Count, read_record
-from use_st5.tokenizers.added_tokens import AddedToken, AddedTokens
 from use_st5.tokenizers.code_points import (
     CODE_POINTS,
     CodePointTable,
@@ -26,6 +25,8 @@ from use_st5.tokenizers.code_points import (
 )
 from use_st5.tokenizers.framed_tokenizer import (
     FILE_LIMIT,
+    AddedToken,
+    AddedTokens,
     FramedTokenizer,
     SpecialTokens,
     read_lines,

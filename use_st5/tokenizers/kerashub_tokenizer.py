@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import msgspec
 import tensorflow as tf
 
 from use_st5._imports import require
@@ -23,13 +22,6 @@ _REMEDY = "Export the model again."
 _NOT_KEPT = ("name", "trainable", "dtype", "vocabulary", "merges", "proto")
 
 
-class _Settings(msgspec.Struct, forbid_unknown_fields=True):
-    preprocessor: str
-    tokenizer: str
-    options: dict[str, Any]
-    tokenizer_options: dict[str, Any]
-
-
 class KerasHubTokenizer(tf.Module):
     """Maps sentences to the ids that a preprocessor of KerasHub gives, each plus 1.
 
@@ -40,9 +32,6 @@ class KerasHubTokenizer(tf.Module):
 
     Attributes:
         padding: KerasHub's id of padding.
-
-    Raises:
-        ImportError: keras-hub is missing.
     """
 
     kind: ClassVar[str] = "kerashub"
@@ -68,13 +57,18 @@ class KerasHubTokenizer(tf.Module):
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
         """Builds the tokenizer of an exported model from the files in its assets."""
-        settings = read_record(folder / _SETTINGS_ASSET, _Settings, remedy=_REMEDY)
-        tokenizer = kerashub_class(settings.tokenizer, "Tokenizer", folder).from_config(
-            settings.tokenizer_options
+        path = folder / _SETTINGS_ASSET
+        settings = read_record(path, dict[str, Any], remedy=_REMEDY)
+        tokenizer_class, preprocessor_class = (
+            kerashub_class(settings.get(name), base, folder)
+            for name, base in (
+                ("tokenizer", "Tokenizer"),
+                ("preprocessor", "TextEmbedderPreprocessor"),
+            )
         )
+        tokenizer = tokenizer_class.from_config(settings["tokenizer_options"])
         tokenizer.load_assets(str(folder))
-        kind = kerashub_class(settings.preprocessor, "TextEmbedderPreprocessor", folder)
-        return cls(kind(tokenizer, **settings.options))
+        return cls(preprocessor_class(tokenizer, **settings["options"]))
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
         """Returns rows as long as the longest; the default limit is the preprocessor's."""
@@ -99,38 +93,33 @@ class KerasHubTokenizer(tf.Module):
         return tf.ensure_shape((ids + 1) * mask, [None, length])
 
 
-def kerashub_class(name: str, base: str, where: Any) -> Any:
+def kerashub_class(name: Any, base: str, where: Any) -> Any:
     """A class of `keras_hub.models` by its name.
 
     Args:
         name: Its name.
         base: The name of the class that it must derive from.
         where: The file or folder that names the class, for error messages.
-
-    Raises:
-        ImportError: keras-hub is missing.
-        ValueError: There is no such class.
     """
     models = require("keras_hub", "kerashub").models
-    hub_class = getattr(models, name, None)
+    hub_class = getattr(models, str(name), None)
     if not (isinstance(hub_class, type) and issubclass(hub_class, getattr(models, base))):
-        raise ValueError(
-            f"{where}: expected the name of a {base} of keras_hub.models, found {name!r}. Update "
-            "keras-hub or export the model again."
-        )
+        raise ValueError(f"{where}: {name!r:.80} is no {base} of keras_hub.models. Update it.")
     return hub_class
 
 
 def _files(preprocessor: Any) -> dict[str, bytes]:
     """The files that `from_assets` reads, by name."""
     tokenizer = preprocessor.tokenizer
-    settings = _Settings(
-        type(preprocessor).__name__,
-        type(tokenizer).__name__,
-        {"sequence_length": preprocessor.sequence_length, "truncate": preprocessor.truncate},
-        {key: value for key, value in tokenizer.get_config().items() if key not in _NOT_KEPT},
-    )
+    length, truncate = preprocessor.sequence_length, preprocessor.truncate
+    config = tokenizer.get_config()
+    settings = {
+        "preprocessor": type(preprocessor).__name__,
+        "tokenizer": type(tokenizer).__name__,
+        "options": {"sequence_length": length, "truncate": truncate},
+        "tokenizer_options": {key: config[key] for key in config if key not in _NOT_KEPT},
+    }
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save_assets(folder)
         files = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
-    return {**files, _SETTINGS_ASSET: json.dumps(msgspec.to_builtins(settings)).encode()}
+    return {**files, _SETTINGS_ASSET: json.dumps(settings).encode()}

@@ -227,7 +227,7 @@ def _split(pieces: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def check_max_tokens(max_tokens: int | None) -> None:
     """Refuses a limit that leaves no token."""
     if max_tokens is not None and max_tokens < 1:
-        raise ValueError(f"Expected max_tokens to be at least 1, received {max_tokens}.")
+        raise ValueError(f"Expected max_tokens >= 1, received {max_tokens}.")
 
 
 def pad_rows(ids: tf.Tensor, rows: tf.Tensor, *, batch: tf.Tensor, length: int | None) -> tf.Tensor:

@@ -41,9 +41,6 @@ class NGramVocabulary:
         bigrams: distinct pairs, each two tokens with one space between, by falling frequency.
         unigram_buckets: rows that unknown unigrams are hashed into, at least 1.
         bigram_buckets: rows that unknown bi-grams are hashed into; 0 drops them.
-
-    Raises:
-        ValueError: a term occurs twice or is malformed, or a number of buckets is out of range.
     """
 
     unigrams: tuple[str, ...]
@@ -55,12 +52,15 @@ class NGramVocabulary:
         object.__setattr__(self, "unigrams", tuple(self.unigrams))
         object.__setattr__(self, "bigrams", tuple(self.bigrams))
         if self.unigram_buckets < 1 or self.bigram_buckets < 0:
-            raise ValueError(
-                "Expected unigram_buckets >= 1 and bigram_buckets >= 0, received "
-                f"{self.unigram_buckets} and {self.bigram_buckets}. Unknown words need a row."
-            )
-        _check_terms("unigram", self.unigrams, words=1)
-        _check_terms("bi-gram", self.bigrams, words=2)
+            received = f"received {self.unigram_buckets} and {self.bigram_buckets}"
+            raise ValueError(f"Expected unigram_buckets >= 1 and bigram_buckets >= 0, {received}.")
+        for words, terms in ((1, self.unigrams), (2, self.bigrams)):
+            count = Counter(terms)
+            for term in terms:
+                sizes = {len(term.split()), len(term.split(" "))}
+                if sizes != {words} or term == EMPTY_TERM or count[term] > 1:
+                    what = "one token" if words == 1 else "two tokens and one space"
+                    raise ValueError(f"Expected {what}, each term once, received {term!r}.")
 
     @property
     def size(self) -> int:
@@ -78,16 +78,9 @@ class NGramVocabulary:
         return self.unigram_bucket_id + self.unigram_buckets
 
     def check_unigrams_only(self) -> None:
-        """Checks that there are no bi-grams.
-
-        Raises:
-            ValueError: There are some, or buckets for them.
-        """
-        if self.bigrams or self.bigram_buckets:
-            raise ValueError(
-                f"Expected a vocabulary without bi-grams, received {len(self.bigrams)} "
-                f"bi-grams and {self.bigram_buckets} buckets for them."
-            )
+        """Checks that there are neither bi-grams nor buckets for them."""
+        if number := len(self.bigrams) + self.bigram_buckets:
+            raise ValueError(f"Expected a vocabulary without bi-grams, received rows for {number}.")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the vocabulary as one text file; equal vocabularies give equal bytes."""
@@ -103,35 +96,20 @@ class NGramVocabulary:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> NGramVocabulary:
-        """Reads a vocabulary that `save` wrote.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-            ValueError: the file is no vocabulary, or is cut short or altered.
-        """
+        """Reads a vocabulary that `save` wrote."""
         path = Path(path)
-        if not path.is_file():
-            raise FileNotFoundError(f"Expected a vocabulary file at {path}, found none.")
-        size = path.stat().st_size
-        if size > _LARGEST_FILE:
-            raise ValueError(
-                f"{path}: expected up to {_LARGEST_FILE:,} bytes, received {size:,}. Copy or build "
-                "it again."
-            )
+        if (size := path.stat().st_size) > _LARGEST_FILE:
+            raise ValueError(f"{path}: expected up to {_LARGEST_FILE:,} bytes, received {size:,}.")
         # Not splitlines(), which would also break at characters that a term may hold.
         header, *lines = path.read_bytes().decode(errors="replace").split("\n")
         match = _HEADER_PATTERN.fullmatch(header)
         if match is None:
-            raise ValueError(
-                f"Expected {path} to begin with '{_HEADER.split('>')[0]}>', found "
-                f"'{header[:80]}'. Give a file that NGramVocabulary.save wrote."
-            )
+            begin = _HEADER.split(">")[0]
+            raise ValueError(f"{path}: expected '{begin}>' at the begin, found '{header[:80]}'.")
         unigrams, bigrams, unigram_buckets, bigram_buckets = map(int, match.groups())
         if len(lines) != 1 + unigrams + bigrams + 1 or lines[0] != EMPTY_TERM or lines[-1]:
-            raise ValueError(
-                f"Expected {path} to hold '{EMPTY_TERM}', {unigrams} unigrams and {bigrams} "
-                f"bi-grams, one a line, found {len(lines) - 1} lines. Copy or build it again."
-            )
+            what = f"{unigrams} unigrams and {bigrams} bi-grams, found {len(lines) - 1} lines"
+            raise ValueError(f"{path}: expected '{EMPTY_TERM}', {what}. Copy or build it again.")
         try:
             return cls(
                 unigrams=tuple(lines[1 : 1 + unigrams]),
@@ -141,14 +119,3 @@ class NGramVocabulary:
             )
         except ValueError as error:
             raise ValueError(f"{path}: {error} Copy or build it again.") from error
-
-
-def _check_terms(kind: str, terms: tuple[str, ...], *, words: int) -> None:
-    """Refuses terms that are not `words` tokens with one space between, or not distinct."""
-    for term in terms:
-        if len(term.split()) != words or len(term.split(" ")) != words or term == EMPTY_TERM:
-            expected = "a token without white space" if words == 1 else "two tokens and one space"
-            raise ValueError(f"Expected every {kind} to be {expected}, received {term!r}.")
-    if len(set(terms)) != len(terms):
-        twice = next(term for term, count in Counter(terms).items() if count > 1)
-        raise ValueError(f"Expected distinct {kind}s, received {twice!r} twice. Remove one.")

@@ -129,10 +129,8 @@ class VocabularyBuilder:
         for batch in batched(always, _BATCH):
             fixed.update(self._tokens(tf.constant(batch, tf.string))[0].numpy().tolist())
         if len(fixed) > num_unigrams:
-            raise ValueError(
-                f"Expected at most num_unigrams={num_unigrams} words in `always`, received "
-                f"{len(fixed)}. Raise num_unigrams or shorten the list."
-            )
+            number = len(fixed)
+            raise ValueError(f"`always` has {number} words, more than {num_unigrams=}.")
         frequent_terms = _most_frequent(
             self.unigrams, num_unigrams - len(fixed), min_count=min_count, without=fixed
         )

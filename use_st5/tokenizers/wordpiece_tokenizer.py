@@ -15,9 +15,10 @@ import tensorflow as tf
 
 from use_st5._imports import require
 from use_st5.io.records import read_record
-from use_st5.tokenizers.added_tokens import AddedToken, AddedTokens
 from use_st5.tokenizers.code_points import CodePointRewriter, categories, in_ranges
 from use_st5.tokenizers.framed_tokenizer import (
+    AddedToken,
+    AddedTokens,
     FramedTokenizer,
     SpecialTokens,
     read_lines,
