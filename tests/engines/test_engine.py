@@ -20,7 +20,7 @@ from tests.toy_encoders import Toy
 from use_st5.encode.encoder import SentenceEncoder
 from use_st5.engines.engine import Session
 from use_st5.engines.onnx_graph import MEANS, GraphWriter
-from use_st5.engines.onnx_model import add_onnx_model, onnx_model, write_onnx_model
+from use_st5.engines.onnx_model import add_onnx_model, onnx_model
 from use_st5.hub.model_manifest import ModelManifest, check_replaceable, describe_files
 from use_st5.models.engines import family_engine
 from use_st5.models.use_transformer.engine import ENGINE
@@ -212,17 +212,6 @@ def test_a_configuration_without_a_layer_is_refused(toy_use_transformer: Toy) ->
         onnx_model(folder, dataclasses.replace(manifest, config={"config": longer}), ENGINE)
 
 
-def test_a_model_that_one_file_cannot_hold_is_refused(
-    toy_use_transformer: Toy, tmp_path: Path
-) -> None:
-    folder = toy_use_transformer.folders["int8"]
-    manifest = ModelManifest.read(folder)
-    assert manifest is not None
-    large = dataclasses.replace(manifest, parameters=2**30)
-    with pytest.raises(ValueError, match="larger than 2,147,483,648 bytes"):
-        write_onnx_model(folder, large, ENGINE, tmp_path / "engine.onnx")
-
-
 def test_it_may_be_beside_the_model(toy_use_transformer: Toy, tmp_path: Path) -> None:
     folder = shutil.copytree(toy_use_transformer.folders["int8"], tmp_path / "model")
     before = ModelManifest.read(folder)
@@ -237,16 +226,6 @@ def test_it_may_be_beside_the_model(toy_use_transformer: Toy, tmp_path: Path) ->
     damage(folder / "engine.onnx")
     with pytest.raises(ValueError, match=r"sha256 .*engine\.onnx, found"):
         onnx_model(folder, manifest, ENGINE)
-
-
-def test_models_without_an_engine_are_refused(toy_use_transformer: Toy) -> None:
-    manifest = ModelManifest.read(toy_use_transformer.folders["int8"])
-    assert manifest is not None
-    folder = toy_use_transformer.folders["int8"]
-    with pytest.raises(ValueError, match="needs use_st5.json"):
-        add_onnx_model(folder, None, family_engine)
-    with pytest.raises(ValueError, match="of the family other"):
-        add_onnx_model(folder, dataclasses.replace(manifest, family="other"), family_engine)
 
 
 @pytest.fixture
@@ -286,14 +265,6 @@ def test_a_forked_process_opens_it_again(
         print(os.waitpid(child, 0)[1])
     """
     assert fresh_python("-c", script, timeout=60).split() == ["0"]
-
-
-@pytest.mark.parametrize("threads", ["4,2", " 2 ", "many", ""])
-def test_threads_are_read_as_openmp_reads_them(
-    graph_file: Path, monkeypatch: pytest.MonkeyPatch, threads: str
-) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", threads)
-    assert Session(graph_file).run({MEANS: np.ones((1, 3), np.float32)}).tolist() == [[2, 2, 2]]
 
 
 def test_a_damaged_file_is_named(graph_file: Path) -> None:

@@ -26,7 +26,6 @@ from use_st5.engines.int8 import (
     sentences,
 )
 from use_st5.engines.onnx_model import add_onnx_model, onnx_model
-from use_st5.evaluation.minimal_pairs import minimal_pairs
 from use_st5.hub.model_manifest import ModelManifest
 from use_st5.hub.model_names import bundled_folder
 from use_st5.models.engines import family_engine
@@ -76,17 +75,6 @@ def test_a_model_that_changes_too_much_is_refused(
     assert [*float_file.parent.parent.parent.glob("*/content")] == [float_file.parent]
 
 
-def test_calibration_texts_are_of_many_kinds() -> None:
-    texts = int8.calibration_texts()
-    lengths = [len(text.split()) for text in texts[504:-1_600]]
-    assert 600 <= len(lengths) <= 1_000
-    assert min(lengths) <= 3
-    assert 90 <= max(lengths) <= 100
-    words = texts[-1_600:]
-    assert not [word for word in words if " " in word.rstrip(" !")]
-    assert {text[-1] for text in words[-4:]} > {".", "!", "?"}
-
-
 def test_each_source_of_calibration_texts_states_its_licence() -> None:
     path = Path(int8.__file__).with_name("calibration_texts.json")
     for source in json.loads(path.read_text(encoding="utf-8")):
@@ -96,12 +84,6 @@ def test_each_source_of_calibration_texts_states_its_licence() -> None:
 
 def _words(text: str) -> str:
     return " ".join(re.findall("[a-z0-9]+", text.lower()))
-
-
-def test_no_calibration_text_is_a_minimal_pair() -> None:
-    texts = {_words(text) for text in int8.calibration_texts()}
-    items = [item for kind in minimal_pairs().values() for item in kind]
-    assert not [item for item in items if texts & {*map(_words, item)}]
 
 
 @pytest.mark.end_to_end
@@ -289,19 +271,6 @@ def test_rows_of_zeros_and_larger_numbers_than_were_seen(tmp_path: Path) -> None
     np.testing.assert_allclose(found[1], expected[1], atol=50)
 
 
-def test_small_inputs_beside_large_ones_keep_their_digits(tmp_path: Path) -> None:
-    """The error is below that of one scale for a row, even if that has exact weights."""
-    source, path = write(tmp_path / "source.onnx"), tmp_path / "int8.onnx"
-    x = np.random.default_rng(0).uniform(-1, 1, size=(400, 40)).astype(np.float32)
-    x *= np.geomspace(1, 1e4, 40, dtype=np.float32)
-    round_rows(source, path, [{"x": x}], vnni=False)
-    rest = x[:, :30]  # A fourth of the inputs stays in float32.
-    steps = np.abs(rest).max(axis=1, keepdims=True) / 127
-    errors_of_one_scale = (np.rint(rest / steps) * steps - rest) @ MATRIX[:30]
-    errors = run(path, x) - run(source, x)
-    assert np.linalg.norm(errors) < 0.8 * np.linalg.norm(errors_of_one_scale)
-
-
 def test_codes_of_independent_inputs_are_rounded_one_by_one() -> None:
     codes, scales = compensated_codes(MATRIX, np.eye(40, dtype=np.float32))
     np.testing.assert_allclose(scales, np.abs(MATRIX).max(axis=0) / 127, rtol=1e-6)
@@ -318,14 +287,6 @@ def test_rows_take_up_the_errors_of_those_before_them() -> None:
     np.testing.assert_allclose(scales, 1.0)
     assert codes[:2, 0].sum() == 1
     assert codes[:2, 1].tolist() == [10, 10]
-
-
-def test_codes_are_nearer_where_inputs_hang_together() -> None:
-    x = RANDOM.normal(size=(500, 8)) @ RANDOM.normal(size=(8, 40))
-    codes, scales = compensated_codes(MATRIX, (x.T @ x).astype(np.float32))
-    plain = np.rint(MATRIX / scales)
-    errors = [np.linalg.norm(x @ (each * scales - MATRIX)) for each in (codes, plain)]
-    assert errors[0] < 0.3 * errors[1]
 
 
 def test_codes_of_neighbours_do_not_overflow_and_are_finer_than_7_bits() -> None:

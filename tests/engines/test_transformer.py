@@ -7,7 +7,6 @@ import json
 import shutil
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -188,17 +187,3 @@ def test_a_model_without_a_limit_reads_as_many_tokens_as_it_has_positions(
     expected = SentenceEncoder(source).encode("a b " * 500, on_truncation="ignore")
     found = encoder.encode("a b " * 500, on_truncation="ignore")
     np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-@pytest.mark.process
-def test_a_fresh_process_imports_no_tensorflow(
-    fresh_python: Callable[..., str], toy_bert: Toy, toy_t5: Toy
-) -> None:
-    folders = ["use_transformer_en", str(toy_bert.folders["int8"]), str(toy_t5.folder)]
-    code = f"""
-import sys, use_st5
-for folder in {folders}:
-    assert use_st5.load(folder, backend="onnx").encode(["How old are you?"]).shape[0] == 1
-print(sorted({{"tensorflow", "keras", "torch", "transformers"}} & {{*sys.modules}}))
-"""
-    assert fresh_python("-c", code).strip() == "[]"

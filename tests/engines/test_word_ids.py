@@ -59,10 +59,6 @@ def test_every_code_point(pattern: str) -> None:
     check_tokens(every_code_point(pattern))
 
 
-def test_a_code_point_of_every_block() -> None:
-    check_tokens([f"A,{text}b ΑΣ{text}" for text in every_code_point("{}")[::61]])
-
-
 def test_letters_are_those_of_the_graph() -> None:
     every = every_code_point("{}")
     expected = tf.strings.regex_full_match(every, r"[\pL\pM\pN]").numpy().tolist()

@@ -14,7 +14,7 @@ from tests.models.toy_family import TrigramTokenizer
 from use_st5.engines.weights import int8_codes
 from use_st5.export.encoder_graph import EncoderGraph, padded_graph
 from use_st5.export.saved_model import restore_weights, write_graph
-from use_st5.export.stored_weights import Float32Table, Int8Weights, rounded_kernel, stored_table
+from use_st5.export.stored_weights import Int8Weights, rounded_kernel, stored_table
 from use_st5.export.web import codes_by_frequency
 
 TEXTS = ["How old are you?", "", "the river bank", "naïve café 😀"]
@@ -179,18 +179,6 @@ def built(dtype: str = "float32") -> keras.layers.Embedding:
     return layer
 
 
-def test_float32_keeps_the_variable_and_int8_rounds_it() -> None:
-    embeddings = built().embeddings
-    kept = stored_table(embeddings, "float32")
-    assert isinstance(kept, Float32Table)
-    assert kept.variables[0] is embeddings.value
-    rounded = stored_table(embeddings, "int8")
-    assert isinstance(rounded, Int8Weights)
-    for table in (kept, rounded):
-        np.testing.assert_allclose(table.lookup([[4, 0]]), embeddings.numpy()[[[4, 0]]], atol=1e-3)
-        assert table.precision in ("float32", "int8")
-
-
 def test_another_precision_is_refused() -> None:
     half = built("bfloat16").embeddings
     for store in (rounded_kernel, lambda variable: stored_table(variable, "float32")):
@@ -206,14 +194,6 @@ def test_codes_by_frequency_have_finer_steps_for_frequent_rows() -> None:
     codes, scales = codes_by_frequency(np.stack([row, row]), np.array([4950, 575]))
     np.testing.assert_allclose(scales, [[0.7], [0.35]], rtol=1e-6)
     assert codes[:, :4].tolist() == [[6, -6, 6, 0], [11, -11, 11, 0]]
-
-
-def test_codes_by_frequency_end_at_127() -> None:
-    table = np.ones((3, 400), np.float32)
-    table[0, :2] = 500.0, -500.0
-    codes, scales = codes_by_frequency(table, np.zeros(3, int))
-    assert (codes.max(), codes.min()) == (127, -127)
-    assert np.abs(codes * scales - table).max() <= scales.max() / 2 + 1e-6
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

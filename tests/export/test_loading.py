@@ -177,14 +177,6 @@ def test_names_the_package_of_a_missing_op(
     assert "\n" not in str(caught.value)
 
 
-def test_an_op_that_tensorflow_text_lacks_too(
-    unknown_op: tuple[Path, str],
-) -> None:
-    pytest.importorskip("tensorflow_text")
-    with pytest.raises(ImportError, match="the op .* is not in TensorFlow"):
-        load_saved_model(unknown_op[0])
-
-
 @pytest.mark.end_to_end
 @pytest.mark.process
 def test_loading_and_encoding_write_no_line(repository: Path, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -70,25 +69,3 @@ encoder.encode("a")
     said = fresh_python("-W", "ignore", "-c", code, timeout=300).splitlines()
     assert len(said) == 9
     assert all(line.endswith("True") for line in said), said
-
-
-@pytest.mark.end_to_end
-@pytest.mark.process
-def test_spawned_processes_take_an_encoder(
-    fresh_python: Callable[..., str], tmp_path: Path
-) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(
-        """
-import multiprocessing
-import numpy as np
-import use_st5
-
-if __name__ == "__main__":
-    encoder = use_st5.load("use_dan_en")
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        there = pool.apply(encoder.encode, (["a cat"],))
-    print(np.abs(there - encoder.encode(["a cat"])).max() < 1e-6)
-"""
-    )
-    assert fresh_python(script).split() == ["True"]

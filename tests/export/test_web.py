@@ -224,20 +224,6 @@ def test_a_browser_shows_the_similarities(address: str) -> None:
 
 @needs_chromium
 @pytest.mark.process
-def test_a_phone_shows_the_whole_matrix(bundled_page: Path, tmp_path: Path) -> None:
-    """A window of 400 pixels has 368 between its margins; Chromium's narrowest one has 500."""
-    shutil.copytree(bundled_page, tmp_path / "page")
-    page = tmp_path / "page" / "index.html"
-    script = 'setInterval(() => (document.title = document.querySelector("table").offsetWidth), 9)'
-    text = page.read_text(encoding="utf-8").replace("</body>", f"<script>{script}</script></body>")
-    page.write_text(text, encoding="utf-8")
-    dom, errors = opened(page.as_uri(), "--window-size=500,900")
-    assert errors == []
-    assert 200 < int(re.search(r"<title>(\d+)</title>", dom)[1]) <= 368
-
-
-@needs_chromium
-@pytest.mark.process
 def test_a_page_that_lacks_a_file_says_so(bundled_page: Path, tmp_path: Path) -> None:
     shutil.copytree(bundled_page, tmp_path / "page")
     (tmp_path / "page" / "model-1.js").unlink()

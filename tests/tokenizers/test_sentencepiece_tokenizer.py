@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed
 spm = pytest.importorskip("sentencepiece", reason="the extra `dev` is not installed")
 
 from use_st5.convert.tokenizer_files import read_sentencepiece_model  # noqa: E402
-from use_st5.data.arrays import fingerprint  # noqa: E402
 from use_st5.tokenizers.sentencepiece_tokenizer import (  # noqa: E402
     T5_VOCABULARY,
     SentencePieceTokenizer,
@@ -81,24 +79,6 @@ def test_a_long_text_is_cut_before_the_end_is_added(tokenizer: SentencePieceToke
     rows = tokenizer.padded(tf.constant(["one two three four five six seven", "one"]), 4).numpy()
     assert rows.tolist() == [[*whole[:3], 1], [whole[0], 1, 0, 0]]
     assert rows.dtype == np.int32
-
-
-def test_vocabularies_are_told_apart(tokenizer: SentencePieceTokenizer) -> None:
-    assert fingerprint(tokenizer) == fingerprint(SentencePieceTokenizer())
-    part = SentencePieceTokenizer(piece_ids=[*range(31_999), 40_000])
-    assert fingerprint(tokenizer)["vocabulary"] != fingerprint(part)["vocabulary"]
-
-
-def test_invalid_utf8_becomes_the_replacement_character(
-    tokenizer: SentencePieceTokenizer, package: spm.SentencePieceProcessor
-) -> None:
-    generator = random.Random(0)
-    texts = [b"caf\xe9 au lait", b"\xff", b"ends in half a \xf0\x9f", b"\xed\xa0\x80 \xc0\x80"]
-    texts += [generator.randbytes(generator.randint(0, 12)) for _ in range(1000)]
-    decoded = [text.decode(errors="replace") for text in texts]
-    assert ids(tokenizer, texts) == ids(tokenizer, decoded)
-    for text in decoded[:4]:
-        assert ids(tokenizer, [text]) == [[*package.encode(text), 1]]
 
 
 def test_refusals(tmp_path: Path) -> None:

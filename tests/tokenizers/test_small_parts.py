@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
 from use_st5.tokenizers.byte_tokenizer import ByteTokenizer
 from use_st5.tokenizers.code_points import (
     CODE_POINTS,
     CodePointRewriter,
     CodePointTable,
-    decode,
     in_ranges,
     spread,
 )
-from use_st5.tokenizers.tokenizer import BUCKETS, Tokenizer, pad_to_bucket
+from use_st5.tokenizers.tokenizer import Tokenizer, pad_to_bucket
 
 
 def rows(*lengths: int, width: int) -> np.ndarray:
@@ -47,26 +45,6 @@ def test_nothing_is_cut_in_silence() -> None:
         pad_to_bucket(rows(9, 2, width=9), (4, 8))
 
 
-def test_in_a_pipeline() -> None:
-    batches = [rows(3, width=3), rows(20, 2, width=25), rows(128, width=128)]
-    shape = tf.TensorSpec([None, None], tf.int32)
-    data = tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=shape)
-    found = list(data.map(pad_to_bucket))
-    assert [each.shape[1] for each in found] == [16, 32, 128]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="at most 16 ids"):
-        list(data.map(lambda ids: pad_to_bucket(ids, (8, 16))))
-
-
-def test_no_more_programs_than_buckets_and_the_same_vectors() -> None:
-    model = USETransformer(USETransformerConfig(40, 6, 1, 8, 12, 2, dimension=5))
-    model.build()
-    compiled = tf.function(model, jit_compile=True)
-    for length in (1, 7, 16, 17, 30, 33, 60, 64, 65, 90, 127, 128):
-        ids = rows(length, max(1, length // 2), width=length)
-        np.testing.assert_allclose(compiled(pad_to_bucket(ids)), model(ids), atol=1e-5)
-    assert compiled.experimental_get_tracing_count() == len(BUCKETS)
-
-
 def test_ranges() -> None:
     assert in_ranges("41-43 61 1F600-1F601") == [65, 66, 67, 97, 0x1F600, 0x1F601]
 
@@ -94,12 +72,6 @@ def test_texts_rewritten() -> None:
     assert [text.decode() for text in rewriter(tf.constant(one_each)).numpy()] == ["c😀fe", "😀bc"]
 
 
-def test_code_points() -> None:
-    points, splits = decode(tf.constant(["aé", "", "😀"]))
-    assert points.numpy().tolist() == [97, 233, 0x1F600]
-    assert splits.numpy().tolist() == [0, 2, 2, 3]
-
-
 TEXTS = ["", "a", "abc", "abcd", "Ünheard-of 😀 words", "日本語", " spaces  ", "\n"]
 
 
@@ -115,11 +87,6 @@ def test_texts_come_back() -> None:
     for text, row in zip(TEXTS, ids.numpy(), strict=True):
         alone = tokenizer.padded(tf.constant([text])).numpy()[0]
         assert row[: len(alone)].tolist() == alone.tolist()
-
-
-def test_the_bytes_of_an_id() -> None:
-    ids = ByteTokenizer().padded(tf.constant(["abcd"])).numpy().tolist()
-    assert ids == [[1 + 97 + 98 * 256 + 99 * 65536, 1 + 100]]
 
 
 def test_a_cut_text_has_whole_characters() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 import tensorflow as tf
@@ -83,21 +82,6 @@ def test_equals_exact_counts_across_batches(monkeypatch: pytest.MonkeyPatch) -> 
     vocabulary = builder.build(num_unigrams=5, num_bigrams=11)
     assert vocabulary.unigrams == _top(unigrams, 5)
     assert vocabulary.bigrams == _top(bigrams, 11)
-
-
-def test_bounded_memory_keeps_the_frequent_terms() -> None:
-    generator = random.Random(4)
-    frequent = [f"f{k}" for k in range(10)]
-
-    def lines() -> Iterator[str]:
-        for k in range(20_000):
-            yield f"{generator.choice(frequent)} rare{k} {generator.choice(frequent)}"
-
-    builder = VocabularyBuilder(max_terms=2000)
-    builder.add(lines())
-    assert len(builder.unigrams.counts) <= 2000
-    assert 0 < builder.unigrams.error <= 60_000 / 1001
-    assert sorted(builder.build(num_unigrams=10).unigrams) == frequent
 
 
 def test_options() -> None:

@@ -23,8 +23,6 @@ from use_st5.io.records import Positive, named_errors, read_bounded, read_record
 
 INDEX = "checkpoint"
 
-# flax.serialization stores arrays of a gigabyte and more as maps of flat pieces.
-_CHUNKED = "__msgpack_chunked_array__"
 _AGAIN = "Copy it again."
 
 
@@ -69,26 +67,10 @@ class T5XSource(WeightSource):
         array = self._arrays[name]
         shape = _joined(name, array.shape)
         if not isinstance(array, ZarrArray):
-            tensor = array.copy() if isinstance(array, np.ndarray) else array.read()
-            yield tensor.reshape(shape)
+            yield array.copy().reshape(shape)
             return
         for piece in array.rows():
             yield piece.reshape(-1, *shape[1:])
-
-
-class _Chunked:
-    """An array that is stored in flat pieces."""
-
-    def __init__(self, content: dict[str, Any]) -> None:
-        self.shape = tuple(content["shape"][str(n)] for n in range(len(content["shape"])))
-        chunks = content["chunks"]
-        self._pieces: list[np.ndarray] = [chunks[str(n)] for n in range(len(chunks))]
-        if (size := sum(piece.size for piece in self._pieces)) != math.prod(self.shape):
-            raise TypeError(f"pieces of an array {list(self.shape)} with {size} numbers")
-
-    def read(self) -> np.ndarray:
-        """Returns the whole array."""
-        return np.concatenate(self._pieces).reshape(self.shape)
 
 
 def _arrays(tree: Any, name: str, folder: Path) -> Iterator[tuple[str, Any]]:
@@ -97,8 +79,6 @@ def _arrays(tree: Any, name: str, folder: Path) -> Iterator[tuple[str, Any]]:
         yield name, tree
     elif not isinstance(tree, dict):
         raise TypeError(f"no array at {name:.200}, but {tree!r:.200}")
-    elif _CHUNKED in tree:
-        yield name, _Chunked(tree)
     elif "kvstore" in tree:
         # The last part of the stored path, which begins with a bucket in released checkpoints.
         stored = tree["kvstore"]["path"]

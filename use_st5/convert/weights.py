@@ -36,18 +36,10 @@ class WeightSource(abc.ABC):
         """One tensor in the dtype it is stored in."""
 
     def check_stored(self, names: Iterable[str]) -> None:  # noqa: B027 (not every format's)
-        """Compares the shapes of tensors with the bytes that are stored for them.
-
-        A model takes memory for its shapes before a tensor is read. Formats that compare them when
-        a file is opened need nothing more here.
-        """
+        """Compares shapes with the stored bytes, if opening a file of the format does not."""
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
-        """One tensor in pieces along its first axis, in order.
-
-        A source whose format allows it gives small pieces, so that a large tensor is in memory only
-        once, in its variable.
-        """
+        """One tensor in pieces along its first axis, in order; small ones if the format can."""
         yield self.read(name)
 
 
@@ -144,26 +136,19 @@ def check_shapes(
     *,
     left_out: Callable[[str], bool] = lambda name: False,
 ) -> None:
-    """Compares the tensors that a model needs with a checkpoint's; nothing is built or read.
-
-    Args:
-        expected: Name in the checkpoint → shape there.
-        source: The checkpoint.
-        left_out: Whether the model ignores a tensor that is not expected.
-    """
+    """Compares the tensors that a model needs with a checkpoint's, by name and stored shape."""
     shapes = source.shapes()
     missing = sorted(set(expected) - set(shapes))
     mismatches = [
         f"{name}: expected {list(shape)}, found {list(shapes[name])}"
         for name, shape in expected.items()
-        if name in shapes and shapes[name] != shape
+        if shapes.get(name, shape) != shape
     ]
-    left_over = [name for name in sorted(set(shapes) - set(expected)) if not left_out(name)]
-    if missing or mismatches or left_over:
-        raise ValueError(
-            f"{source.where}: expected the tensors of the model. Missing: {listed(missing)}. "
-            f"Other shapes: {listed(mismatches)}. Unknown: {listed(left_over)}."
-        )
+    unknown = [name for name in sorted(set(shapes) - set(expected)) if not left_out(name)]
+    if missing or mismatches or unknown:
+        wrong = {"Missing": missing, "Other shapes": mismatches, "Unknown": unknown}
+        found = " ".join(f"{what}: {listed(names)}." for what, names in wrong.items())
+        raise ValueError(f"{source.where}: expected the tensors of the model. {found}")
     source.check_stored(expected)
 
 
@@ -178,14 +163,7 @@ _UNUSED_ROWS = 256
 
 
 def check_vocabulary(size: int, rows: int, *, folder: Path | None, given: Path | None) -> None:
-    """Checks that a token table has about a row for each piece of a vocabulary.
-
-    Args:
-        size: The largest id of the vocabulary, plus 1.
-        rows: The rows of the table.
-        folder: The folder of the vocabulary.
-        given: The vocabulary's file if the user named it: it may be much smaller.
-    """
+    """Checks that a table has about a row for each id; a file that a user gave may be smaller."""
     if size > rows:
         raise ValueError(f"{given or folder}: {size:,} pieces, but the table has {rows:,} rows.")
     if not given and rows - size > min(_UNUSED_ROWS, rows // 2):

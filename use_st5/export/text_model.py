@@ -38,11 +38,7 @@ _TOKENIZERS = {
 }
 _PACKAGE = "use_st5_tokenizer"
 # Sources of this package that the reader imports.
-_COPIED = (
-    "engines/ptb_tokens.py",
-    "engines/word_ids.py",
-    "tokenizers/ngram_vocabulary.py",
-)
+_COPIED = ("engines/ptb_tokens.py", "engines/word_ids.py", "tokenizers/ngram_vocabulary.py")
 _SCRIPTS = ("reader.mjs", "pieces.mjs")
 _HERE = Path(__file__).parent
 _LEAST_COSINE, _LEAST_COSINE_INT8 = 0.999, 0.99
@@ -86,7 +82,7 @@ def to_text_model(
         with atomic_path(path) as folder:
             folder.mkdir()
             facts = _facts(manifest, runtime, length, int8=int8)
-            _write_readers(source, folder, facts)
+            _write_readers(source, folder, facts, manifest.tokenizer)
             write = to_onnx if runtime == "onnx" else to_litert
             write(source, folder / _NETWORKS[runtime], length=length, int8=int8)
             text = json.dumps(facts, indent=2, ensure_ascii=False)
@@ -143,13 +139,11 @@ def _facts(
     }
 
 
-def _write_readers(source: Path, folder: Path, facts: dict[str, Any]) -> None:
+def _write_readers(source: Path, folder: Path, facts: dict[str, Any], kind: str | None) -> None:
     """Writes the tokenizer, and copies the readers, which do not import this package."""
     (folder / "reader.py").write_text(_copied(_HERE / "reader.py"), encoding="utf-8")
     if facts["tokenizer"] == "tokenizer.json":
-        manifest = ModelManifest.read(source)
-        assert manifest is not None
-        tokenizer = token_ids(manifest.tokenizer, source / "assets")
+        tokenizer = token_ids(kind, source / "assets")
         assert isinstance(tokenizer, FramedIds)
         tokenizer.write(folder / "tokenizer.json", facts["length"] or facts["max_length"])
         return

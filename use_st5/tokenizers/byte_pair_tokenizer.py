@@ -211,6 +211,8 @@ class BytePairTokenizer(FramedTokenizer):
         needed = {special.start, special.padding, special.separator, *byte_letters()}
         if missing := sorted(needed - pieces.keys()):
             raise ValueError(f"Expected the pieces {missing[:5]} in the vocabulary.")
+        if not merges:
+            raise ValueError("Expected merges of pieces, received none.")
         if len({*pieces.values()}) < len(pieces) or max(pieces.values()) >= _MOST_IDS:
             raise ValueError(f"Expected each piece to have an id of its own below {_MOST_IDS:,}.")
         contents = {
