@@ -72,14 +72,7 @@ def write_int8_model(
     """Writes a graph whose weights and activations are int8 in matrix products.
 
     Uses the fastest of three methods that keeps the vectors: `round_products`, `round_rows`, or
-    `round_blocks`.
-
-    Args:
-        source: The graph in float32.
-        path: The file to write.
-        name: The model's name, for messages.
-        engine: The file of a graph → the engine that runs it.
-        exact_first: As in `FamilyEngine`.
+    `round_blocks`. `engine` opens the file of a graph, `exact_first` is that of `FamilyEngine`.
     """
     texts = sentences()
     exact_engine = engine(source)
@@ -125,15 +118,8 @@ def round_products(
     Weights are rounded with a scale for each output. The outputs of a layer norm, whose rows are
     alike in size, have one scale, found on some texts; other inputs have a scale for each row. So a
     vector does not depend on its batch. Processors without VNNI add products in 16 bits, which
-    overflow; for them, weights have 7 bits.
-
-    Args:
-        source: The graph in float32.
-        path: The file to write.
-        batches: The arrays that the graph's inputs get, for batches of some texts.
-        vnni: Whether the processor has VNNI.
-        first: How many of the graph's first products are rounded by `round_blocks` instead. Without
-            VNNI, for which blocks take twice the time of float32, they stay in float32.
+    overflow; for them, weights have 7 bits. The `first` products of the graph are rounded by
+    `round_blocks` instead; without VNNI, where blocks take twice the time of float32, they stay.
     """
     onnx = require("onnx", "onnx")
     model = onnx.load(os.fspath(source))
@@ -232,12 +218,7 @@ def round_blocks(source: Path, path: Path) -> None:
 def block_codes(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The codes of a matrix with a scale for each 16 inputs, as MatMulNBits reads them.
 
-    Args:
-        matrix: float32 `[inputs, outputs]`.
-
-    Returns:
-        Codes uint8 `[outputs, blocks, 16]`, in which 128 stands for 0, and scales float32
-        `[outputs, blocks]`.
+    Codes are uint8 `[outputs, blocks, 16]`, in which 128 stands for 0, scales `[outputs, blocks]`.
     """
     inputs, outputs = matrix.shape
     blocks = np.pad(matrix.T, ((0, 0), (0, -inputs % BLOCK))).reshape(outputs, -1, BLOCK)
@@ -284,15 +265,9 @@ def round_rows(source: Path, path: Path, batches: list[Arrays], *, vnni: bool) -
     with the largest numbers stay in float32 (LLM.int8(), arXiv 2208.07339), the others are divided
     by the root of their largest number (as in SmoothQuant, arXiv 2211.10438), and rows of the
     matrix compensate the errors of the rows that were rounded before them (GPTQ, arXiv 2210.17323).
-    The last product of a gated feed-forward layer stays in float32.
-
-    Args:
-        source: The graph in float32.
-        path: The file to write.
-        batches: The arrays that the graph's inputs get, for batches of some texts.
-        vnni: Whether the processor has VNNI. Others add the products of two neighbouring inputs in
-            16 bits; for them, the sum of two neighbouring codes is at most 128, so that nothing
-            overflows.
+    The last product of a gated feed-forward layer stays in float32. Processors without VNNI add the
+    products of two neighbouring inputs in 16 bits; for them, the sum of two neighbouring codes is
+    at most 128, so that nothing overflows.
     """
     onnx = require("onnx", "onnx")
     model = onnx.load(os.fspath(source))
@@ -446,10 +421,7 @@ def named_node(x: str, y: str, kind: str, inputs: str, output: str, **attributes
 
 
 def _neighbours(rows: np.ndarray) -> np.ndarray:
-    """For each of some rows of a matrix, the place in `rows` of its neighbour; −1 for none.
-
-    Rows 0 and 1 are neighbours, and so are 2 and 3.
-    """
+    """The place in `rows` of each row's neighbour, −1 for none: 0 and 1 are such, and 2 and 3."""
     places = {int(row): place for place, row in enumerate(rows)}
     return np.array([places.get(int(row) ^ 1, -1) for row in rows])
 
@@ -459,14 +431,8 @@ def compensated_codes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rounds a matrix row by row; the following rows compensate the error of each row (GPTQ).
 
-    Args:
-        matrix: `[inputs, outputs]`.
-        products: The sums of the products of each pair of inputs, `[inputs, inputs]`.
-        neighbours: For each row, the row with which its codes have a sum from −128 to 128, or −1;
-            None if sums may be larger.
-
-    Returns:
-        Codes int8 `[inputs, outputs]`, and scales float32 `[outputs]`.
+    `products` are the sums of the products of each pair of inputs, `[inputs, inputs]`. Codes of a
+    row and of its neighbour (−1: none) have a sum from −128 to 128; None: sums may be larger.
     """
     if neighbours is None:
         neighbours = np.full(len(matrix), -1)

@@ -118,15 +118,7 @@ class GraphWriter:
     ) -> str:
         """Multi-head self-attention without its output layer, `[tokens, dim]` → `[tokens, inner]`.
 
-        Args:
-            x: The tokens.
-            name: The layer, which has the layers query, key and value.
-            dim: The width of the tokens.
-            inner: The width of all heads together.
-            heads: The number of heads.
-            scale: The factor of the scores.
-            has_bias: Whether query, key and value have a bias.
-            scores: Numbers that are added to the scores, `[1, heads, length, length]`.
+        `scale` is the factor of the scores; `scores`, `[1, heads, length, length]`, are added.
         """
         layers = [f"{name}/{role}" for role in ("query", "key", "value")]
         kernels = [self.layer(f"{layer}/kernel", dim, inner) for layer in layers]
@@ -175,13 +167,7 @@ class GraphWriter:
         return str(self.op("Div", x, length))
 
     def model(self, vectors: str, dimension: int, facts: dict[str, str]) -> Any:
-        """The whole model.
-
-        Args:
-            vectors: The name of the vectors, its output, float32 `[texts, dimension]`.
-            dimension: Dimension of the vectors.
-            facts: The metadata that is written with the graph.
-        """
+        """The whole model, whose output is `vectors`; `facts` are its metadata."""
         helper = self._onnx.helper
         self._nodes.append(helper.make_node("Identity", [vectors], [OUTPUT]))
         inputs = [

@@ -52,14 +52,7 @@ def open_engine(
 def onnx_model(
     folder: Path, manifest: ModelManifest, family: FamilyEngine, *, int8: bool = False
 ) -> Path:
-    """Returns the file of a model's graph, which is made if there is none.
-
-    Args:
-        folder: The folder of its SavedModel.
-        manifest: The content of its `use_st5.json`.
-        family: The engine of its family.
-        int8: Whether matrix products are computed in int8.
-    """
+    """Returns the file of a model's graph, which is made if there is none."""
     if ENGINE_NAME in manifest.files and not int8:
         manifest.check_contents(folder, [ENGINE_NAME])
         return folder / ENGINE_NAME

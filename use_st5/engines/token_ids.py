@@ -138,12 +138,7 @@ def _cut(text: str, pieces: int) -> str:
 
 
 def token_ids(kind: str | None, folder: Path) -> TokenIds:
-    """The tokenizer of a model.
-
-    Args:
-        kind: The `tokenizer` of its `use_st5.json`.
-        folder: The folder of its assets.
-    """
+    """The tokenizer of a model, named by its `use_st5.json`, from the folder of its assets."""
     if kind is None or kind not in _READERS:
         raise ValueError(f"{folder.parent}: no engine has a tokenizer {kind!r}. {_ELSE}")
     return _READERS[kind](folder)

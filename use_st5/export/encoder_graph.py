@@ -217,12 +217,8 @@ def network_of(
 ) -> Callable[..., tf.Tensor]:
     """A network as one graph, and as a second one with dropout if its model has dropout.
 
-    Args:
-        network: A function of tensors, and of whether dropout is active.
-        inputs: The specs of the tensors.
-        model: The model of the network.
-        rounded: The weights with which it computes instead of some of the model's variables.
-        dropout: Whether the network is ever called with dropout.
+    `network` is a function of tensors and of whether dropout is active; `rounded` are the weights
+    that replace some of the model's variables.
     """
 
     def through(*given: tf.Tensor, training: bool) -> tf.Tensor:

@@ -168,12 +168,8 @@ def _signatures(graph: EncoderGraph, prompts: Mapping[str, str]) -> dict[str, An
 def only_shapes(loaded: Any, config: Mapping[str, Any], folder: Path) -> Iterator[None]:
     """Refuses a Keras model with other shapes than a SavedModel before it takes memory and time.
 
-    Keras must run on TensorFlow; under another backend only the number of layers is compared.
-
-    Args:
-        loaded: The SavedModel.
-        config: The configuration of which the block builds the model.
-        folder: The folder of the SavedModel, for messages.
+    The block builds a model of the configuration. Keras must run on TensorFlow; under another
+    backend only the number of layers is compared.
     """
     shapes = {tuple(variable.shape) for variable in loaded.variables}
 

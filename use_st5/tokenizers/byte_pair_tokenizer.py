@@ -81,15 +81,7 @@ class ByteLevelWords:
         self._kinds = CodePointTable(kinds)
 
     def __call__(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The words of all texts, one text after the other.
-
-        Args:
-            text: string `[batch]`; invalid UTF-8 is read as U+FFFD.
-
-        Returns:
-            `(words, splits)`: string `[words]`, and the row splits of the texts, int32
-            `[batch + 1]`.
-        """
+        """The words of all texts, string `[words]`, and their row splits, int32 `[batch + 1]`."""
         points, splits = decode(text)
         places = tf.range(tf.size(points, tf.int64))
         # The number of texts that begin at each code point: more than 1 if one is empty.
@@ -107,13 +99,7 @@ class ByteLevelWords:
         return words, tf.gather(tf.concat([[0], before], axis=0), splits)
 
     def _begins(self, points: tf.Tensor, first: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
-        """Whether a word begins at each code point, bool `[points]`.
-
-        Args:
-            points: int32 `[points]`.
-            first: Whether the code point is the first of a text, bool `[points]`.
-            last: Whether the code point is the last of a text, bool `[points]`.
-        """
+        """Whether a word begins at each code point; which are the first or last of a text."""
         kinds = self._kinds(points)
         before = tf.where(first, _OUTSIDE, tf.roll(kinds, 1, axis=0))
         behind = tf.where(last, _OUTSIDE, tf.roll(kinds, -1, axis=0))
@@ -288,14 +274,7 @@ class BytePairTokenizer(FramedTokenizer):
     def _spelled_out(
         self, words: tf.Tensor, splits: tf.Tensor, whole: tf.Tensor, spelled: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Ids and row splits of texts in which some words have several pieces.
-
-        Args:
-            words: string `[words]`.
-            splits: The index of the first word of each text, int32 `[batch + 1]`.
-            whole: The id of each word that is one piece, int32 `[words]`.
-            spelled: The indices of the other words, int64 `[others, 1]`.
-        """
+        """Ids and row splits of texts in which the `spelled` words have several pieces."""
         distinct, places = tf.unique(tf.gather_nd(words, spelled))
         ids, rows = self._merge(distinct)
         number = tf.size(distinct)
@@ -314,14 +293,7 @@ class BytePairTokenizer(FramedTokenizer):
         return values, tf.gather(ends, splits)
 
     def _merge(self, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The pieces of words: the pieces of one word are adjacent, the words in any order.
-
-        Args:
-            words: string `[words]`.
-
-        Returns:
-            `(ids, rows)`, both int32 `[pieces]`: the ids, and the word that each belongs to.
-        """
+        """The ids of words' pieces, and the word of each, int32 `[pieces]`; words in any order."""
         byte_values = tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8)
         ids = tf.gather(self._bytes, tf.cast(byte_values, tf.int32))
         rows = tf.repeat(tf.range(tf.size(words)), tf.strings.length(words))
@@ -336,16 +308,9 @@ class BytePairTokenizer(FramedTokenizer):
     def _merge_once(
         self, ids: tf.Tensor, rows: tf.Tensor, ranks: tf.Tensor, *done: tf.Tensor
     ) -> tuple[tf.Tensor, ...]:
-        """Merges the pair with the lowest rank in each word.
+        """Merges the pair with the lowest rank in each word; words without any pair are done.
 
-        Args:
-            ids: The ids of the pieces of the words that are not done, int32 `[pieces]`.
-            rows: The word of each piece.
-            ranks: The rank of each piece and the next one of its word.
-            done: Ids and words of the pieces that are done.
-
-        Returns:
-            The same values after the merge; words without any pair are done.
+        `ranks` are those of each piece and the next one of its word; `done` are ids and rows.
         """
         best_ranks = tf.gather(tf.math.segment_min(ranks, rows), rows)
         has_pair = best_ranks < _NO_RANK

@@ -34,27 +34,13 @@ def in_ranges(ranges: str) -> list[int]:
 
 
 def decode(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The code points of all texts, one text after the other.
-
-    Args:
-        text: string `[batch]`; invalid UTF-8 is read as U+FFFD.
-
-    Returns:
-        `(points, splits)`: int32 `[points]`, and the row splits of the texts, int64 `[batch + 1]`.
-    """
+    """The code points of all texts, int32 `[points]`, and their row splits, int64 `[batch + 1]`."""
     decoded = tf.raw_ops.UnicodeDecode(input=text, input_encoding="UTF-8", errors="replace")
     return decoded.char_values, decoded.row_splits
 
 
 def spread(lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The row and the column of each value in rows of given lengths.
-
-    Args:
-        lengths: int32 `[rows]`.
-
-    Returns:
-        `(rows, columns)`, both int32 `[values]`: the row of each value, and its place in the row.
-    """
+    """The row and the column of each value in rows of given lengths, both int32 `[values]`."""
     rows = tf.repeat(tf.range(tf.size(lengths)), lengths)
     begins = tf.cumsum(lengths, exclusive=True)
     return rows, tf.range(tf.size(rows)) - tf.gather(begins, rows)

@@ -56,12 +56,7 @@ class SpecialTokens:
 def written_assets(
     owner: tf.Module, contents: Mapping[str, str | bytes]
 ) -> list[tf.saved_model.Asset]:
-    """Writes the files of a tokenizer as assets that a SavedModel tracks.
-
-    Args:
-        owner: The files live as long as this object: they must exist when a SavedModel is written.
-        contents: The content of each file, by its name.
-    """
+    """Writes files of a tokenizer as assets, which live as long as their owner."""
     folder = Path(tempfile.mkdtemp(prefix="use_st5_"))
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     for name, content in contents.items():
@@ -176,14 +171,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
         return self.token_counts(first) + self.token_counts(second) + self.between - 2
 
     def single_ids(self, words: Sequence[str]) -> np.ndarray:
-        """The id of each word that is exactly one piece of the vocabulary, 0 for every other.
-
-        Args:
-            words: The words as they are written in a text.
-
-        Returns:
-            int32 `[words]`.
-        """
+        """The id of each word that is exactly one piece of the vocabulary, 0 for every other."""
         pieces = self.pieces(tf.constant([*words], tf.string))
         single = pieces.row_lengths() == 1
         ids = _cut(pieces, tf.ones_like(pieces.row_lengths())).to_tensor(shape=[None, 1])[:, 0]
@@ -273,16 +261,7 @@ class AddedTokens(tf.Module):
     def pieces(
         self, text: tf.Tensor, ordinary: Callable[[tf.Tensor], tf.RaggedTensor]
     ) -> tf.RaggedTensor:
-        """The ids of texts.
-
-        Args:
-            text: string `[batch]`.
-            ordinary: The ids of normalised texts without added tokens, string `[parts]` → int32
-                `[parts, (pieces)]`.
-
-        Returns:
-            int32 `[batch, (pieces)]`.
-        """
+        """The ids of texts; `ordinary` gives those of normalised texts without added tokens."""
 
         def normalised(text: tf.Tensor) -> tf.RaggedTensor:
             text = self._normal(text)
@@ -292,12 +271,7 @@ class AddedTokens(tf.Module):
 
 
 class _Finder(tf.Module):
-    """Finds tokens anywhere in texts.
-
-    Args:
-        contents: The tokens as they are written in the texts, UTF-8.
-        tokens: The tokens.
-    """
+    """Finds tokens anywhere in texts, where they are written as `contents` in UTF-8."""
 
     def __init__(self, contents: Sequence[bytes], tokens: Sequence[AddedToken]) -> None:
         super().__init__()

@@ -80,15 +80,7 @@ def fold(
 
 
 def beginnings(text: tf.Tensor, tokens: int) -> tf.Tensor:
-    """The beginning of each text that contains its first tokens; short batches stay as they are.
-
-    Args:
-        text: string `[batch]`.
-        tokens: The number of tokens that are needed of each text.
-
-    Returns:
-        string `[batch]`.
-    """
+    """The beginning of each text that has its first tokens; short batches stay as they are."""
 
     def of_long() -> tf.Tensor:
         # There is at least one token in a piece.
@@ -107,16 +99,7 @@ def beginnings(text: tf.Tensor, tokens: int) -> tf.Tensor:
 def counted(
     text: tf.Tensor, number: Callable[[tf.Tensor], tf.Tensor], *, keep_spaces: bool = False
 ) -> tf.Tensor:
-    """Counts the tokens of texts.
-
-    Args:
-        text: string `[batch]`.
-        number: string `[texts]` → int32 `[texts]`, the number of tokens of each text.
-        keep_spaces: Whether a space is a part of the token after it, not only a separator.
-
-    Returns:
-        int32 `[batch]`.
-    """
+    """The number of tokens of each text, int32 `[batch]`; the arguments are those of `summed`."""
     return summed(text, number, tf.zeros([tf.shape(text)[0]], tf.int32), keep_spaces=keep_spaces)
 
 

@@ -132,14 +132,7 @@ def _is_charsmap(table: bytes) -> bool:
 
 
 def text_tokenizer(content: bytes, name: str, *, spells: bool = False) -> tuple[Any, int]:
-    """The tokenizer of tensorflow-text for a SentencePiece model, and its number of pieces.
-
-    Args:
-        content: The model.
-        name: Its name in messages.
-        spells: Whether it spells unknown characters by their bytes.
-
-    """
+    """The tokenizer of tensorflow-text for a SentencePiece model, and its number of pieces."""
     text = require("tensorflow_text", "text")
     with named_errors(name, _REMEDY):
         checked_proto(content)
