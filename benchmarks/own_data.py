@@ -8,13 +8,13 @@ Markdown tables show the main measure of the set's test part before and after tr
 development part chooses the step), accuracy@k for retrieval sets, and the scores on the
 development parts of the other tasks, which show forgetting. For a set with labels, "before" is a
 ridge classifier on the vectors of the untrained encoder; the column "scikit-learn" is
-scikit-learn's logistic regression on the same vectors. OUT keeps every result: the same command
-continues after an interruption. Test parts are read once, for the table.
+scikit-learn's logistic regression on the same vectors. OUT/own_data.csv keeps every result: the same
+command continues after an interruption. Test parts are read once, for the table.
 """
 
 from __future__ import annotations
 
-import json
+import csv
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -66,14 +66,31 @@ def frozen_scores(
     return scores
 
 
-def kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Reads the content of the file; makes and writes it first if the file does not exist."""
-    if not path.exists():
-        content = make()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_path(path) as temporary:
-            temporary.write_text(json.dumps(content, indent=1))
-    return json.loads(path.read_text())
+def kept(
+    folder: Path, run: str, seed: int | None, make: Callable[[], dict[str, float]]
+) -> dict[str, float]:
+    """The values of a run in `own_data.csv` of a folder; makes and adds them if it has none."""
+    table = folder / "own_data.csv"
+    key = [run, "" if seed is None else str(seed)]
+    if not table.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        table.write_text("run,seed,name,value\n", encoding="utf-8")
+    with table.open(encoding="utf-8", newline="") as stream:
+        values = {name: float(value) for *of, name, value in csv.reader(stream) if of == key}
+    if not values:
+        values = make()
+        with atomic_path(table) as temporary:
+            shutil.copy(table, temporary)
+            with temporary.open("a", encoding="utf-8", newline="") as stream:
+                lines = ([*key, name, value] for name, value in values.items())
+                csv.writer(stream, lineterminator="\n").writerows(lines)
+    return values
+
+
+def has(folder: Path, run: str, seed: int) -> bool:
+    """Whether `own_data.csv` of a folder has the run."""
+    table = folder / "own_data.csv"
+    return table.exists() and f"\n{run},{seed}," in table.read_text(encoding="utf-8")
 
 
 def start_of(model: str) -> str | Path:
@@ -130,8 +147,8 @@ def gains(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
         sklearn_cell = "" if sklearn_score is None else f"{sklearn_score:.2f}"
         yield (
             f"| {model} | {name} | {seeds[0]['measure']} | {frozen[model][f'{name}/test']:.2f} "
-            f"| {spread_of(after)} | {', '.join(map(str, steps))} of {seeds[0]['steps']} "
-            f"| {sklearn_cell} |"
+            f"| {spread_of(after)} | {', '.join(f'{step:.0f}' for step in steps)} of "
+            f"{seeds[0]['steps']:.0f} | {sklearn_cell} |"
         )
 
 
@@ -140,19 +157,12 @@ def accuracies_at_k(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
     yield "| model | set | accuracy@1 before | after | accuracy@10 before | after |"
     yield "|---|---|---|---|---|---|"
     for (model, name), seeds in runs.items():
-        start = _named_as_now(frozen[model])
-        ends = [_named_as_now(run) for run in seeds]
-        if all("test/accuracy@1" in run for run in ends):  # Older records lack it.
+        if all("test/accuracy@1" in run for run in seeds):
             cells = []
             for measure in ("test/accuracy@1", "test/accuracy@10"):
-                cells.append(f"{start[f'{name}/{measure}']:.2f}")
-                cells.append(spread_of([run[measure] for run in ends]))
+                cells.append(f"{frozen[model][f'{name}/{measure}']:.2f}")
+                cells.append(spread_of([run[measure] for run in seeds]))
             yield f"| {model} | {name} | {' | '.join(cells)} |"
-
-
-def _named_as_now(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's scores by their present names; up to 0.2, accuracy@k was "recall_at_k"."""
-    return {name.replace("recall_at_", "accuracy@"): value for name, value in record.items()}
 
 
 def forgotten(runs: Runs, frozen: Mapping[str, Any]) -> Iterator[str]:
@@ -194,17 +204,20 @@ def main() -> None:
     for model in models:
         encode = use_st5.TrainableEncoder.load(start_of(model)).encode
         frozen[model] = kept(
-            arguments.out / model / "frozen.json",
+            arguments.out,
+            f"{model}/frozen",
+            None,
             lambda: frozen_scores(encode, files, SETS),  # noqa: B023
         )
     for seed in range(arguments.seeds):
         for model in models:
             for name in names:
-                path = arguments.out / model / f"{name}_{seed}.json"
-                if arguments.tables and not path.exists():
+                if arguments.tables and not has(arguments.out, f"{model}/{name}", seed):
                     continue
                 scores = kept(
-                    path,
+                    arguments.out,
+                    f"{model}/{name}",
+                    seed,
                     lambda: trained_scores(model, name, seed, files, **options),  # noqa: B023
                 )
                 task = read_file(files[name]["test"]).task

@@ -65,8 +65,10 @@ def main() -> None:
     files = files_of(arguments, arguments.sets.split(","))
     for seed in range(arguments.seeds):
         for name, paths in files.items():
-            path = arguments.out / "peer" / f"{name}_{arguments.steps}_{seed}.json"
-            run = kept(path, lambda: side_by_side(name, paths, seed, arguments.steps))  # noqa: B023
+            run = kept(
+                arguments.out, f"peer/{name}_{arguments.steps}", seed,
+                lambda: side_by_side(name, paths, seed, arguments.steps),  # noqa: B023
+            )  # fmt: skip
             runs.setdefault(name, []).append(run)
     print("\n".join(table(runs, arguments.steps)))
 

@@ -53,8 +53,10 @@ def main() -> None:
     names, files = arguments.sets.split(","), files_of(arguments)
     rows = []
     for model in arguments.models.split(","):
-        folder = arguments.out / "rates" / model
-        start = kept(folder / "start.json", lambda: development_scores(model, files))  # noqa: B023
+        run = f"rates/{model}"
+        start = kept(
+            arguments.out, f"{run}/start", None, lambda: development_scores(model, files)  # noqa: B023
+        )  # fmt: skip
         for name, variant, rate, keep in itertools.product(
             names,
             arguments.variants.split(","),
@@ -63,7 +65,7 @@ def main() -> None:
         ):
             suffix = "" if variant == "usual" else f"_{variant}"
             scores = kept(
-                folder / f"{name}_{rate}_{keep}_{arguments.seed}{suffix}.json",
+                arguments.out, f"{run}/{name}_{rate}_{keep}{suffix}", arguments.seed,
                 lambda: trained_scores(  # noqa: B023
                     model, name, arguments.seed, files, part="dev",  # noqa: B023
                     learning_rate=float(rate), keep=float(keep), **VARIANTS[variant],  # noqa: B023
@@ -94,7 +96,7 @@ def table(rows: Sequence[tuple[list[str], str, Any, Any]]) -> Iterator[str]:
         )
         yield (
             f"| {' | '.join(cells)} | {start[f'{name}/dev']:.2f} | {result['dev']:.2f} "
-            f"| {result['best_step']} of {result['steps']} | {before:.2f} | {after:.2f} |"
+            f"| {result['best_step']:.0f} of {result['steps']:.0f} | {before:.2f} | {after:.2f} |"
         )
 
 
