@@ -8,8 +8,8 @@ Markdown tables show the main measure of the set's test part before and after tr
 development part chooses the step), accuracy@k for retrieval sets, and the scores on the
 development parts of the other tasks, which show forgetting. For a set with labels, "before" is a
 ridge classifier on the vectors of the untrained encoder; the column "scikit-learn" is
-scikit-learn's logistic regression on the same vectors. OUT/own_data.csv keeps every result: the same
-command continues after an interruption. Test parts are read once, for the table.
+scikit-learn's logistic regression on the same vectors. OUT/own_data.csv keeps every result: the
+same command continues after an interruption. Test parts are read once, for the table.
 """
 
 from __future__ import annotations

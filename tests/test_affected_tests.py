@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -53,21 +51,3 @@ def test_tests_that_reach_a_changed_file_are_chosen_the_nearest_first(
 ) -> None:
     found = affected_tests.affected(TESTS, {changed})
     assert [test.split("test_")[1] for test in found] == chosen
-
-
-def test_by_default_the_change_is_what_the_last_six_hours_before_the_last_commit_hold(
-    checkout: Path,
-) -> None:
-    def git(*command: str, hour: int = 0) -> None:
-        date = f"2026-01-01T{hour:02}:00:00+00:00"
-        environment = {**os.environ, "GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
-        who = ["-c", "user.name=n", "-c", "user.email=e"]
-        subprocess.run(["git", *who, *command], cwd=checkout, env=environment, check=True)
-
-    git("init", "-q")
-    for name, hour in (("old", 1), ("new", 12), ("last", 13)):
-        (checkout / name).touch()
-        git("add", name)
-        git("commit", "-qm", name, hour=hour)
-    assert affected_tests.changed_files() == {"new", "last"}
-    assert affected_tests.changed_files("HEAD~1") == {"last"}

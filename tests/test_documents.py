@@ -118,7 +118,12 @@ def test_large_python_blocks_run(
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if blocks(page, "python") and name_of(page) not in LARGE],
+    [
+        # The experiments' pages train.
+        pytest.param(page, marks=[pytest.mark.end_to_end] * name_of(page).startswith("experiments"))
+        for page in PAGES
+        if blocks(page, "python") and name_of(page) not in LARGE
+    ],
     ids=name_of,
 )
 def test_python_blocks_run(page: Path, user_folder: Path) -> None:

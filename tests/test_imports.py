@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -150,12 +148,6 @@ def test_require_tells_why_a_broken_package_does_not_load(
     with pytest.raises(ImportError, match="RuntimeError: undefined symbol: _ZN10") as info:
         require("broken_native", "text")
     assert isinstance(info.value.__cause__, RuntimeError)
-
-
-def test_require_gives_a_submodule() -> None:
-    module = require("xml.dom", "dev")
-    assert isinstance(module, ModuleType)
-    assert module is sys.modules["xml.dom"]
 
 
 @pytest.mark.end_to_end

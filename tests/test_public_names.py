@@ -46,13 +46,6 @@ def test_rooms_offer_what_one_builds_with() -> None:
     assert all(inspect.isclass(each) for each in made)
 
 
-def test_star_gives_the_public_names() -> None:
-    names: dict[str, object] = {}
-    exec("from use_st5.search import *", names)
-    expected = {"VectorIndex", "exact_search", "mine_bitext", "mine_hard_negatives"}
-    assert expected == set(names) - {"__builtins__"}
-
-
 def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'use_st5.losses' has no attribute 'Contrast'"):
         importlib.import_module("use_st5.losses").Contrast  # noqa: B018

@@ -15,10 +15,8 @@ pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 
 import joblib
 import sklearn
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
 
 import use_st5
@@ -68,21 +66,6 @@ def test_vectors_are_the_encoders() -> None:
         SentenceVectors().transform("very good")
     with pytest.raises(ValueError, match="the first at index 0"):
         SentenceVectors(on_empty="raise").transform([" "])
-
-
-def test_clones_hold_the_parameters() -> None:
-    vectors = SentenceVectors(bundled_folder("use_dan_en"), batch_size=3, normalize=True)
-    assert clone(vectors).get_params() == vectors.get_params()
-    loaded = clone(SentenceVectors(use_st5.load("use_dan_en")))
-    assert loaded.model is use_st5.load("use_dan_en")
-
-
-def test_a_grid_search_over_two_models() -> None:
-    pipeline = Pipeline([("vectors", SentenceVectors()), ("classes", LogisticRegression())])
-    grid = {"vectors__model": ["use_dan_en", "use_transformer_en"]}
-    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(TEXTS, LABELS)
-    assert len(search.cv_results_["params"]) == 2
-    assert search.best_score_ == 1.0
 
 
 def test_columns_have_names_and_rows_keep_theirs() -> None:

@@ -108,7 +108,7 @@ TEXTS = st.one_of(
 )
 BATCHES = st.lists(TEXTS, min_size=1, max_size=12)
 FEW = settings(
-    max_examples=20,
+    max_examples=12,
     derandomize=True,
     database=None,
     deadline=None,

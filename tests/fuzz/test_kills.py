@@ -8,21 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.command import native_code_unheard
 from tests.fuzz.kills import COMMANDS, QUICK, Killing, two_writers, unexpected
 
 pytestmark = pytest.mark.skipif(
     os.name == "nt", reason="Windows has no signals to send to a process"
 )
-
-
-def test_what_is_imported_before_a_command_says_nothing_in_it(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    with native_code_unheard():
-        os.write(2, b"WARNING: All log messages before absl::InitializeLog() is called\n")
-    os.write(2, b"heard\n")
-    assert capfd.readouterr().err == "heard\n"
 
 
 def test_lines_of_tensorflow_are_unexpected_on_standard_error() -> None:

@@ -18,7 +18,7 @@ def check(request: pytest.FixtureRequest) -> Check:
 
 
 def test_dozens_of_strings(check: Check) -> None:
-    hold(check, batch(0, 60, 4))
+    hold(check, batch(0, 30, 4))
 
 
 @FEW

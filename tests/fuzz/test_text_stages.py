@@ -20,7 +20,7 @@ def check(request: pytest.FixtureRequest) -> Check:
 
 @pytest.mark.parametrize("check", STAGES, indirect=True)
 def test_hundreds_of_strings(check: Check) -> None:
-    hold(check, batch(0, 500))
+    hold(check, batch(0, 250))
 
 
 @pytest.mark.parametrize("check", [each for each in STAGES if each != "long_texts"], indirect=True)

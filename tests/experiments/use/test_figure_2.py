@@ -64,19 +64,6 @@ def test_a_visit(probe: figure_2.Probe) -> None:
     assert probe.facts()["parameter_bytes"] == sum(sizes)
 
 
-def test_working_memory_grows_with_the_square(probe: figure_2.Probe) -> None:
-    """Three heads' attention over 2048 tokens: 2 texts · 3 heads · 2048² · 4 bytes, at least once.
-
-    Four times the length takes 16 times the memory if it grows with the square, 4 times if it
-    grows linearly; more than 8 is well above linear.
-    """
-    long, short = (probe.visit(length)["working_bytes"] for length in (2048, 512))
-    if long is None:
-        pytest.skip("this TensorFlow does not count the processor's memory")
-    assert long >= 2 * 3 * 2048**2 * 4
-    assert long / short > 8
-
-
 def test_crossings() -> None:
     """A ratio of (n / 30)² crosses 1 at 30; a ratio that only comes near 1 does not cross it."""
     lengths = (10, 25, 77, 512)

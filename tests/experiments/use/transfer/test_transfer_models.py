@@ -56,6 +56,7 @@ def test_strings_to_probabilities_and_files(
     np.testing.assert_allclose(again(tf.constant(TEXTS)), after, atol=1e-6)
 
 
+@pytest.mark.end_to_end
 def test_only_the_cnn_learns_word_order() -> None:
     """Each text comes with its words in two orders: a DAN gets at most half of them right."""
     fillers = ["p", "q", "r", "s"]
