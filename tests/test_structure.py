@@ -6,12 +6,10 @@ import ast
 import functools
 import importlib
 import re
-import shutil
 import subprocess
 from collections.abc import Iterable
 from graphlib import TopologicalSorter
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -48,8 +46,6 @@ LARGEST_PARTS = {
     "trainable_encoder": 505,
     "training": 7_216,
 }
-# Stands in for rules_python without the network: to `bazel query` its rules are the native ones.
-STUB = "py_binary = native.py_binary\npy_library = native.py_library\npy_test = native.py_test\n"
 
 
 def glob(
@@ -173,61 +169,6 @@ def test_each_part_keeps_to_its_size() -> None:
     assert set(lines) == set(LARGEST_PARTS)
     larger = {part: size for part, size in lines.items() if size > LARGEST_PARTS[part]}
     assert not larger, "delete something, or raise the part's size and say why in the commit"
-
-
-@pytest.mark.process
-def test_bazel_reads_build_as_we_do(targets: dict[str, dict], tmp_path: Path) -> None:
-    bazel = shutil.which("bazel")
-    if bazel is None:
-        pytest.skip("needs bazel (Debian: bazel-bootstrap)")
-    rules, workspace = tmp_path / "rules_python", tmp_path / "workspace"
-    (rules / "python").mkdir(parents=True)
-    (rules / "python" / "defs.bzl").write_text(STUB)
-    (rules / "python" / "BUILD").touch()
-    (rules / "WORKSPACE").touch()
-    workspace.mkdir()
-    for path in ROOT.iterdir():
-        if not path.name.startswith("."):
-            (workspace / path.name).symlink_to(path)
-    (workspace / "WORKSPACE").write_text(
-        f'local_repository(name = "rules_python", path = "{rules}")\n'
-    )
-    done = subprocess.run(
-        [bazel, "--batch", f"--output_user_root={tmp_path / 'output'}", "query"]
-        + ["--noimplicit_deps", "--output=xml", "//:all"],
-        cwd=workspace,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    # Python's parser reads only XML 1.0.
-    query = ElementTree.fromstring(done.stdout.replace('version="1.1"', 'version="1.0"', 1))
-    seen = {
-        rule.get("name").removeprefix("//:"): (
-            rule.get("class"),
-            labels(rule, "srcs"),
-            labels(rule, "deps"),
-        )
-        for rule in query.iter("rule")
-        if rule.get("class") != "filegroup"
-    }
-    expected = {
-        name: (
-            rule["rule"],
-            sorted(rule["srcs"]),
-            sorted(label.removeprefix(":") for label in rule["deps"]),
-        )
-        for name, rule in targets.items()
-    }
-    assert seen == expected
-
-
-def labels(rule: ElementTree.Element, attribute: str) -> list[str]:
-    """The labels of one attribute of a rule in the output of `bazel query`, sorted."""
-    found = rule.findall(f"list[@name='{attribute}']/label")
-    return sorted(label.get("value").removeprefix("//:") for label in found)
 
 
 def test_experiments_import_public_names() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiments.corpora import CORPORA, NOVELS, STACK_EXCHANGE, dialogue_pairs
+from experiments.corpora import CORPORA, NOVELS, dialogue_pairs
 from experiments.corpus_sentences import sentences_by_source
 from experiments.held_out import held_out_sentences, without_held_out
 from experiments.multilingual_st5.language_triplets import ParallelTriplets, parallel_triplets
@@ -45,17 +45,6 @@ def test_a_missing_corpus_is_named(corpora: Path) -> None:
         dialogue_pairs(corpora)
     with pytest.raises(FileNotFoundError, match="expected a folder with data sets"):
         NOVELS.examples(corpora / "nowhere")
-
-
-def test_answers_of_one_site_do_not_go_to_questions_of_another(corpora: Path) -> None:
-    row = '<row Id="{}" PostTypeId="1" ParentId="{}" Title="{}" Body="{}"/>'
-    posts = [row.format(1, "", "Which ball?", ""), row.format(2, 1, "", "&lt;p&gt;This.&lt;/p&gt;")]
-    folder = corpora / "qa/stackexchange_small"
-    (folder / "balls.Posts.xml").write_text(f"<posts>{posts[0]}{posts[1]}</posts>")
-    (folder / "cats.Posts.xml").write_text(f"<posts>{posts[1]}</posts>")
-    assert list(STACK_EXCHANGE.examples(corpora)) == [
-        {"anchor": "Which ball?", "positive": "This."}
-    ]
 
 
 def test_every_source_gives_its_sentences(corpora: Path) -> None:
@@ -141,21 +130,6 @@ def test_rows_of_snli_without_a_gold_label_or_a_text_are_left_out(tmp_path: Path
         {"premise": "A man sleeps.", "hypothesis": "He rests.", "label": 0},
         {"premise": "A man sleeps.", "hypothesis": "He runs.", "label": 2},
     ]
-
-
-@pytest.mark.parametrize(
-    ("value", "label"), [("e", 0), ("c", 2), (0, 0), (2, 2), ("Entailment", 0), (" neutral ", 1)]
-)
-def test_labels(tmp_path: Path, value: Any, label: int) -> None:
-    path = write(tmp_path / "a.jsonl", row("p", "h", value))
-    assert [example["label"] for example in read_nli([path])] == [label]
-
-
-@pytest.mark.parametrize("bad", [row("p", "h", 3), row("p", "h", ["e"]), row(3, "h", "e"), "{}"])
-def test_a_row_of_another_kind_is_named(tmp_path: Path, bad: str) -> None:
-    path = write(tmp_path / "a.jsonl", row("p", "h", "e"), bad)
-    with pytest.raises(ValueError, match=r"a\.jsonl: .* row 2"):
-        list(read_nli([path]))
 
 
 def triplets(files: dict[str, Path]) -> ParallelTriplets:

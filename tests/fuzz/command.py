@@ -38,14 +38,6 @@ class SlowEncoder:
         time.sleep(float(os.environ.get("FUZZ_PAUSE", 0.01)))
         return np.array([[len(text), 1, 2, 3] for text in sentences], np.float32)
 
-    def similarity(self, given: Any, **options: Any) -> np.ndarray:
-        """All ones, `[n, n]`."""
-        return np.ones((len(given), len(given)), np.float32)
-
-
-def nothing() -> None:
-    """Changes nothing, for a command that needs no TensorFlow."""
-
 
 def tensorflow() -> None:
     """Imports TensorFlow and other slow modules before the command begins."""
@@ -94,7 +86,7 @@ def toy_experiment() -> None:
 
 
 SETUPS: dict[str, Callable[[], None]] = {
-    setup.__name__: setup for setup in (nothing, tensorflow, toy_encoder, toy_tasks, toy_experiment)
+    setup.__name__: setup for setup in (tensorflow, toy_encoder, toy_tasks, toy_experiment)
 }
 
 

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.evaluation import records as report_records
 from tests.fuzz.strings import SENTENCES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -61,11 +60,6 @@ def _texts(folder: Path) -> None:
     (folder / "texts.txt").write_text("".join(lines), encoding="utf-8")
 
 
-def _few_texts(folder: Path) -> None:
-    (folder / "texts.txt").write_text("one\ntwo\nthree\n", encoding="utf-8")
-    (folder / "map.png").write_bytes(b"old")
-
-
 def _bytes(name: str) -> Callable[[Path], object]:
     def result(folder: Path) -> object:
         path = folder / name
@@ -99,16 +93,6 @@ def _scores(folder: Path) -> object:
         return None
     tasks = json.loads(path.read_text(encoding="utf-8"))["tasks"]
     return {name: task["scores"] for name, task in tasks.items()}
-
-
-def _record(folder: Path) -> None:
-    report_records.full_record("model", 0).write(folder / "r.json")
-
-
-def _report(folder: Path) -> object:
-    """The content of the report; None if there is none."""
-    report = folder / "out" / "report.md"
-    return report.read_text(encoding="utf-8") if report.exists() else None
 
 
 def _tiny(folder: Path) -> None:
@@ -175,14 +159,6 @@ COMMANDS = {
     "evaluate": Command(
         "toy_tasks", (*_EVALUATE, "--cache", "kept"), _evaluation, "evaluation.json", _scores
     ),
-    "similarity": Command(
-        "toy_encoder",
-        ("similarity", "--file", "texts.txt", "--heatmap", "map.png"),
-        _few_texts,
-        "map.png",
-        _bytes("map.png"),
-    ),
-    "report": Command("nothing", ("report", "r.json", "--out", "out"), _record, "out", _report),
     "experiment": Command(
         "toy_experiment",
         ("--data", ".", "--out", "run"),

@@ -38,9 +38,6 @@ OF_STAGE, OF_MODEL = (4096, 12), (820, 4)
 GROUPS = (
     ("embed npy", "embed jsonl", "embed stdin", "embed real"),
     ("evaluate",),
-    ("similarity",),
-    ("report",),
-    ("benchmark",),
     ("experiment",),
     ("convert",),
     ("export copy", "export int8"),

@@ -13,12 +13,11 @@ from experiments.bundled_models import (
     english,
     word_swaps,
 )
-from experiments.bundled_models.alterations import RULES, altered_by_rule, generate_alterations
+from experiments.bundled_models.alterations import RULES, generate_alterations
 from experiments.bundled_models.clauses import finite_verb, transitive_clause
 from experiments.bundled_models.generated_text import (
     generate_captions,
     generate_opinions,
-    generate_questions,
     generate_spans,
 )
 from experiments.bundled_models.near_misses import change_tense, exchange_roles, negate
@@ -42,7 +41,6 @@ from experiments.bundled_models.word_swaps import (
     swap_quantifier,
     swap_synonym,
 )
-from use_st5.data.text_hashes import normalized
 
 
 @pytest.mark.parametrize(
@@ -231,21 +229,6 @@ def test_kinds(seed: int) -> None:
     assert sum(map(str.__ne__, exchanged, words)) in {0, 2}  # 0 if "in" is exchanged with "in"
 
 
-def test_denial_and_splice() -> None:
-    assert " ".join(alter("_deny", SENTENCES[0])) == "the dog has not bitten the man"
-    assert " ".join(alter("_deny", SENTENCES[1])) == "a man was there at all"
-    assert alter("_deny", "no no") == ["no", "no"]
-    assert alter("_splice", "a b c d e") == ["a", "b", "c", "z", "w"]
-
-
-def test_rules_come_first_and_chance_where_none_applies() -> None:
-    ruled = [" ".join(SENTENCES[0].split())] * 400
-    by_rule = {altered_by_rule(ruled[0], random.Random(seed)) for seed in range(100)}
-    share = sum(altered in by_rule for altered in generate_alterations([*ruled, "x y"])) / 400
-    assert 0.6 < share < 0.8
-    assert altered_by_rule("no no", random.Random(0)) is None
-
-
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize(
     "text", ["x y", "A", "?", "...", "'s", "Is it?", "not", "I", "the a", "Who"]
@@ -287,29 +270,11 @@ def test_opinions_are_seeded_and_seldom_the_same() -> None:
     assert not [each for each in opinions if re.search(r"[{}_]|  ", each)]
 
 
-def test_opinions_repeat_no_word_and_agree_in_article_and_person() -> None:
-    sentences = {each.lower() for each in generate_opinions(5000)}
-    assert not [each for each in sentences if re.search(r"\b(\w{4,}) (and|but) \1\b", each)]
-    assert not [each for each in sentences if re.search(r"\ba [aio]|\ban [bcdfgjkl-np-tv-z]", each)]
-    assert not [each for each in sentences if {"his", "her"} <= set(each.split())]
-    assert any("an honest" in each for each in sentences)
-
-
 def test_spans_are_consecutive_words() -> None:
     sentences = ["one two three four five six seven", "a"]
     for span in generate_spans(sentences, 200, min_words=2, max_words=3):
         assert any(f" {span} " in f" {sentence} " for sentence in sentences)
         assert len(span.split()) <= 3
-
-
-def test_questions_take_their_words_from_the_sentences() -> None:
-    sentences = ["Who drew the owl, and why, in San Marino?", "An apple ripens."]
-    questions = list(generate_questions(sentences, {"owl", "apple"}, 500))
-    assert questions == list(generate_questions(sentences, {"owl", "apple"}, 500))
-    text = " ".join(questions)
-    assert "{" not in text
-    assert all(word in text for word in ("an owl", "an apple", "San Marino"))
-    assert not {"ripens", "drew"} & set(text.split())
 
 
 RELATED = [f"{who} {what} {where}" for who in "abcd" for what in "efgh" for where in ("i", "j k")]
@@ -321,14 +286,6 @@ def test_lengths_and_number() -> None:
     assert all(len(first.split()) == 3 and second != first for first, second in pairs)
     assert pairs == altered_sentences(RELATED, 3, 3, 10)
     assert len(altered_sentences(RELATED, 3, 3, 1000)) == 16
-
-
-def test_no_alteration_is_a_held_out_sentence() -> None:
-    pairs = altered_sentences(RELATED, 3, 3, 16)
-    held_out = {normalized(second) for _, second in pairs[:5]}
-    kept = altered_sentences(RELATED, 3, 3, 16, held_out=held_out)
-    assert kept == [pair for pair in pairs if normalized(pair[1]) not in held_out]
-    assert len(kept) <= 11
 
 
 def test_neighbours_are_the_nearest_by_cosine() -> None:

@@ -23,10 +23,8 @@ from experiments.bundled_models.teacher_tasks import Related
 from experiments.bundled_models.teacher_text import (
     TeacherText,
     TextWithVectors,
-    related_pairs,
     teacher_sentences,
 )
-from experiments.bundled_models.word_vocabulary import VocabularySettings
 from experiments.held_out import held_out_sentences
 from tests.experiments.bundled_models.small_trainings import TEXT, fake_teacher
 from use_st5.data.text_hashes import normalized
@@ -126,28 +124,6 @@ def test_sts_sentences_are_held_out_however_they_are_written(corpora: Path) -> N
     assert "The cat eats." in sentences
     assert not held_out & {normalized(sentence) for sentence in sentences}
     assert "The cat eats." not in flat(teacher_sentences(corpora, TEXT, {"the cat eats"}))
-
-
-def test_alterations_are_of_the_named_sources_and_lengths(corpora: Path) -> None:
-    sources = teacher_sentences(corpora, TEXT, ())
-    ((fewest, most, pairs),) = related_pairs(sources, TEXT, ())
-    assert (fewest, most, len(pairs)) == (5, 9, 12)
-    assert {first for first, _ in pairs} <= set(sources["captions"])
-    assert all(5 <= len(first.split()) <= 9 for first, _ in pairs)
-
-
-def test_the_vocabulary_holds_words_and_pieces_of_the_file(corpora: Path, tmp_path: Path) -> None:
-    (corpora / "pieces.txt").write_text("[CLS]\nzebra\n##s\n##ing\né\n", encoding="utf-8")
-    settings = VocabularySettings(60, 0, 5, pieces="pieces.txt")
-    unigrams = opened(corpora, tmp_path).vocabulary(settings).unigrams
-    assert len(unigrams) <= 60
-    assert unigrams[-2:] == ("##s", "##ing")
-    assert {"zebra", "mr"} & set(unigrams) == {"zebra"}
-    assert "ball" in unigrams  # From the corpora, not from the text.
-    assert not {"[CLS]", "é"} & set(unigrams)
-    (corpora / "pieces.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"pieces\.txt"):
-        opened(corpora, tmp_path / "other").vocabulary(settings)
 
 
 def test_all_vectors_must_be_there(corpora: Path, tmp_path: Path) -> None:

@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.bundled_models.teacher import HINT_DIM, MINILM_DIM, MPNET_DIM
-from experiments.bundled_models.training_splits import split_scores, teachers
-from use_st5.encode.vector_store import VectorCache
+from experiments.bundled_models.training_splits import split_scores
 
 pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 
@@ -46,23 +44,3 @@ def test_only_training_and_development_parts_are_scored(data: Path) -> None:
         "mrpc": 1.0,
         "mr": 1.0,
     }
-
-
-def test_rows_of_the_teachers_are_columns_of_their_vectors() -> None:
-    width = MPNET_DIM + MINILM_DIM + HINT_DIM
-    rows = teachers(
-        VectorCache(lambda texts: np.tile(np.arange(width, dtype="f"), (len(texts), 1)))
-    )
-    found = {name: row(["a"])[0] for name, row in rows.items()}
-    mpnet, hints = np.arange(MPNET_DIM), np.arange(MPNET_DIM + MINILM_DIM, width)
-    assert [*found] == [
-        "all-mpnet-base-v2",
-        "all-MiniLM-L6-v2",
-        "both",
-        "all-mpnet-base-v2 and the hints",
-    ]
-    np.testing.assert_array_equal(found["all-mpnet-base-v2"], mpnet)
-    np.testing.assert_array_equal(found["both"], np.arange(MPNET_DIM + MINILM_DIM))
-    np.testing.assert_array_equal(
-        found["all-mpnet-base-v2 and the hints"], np.concatenate([mpnet, hints])
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -54,21 +53,3 @@ def test_the_settings_of_the_shipped_model() -> None:
     assert type(optimizer) is Adam
     rates = [float(optimizer._learning_rate(step)) for step in (0, 500, 1_000, 10_500, 20_000)]
     np.testing.assert_allclose(rates, [0, 2.5e-3, 5e-3, 2.5e-3, 0], atol=1e-8)
-
-
-def test_the_ablations_rows() -> None:
-    """The three tasks get the shipped model's share of the steps, or half of them."""
-    rows = use_dan_en.ABLATION.rows
-    shares = {
-        name: sum(task.weight for task in rows[name].tasks[:3])
-        / sum(task.weight for task in rows[name].tasks)
-        for name in ("whole", "half")
-    }
-    assert shares == pytest.approx({"whole": 0.12 / 1.02, "half": 0.5})
-    half = {task.name: task.weight for task in rows["half"].tasks}
-    assert half["inference"] == pytest.approx(half["skip_thought"] * 2.5)
-    shipped = use_dan_en.EXPERIMENT
-    assert shipped.calibration is not None
-    assert all(row.calibration is None for row in rows.values())
-    whole = {"calibration": shipped.calibration, "expected": shipped.expected}
-    assert dataclasses.replace(rows["whole"], text=shipped.text, **whole) == shipped

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import logging
-
 import numpy as np
-import pytest
 
 from experiments.multilingual_st5.language_triplets import (
     ParallelTriplets,
@@ -46,15 +43,6 @@ def test_hypotheses_of_one_premise_make_triplets() -> None:
     assert made.texts["de"] == [
         tuple(f"{text}!" for text in triplet) for triplet in made.texts["en"]
     ]
-
-
-def test_a_triplet_that_lacks_a_translation_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    english = [pair(*row) for row in [("p", "a", 0), ("p", "b", 2), ("q", "c", 0), ("q", "d", 2)]]
-    german = [pair(*row) for row in [("P", "A", 0), ("P", "", 2), ("Q", "C", 0), ("Q", "D", 2)]]
-    with caplog.at_level(logging.WARNING):
-        made = parallel_triplets({"en": english, "de": german})
-    assert made.texts == {"en": [("q", "c", "d")], "de": [("Q", "C", "D")]}
-    assert "left out 1 triplets" in caplog.text
 
 
 def test_three_languages_and_every_choice_of_them_as_often() -> None:

@@ -12,12 +12,10 @@ from experiments.sbert_defsent import comparison as sbert_defsent_comparison
 from experiments.sbert_defsent.comparison import (
     CLASSIFIERS,
     QUICK,
-    _evaluate,
     run,
     tasks_at_hand,
 )
 from experiments.sbert_defsent.comparison_results import NAMES
-from tests.evaluation.toys import BagOfWords, words_task
 from tests.experiments.sbert_defsent import test_train as test_sbert_defsent
 from tests.tiny_bert import write_tiny_bert
 from use_st5.evaluation.runner import EvaluationRecord
@@ -91,19 +89,3 @@ def test_transfer_has_the_quick_settings(data_dir: Path) -> None:
     full = {task.name: task for task in tasks_at_hand(data_dir, CLASSIFIERS["full"])}["mr"]
     assert full.options == CLASSIFIERS["full"].settings()
     assert "stsb_dev" not in by_name, "choices were made on it"
-
-
-def test_other_settings_of_a_task_are_scored_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A task is scored again if its settings changed; scores of the same settings are kept."""
-    (tmp_path / "words.txt").write_text("a man\n")
-    encoders: list[BagOfWords] = []
-    made = lambda model: encoders.append(BagOfWords()) or encoders[-1]  # noqa: E731
-    monkeypatch.setattr(sbert_defsent_comparison, "SentenceEncoder", made)
-    monkeypatch.setattr(sbert_defsent_comparison, "write_results", lambda output: None)
-    for task in (words_task(), words_task(), words_task(factor=2.0)):
-        _evaluate(tmp_path / "run", [task], tmp_path)
-    assert len(encoders) == 2
-    record = EvaluationRecord.read(tmp_path / "run/evaluation.json")
-    assert record.tasks["words"]["options"] == {"factor": 2.0}

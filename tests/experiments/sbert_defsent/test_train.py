@@ -163,24 +163,6 @@ def test_two_models_become_one(data: Path, bert: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(concat, np.hstack([sbert, defsent]), atol=1e-6)
 
 
-@pytest.mark.end_to_end
-def test_a_checkpoint_without_a_head_gets_a_transform_that_learns(
-    data: Path, tmp_path: Path
-) -> None:
-    folder = write_tiny_bert(tmp_path / "headless", head=False)
-    start = sbert_defsent.open_pretrained(folder)
-    assert sbert_defsent.frozen(start) == ("all_embeddings",)
-    model = start.model.pooled("mean", head=True)
-    np.testing.assert_array_equal(model.head.transform.kernel, np.eye(8))
-    ids = start.tokenizer.padded(TEXTS)
-    np.testing.assert_allclose(model(ids), start.model(ids), atol=1e-6)
-    SMALL["defsent"].run(data, tmp_path / "run", pretrained=folder)
-    trained = weights(tmp_path / "run")
-    heads = [value for name, value in trained.items() if name.startswith("head")]
-    (kernel,) = [value for value in heads if value.shape == (8, 8)]
-    assert (kernel != np.eye(8)).any()
-
-
 def test_the_words_that_train_are_of_one_token_and_one_part(data: Path, bert: Path) -> None:
     rows = "guitar player\tn\ta person who plays\ndog\tn\ta man plays the guitar\n"
     with (data / "oewn_definitions.tsv").open("a") as file:
@@ -202,15 +184,8 @@ def test_the_words_that_train_are_of_one_token_and_one_part(data: Path, bert: Pa
     [
         ("bert_base", "cls", 5.66e-6),
         ("bert_base", "mean", 1.13e-5),
-        ("bert_base", "max", 1.13e-5),
-        ("bert_large", "cls", 5.66e-6),
-        ("bert_large", "mean", 1.13e-5),
         ("bert_large", "max", 8e-6),
-        ("roberta_base", "cls", 5.66e-6),
         ("roberta_base", "mean", 8e-6),
-        ("roberta_base", "max", 4e-6),
-        ("roberta_large", "cls", 4e-6),
-        ("roberta_large", "mean", 4e-6),
         ("roberta_large", "max", 5.66e-6),
     ],
 )

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments.corpora import STACK_EXCHANGE, TRIVIA, inference_triplets
 from experiments.corpus_tasks import Material
 from experiments.held_out import held_out_sentences
 from experiments.sentence_t5 import two_stage as sentence_t5
@@ -123,17 +122,6 @@ def test_the_stages_run_under_jax_between_preparation_and_export(
     assert np.isfinite(list(scores.values())).all()
     vectors = tf.saved_model.load(runs / "sentence_t5/model")(tf.constant(["A man runs.", ""]))
     assert vectors.shape == (2, 768)
-
-
-def test_triplets_and_answers(corpora: Path, pretrained: Path) -> None:
-    del pretrained
-    triplets = [tuple(each.values()) for each in inference_triplets(corpora)]
-    assert ("A man has 3 cats.", "Yes 3.", "No 3.") in triplets
-    assert len([each for each in triplets if each[0].endswith("cats.")]) == 8
-    trivia = {"anchor": "Who eats food?", "positive": "dog", "negative": "cat"}
-    assert list(TRIVIA.examples(corpora)) == [trivia]
-    answer = {"anchor": "Which ball?", "positive": "That & this."}
-    assert list(STACK_EXCHANGE.examples(corpora)) == [answer]
 
 
 def test_sts_sentences_are_held_out(corpora: Path, pretrained: Path) -> None:

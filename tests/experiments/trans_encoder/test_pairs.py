@@ -14,7 +14,6 @@ from experiments.trans_encoder import comparison
 from experiments.trans_encoder import report as scoring
 from experiments.trans_encoder.mined_pairs import mined_pairs
 from experiments.trans_encoder.pairs import (
-    FilePool,
     MinedPool,
     SetPool,
     overlap,
@@ -48,18 +47,6 @@ def test_sets_give_each_pair_once_and_none_that_is_tested(tmp_path: Path) -> Non
         SetPool((sets.STS12,)).pairs(tmp_path, letters, 0)
 
 
-def test_the_complete_pool_has_unscored_pairs_and_both_orders(tmp_path: Path) -> None:
-    write_semeval(tmp_path, "15", [("one", "two"), ("three", "four"), ("one", "two")])
-    gold = tmp_path / "STS15-en-test" / "STS.gs.news.txt"
-    gold.write_text("3\n\n3\n", encoding="utf-8")  # The second has no score.
-    write_stsb(tmp_path, "dev", [("two", "one"), ("One", "two"), ("one", "two")])
-    sources = (sets.STS15, sets.STSB_DEV)
-    assert SetPool(sources).pairs(tmp_path, letters, 0) == [("one", "two")]
-    assert SetPool(sources, complete=True).pairs(tmp_path, letters, 0) == [
-        ("one", "two"), ("three", "four"), ("two", "one"), ("One", "two"),
-    ]  # fmt: skip
-
-
 def test_the_papers_pool_by_the_sets_that_are_here(data_dir: Path) -> None:
     """27,084 of its 37,081 pairs; the others are those of STS14 and STS16."""
     folder = DataFolder(data_dir)
@@ -86,16 +73,6 @@ def test_pairs_are_mined_without_what_is_tested(tmp_path: Path) -> None:
     assert {*pool.pairs(tmp_path, letters, 1)} != {*pairs}
 
 
-def test_a_users_file(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_text("one\ttwo\nTwo!\tone\nthree\tfour\n")
-    assert FilePool(path).pairs(tmp_path, letters, 0) == [("one", "two"), ("three", "four")]
-    for wrong, said in (("one\n", "pairs.tsv:1"), ("a\t\n", "pairs.tsv:1"), ("", "no rows")):
-        path.write_text(wrong)
-        with pytest.raises(ValueError, match=said):
-            FilePool(path).pairs(tmp_path, letters, 0)
-
-
 def test_the_overlap_is_by_words_in_whichever_order() -> None:
     pool = [("A dog.", "a cat"), ("one", "two")]
     found = overlap([("a CAT", "a dog"), ("one", "three"), ("four", "five"), ("six", "one")], pool)
@@ -117,18 +94,6 @@ def test_neighbours_are_by_the_cosine_and_no_pair_is_there_twice() -> None:
     assert ("d", "e") in pairs
     assert len({frozenset(pair) for pair in pairs}) == len(pairs)
     assert ("c", "b") not in pairs
-
-
-def test_others_are_drawn_from_all_but_the_sentence_itself() -> None:
-    texts = [str(number) for number in range(200)]
-    vectors = np.random.default_rng(0).standard_normal((200, 4))
-    pairs = mined_pairs(texts, vectors, neighbours=0, others=3)
-    assert all(first != second for first, second in pairs)
-    assert 500 < len(pairs) <= 600
-    # Partners are drawn evenly: apart from chance, their mean is that of all sentences.
-    assert abs(np.mean([int(second) for _, second in pairs]) - 99.5) < 10
-    assert pairs == mined_pairs(texts, vectors, neighbours=0, others=3)
-    assert pairs != mined_pairs(texts, vectors, neighbours=0, others=3, seed=1)
 
 
 class Lengths:

@@ -203,21 +203,3 @@ def test_published_has_the_papers_settings_and_pairs() -> None:
     assert (published.pool.without, published.pool.complete) == ((), True)
     assert published.starts[0].pooling == "cls"
     assert len(VARIANTS["published_mutual"].starts) == 2
-
-
-def test_ablations_are_those_of_the_papers_tables() -> None:
-    usual = trans_encoder.EXPERIMENT.settings
-    losses = {
-        name: (VARIANTS[name].settings.to_cross.objective, VARIANTS[name].settings.to_bi.objective)
-        for name in ("self", "bi_bce", "cross_mse", "exchanged")
-    }
-    assert losses == {
-        "self": ("bce", "mse"),
-        "bi_bce": ("bce", "bce"),
-        "cross_mse": ("mse", "mse"),
-        "exchanged": ("mse", "bce"),
-    }
-    assert (VARIANTS["sequential"].settings.refresh, usual.refresh) == (False, True)
-    assert (VARIANTS["standard"].settings.standard, usual.standard) == (True, False)
-    names = [variant.name for variant in VARIANTS.values()]
-    assert len({*names}) == len(names)

@@ -5,7 +5,6 @@ import math
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from experiments.use.little_data import (
     learning_curve,
@@ -40,33 +39,6 @@ def test_more_examples_help() -> None:
     assert [point["draws"] for point in (few, some, all_)] == [3, 3, 3]
     assert 0.55 < few["accuracy"] < some["accuracy"] < all_["accuracy"]
     assert few["std"] > all_["std"]
-
-
-def test_draws_are_subsets_without_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-
-    class Found:
-        test_accuracy = 0.5
-
-    def record(classifier: object, *, train: object, dev: object, test: object) -> Found:
-        seen.append((classifier.seed, train, len(dev), len(test)))
-        return Found()
-
-    monkeypatch.setattr(SklearnClassifier, "split", record)
-    learning_curve(encode, DATA, sizes=[50, 2000], draws=2, classifier=CLASSIFIER)
-    assert [seed for seed, *_ in seen] == [3, 4, 3, 4]
-    assert [len(train) for _, train, *_ in seen] == [50, 50, 2000, 2000]
-    assert {sizes for *_, a, b in seen for sizes in [(a, b)]} == {(200, 1000)}
-    vectors = encode(DATA["train"].columns[0]).astype(np.float32)
-    labels = DATA["train"].labels
-    rows = {tuple(row): label for row, label in zip(vectors, labels, strict=True)}
-    for _, train, *_ in seen:
-        drawn = [tuple(row) for row in train.features]
-        assert len(set(drawn)) == len(drawn)
-        assert [rows[row] for row in drawn] == train.labels.tolist()
-    assert {tuple(row) for row in seen[0][1].features} != {
-        tuple(row) for row in seen[1][1].features
-    }
 
 
 TASK = little_data_task((50, 100), draws=2)

@@ -173,27 +173,6 @@ def test_repeats_without_test_part_are_a_cross_validation() -> None:
     assert split(data, 0, seed=1).dev.columns[0] != splits[0].dev.columns[0]
 
 
-def test_test_part_is_the_same_in_all_repeats() -> None:
-    data = {"train": samples(60), "test": samples(9, "test")}
-    first, second = (split(data, repeat, seed=0) for repeat in (0, 5))
-    assert first.number == second.number
-    assert first.train.columns[0] == second.train.columns[0]
-    assert (len(first.train), len(first.dev)) == (54, 6)
-    assert first.test.columns[0] == [f"test {row}" for row in range(9)]
-
-
-def test_examples_are_drawn_anew_for_each_repeat() -> None:
-    data = {"train": samples(60), "dev": samples(6, "dev"), "test": samples(9, "test")}
-    first, second = (split(data, repeat, seed=0, examples=20) for repeat in (0, 1))
-    assert first.number != second.number
-    assert len(set(first.train.columns[0])) == 20
-    assert set(first.train.columns[0]) != set(second.train.columns[0])
-    assert first.dev.columns[0] == [f"dev {row}" for row in range(6)]
-    assert split(data, 1, seed=0, examples=20).train.columns[0] == second.train.columns[0]
-    with pytest.raises(ValueError, match="at least 61 training texts, found 60"):
-        split(data, 0, seed=0, examples=61)
-
-
 @pytest.mark.parametrize(
     ("task", "counts"),
     [
