@@ -46,6 +46,7 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.end_to_end
 def test_a_folder_becomes_an_encoder_of_strings(
     source: Path, tmp_path: Path, use: Callable[..., Result]
 ) -> None:

@@ -39,6 +39,7 @@ def test_an_address_of_ipv6() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.end_to_end
 def test_it_answers_and_stops_at_sigterm(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "use_st5", "serve", "use_dan_en", "--port", "0"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}

@@ -60,6 +60,7 @@ def test_a_checkpoint_of_the_hub_is_loaded_by_its_name(hub: FakeHub, tmp_path: P
     assert len(entries()) == 1
 
 
+@pytest.mark.end_to_end
 def test_a_new_commit_is_seen_when_the_name_is_forgotten(hub: FakeHub, tmp_path: Path) -> None:
     first = use_st5.load("hf://org/tiny").encode(TEXTS)
     second = contents(write_sentence_bert(tmp_path / "second", seed=1))
@@ -87,6 +88,7 @@ def test_an_exported_model_comes_from_the_hub_as_it_is(hub: FakeHub, tmp_path: P
     assert not entries()
 
 
+@pytest.mark.end_to_end
 def test_training_starts_from_a_name(hub: FakeHub, tmp_path: Path) -> None:
     rows = [{"anchor": f"a {word}", "positive": word} for word in WORDS]
     table = tmp_path / "rows.jsonl"
@@ -130,6 +132,7 @@ def test_which_paths_are_names(given: str | Path, name: str | None, short: str) 
     assert short_name(given) == short
 
 
+@pytest.mark.end_to_end
 def test_the_cross_encoder_of_a_name(hub: FakeHub, tmp_path: Path) -> None:
     encoder = use_st5.TrainableEncoder.load(tmp_path / "tiny")
     ranker = CrossEncoderModel(encoder.model)

@@ -94,14 +94,8 @@ def assert_fit_for_a_tpu(text: str, ops: set[str]) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    "name",
-    [
-        # Poolings other than the usual one.
-        pytest.param(name, marks=[pytest.mark.end_to_end] * (" " in name))
-        for name in ENCODERS
-    ],
-)
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.end_to_end
 def test_the_step_of_every_family_holds_nothing_that_a_tpu_refuses(
     name: str, program: Program
 ) -> None:

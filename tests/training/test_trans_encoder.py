@@ -265,6 +265,7 @@ def drawn_by(seed: int, make: Callable[[], keras.Model]) -> Callable[[], keras.M
     return made
 
 
+@pytest.mark.end_to_end
 def test_what_is_frozen_stays_and_the_rest_learns(tmp_path: Path) -> None:
     starts = {"bi": drawn_by(1, bi), "cross": drawn_by(2, cross)}
     parts = {
