@@ -260,7 +260,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("sizes", nargs="*", default=_SIZES, help="T5's presets, such as t5_base")
-    parser.add_argument("--chips", type=int, nargs="+", default=[8, 64, 256])
+    parser.add_argument("--chips", type=int, nargs="+", default=[8, 64])
     parser.add_argument("--length", type=int, default=64, help="tokens of a text")
     units = {"peak": 1e12, "utilization": 1, "memory": 1e9, "link": 1e9, "storage": 1e9}
     for name, unit in units.items():
