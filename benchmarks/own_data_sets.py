@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from experiments.corpora import MEDQUAD, inference_triplets
 from use_st5.data.data_folder import DataFolder
-from use_st5.data.sentence_splitter import split_sentences
+from use_st5.data.text_reader import split_sentences
 from use_st5.evaluation.classification import MR, SICK_E, SST2, TREC
 from use_st5.evaluation.labelled_texts import LabelledTexts
 from use_st5.evaluation.sts import STSB_DEV, STSB_TEST, STSB_TRAIN, read_sts

@@ -106,7 +106,7 @@ def test_bad_lines_of_text_are_set_aside() -> None:
     ("line", "reason"),
     [
         (b"{", "invalid JSON"),
-        (b"[1]", "JSON list, not an object"),
+        (b"[1]", "a JSON array, expected an object in each line"),
         (b'{"other": 1}', "no 'text'"),
         (b'{"text": null}', "no 'text'"),
         (b'{"text": 3}', "'text' is of type int, expected text"),
@@ -192,7 +192,7 @@ def test_rows_behind_one_that_is_too_long_are_read(
     name: str, zipped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("use_st5.beam.rows.LONGEST_ROW", 1000)
-    monkeypatch.setattr("use_st5.data.formats.LONGEST_ROW", 1000)
+    monkeypatch.setattr("use_st5.data.tables.LONGEST_ROW", 1000)
     lines = ["before", "x" * 3000, "after"]
     if name == "t.jsonl":
         lines = [json.dumps({"text": line}) for line in lines]

@@ -151,7 +151,7 @@ def test_a_column_of_a_table_has_a_row_for_each_text(
         csv.writer(file).writerows([("id", "Body"), *rows])
     result = use("embed", "a.csv", "--column", "body", "-o", "v.npy")
     assert result.exit_code == 0, result.stderr
-    assert "a.csv: rows over several lines, which a quote joins: 1 (lines 4 to 5)." in result.stderr
+    assert "which a quote joins (first: lines 4 to 5): 1" in result.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), fake.encode([t for _, t in rows]))
     lines = [json.dumps({"id": number, "body": text}) for number, text in rows]
     write(tmp_path / "a.jsonl", lines)

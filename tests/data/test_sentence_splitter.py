@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from use_st5.data.sentence_splitter import split_sentences
+from use_st5.data.text_reader import split_sentences
 
 # Each case is its own expected split: " | " stands for a boundary.
 CASES = [

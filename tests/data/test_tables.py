@@ -81,7 +81,7 @@ def test_rows_and_report_are_those_of_row_by_row(
             continue
         assert whole.read().to_pylist() == expected
         assert whole.report == single.report
-        assert whole.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+        assert whole.content == hashlib.sha256(path.read_bytes()).hexdigest()
         good += 1
     assert good > 10
 
@@ -125,7 +125,7 @@ def test_a_packed_file_and_its_damage(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"".join([b"text\n", *(b"line %d\n" % n for n in range(999))])))
     table = Table(path, {"text": "text"})
     assert table.read().num_rows == 999
-    assert table.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert table.content == hashlib.sha256(path.read_bytes()).hexdigest()
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ValueError, match=r"a\.tsv\.gz: expected a complete gzip file"):
         Table(path, {"text": "text"}).read()
@@ -135,8 +135,7 @@ def test_a_packed_file_and_its_damage(tmp_path: Path) -> None:
 def test_a_line_without_an_end_is_one_bad_row(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("tables", "formats"):
-        monkeypatch.setattr(f"use_st5.data.{module}.LONGEST_ROW", 1000)
+    monkeypatch.setattr("use_st5.data.tables.LONGEST_ROW", 1000)
     path, long = tmp_path / f"a.{suffix}", "x" * 5000
     lines = ["text", *(f"line {n}" for n in range(30)), long, "last"]
     if suffix == "jsonl":
@@ -163,9 +162,9 @@ def test_rows_that_a_quote_joins_are_counted_with_their_lines(tmp_path: Path) ->
     (path := tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
     table = Table(path, {"text": "text"})
     assert table.read().num_rows == 4
-    assert (table.report.joined, table.report.joined_lines) == (2, [(3, 8), (10, 11)])
-    message = table.report.joined_message()
-    assert "joins: 2 (lines 3 to 8, 10 to 11)." in message
+    assert table.report.notes == {
+        "rows over several lines, which a quote joins (first: lines 3 to 8)": 2
+    }
     one_by_one = TableReader(path, {"text": "text"})
     assert len([*one_by_one]) == 4
     assert one_by_one.report == table.report
@@ -239,8 +238,8 @@ def test_alternative_names_are_tried_in_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.tsv", "x\tX\tx\n1\t2\t3\n", "one column 'x', found 3 of that name: 'x', 'X', 'x'"),
-        ("a.csv", "y,x,x\n1,2,3\n", "one column 'x', found 2 of that name: 'x', 'x'"),
+        ("a.tsv", "x\tX\tx\n1\t2\t3\n", "one column 'x', found 'x', 'X', 'x'"),
+        ("a.csv", "y,x,x\n1,2,3\n", "one column 'x', found 'x', 'x'"),
         ("a.jsonl", '{"x": "1", "x": "2"}\n', "a.jsonl:1: the key 'x' occurs twice"),
         ("b.jsonl", '{"x": "1", "X": "2"}\n', "b.jsonl:1: 'x' and 'X' name the same column"),
     ],
@@ -266,7 +265,7 @@ def test_a_column_of_parquet_stands_there_once(tmp_path: Path) -> None:
 
     path = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.Table.from_arrays([["1"], ["2"]], ["x", "x"]), path)
-    with pytest.raises(ValueError, match=r"a\.parquet: .* different names, found 'x' twice"):
+    with pytest.raises(ValueError, match=r"a\.parquet: found two columns 'x'"):
         list(TableReader(path, {"x": "x"}))
 
 
@@ -316,8 +315,7 @@ def test_a_text_may_have_many_lines(lines: int, tmp_path: Path) -> None:
 
 
 def test_what_is_too_long_is_malformed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("formats", "tables"):
-        monkeypatch.setattr(f"use_st5.data.{module}.LONGEST_ROW", 1000)
+    monkeypatch.setattr("use_st5.data.tables.LONGEST_ROW", 1000)
     long = "x" * 2000
     for name, content, line in (
         ("a.tsv", f"q\ta\n{long}\tb\nc\td\n", 2),
@@ -371,8 +369,6 @@ def test_malformed_rows_are_logged_with_file_and_line(
 def test_the_format_may_be_named(tmp_path: Path) -> None:
     path = write(tmp_path / "sts-dev.csv", "a, b\tc\n")
     assert list(TableReader(path, {"x": 0}, file_format="tsv")) == [{"x": "a, b"}]
-    with pytest.raises(ValueError, match="'jsonl', 'tsv', 'csv' or 'parquet', received"):
-        list(TableReader(path, {"x": 0}, file_format="xml"))
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:

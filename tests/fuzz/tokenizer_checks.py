@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.fuzz.strings import Check, cleaned
-from use_st5.data.sentence_splitter import split_sentences
+from use_st5.data.text_reader import split_sentences
 from use_st5.hub.model_names import bundled_folder
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer, byte_letters
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer

@@ -53,7 +53,7 @@ def test_counts_lengths_duplicates_and_what_is_cut(table: Callable[..., Training
 def test_rows_that_a_quote_joins_are_said(tmp_path: Path) -> None:
     (path := tmp_path / "a.csv").write_text('anchor,positive\na,"b\nc\nd"\ne,f\n')
     shown = "\n".join(add_statistics(read_file(str(path)), Words()).lines(limit=9))
-    assert "which a quote joins: 1 (lines 2 to 4)." in shown
+    assert "which a quote joins (first: lines 2 to 4): 1" in shown
 
 
 def test_a_hard_negative_that_is_a_positive_elsewhere(table: Callable[..., TrainingFile]) -> None:

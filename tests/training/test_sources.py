@@ -146,7 +146,7 @@ def test_a_tensorflow_data_set_is_a_file_like_any_other(moods: Callable[[list[An
     assert source.report.skipped == {"no label": 1}
     with pytest.raises(ValueError, match="has the splits .'train'., received 'test'"):
         read_file("toy_moods[test]")
-    with pytest.raises(ValueError, match="data set .*received 'no_such_set'"):
+    with pytest.raises(ValueError, match="data set, received 'no_such_set'"):
         read_file("no_such_set")
 
 
@@ -161,7 +161,7 @@ def test_bad_rows_of_a_data_set_are_counted_and_may_be_a_tenth(
         "toy_moods:6: invalid utf-8", "toy_moods:29: no text in 'text'",
     ]  # fmt: skip
     assert (source.report.rows, source.report.malformed_rows) == (27, 2)
-    with pytest.raises(ValueError, match=r"at most 10\.00% malformed rows .*, found 11\.11%"):
+    with pytest.raises(ValueError, match=r"at most 10\.00% malformed rows, found 11\.11%"):
         list(read_file("toy_moods[train[:9]]"))
 
 
@@ -196,7 +196,7 @@ def test_a_score_beyond_all_numbers_is_a_bad_row(score: str, tmp_path: Path) -> 
 def test_rows_that_are_all_bad_are_not_an_empty_file(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_text("\n[1]\n" + "{'anchor': 'a'}\n" * 6)
-    with pytest.raises(ValueError, match=r"found 7 malformed .*pairs\.jsonl:2: JSON list, not an"):
+    with pytest.raises(ValueError, match=r"found 7 malformed .*pairs\.jsonl:2: a JSON array"):
         read_file(path)
 
 
@@ -302,9 +302,9 @@ def test_rates_stand_behind_the_name(tmp_path: Path) -> None:
         ("empty.tsv", "", "expected rows with named columns, found an empty file"),
         ("blank.csv", "\n\n", "expected rows with named columns, found an empty file"),
         ("a.xml", "<a/>", "expected a name that ends in one of"),
-        ("a.xlsx", "PK", r"a.xlsx: expected .* received a spreadsheet. Save its sheet as .csv"),
-        ("a.json", '[{"text": "a"}]', r"a.json: .* found a JSON array. .* json.load\(open"),
-        ("b.json", '[\n{"text": "a"},\n{"text": "b"}\n]', "b.json: .* found a JSON array"),
+        ("a.xlsx", "PK", "a.xlsx: received a spreadsheet. Save"),
+        ("a.json", '[{"text": "a"}]', r"a.json: .* JSON array, expected an object"),
+        ("b.json", '[\n{"text": "a"},\n{"text": "b"}\n]', r"b.json:1: a JSON array"),
         ("my.csv", "my q,a\n1,2\n", "--column 'anchor=my q' --column positive=a"),
         ("one.csv", "body\n1\n", r"keys of a task: --column text=body\."),
         ("empty.txt", "", "expected running text, found no sentence"),

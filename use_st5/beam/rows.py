@@ -8,8 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Literal
 
-from use_st5.data.formats import LONGEST_ROW, decoded, json_object, parquet_batches
-from use_st5.data.reader import MalformedRowError
+from use_st5.data.tables import (
+    LONGEST_ROW,
+    MalformedRowError,
+    decoded,
+    json_object,
+    parquet_batches,
+)
 from use_st5.io.lines import is_gzip, lines_of
 
 FileFormat = Literal["text", "jsonl", "parquet", "tfrecord"]

@@ -87,8 +87,9 @@ class _Column:
     def __iter__(self) -> Iterator[str]:
         for row in self._reader:
             yield row[self._column]
-        if not self._is_read and (joined := self._reader.report.joined_message()):
-            say(f"{self._source}: {joined}")
+        if not self._is_read:
+            for note, count in self._reader.report.notes.items():
+                say(f"{self._source}: {note}: {count:,}")
         self._is_read = True
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from use_st5._imports import require
-from use_st5.data.sentence_splitter import split_sentences
+from use_st5.data.text_reader import split_sentences
 
 # A block of a document: the level of a heading (1 is the title), or 0 for a paragraph; its text.
 Block = tuple[int, str]

@@ -1,4 +1,4 @@
-"""Named columns of jsonl, tsv, csv and parquet files, row by row or as one Arrow table.
+"""Tables (jsonl, tsv, csv, parquet): row by row, or as one Arrow table.
 
 `TableReader` goes through the rows one by one and says what is wrong with each bad one. `Table`
 lets Arrow parse the file in blocks; if Arrow refuses a block, or a row in it might be bad, it reads
@@ -7,14 +7,19 @@ the file again as `TableReader` does. So there is one reader that knows bad rows
 
 from __future__ import annotations
 
+import contextlib
 import csv
-import functools
 import hashlib
+import json
+import logging
 import math
 import re
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -23,30 +28,391 @@ import pyarrow.csv as arrow_csv
 import pyarrow.json as arrow_json
 from pyarrow import parquet
 
-from use_st5.data.formats import (
-    LONGEST_ROW,
-    format_of,
-    json_object,
-    parquet_batches,
-    records,
-)
-from use_st5.data.reader import MalformedRowError, Reader, ReadReport
 from use_st5.io.files import file_sha256
-from use_st5.io.lines import GZIP_DAMAGE, batched, read_lines, unpacked
+from use_st5.io.lines import (
+    GZIP_DAMAGE,
+    LongLine,
+    as_paths,
+    batched,
+    check_file,
+    read_lines,
+    unpacked,
+)
 
+_log = logging.getLogger(__name__)
 # A position from 0, a name, or several names, of which the first existing one is used.
 Column = int | str | tuple[str, ...]
 TEXT = pa.large_string()
 # If the share of bad rows of a user's file is larger, it does not have the expected content.
 MAX_MALFORMED = 0.1
-# Rows that are read to find the names of the columns.
-_SAMPLE = 200
-# The number of examples that become a table at once.
-_AT_ONCE = 10_000
-# The bytes that Arrow parses at once.
-_BLOCK = 2**23
+# The most bytes of a line, and characters of a text: enough for a book, and read in seconds.
+LONGEST_ROW = 10_000_000
+_FORMATS = {
+    ".jsonl": "jsonl",
+    ".json": "jsonl",
+    ".ndjson": "jsonl",
+    ".tsv": "tsv",
+    ".txt": "tsv",
+    ".csv": "csv",
+    ".parquet": "parquet",
+}
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
+# A file of another format is recognized after this number of rows, not after gigabytes.
+_HOPELESS = 100
+# Enough to see what is wrong with a file; a report stays small however large the file is.
+_MAX_OFFENCES, _MAX_REASONS = 10, 50
+_JOINED = "rows over several lines, which a quote joins"
+# A row of csv over more lines than this is taken for a quote that nobody closed.
+_MOST_LINES = 1000
+# So is a row if this share of its lines has as many commas as a row, and at least so many commas.
+_LIKE_ROWS, _COMMAS_OF_ROWS = 0.9, 20
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+# Rows that are read for the names of the columns; examples that become a table at once; bytes that
+# Arrow parses at once.
+_SAMPLE, _AT_ONCE, _BLOCK = 200, 10_000, 2**23
 # All characters that `str.strip` removes.
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
+
+
+class MalformedRowError(ValueError):
+    """A row breaks its format; the message is the reason, without the place."""
+
+
+class SkippedRowError(Exception):
+    """A row that its format excludes; the message has the reason."""
+
+
+Row = list[str] | dict[str, Any] | MalformedRowError | SkippedRowError
+
+
+@dataclass
+class ReadReport:
+    """Counts of one pass over the files of a reader.
+
+    A row is *skipped* when the format itself says so (a label `-`, a blank line) and *malformed*
+    when it breaks the format. Both are counted by reason.
+
+    Attributes:
+        rows: Rows that were read without an error.
+        examples: Examples from these rows (one dialogue gives many).
+        skipped: Reason → number of rows.
+        malformed: Reason → number of rows.
+        notes: Remark on rows that were read nevertheless, such as a decoding fallback → number.
+        offences: The first malformed rows, as "file:line: reason".
+    """
+
+    rows: int = 0
+    examples: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    malformed: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
+    offences: list[str] = field(default_factory=list)
+
+    @property
+    def malformed_rows(self) -> int:
+        """Number of malformed rows."""
+        return self.malformed.total()
+
+    @property
+    def malformed_share(self) -> float:
+        """Malformed rows as a share of all that were neither skipped nor blank, in `[0, 1]`."""
+        return self.malformed_rows / max(1, self.rows + self.malformed_rows)
+
+    @property
+    def seen(self) -> int:
+        """Number of rows that are not blank, whether they were read, skipped or malformed."""
+        return self.rows + self.malformed_rows + self.skipped.total() - self.skipped["blank"]
+
+    def add_malformed(self, path: Path, line: int, reason: str) -> None:
+        """Counts a malformed row and keeps its place if it is among the first."""
+        is_listed = reason in self.malformed or len(self.malformed) < _MAX_REASONS
+        self.malformed[reason if is_listed else "other reasons"] += 1
+        if len(self.offences) < _MAX_OFFENCES:
+            self.offences.append(f"{path}:{line}: {reason}")
+
+    def add_joined(self, first: int, last: int) -> None:
+        """Notes that a quote joins lines to one row, with the lines of the first such row."""
+        note = next((note for note in self.notes if note.startswith(_JOINED)), None)
+        self.notes[note or f"{_JOINED} (first: lines {first:,} to {last:,})"] += 1
+
+    def __str__(self) -> str:
+        """One line of totals, then one line per reason and per kept offence."""
+        lines = [
+            f"{self.rows} rows read, {self.examples} examples, "
+            f"{self.skipped.total()} skipped, {self.malformed_rows} malformed"
+        ]
+        for name in ("skipped", "malformed", "notes"):
+            counts: Counter[str] = getattr(self, name)
+            lines += [f"  {name}: {reason}: {count}" for reason, count in counts.most_common()]
+        lines += [f"  {offence}" for offence in self.offences]
+        return "\n".join(lines)
+
+
+class Reader(ABC):
+    """An iterable over the examples of one file or several, read as a stream.
+
+    Every pass starts at the beginning and fills a new `report`. Malformed rows are left out and
+    counted. The pass ends in a ValueError if their share is above `max_malformed` (checked at the
+    end, and after 100 rows if none of them was good), at the first one if `strict`, and if a file
+    has no rows or there is no example at all.
+
+    Attributes:
+        report: The `ReadReport` of the latest pass.
+    """
+
+    # The content that a file should have, for error messages.
+    expects = "rows"
+    # Whether a pass that left rows out says so in the log: not needed if the caller shows the
+    # report.
+    warns = True
+
+    def __init__(
+        self, paths: list[Path], *, strict: bool = False, max_malformed: float = 0.01
+    ) -> None:
+        self.paths = paths
+        self.strict = strict
+        self.max_malformed = max_malformed
+        self.report = ReadReport()
+
+    @abstractmethod
+    def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
+        """Yields line numbers and raw rows; an exception that is yielded as a row is raised."""
+
+    @abstractmethod
+    def _examples(self, row: Any) -> list[dict[str, Any]]:
+        """Turns a row into examples; raises MalformedRowError or SkippedRowError."""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Starts a pass over all files."""
+        report = self.report = ReadReport()
+        for path in self.paths:
+            before = report.seen
+            for line, row in self._rows(path):
+                try:
+                    if isinstance(row, Exception):
+                        raise row
+                    examples = self._examples(row)
+                except SkippedRowError as reason:
+                    report.skipped[str(reason)] += 1
+                except MalformedRowError as reason:
+                    report.add_malformed(path, line, str(reason))
+                    if self.strict:
+                        text = f"{path}:{line}: {reason}. Expected {self.expects}."
+                        raise ValueError(text) from reason
+                    if not report.rows and report.malformed_rows >= _HOPELESS:
+                        self._check_share()
+                else:
+                    report.rows += 1
+                    report.examples += len(examples)
+                    yield from examples
+            if report.seen == before:
+                raise ValueError(f"{path}: the file has no rows. Expected {self.expects}.")
+        self._finish()
+
+    def _finish(self) -> None:
+        """Refuses a pass with too many malformed rows or without any good one."""
+        self._check_share()
+        if self.report.malformed_rows and self.warns:
+            _log.warning("%s: left out malformed rows\n%s", self.paths[0], self.report)
+        if not self.report.examples:
+            text = f"no usable row. Expected {self.expects}. Received:\n{self.report}"
+            raise ValueError(f"{self.paths[0]}: {text}")
+
+    def _check_share(self) -> None:
+        if self.report.malformed_share > self.max_malformed:
+            raise ValueError(
+                f"{self.paths[0]}: expected {self.expects}, and at most {self.max_malformed:.2%} "
+                f"malformed rows, found {self.report.malformed_share:.2%}. Correct the rows, or, "
+                f"in Python, give max_malformed. The report:\n{self.report}"
+            )
+
+
+def format_of(path: Path) -> str:
+    """The format by the file's name, such as "jsonl"; a `.gz` at the end is ignored."""
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if suffix in _SHEETS:
+        raise ValueError(f"{path}: received a spreadsheet. Save its sheet as .csv in UTF-8.")
+    if suffix not in _FORMATS:
+        names = ", ".join(_FORMATS)
+        raise ValueError(f"{path}: expected a name that ends in one of {names} (.gz may follow).")
+    return _FORMATS[suffix]
+
+
+def records(path: Path, *, file_format: str | None = None) -> Iterator[tuple[int, Row]]:
+    """Yields line numbers from 1 and rows; an exception instead of a row that cannot be read.
+
+    Args:
+        path: The file.
+        file_format: "jsonl", "tsv" (no quoting: a quote is a character), "csv" (RFC 4180, a quoted
+            field may span lines; the number is that of the record's first line) or "parquet" (a
+            record is an object, its number that of the row); None: as the file's name says.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The format is unknown, the file is damaged or UTF-16, or a quote of a csv
+            swallows the rows that follow.
+    """
+    file_format = file_format or format_of(path)
+    if file_format == "parquet":
+        rows = (row for batch in parquet_batches(path) for row in batch.to_pylist())
+        yield from enumerate(rows, start=1)
+        return
+    lines = read_lines(path, longest=LONGEST_ROW, skip_long=True)
+    if file_format == "csv":
+        yield from _csv_records(lines, path)
+        return
+    parsers: dict[str, Callable[[str], Row]] = {"jsonl": json_object, "tsv": _fields}
+    parse = parsers[file_format]
+    for number, line in lines:
+        try:
+            text = decoded(line)
+            yield number, parse(text) if text.strip() else SkippedRowError("blank")
+        except MalformedRowError as reason:
+            yield number, reason
+
+
+def parquet_batches(
+    path: Path,
+    choose: Callable[[list[str]], Iterable[str]] | None = None,
+    *,
+    file: BinaryIO | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a parquet file, some ten thousand at a time.
+
+    `choose` maps the names of the columns to those to read; None: all. `file` is the open file, if
+    it is not on this machine's disk; `path` is then a name. A damaged file, and two columns of one
+    name, are a ValueError.
+    """
+    if file is None:
+        check_file(path)
+    with _named_damage(path):
+        opened = parquet.ParquetFile(file or path)
+    with opened:
+        names = opened.schema_arrow.names
+        if repeated := _repeated(names):
+            raise ValueError(f"{path}: found two columns {repeated!r}. Rename or leave out one.")
+        batches = opened.iter_batches(columns=[*choose(names)] if choose else None)
+        while True:
+            with _named_damage(path):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+
+@contextlib.contextmanager
+def _named_damage(path: Path) -> Iterator[None]:
+    """Turns Arrow's many errors for a damaged file into a ValueError with the file's name."""
+    try:
+        yield
+    except Exception as error:
+        if getattr(error, "errno", None) is not None:  # Arrow's OSError of damage has none.
+            raise
+        message = " ".join(str(error).split())
+        raise ValueError(f"{path}: expected a parquet file ({message}).") from error
+
+
+def decoded(line: bytes) -> str:
+    """A line as text; raises MalformedRowError if it is no UTF-8, or too long."""
+    if isinstance(line, LongLine):
+        raise MalformedRowError(f"a line of more than {LONGEST_ROW:,} bytes")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        raise MalformedRowError("invalid utf-8") from None
+
+
+def _fields(text: str) -> list[str]:
+    return text.split("\t")
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """The object in a line of jsonl; raises MalformedRowError if there is none."""
+    if text.lstrip().startswith("["):
+        raise MalformedRowError("a JSON array, expected an object in each line")
+    try:
+        value = _JSON.decode(text)
+    except MalformedRowError:
+        raise
+    except (ValueError, RecursionError):
+        raise MalformedRowError("invalid JSON") from None
+    if not isinstance(value, dict):
+        raise MalformedRowError(f"JSON {type(value).__name__}, not an object")
+    if _ESCAPED_SURROGATE.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise MalformedRowError("half of a surrogate pair, which is no character") from None
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise MalformedRowError(f"the key {_repeated(key for key, _ in pairs)!r:.80} occurs twice")
+    return value
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_object)
+
+
+def _repeated(names: Iterable[str]) -> str | None:
+    """Returns the first of the names that occurs twice."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def _csv_records(lines: Iterable[tuple[int, bytes]], path: Path) -> Iterator[tuple[int, Row]]:
+    """Yields rows as RFC 4180 defines them; for a broken row, an error for each of its lines."""
+    csv.field_size_limit(2**31 - 1)  # The lines have a limit.
+    first, number, width, like_rows = 1, 0, 0, 0
+    wrong: list[MalformedRowError] = []
+
+    def checked() -> Iterator[str]:
+        nonlocal number, like_rows
+        for number, line in lines:
+            try:
+                text = decoded(line)
+            except MalformedRowError as reason:
+                wrong[:], text = [reason], line.decode(errors="replace")
+            if number > first:  # The line continues a row.
+                like_rows += "," in text and text.count(",") == width - 1
+                _check_open(path, first, number, like_rows, width)
+            yield text + "\n"
+
+    reader = csv.reader(checked(), strict=True)
+    while True:
+        first, like_rows = number + 1, 0
+        wrong.clear()
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            reason = f"invalid csv ({error})"
+            if number > first:
+                reason = f"invalid csv ({error}; a row in lines {first} to {number})"
+            yield from ((line, MalformedRowError(reason)) for line in range(first, number + 1))
+            continue
+        width = width or len(fields)
+        if wrong:
+            yield first, wrong[0]
+        else:
+            is_blank = not any(field.strip() for field in fields)
+            yield first, SkippedRowError("blank") if is_blank else fields
+
+
+def _check_open(path: Path, first: int, number: int, like_rows: int, width: int) -> None:
+    """Refuses a row of csv that goes on over lines which are rows themselves, or over too many."""
+    if number - first > _MOST_LINES:
+        reason = f"it is open for more than {_MOST_LINES:,} lines"
+    elif like_rows >= max(_LIKE_ROWS * (number - first), _COMMAS_OF_ROWS / max(1, width - 1)):
+        reason = "the lines after it look like rows"
+    else:
+        return
+    raise ValueError(
+        f"{path}:{first}: expected a closing quote for the field that opens in this line; {reason}"
+        '. Add the quote, and write a quote inside a quoted text twice ("").'
+    )
 
 
 class TableReader(Reader):
@@ -87,30 +453,28 @@ class TableReader(Reader):
         file_format: str | None = None,
         strict: bool = False,
         max_malformed: float = 0.01,
-        exists: bool = True,
     ) -> None:
-        super().__init__(path, strict=strict, max_malformed=max_malformed, exists=exists)
+        super().__init__(as_paths(path), strict=strict, max_malformed=max_malformed)
         self.columns = dict(columns)
         self.optional = frozenset(optional)
         self.file_format = file_format
-        self.header = any(not isinstance(column, int) for column in columns.values())
 
     def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
         file_format = self.file_format or format_of(path)
         if file_format == "parquet":
             rows = (row for batch in self._parquet(path) for row in batch.to_pylist())
             return enumerate(rows, start=1)
-        rows_of_fields = records(path, file_format=file_format)
+        numbered = records(path, file_format=file_format)
         if file_format == "jsonl":
-            return ((line, self._from_object(row)) for line, row in rows_of_fields)
-        return self._table_rows(path, rows_of_fields)
+            return ((line, self._from_object(row)) for line, row in numbered)
+        return self._table_rows(path, numbered)
 
     def _parquet(self, path: Path) -> Iterator[pa.Table]:
         """Yields tables of the columns, named by their keys."""
         names: dict[str, str] = {}
 
-        def choose(found: list[str]) -> Iterable[str]:
-            names.update({key: found[at] for key, at in self._places(path, found).items()})
+        def choose(in_file: list[str]) -> Iterable[str]:
+            names.update({key: in_file[at] for key, at in self._places(path, in_file).items()})
             return dict.fromkeys(names.values())
 
         for batch in parquet_batches(path, choose):
@@ -118,74 +482,66 @@ class TableReader(Reader):
 
     def _table_rows(self, path: Path, rows: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
         names: list[str] = []
-        places: dict[str, int] | None = None
+        places: dict[str, int] = {}
         for line, row in rows:
-            if isinstance(row, list) and (extra := sum(field.count("\n") for field in row)):
-                self.report.add_joined(line, extra)
-            if places is None and isinstance(row, list):
-                names = row if self.header else []
+            if not isinstance(row, list):
+                yield line, row
+                continue
+            if extra := sum(field.count("\n") for field in row):
+                self.report.add_joined(line, line + extra)
+            if not places:
+                has_header = any(not isinstance(column, int) for column in self.columns.values())
+                names = row if has_header else []
                 places = self._places(path, names)
-                if self.header:
+                if has_header:
                     continue
             yield line, self._from_fields(row, places, len(names))
 
     def _places(self, path: Path, names: list[str]) -> dict[str, int]:
         """Key → position in a row."""
-        positions = {name.strip().casefold(): place for place, name in enumerate(names)}
+        positions = {_folded(name): place for place, name in enumerate(names)}
         places: dict[str, int] = {}
         for key, column in self.columns.items():
             if isinstance(column, int):
                 places[key] = column
-                continue
-            alternatives = _alternatives(column)
-            if matches := [name for name in alternatives if name in positions]:
-                if (spellings := _alike(matches[0], names))[1:]:
-                    raise ValueError(
-                        f"{path}: expected one column {spellings[0]!r}, found {len(spellings)} of "
-                        f"that name: {', '.join(map(repr, spellings))}. Rename or leave out the "
-                        "others."
-                    )
-                places[key] = positions[matches[0]]
+            elif (name := _present(column, positions)) is not None:
+                if (alike := [other for other in names if _folded(other) == name])[1:]:
+                    spellings = ", ".join(map(repr, alike))
+                    raise ValueError(f"{path}: expected one column {alike[0]!r}, found {spellings}")
+                places[key] = positions[name]
             elif key not in self.optional:
                 raise ValueError(
-                    f"{path}: the header has no column for {key!r}. Expected "
-                    f"{' or '.join(map(repr, alternatives))}, received {names}"
+                    f"{path}: the header has no column for {key!r}. Expected {column!r}, received "
+                    f"{names}"
                 )
         return places
 
-    def _from_fields(self, row: Any, places: dict[str, int] | None, width: int) -> Any:
-        if not isinstance(row, list) or places is None:
-            return row
-        min_width = 1 + max((p for key, p in places.items() if key not in self.optional), default=0)
-        if len(row) < min_width or width and len(row) > width:
-            return MalformedRowError(f"{len(row)} fields, expected {width or min_width}")
+    def _from_fields(self, row: list[str], places: Mapping[str, int], width: int) -> Any:
+        least = 1 + max((p for key, p in places.items() if key not in self.optional), default=0)
+        if len(row) < least or width and len(row) > width:
+            return MalformedRowError(f"{len(row)} fields, expected {width or least}")
         return {key: row[place] if place < len(row) else "" for key, place in places.items()}
 
     def _from_object(self, row: Any) -> Any:
         if not isinstance(row, dict):
             return row
-        fields = {name.strip().casefold(): value for name, value in row.items()}
+        fields = {_folded(name): value for name, value in row.items()}
         values: dict[str, Any] = {}
         for key, column in self.columns.items():
-            name = next((name for name in _alternatives(column) if name in fields), None)
-            if name is None:
-                continue
-            if len(fields) < len(row) and (spellings := _alike(name, row))[1:]:
-                named = " and ".join(map(repr, spellings))
-                return MalformedRowError(f"{named} name the same column")
-            values[key] = fields[name]
+            if (name := _present(column, fields)) is not None:
+                alike = [other for other in row if _folded(other) == name]
+                if len(alike) > 1:
+                    return MalformedRowError(f"{alike[0]!r} and {alike[1]!r} name the same column")
+                values[key] = fields[name]
         return values
 
     def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        return [{key: self._text(row, key) for key in self.columns}]
-
-    def _text(self, row: dict[str, Any], key: str) -> str:
-        """Returns the text of one column; raises MalformedRowError if there is none."""
-        return clean_text(row.get(key), key, optional=key in self.optional)
+        optional = self.optional
+        return [{k: clean_text(row.get(k), k, optional=k in optional) for k in self.columns}]
 
 
 class Table(TableReader):
-    """The rows of one file as an Arrow table of texts, labels and scores.
+    """The rows of one file, or of the memory, as an Arrow table of texts, labels and scores.
 
     Args:
         rows: The file, or rows in memory.
@@ -209,101 +565,70 @@ class Table(TableReader):
         label: str | None = None,
         score: str | None = None,
     ) -> None:
-        self.memory = rows if isinstance(rows, pa.Table) else None
-        path = Path(name) if isinstance(rows, pa.Table) else rows
-        super().__init__(path, dict(columns), max_malformed=MAX_MALFORMED, exists=rows is path)
+        paths = [rows] if isinstance(rows, Path) else [Path(name)]
+        Reader.__init__(self, paths, max_malformed=MAX_MALFORMED)
+        self.columns, self.optional, self.file_format = dict(columns), frozenset(), None
+        self.memory = None if isinstance(rows, Path) else rows.select([*columns.values()])
         self.expects = f"rows with {', '.join(columns)}"
-        self.label, self.score = label, score
-        self.content = ""
+        self.label, self.score, self.content = label, score, ""
+        if self.memory is not None:
+            parquet.write_table(rows, sink := pa.BufferOutputStream())
+            self.content = hashlib.sha256(sink.getvalue()).hexdigest()
+            self.memory = self.memory.rename_columns([*columns])
 
     def read(self) -> pa.Table:
         """Reads the file: scores become float64, all other columns large_string."""
         (path,) = self.paths
         try:
-            if self.memory is not None:
-                parts = iter([self._memory_columns()])
-            else:
-                is_parquet = format_of(path) == "parquet"
-                parts = self._parquet(path) if is_parquet else self._parsed_blocks(path)
+            parts = self._parsed(path) if self.memory is None else iter([self.memory])
             table = pa.concat_tables(map(self._cleaned, parts))
             if not table.num_rows:
                 raise ValueError("no rows")
-        except (ValueError, OSError, csv.Error, pa.ArrowException, *GZIP_DAMAGE):
+        except (ValueError, OSError, KeyError, csv.Error, pa.ArrowException, *GZIP_DAMAGE):
             # This says what is wrong, row by row.
             table = table_of(self, self.columns, self.score)
         else:
             self.report = ReadReport(rows=table.num_rows, examples=table.num_rows)
-        if self.memory is None:
-            self.content = file_sha256(path)
-        else:
-            parquet.write_table(self.memory, sink := pa.BufferOutputStream())
-            self.content = hashlib.sha256(sink.getvalue()).hexdigest()
+        self.content = self.content or file_sha256(path)
         return table
-
-    def _memory_columns(self) -> pa.Table:
-        assert self.memory is not None
-        columns = [self.memory[name] for name in self.columns.values()]
-        return pa.table(columns, [*self.columns])
 
     def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
         if self.memory is None:
             return super()._rows(path)
-        return enumerate(self._memory_columns().to_pylist(), start=1)
+        return enumerate(self.memory.to_pylist(), start=1)
 
     def _examples(self, row: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [clean_row(row, self.columns, self.label, self.score)]
 
-    def _parsed_blocks(self, path: Path) -> Iterator[pa.Table]:
+    def _parsed(self, path: Path) -> Iterator[pa.Table]:
         """Yields the rows as Arrow reads them; a ValueError if a row does not have a line."""
-        with path.open("rb") as file:
-            content = unpacked(file, where=str(path))
-            parse = None
-            while data := content.read(_BLOCK):
-                tail = content.readline(LONGEST_ROW + 1)
-                if len(tail) > LONGEST_ROW:
-                    raise ValueError("a long line")
-                data += tail
-                data = data if data.endswith(b"\n") else data + b"\n"
-                data.decode()
-                if data.count(b"\r") != data.count(b"\r\n"):
-                    raise ValueError("carriage returns")
-                if parse is None:
-                    data = data.removeprefix(b"\xef\xbb\xbf")
-                    parse, data = self._parser(path, data)
-                table = parse(data)
-                if table.num_rows != data.count(b"\n"):
-                    raise ValueError("rows over several lines, or blank ones")
-                yield table
-
-    def _parser(self, path: Path, data: bytes) -> tuple[Callable[[bytes], pa.Table], bytes]:
-        """Returns the parser for a file that begins with `data`, and `data` without the header."""
         file_format = format_of(path)
-        first, _, rest = data.partition(b"\n")
-        text = first.decode().removesuffix("\r")
-        if file_format == "jsonl":
-            row = self._from_object(json_object(text))
-            if not isinstance(row, dict):
-                raise row
-            schema = []
-            for key, name in self.columns.items():
-                # The type of the values in all rows is guessed from the one in the first row.
-                is_number = key == self.score and not isinstance(row.get(key), str)
-                is_class = key == self.label and isinstance(row.get(key), int)
-                schema.append(
-                    (name, pa.float64() if is_number else pa.int64() if is_class else TEXT)
-                )
-            return functools.partial(_parsed_objects, pa.schema(schema), [*self.columns]), data
-        names = next(csv.reader([text], strict=True)) if file_format == "csv" else text.split("\t")
-        places = self._places(path, names)
-        return functools.partial(_parsed_fields, places, len(names), file_format), rest
+        if file_format == "parquet":
+            yield from self._parquet(path)
+            return
+        places: dict[str, int] = {}
+        for data in _blocks(path):
+            if file_format == "jsonl":
+                table = _parsed_objects(data, self.columns)
+            else:
+                if not places:
+                    line, _, data = data.partition(b"\n")
+                    text = line.decode().removesuffix("\r")
+                    is_csv = file_format == "csv"
+                    names = next(csv.reader([text], strict=True)) if is_csv else _fields(text)
+                    places = self._places(path, names)
+                table = _parsed_fields(data, places, len(names), file_format)
+            if table.num_rows != data.count(b"\n"):
+                raise ValueError("rows over several lines, or blank ones")
+            yield table
 
     def _cleaned(self, table: pa.Table) -> pa.Table:
         """The rows of a table without white space around texts; a ValueError if one may be bad."""
         columns = []
         for key in self.columns:
             values = table[key]
-            kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-            is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+            type_ = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+            is_text = pa.types.is_string(type_) or pa.types.is_large_string(type_)
             if is_text:
                 sizes = pc.binary_length(values.cast(TEXT))
                 values = pc.utf8_trim(values.cast(TEXT), characters=_SPACES)
@@ -312,7 +637,7 @@ class Table(TableReader):
                 good = pc.is_finite(values)
             elif is_text:
                 good = pc.and_(pc.greater(pc.binary_length(values), 0), pc.less(sizes, LONGEST_ROW))
-            elif key == self.label and pa.types.is_integer(kind):
+            elif key == self.label and pa.types.is_integer(type_):
                 values = values.cast(TEXT)
                 good = pc.is_valid(values)
             else:
@@ -323,61 +648,61 @@ class Table(TableReader):
         return pa.table(columns, [*self.columns])
 
 
+def _blocks(path: Path) -> Iterator[bytes]:
+    """Yields a file in parts that end with a line; a ValueError if its lines are unusual."""
+    with path.open("rb") as file:
+        content = unpacked(file, where=str(path))
+        start = True
+        while data := content.read(_BLOCK):
+            tail = content.readline(LONGEST_ROW + 1)
+            if len(tail) > LONGEST_ROW:
+                raise ValueError("a long line")
+            data += tail
+            data = data if data.endswith(b"\n") else data + b"\n"
+            data.decode()
+            if data.count(b"\r") != data.count(b"\r\n"):
+                raise ValueError("carriage returns")
+            yield data.removeprefix(b"\xef\xbb\xbf") if start else data
+            start = False
+
+
 def _parsed_fields(
-    places: Mapping[str, int], width: int, file_format: str, data: bytes
+    data: bytes, places: Mapping[str, int], width: int, file_format: str
 ) -> pa.Table:
     """Rows of tsv or csv as Arrow reads them; a ValueError if Python may read them differently."""
     data = b"\n" + data  # Arrow skips a blank line, but also a byte order mark.
     quoted = file_format == "csv" and b'"' in data
-    if quoted and not _has_plain_quotes(np.frombuffer(data, np.uint8)):
-        raise ValueError("quotes")
+    if quoted:  # Every quote must open or close a field, or be one of two inside a field.
+        codes = np.frombuffer(data, np.uint8)
+        quotes = np.flatnonzero(codes == ord('"'))
+        opens = np.isin(codes[quotes[0::2] - 1], np.frombuffer(b',\n"', np.uint8))
+        closes = np.isin(codes[quotes[1::2] + 1], np.frombuffer(b',\n\r"', np.uint8))
+        if len(quotes) % 2 or not (opens.all() and closes.all()):
+            raise ValueError("quotes")
     names = [str(place) for place in range(width)]
-    selected = [names[place] for place in places.values()]
+    chosen = [names[place] for place in places.values()]
     table = arrow_csv.read_csv(
         pa.BufferReader(data),
-        read_options=arrow_csv.ReadOptions(column_names=names),
+        read_options=arrow_csv.ReadOptions(column_names=names, block_size=len(data)),
         parse_options=arrow_csv.ParseOptions(
             delimiter="," if file_format == "csv" else "\t",
             quote_char='"' if quoted else False,
             newlines_in_values=quoted,
         ),
         convert_options=arrow_csv.ConvertOptions(
-            include_columns=selected,
-            column_types=dict.fromkeys(selected, TEXT),
-            check_utf8=False,
+            include_columns=chosen, column_types=dict.fromkeys(chosen, TEXT), check_utf8=False
         ),
     )
-    if file_format == "csv":
-        longest = max(pc.max(pc.binary_length(each)).as_py() or 0 for each in table.columns)
-        if longest > csv.field_size_limit():
-            raise ValueError("a field that is too long for csv")
     return table.rename_columns([*places])
 
 
-def _has_plain_quotes(data: np.ndarray) -> bool:
-    """Whether every quote opens or closes a field, or is one of two inside a field."""
-    quotes = np.flatnonzero(data == ord('"'))
-    before, behind = data[quotes[0::2] - 1], data[quotes[1::2] + 1]
-    return bool(
-        len(quotes) % 2 == 0
-        and np.isin(before, np.frombuffer(b',\n"', np.uint8)).all()
-        and np.isin(behind, np.frombuffer(b',\n\r"', np.uint8)).all()
-    )
-
-
-def _parsed_objects(schema: pa.Schema, keys: list[str], data: bytes) -> pa.Table:
-    """Rows of jsonl as Arrow reads them; a ValueError if an object may have a key twice."""
-    table = arrow_json.read_json(
-        pa.BufferReader(data),
-        parse_options=arrow_json.ParseOptions(
-            explicit_schema=schema, unexpected_field_behavior="ignore"
-        ),
-    )
-    for name in schema.names:
-        key = re.compile(rb'"\s*%s\s*"\s*:' % re.escape(name.strip().encode()), re.IGNORECASE)
-        if len(key.findall(data)) != table.num_rows:
-            raise ValueError("keys that differ in case, or occur twice")
-    return pa.table([table[name] for name in schema.names], keys)
+def _parsed_objects(data: bytes, columns: Mapping[str, Any]) -> pa.Table:
+    """Rows of jsonl as Arrow reads them; a ValueError if keys differ only in case."""
+    table = arrow_json.read_json(pa.BufferReader(data))
+    folded = Counter(map(_folded, table.column_names))
+    if any(folded[_folded(name)] > 1 for name in columns.values()):
+        raise ValueError("keys that differ in case")
+    return pa.table([table[name] for name in columns.values()], [*columns])
 
 
 def column_names(path: Path, *, where: str) -> list[str]:
@@ -389,12 +714,6 @@ def column_names(path: Path, *, where: str) -> list[str]:
     """
     bad: list[str] = []
     sample: list[Any] = []
-    lines = read_lines(path, longest=LONGEST_ROW, skip_long=True)
-    if format_of(path) == "jsonl" and next(lines, (0, b""))[1].lstrip().startswith(b"["):
-        raise ValueError(
-            f"{where}: expected a JSON object in each line, found a JSON array. In Python, give "
-            "its rows: train(…, json.load(open(FILE))); or write a line for each object."
-        )
     for number, row in records(path):
         if isinstance(row, MalformedRowError):
             bad.append(f"{path}:{number}: {row}")
@@ -406,12 +725,10 @@ def column_names(path: Path, *, where: str) -> list[str]:
             break
     if sample:
         return [*dict.fromkeys(key for row in sample for key in row)]
+    found = "an empty file"
     if bad:
-        raise ValueError(
-            f"{where}: expected rows with named columns, found {len(bad):,} malformed ones only. "
-            f"The first: {bad[0]}. Does the file have the format of its suffix?"
-        )
-    raise ValueError(f"{where}: expected rows with named columns, found an empty file.")
+        found = f"{len(bad):,} malformed ones only. The first: {bad[0]}"
+    raise ValueError(f"{where}: expected rows with named columns, found {found}.")
 
 
 def table_of(
@@ -468,10 +785,11 @@ def _number(value: Any, key: str) -> float:
     return number
 
 
-def _alternatives(column: Column) -> tuple[str, ...]:
-    names = column if isinstance(column, tuple) else (str(column),)
-    return tuple(name.strip().casefold() for name in names)
+def _present(column: Column, names: Mapping[str, Any]) -> str | None:
+    """The first of the alternative names of a column that is among the folded names."""
+    alternatives = column if isinstance(column, tuple) else (str(column),)
+    return next((name for name in map(_folded, alternatives) if name in names), None)
 
 
-def _alike(folded: str, names: Iterable[str]) -> list[str]:
-    return [name for name in names if name.strip().casefold() == folded]
+def _folded(name: str) -> str:
+    return name.strip().casefold()

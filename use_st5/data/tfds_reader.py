@@ -12,11 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from use_st5._imports import require
-from use_st5.data.reader import MalformedRowError, Reader, ReadReport, SkippedRowError
-from use_st5.data.tables import MAX_MALFORMED, clean_row, table_of
-
-# A larger share of malformed examples is an error, as in the other readers.
-_MAX_MALFORMED = 0.01
+from use_st5.data.tables import (
+    MAX_MALFORMED,
+    MalformedRowError,
+    Reader,
+    SkippedRowError,
+    clean_row,
+    table_of,
+)
 
 
 class TFDSReader(Reader):
@@ -56,34 +59,48 @@ class TFDSReader(Reader):
         data_dir: str | Path | None = None,
         download: bool = False,
     ) -> None:
+        super().__init__([Path(f"{name}[{split}]")])
         self._tfds = require("tensorflow_datasets", "data")
-        self.name = name
         self.split = split
-        self.strict, self.max_malformed = False, _MAX_MALFORMED
-        self.paths, self.report = [Path(f"{name}[{split}]")], ReadReport()
-        self._builder = self._find(data_dir)
+        try:
+            self._builder = self._tfds.builder(name, data_dir=data_dir and str(data_dir))
+        except (self._tfds.core.DatasetNotFoundError, ValueError) as error:
+            # The rest of TFDS's message is a list of a thousand names.
+            reason = str(error).split("\n")[0]
+            text = f"Expected the name of a TensorFlow data set, received {name!r}: {reason}"
+            raise ValueError(text) from error
         if download:
             # TFDS 4.9.10 needs it for any download and does not declare it (etils 1.15 neither).
             require("importlib_resources", "data")
             self._builder.download_and_prepare()
-        self._check_prepared()
-        available = list(self._builder.info.features)
-        self.columns = dict(columns) if columns is not None else {key: key for key in available}
-        self._check_columns()
+        features, splits = self._builder.info.features, dict(self._builder.info.splits)
+        if not splits:
+            raise ValueError(
+                f"{name} is not prepared in {self._builder.data_path}. Prepare it (tfds build "
+                f"{name}, or download=True), or name its folder (data_dir, or TFDS_DATA_DIR)."
+            )
+        if split.split("[")[0] not in {*splits, "all"} and "+" not in split:
+            raise ValueError(f"{name} has the splits {[*splits]}, received {split!r}.")
+        self.columns = dict(columns) if columns is not None else {key: key for key in features}
+        for path in self.columns.values():
+            try:
+                functools.reduce(operator.getitem, path.split("/"), features)
+            except (KeyError, TypeError):
+                text = f"{name} has no column {path!r}. Its columns: {[*features]}."
+                raise ValueError(text) from None
 
     def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
         dataset = self._builder.as_dataset(split=self.split, shuffle_files=False)
         for number, raw in enumerate(self._tfds.as_numpy(dataset), start=1):
             try:
-                yield (
-                    number,
-                    {
-                        key: _value(functools.reduce(operator.getitem, column.split("/"), raw))
-                        for key, column in self.columns.items()
-                    },
-                )
-            except MalformedRowError as error:
-                yield number, error
+                values = {
+                    key: _value(functools.reduce(operator.getitem, column.split("/"), raw))
+                    for key, column in self.columns.items()
+                }
+            except UnicodeDecodeError:
+                yield number, MalformedRowError("invalid utf-8")
+            else:
+                yield number, values
 
     def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         return [row]
@@ -91,40 +108,6 @@ class TFDSReader(Reader):
     def class_names(self, column: str) -> list[str] | None:
         """Returns the names of the classes of an outermost column; None if it has no classes."""
         return getattr(self._builder.info.features[column], "names", None)
-
-    def _find(self, data_dir: str | Path | None) -> Any:
-        folder = None if data_dir is None else str(data_dir)
-        try:
-            return self._tfds.builder(self.name, data_dir=folder)
-        except (self._tfds.core.DatasetNotFoundError, ValueError) as error:
-            # The rest of TFDS's message is a list of a thousand names.
-            reason = str(error).split("\n")[0]
-            raise ValueError(
-                f"Expected the name of a TensorFlow data set (or of one in data_dir={folder}), "
-                f"received {self.name!r}: {reason}"
-            ) from error
-
-    def _check_prepared(self) -> None:
-        splits = dict(self._builder.info.splits)
-        if not splits:
-            raise ValueError(
-                f"{self.name} is not prepared in {self._builder.data_path}. Prepare it (tfds build "
-                f"{self.name}, or download=True), or name the folder it was prepared in (data_dir, "
-                "or TFDS_DATA_DIR in the environment)."
-            )
-        if self.split.split("[")[0] not in {*splits, "all"} and "+" not in self.split:
-            raise ValueError(f"{self.name} has the splits {[*splits]}, received {self.split!r}.")
-
-    def _check_columns(self) -> None:
-        features = self._builder.info.features
-        for path in self.columns.values():
-            feature: Any = features
-            for key in path.split("/"):
-                if not hasattr(feature, "keys") or key not in feature:
-                    raise ValueError(
-                        f"{self.name} has no column {path!r}. Its columns: {[*features]}."
-                    )
-                feature = feature[key]
 
 
 class DataSet(TFDSReader):
@@ -167,17 +150,11 @@ class DataSet(TFDSReader):
 
 
 def _value(value: Any) -> Any:
+    """A value of NumPy as one of Python; arrays of numbers stay."""
     if isinstance(value, bytes):
-        try:
-            return value.decode("utf-8")
-        except UnicodeDecodeError:
-            raise MalformedRowError("invalid utf-8") from None
-    if isinstance(value, np.ndarray):
-        return [_value(each) for each in value] if value.dtype == object else value
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, np.floating):
-        return float(value)
+        return value.decode()
     if isinstance(value, dict):
-        return {key: _value(each) for key, each in value.items()}
-    return value
+        return {key: _value(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return [_value(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from use_st5.data.data_folder import DataFolder, DataSource
-from use_st5.data.formats import records
+from use_st5.data.tables import records
 from use_st5.evaluation.labelled_texts import (
     numbered_lines,
     parse_score,

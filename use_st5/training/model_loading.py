@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import numpy as np
 
-from use_st5.data.formats import records
-from use_st5.data.reader import SkippedRowError
+from use_st5.data.tables import SkippedRowError, records
 from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.io.files import cached_path
 from use_st5.io.lines import batched

@@ -18,11 +18,9 @@ import pyarrow.compute as pc
 import tensorflow as tf
 
 from use_st5.data.arrays import rows_of
-from use_st5.data.reader import ReadReport
-from use_st5.data.sentence_splitter import split_sentences
-from use_st5.data.tables import TEXT, Table, column_names, table_of
+from use_st5.data.tables import TEXT, ReadReport, Table, column_names, table_of
 from use_st5.data.text_hashes import text_hashes
-from use_st5.data.text_reader import TextReader
+from use_st5.data.text_reader import TextReader, split_sentences
 from use_st5.data.tfds_reader import DataSet
 from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.io.files import as_written, cached_path, file_sha256, remote_path
@@ -268,8 +266,6 @@ class TrainingFile:
         yield f"  {self.rows:,} rows{self._facts()}"
         yield from (f"    {offence}" for offence in report.offences)
         yield from (f"    {note}: {count:,}" for note, count in report.notes.items())
-        if joined := report.joined_message():
-            yield f"    {joined}"
         if self.prompts:
             text = ", ".join(f"{key} {prompt!r}" for key, prompt in self.prompts.items())
             bare = [key for key in self.text_keys if key not in self.prompts]
