@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Literal
 from use_st5.data.tables import (
     LONGEST_ROW,
     MalformedRowError,
-    decoded,
+    decode,
     json_object,
     parquet_batches,
 )
@@ -106,7 +106,7 @@ def _line_records(file: BinaryIO, name: str, columns: list[str], *, objects: boo
         if objects and not line.strip():
             continue
         try:
-            text = decoded(line)
+            text = decode(line)
             # A line of text has no id of its own.
             place = f"{name}:{number}"
             record = json_object(text) if objects else {columns[-1]: place, columns[0]: text}

@@ -265,7 +265,7 @@ def records(path: Path, *, file_format: str | None = None) -> Iterator[tuple[int
     parse = parsers[file_format]
     for number, line in lines:
         try:
-            text = decoded(line)
+            text = decode(line)
             yield number, parse(text) if text.strip() else SkippedRowError("blank")
         except MalformedRowError as reason:
             yield number, reason
@@ -312,7 +312,7 @@ def _named_damage(path: Path) -> Iterator[None]:
         raise ValueError(f"{path}: expected a parquet file ({message}).") from error
 
 
-def decoded(line: bytes) -> str:
+def decode(line: bytes) -> str:
     """A line as text; raises MalformedRowError if it is no UTF-8, or too long."""
     if isinstance(line, LongLine):
         raise MalformedRowError(f"a line of more than {LONGEST_ROW:,} bytes")
@@ -371,7 +371,7 @@ def _csv_records(lines: Iterable[tuple[int, bytes]], path: Path) -> Iterator[tup
         nonlocal number, like_rows
         for number, line in lines:
             try:
-                text = decoded(line)
+                text = decode(line)
             except MalformedRowError as reason:
                 wrong[:], text = [reason], line.decode(errors="replace")
             if number > first:  # The line continues a row.
