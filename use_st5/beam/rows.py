@@ -8,13 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Literal
 
-from use_st5.data.tables import (
-    LONGEST_ROW,
-    MalformedRowError,
-    decode,
-    json_object,
-    parquet_batches,
-)
+from use_st5.data.tables import LONGEST_ROW, MalformedRowError, decode, json_object, parquet_batches
 from use_st5.io.lines import is_gzip, lines_of
 
 FileFormat = Literal["text", "jsonl", "parquet", "tfrecord"]

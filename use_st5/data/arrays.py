@@ -77,13 +77,11 @@ class PreparedColumn:
     key: str | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in COLUMN_AXES:
-            raise ValueError(f"kind: expected one of {[*COLUMN_AXES]}, received {self.kind!r}.")
-        fits = (self.max_tokens or 0) > 0 if self.kind in TEXT_KINDS else self.max_tokens is None
-        if not fits:
+        is_text = (self.kind in TEXT_KINDS, self.kind not in COLUMN_AXES)
+        if is_text != ((self.max_tokens or 0) > 0, False):
             raise ValueError(
-                "max_tokens: expected a number above 0 for ids, and None for other columns, "
-                f"received {self.max_tokens} for {self.kind!r}."
+                f"expected one of {[*COLUMN_AXES]}, with max_tokens above 0 for ids only, received "
+                f"{self.kind!r} with max_tokens {self.max_tokens}."
             )
 
     @property
@@ -92,21 +90,20 @@ class PreparedColumn:
         return np.dtype("<f4" if self.kind in FLOAT_KINDS else "<i4")
 
     def array(self, values: list[Any], tokenizer: Tokenizer) -> np.ndarray:
-        """The values of some rows as an array `[rows, …]`.
-
-        Raises:
-            ValueError: A value is not of the column's kind.
-        """
+        """The values of rows as an array `[rows, …]`; a ValueError if one is of another kind."""
         if self.kind in TEXT_KINDS:
             return self._ids(values, tokenizer)
-        if self.kind == "vector":
-            return _vectors(values, self.dtype)
-        types = (int, np.integer) if self.kind == "label" else (int, float, np.number)
-        for value in values:
-            if not isinstance(value, types) or isinstance(value, bool) or not math.isfinite(value):
-                number = "an int32 label" if self.kind == "label" else "a finite number"
-                raise ValueError(f"expected {number}, received {value!r:.80}")
-        return np.array(values, self.dtype)
+        array = np.array(values)
+        numbers = "iu" if self.kind == "label" else "iuf"
+        axes = len(COLUMN_AXES[self.kind])
+        if array.ndim != axes or array.dtype.kind not in numbers or not np.isfinite(array).all():
+            expected = {"label": "int32 labels", "score": "finite numbers"}.get(self.kind)
+            expected = expected or "vectors of finite numbers, all of one length"
+            wrong = next((v for v in values if not _is_number(v)), values[0])
+            raise ValueError(f"expected {expected}, received {wrong!r:.80}")
+        if self.kind == "label" and np.abs(array).max() >= 2**31:
+            raise ValueError(f"expected int32 labels, received {array.max()}")
+        return array.astype(self.dtype)
 
     def _ids(self, values: list[Any], tokenizer: Tokenizer) -> np.ndarray:
         for value in values:
@@ -118,19 +115,8 @@ class PreparedColumn:
         return np.pad(ids, [(0, 0), (0, max(0, (self.max_tokens or 0) - ids.shape[1]))])
 
 
-def _vectors(values: list[Any], dtype: np.dtype) -> np.ndarray:
-    vectors = [np.asarray(value) for value in values]
-    first = vectors[0]
-    for vector in vectors:
-        if vector.ndim != 1 or vector.dtype.kind not in "fiu" or vector.shape != first.shape:
-            raise ValueError(
-                f"expected a numeric vector of shape {first.shape[:1]}, "
-                f"received {vector.dtype} of shape {vector.shape}"
-            )
-    array = np.stack(vectors).astype(dtype)
-    if not np.isfinite(array).all():
-        raise ValueError("expected a vector of finite numbers, received NaN or infinity")
-    return array
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and math.isfinite(value)
 
 
 class _Array(msgspec.Struct):
@@ -194,22 +180,16 @@ def prepare(
 
     Raises:
         FileExistsError: The folder exists and `reuse` is False.
-        ValueError: There are no examples; an example lacks a key or a value is not of its column's
-            kind (with the example's number); or as in `open_prepared`.
+        ValueError: An example lacks a key, or has a value of another kind; or as `open_prepared`.
     """
+    if names := [name for name in columns if not name.isidentifier()]:
+        raise ValueError(f"columns: expected identifiers, as file names, received {names}.")
     remote = remote_path(folder)
     folder = Path(folder)
-    if bad_names := [name for name in columns if not name.isidentifier()]:
-        raise ValueError(
-            f"columns: names become file names; expected identifiers, received {bad_names}."
-        )
     if exists(f"{remote}/{_HEADER}") if remote else folder.exists():
-        if reuse:
-            return open_prepared(folder, columns=columns, tokenizer=tokenizer)
-        raise FileExistsError(
-            f"{folder}: expected no such folder, found one. Remove it, or pass reuse=True to use "
-            "its arrays."
-        )
+        if not reuse:
+            raise FileExistsError(f"{folder} exists. Remove it, or pass reuse=True to use it.")
+        return open_prepared(folder, columns=columns, tokenizer=tokenizer)
     with atomic_path(folder) as temporary:
         temporary.mkdir()
         arrays = _write_arrays(rows_of(examples), columns, tokenizer, temporary)
@@ -243,20 +223,25 @@ def open_prepared(
 
     Raises:
         FileNotFoundError: There is no prepared folder.
-        ValueError: It is damaged, of another format, or made with other columns, another vocabulary
-            or another tokenizer.
+        ValueError: It is damaged, of another format, or was made with something else.
     """
     folder = cached_path(folder)
-    if not (folder / _HEADER).is_file():
-        raise FileNotFoundError(
-            f"{folder}: expected a folder of use_st5.data.prepare, found no {_HEADER} in it."
-        )
     header = read_record(folder / _HEADER, _Header, remedy=_AGAIN, version=_FORMAT)
-    if columns is not None:
-        _check_same(folder, "columns", header.settings, _settings(columns))
-    if tokenizer is not None:
-        _check_same(folder, "tokenizer", header.tokenizer, fingerprint(tokenizer))
-    return {name: _open_array(folder, name, each) for name, each in header.arrays.items()}
+    made = {"columns": header.settings, "tokenizer": header.tokenizer}
+    given = {
+        "columns": None if columns is None else _settings(columns),
+        "tokenizer": None if tokenizer is None else fingerprint(tokenizer),
+    }
+    for what, facts in given.items():
+        if facts is not None and facts != made[what]:
+            names = [
+                key for key in {**made[what], **facts} if made[what].get(key) != facts.get(key)
+            ]
+            raise ValueError(
+                f"{folder}: expected the {what} that made this folder, received another one (they "
+                f"differ in {', '.join(names)}). Prepare the examples in another folder."
+            )
+    return {name: _open_array(folder, name, array) for name, array in header.arrays.items()}
 
 
 def fingerprint(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -306,11 +291,9 @@ def _write_arrays(
                 arrays.append(column.array(values, to_ids))
             except KeyError as error:
                 keys = next(sorted(example) for example in chunk if error.args[0] not in example)
-                raise ValueError(
-                    f"{place}: expected the key {error} in each example, found an example with "
-                    f"{keys}. Name the right key with PreparedColumn(key=…)."
-                ) from None
-            except (OverflowError, ValueError) as error:
+                text = f"{place}: expected the key {error} in each example, received {keys}."
+                raise ValueError(text) from None
+            except ValueError as error:
                 raise ValueError(f"{place}: {error}") from error
         return arrays
 
@@ -321,10 +304,7 @@ def _write_arrays(
             for name, array in zip(columns, arrays, strict=True):
                 shape = row_shapes.setdefault(name, array.shape[1:])
                 if array.shape[1:] != shape:
-                    raise ValueError(
-                        f"'{name}', from example {count} on: expected values of shape {shape}, "
-                        f"received {array.shape[1:]}."
-                    )
+                    raise ValueError(f"{name!r}: expected {shape}, received {array.shape[1:]}.")
                 files[name].write(np.ascontiguousarray(array).tobytes())
             count += len(arrays[0])
     if not count:
@@ -363,24 +343,10 @@ def _settings(columns: Mapping[str, PreparedColumn]) -> dict[str, dict[str, Any]
     }
 
 
-def _check_same(folder: Path, what: str, stored: dict[str, Any], given: dict[str, Any]) -> None:
-    names = [key for key in {**stored, **given} if stored.get(key) != given.get(key)]
-    if names:
-        raise ValueError(
-            f"{folder}: expected the {what} that made this folder, received another one (they "
-            f"differ in {', '.join(names)}). Prepare the examples in another folder, or use the "
-            f"{what} of this one."
-        )
-
-
 def _open_array(folder: Path, name: str, described: _Array) -> np.memmap:
     path = folder / f"{name}.bin"
     dtype, shape = np.dtype(described.dtype), tuple(described.shape)
     expected = dtype.itemsize * math.prod(shape)
-    size = path.stat().st_size if path.is_file() else None
-    if size != expected:
-        raise ValueError(
-            f"{path}: expected {expected} bytes for {dtype} of shape {shape}, "
-            f"found {'no file' if size is None else f'{size} bytes'}. {_AGAIN}"
-        )
+    if path.stat().st_size != expected:
+        raise ValueError(f"{path}: expected {expected} bytes for {dtype} of {shape}. {_AGAIN}")
     return np.memmap(path, dtype=dtype, mode="r", shape=shape)
