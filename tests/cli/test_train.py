@@ -129,7 +129,7 @@ def test_an_interruption_says_how_it_goes_on(use: Callable, asked: list) -> None
         (("use_dan_en",), 2, "are scripts in experiments/ of the repository"),
         (("use_dan_en", "--train", "a.tsv"), 2, "--to DIR"),
         (("m", "--train", "a", "--to", "m", "--loss", "0.3"), 2, "expected NAME=VALUE"),
-        (("m", "--train", "a", "--to", "m", "--task", "b", "--task", "c"), 2, "expected one task"),
+        (("m", "--train", "a", "--to", "m", "--task", "b", "--task", "c"), 2, "FILE=TASK for each"),
         (
             ("m", "--train", "a", "--to", "m", "--matryoshka-dimensions", "few"),
             2,
@@ -139,7 +139,7 @@ def test_an_interruption_says_how_it_goes_on(use: Callable, asked: list) -> None
         (
             ("m", "--train", "a", "--to", "m", "--prompts", "q: ", "--prompts", "anchor=q: "),
             2,
-            "--prompts: expected COLUMN=TEXT for each column, or one TEXT for all",
+            "--prompts: expected COLUMN=TEXT for each",
         ),
     ],
 )

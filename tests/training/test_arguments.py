@@ -168,7 +168,7 @@ def test_a_fresh_use_dan_alone_keeps_its_dense_layers() -> None:
         ({"keep": -1}, "keep: expected a number of 0 or more"),
         ({"bigrams": -1}, "bigrams: expected a number of 0 or more"),
         ({"max_grad_norm": -1}, "max_grad_norm: expected a number of 0 or more"),
-        ({"warmup_ratio": 1.0}, "warmup_ratio: expected a share of the steps"),
+        ({"warmup_ratio": 1.0}, "warmup_ratio: expected a share"),
         ({"schedule": "cosine"}, "schedule: expected linear or constant, received 'cosine'"),
     ],
 )

@@ -15,7 +15,7 @@ import typer
 from use_st5.cli.models import start_keras
 from use_st5.cli.output import manual, print_table, say
 from use_st5.cli.strategy import StrategyOption, TpuOption, strategy_name
-from use_st5.training.arguments import PYTHON_ONLY, TYPES, FileArguments
+from use_st5.training.arguments import NAMED_SETTINGS, PYTHON_ONLY, TYPES, FileArguments
 
 if TYPE_CHECKING:
     from use_st5.training.train import Trained
@@ -61,72 +61,52 @@ HELP = manual(
 )
 
 
-Files = Annotated[
-    list[str] | None,
-    typer.Option("--train", metavar="FILE[=WEIGHT]", help="A training file; may be repeated."),
-]
-To = Annotated[str | None, typer.Option("--to", help="The folder to write.")]
-Validation = Annotated[
-    list[str] | None,
-    typer.Option("--validation", metavar="FILE", help="Rows that choose the best step."),
-]
-Test = Annotated[
-    list[str] | None,
-    typer.Option("--test", metavar="FILE", help="Rows for one evaluation of the result."),
-]
-Task = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[FILE=]TASK",
-        help="Task of all files, or of one. Default: by their columns.",
-    ),
-]
-Column = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=NAME", help="A column's name in the files.")
-]
-Named = Annotated[
-    str | None,
-    typer.Option(
-        help="Settings of a paper: sentence_t5, sbert, simcse, defsent, use, trans_encoder."
-    ),
-]
-BatchFiles = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FOLDER", help="The folder of the batches for a TPU's machines or other workers."
-    ),
-]
-Overwrite = Annotated[
-    bool,
-    typer.Option("--overwrite", help="Start again: replace the model and the files of the run."),
-]
-
-_NOTHING_GIVEN = (
-    "expected your files with --train FILE, and the folder to write with --to DIR. (The papers' "
-    "experiments are scripts in experiments/ of the repository.)"
-)
+Words = list[str] | None
 
 
 def train(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="The model to train.")],
-    files: Files = None,
-    to: To = None,
-    validation: Validation = None,
-    test: Test = None,
-    task: Task = None,
-    column: Column = None,
-    settings: Named = None,
+    files: Annotated[
+        Words, typer.Option("--train", metavar="FILE[=WEIGHT]", help="A training file, or several.")
+    ] = None,
+    to: Annotated[str | None, typer.Option(help="The folder to write.")] = None,
+    validation: Annotated[
+        Words, typer.Option(metavar="FILE", help="Rows that choose the best step.")
+    ] = None,
+    test: Annotated[
+        Words, typer.Option(metavar="FILE", help="Rows for one evaluation of the result.")
+    ] = None,
+    task: Annotated[
+        Words,
+        typer.Option(
+            metavar="[FILE=]TASK", help="Task of all files, or of one. Default: by their columns."
+        ),
+    ] = None,
+    column: Annotated[
+        Words, typer.Option(metavar="KEY=NAME", help="A column's name in the files.")
+    ] = None,
+    settings: Annotated[
+        str | None, typer.Option(help=f"Settings of a paper: {', '.join(NAMED_SETTINGS)}.")
+    ] = None,
     strategy: StrategyOption = None,
     tpu: TpuOption = None,
-    batch_files: BatchFiles = None,
-    overwrite: Overwrite = False,
+    batch_files: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="The batches for other workers.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Start again: replace the model and its run.")
+    ] = False,
     **arguments: Any,
 ) -> None:
     """Trains an encoder on one's own files; `arguments` are those of `FileArguments`."""
     if not files or to is None:
-        raise typer.BadParameter(_NOTHING_GIVEN)
+        raise typer.BadParameter(
+            "expected your files with --train FILE, and the folder to write with --to DIR. (The "
+            "papers' experiments are scripts in experiments/ of the repository.)"
+        )
     options = {name: _read(name, value) for name, value in arguments.items() if value is not None}
-    tasks, columns = _task(task), named_words("--column", column)
+    tasks = _one_or_by_name("--task", "FILE=TASK", task) if task else None
+    columns = named_words("--column", column)
     devices = strategy_name(strategy, tpu)
     start_keras("train")
     from use_st5.training.train import train as train_on_files
@@ -219,45 +199,37 @@ def _read(name: str, value: Any) -> Any:
     if name == "loss":
         return {key: _value(text) for key, text in named_words("--loss", value).items()}
     if name == "prompts":
-        return _prompts(value)
+        return _one_or_by_name("--prompts", "COLUMN=TEXT", value)
     if name == "freeze":
         return tuple(part for part in value if part != "nothing")
-    if name == "matryoshka_dimensions":
-        return _numbers("--matryoshka-dimensions", value, int)
-    return _numbers("--score-range", value, float) if name == "score_range" else value
-
-
-def _prompts(given: Sequence[str]) -> str | dict[str, str]:
-    """One prompt for all texts, or prompts by column; spaces at their ends are kept."""
-    if len(given) == 1 and "=" not in given[0]:
-        return given[0]
-    prompts = {}
-    for word in given:
-        column, equals, text = word.partition("=")
-        if not (column.strip() and equals):
-            raise typer.BadParameter(
-                "expected COLUMN=TEXT for each column, or one TEXT for all, received "
-                f"{' '.join(given)}.",
-                param_hint="--prompts",
-            )
-        prompts[column.strip()] = text
-    return prompts
-
-
-def _task(given: Sequence[str] | None) -> str | dict[str, str] | None:
-    """One task for all files, or tasks by file."""
-    if not given:
-        return None
-    if len(given) == 1 and "=" not in given[0]:
-        return given[0]
-    by_file = (word.rpartition("=") for word in given)
-    tasks = {name: task for name, _, task in by_file}
-    if "" in tasks:
+    if name not in ("matryoshka_dimensions", "score_range"):
+        return value
+    try:
+        number = int if name == "matryoshka_dimensions" else float
+        return tuple(map(number, value.split(",")))
+    except ValueError as error:
         raise typer.BadParameter(
-            f"expected one task for all files, or FILE=TASK for each, received {' '.join(given)}.",
-            param_hint="--task",
-        )
-    return tasks
+            f"expected numbers with commas between them, such as 64,256, received {value!r}.",
+            param_hint=f"--{name.replace('_', '-')}",
+        ) from error
+
+
+def _one_or_by_name(option: str, form: str, given: Sequence[str]) -> str | dict[str, str]:
+    """One word for all files or texts, or words by name; spaces at their ends are kept."""
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    words: dict[str, str] = {}
+    for word in given:
+        # A file's name may have a sign of equality, and so may a prompt.
+        split = word.rpartition if option == "--task" else word.partition
+        name, equals, text = split("=")
+        if not (name.strip() and equals):
+            raise typer.BadParameter(
+                f"expected {form} for each, or one for all, received {' '.join(given)}.",
+                param_hint=option,
+            )
+        words[name.strip()] = text
+    return words
 
 
 def named_words(option: str, given: Sequence[str] | None) -> dict[str, str]:
@@ -274,17 +246,7 @@ def named_words(option: str, given: Sequence[str] | None) -> dict[str, str]:
 def _value(text: str) -> Any:
     """A number, a truth value, a tuple of values if there are commas, or the word itself."""
     if "," in text:
-        return tuple(_value(each.strip()) for each in text.split(",") if each.strip())
+        return tuple(_value(part.strip()) for part in text.split(",") if part.strip())
     with contextlib.suppress(ValueError, SyntaxError):
         return ast.literal_eval(text.capitalize() if text in ("true", "false") else text)
     return text
-
-
-def _numbers(option: str, text: str, kind: type) -> tuple[Any, ...]:
-    try:
-        return tuple(kind(each) for each in text.split(","))
-    except ValueError as error:
-        raise typer.BadParameter(
-            f"expected numbers with commas between them, such as 64,256, received {text!r}.",
-            param_hint=option,
-        ) from error

@@ -247,10 +247,7 @@ def records(path: Path, *, file_format: str | None = None) -> Iterator[tuple[int
             field may span lines; the number is that of the record's first line) or "parquet" (a
             record is an object, its number that of the row); None: as the file's name says.
 
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The format is unknown, the file is damaged or UTF-16, or a quote of a csv
-            swallows the rows that follow.
+    A damaged file, UTF-16, and a quote of a csv that swallows rows are a ValueError.
     """
     file_format = file_format or format_of(path)
     if file_format == "parquet":
@@ -435,11 +432,6 @@ class TableReader(Reader):
         file_format: "jsonl", "tsv", "csv" or "parquet"; by default as the file's suffix says.
         strict: Whether the first malformed row is an error.
         max_malformed: The share of malformed rows that is an error, in `[0, 1]`.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: During the pass: as in `Reader`, a needed column is missing or exists twice, or
-            a quote of a csv is not closed within a few lines.
     """
 
     expects = "rows with the named columns"
@@ -706,12 +698,7 @@ def _parsed_objects(data: bytes, columns: Mapping[str, Any]) -> pa.Table:
 
 
 def column_names(path: Path, *, where: str) -> list[str]:
-    """The names of the columns of a table; errors call it `where`.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file has no rows with named columns.
-    """
+    """The names of the columns of a table; errors, such as that it has no rows, call it `where`."""
     bad: list[str] = []
     sample: list[Any] = []
     for number, row in records(path):

@@ -91,23 +91,17 @@ class TrainingArguments:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self._check_positive(
-            *("learning_rate", "batch_size", "micro_batch_size", "gradient_accumulation_steps"),
-            *("epochs", "steps", "max_length", "evaluations", "evaluation_steps"),
-            *("early_stopping_patience", "steps_per_execution"),
+        self._check_above_zero(
+            "learning_rate batch_size micro_batch_size gradient_accumulation_steps epochs steps "
+            "max_length evaluations evaluation_steps early_stopping_patience steps_per_execution"
         )
-        self._check_not_negative("max_grad_norm")
-        self._check_choice("schedule", Schedule)
-        self._check_choice("task_order", Order)
-        if self.train_only is not None:
-            self._check_choice("train_only", TrainOnly)
-        if not callable(self.optimizer):
-            self._check_choice("optimizer", OptimizerName)
-        if not 0 <= self.warmup_ratio < 1:
-            raise ValueError(
-                "warmup_ratio: expected a share of the steps, from 0 to less than 1, received "
-                f"{self.warmup_ratio}."
-            )
+        self._check("max_grad_norm", lambda norm: 0 <= norm < math.inf, "a number of 0 or more")
+        self._check("warmup_ratio", lambda share: 0 <= share < 1, "a share from 0 to less than 1")
+        for name, choices in (
+            *(("schedule", Schedule), ("task_order", Order), ("train_only", TrainOnly)),
+            ("optimizer", OptimizerName),
+        ):
+            self._check_choice(name, choices)
         micro, part = self.micro_batch_size, self._part_size
         if micro and (self.batch_size % micro or (micro < part and part % micro)):
             parts = "" if part == self.batch_size else f", and its accumulated parts, {part}"
@@ -173,19 +167,14 @@ class TrainingArguments:
         return sorted({end for end in ends if end < steps} | {steps})
 
     def make_optimizer(self, steps: int) -> keras.optimizers.Optimizer:
-        """Makes the optimizer with its schedule for a number of steps.
-
-        Raises:
-            ValueError: There is no learning rate.
-        """
+        """Makes the optimizer with its schedule for a number of steps; it needs a learning rate."""
         if callable(self.optimizer):
             return self.optimizer(steps)
         import keras
 
         from use_st5.training.optimizers import Adam, LinearDecay, LinearWarmup
 
-        if (rate := self.learning_rate) is None:
-            raise ValueError("learning_rate: expected a number, received None.")
+        rate: Any = self.learning_rate
         if self.optimizer == "adafactor":
             return keras.optimizers.Adafactor(LinearDecay(rate, steps), beta_2_decay=-0.8)
         linear = self.schedule == "linear"
@@ -195,20 +184,17 @@ class TrainingArguments:
             global_clipnorm=self.max_grad_norm or None,
         )
 
-    def _check_positive(self, *names: str) -> None:
-        for name in names:
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise ValueError(f"{name}: expected a number above 0, received {value}.")
+    def _check(self, names: str, is_good: Callable[[Any], bool], expected: str) -> None:
+        for name in names.split():
+            if (value := getattr(self, name)) is not None and not is_good(value):
+                raise ValueError(f"{name}: expected {expected}, received {value!r}.")
 
-    def _check_not_negative(self, *names: str) -> None:
-        for name in names:
-            if not 0 <= (value := getattr(self, name)) < math.inf:
-                raise ValueError(f"{name}: expected a number of 0 or more, received {value}.")
+    def _check_above_zero(self, names: str) -> None:
+        self._check(names, lambda number: 0 < number < math.inf, "a number above 0")
 
     def _check_choice(self, name: str, choices: Any) -> None:
-        if (word := getattr(self, name)) not in (words := get_args(choices)):
-            raise ValueError(f"{name}: expected {' or '.join(words)}, received {word!r}.")
+        words = get_args(choices)
+        self._check(name, lambda word: callable(word) or word in words, " or ".join(words))
 
 
 # The types of arguments that are checked, by the annotation of a field.
@@ -274,18 +260,17 @@ class FileArguments(TrainingArguments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_positive("words", "cycles")
-        self._check_not_negative("keep", "bigrams")
+        self._check_above_zero("words cycles")
+        self._check("keep bigrams", lambda number: 0 <= number < math.inf, "a number of 0 or more")
         self._check_choice("head_init", HeadInit)
         prompts = self.prompts
         if not isinstance(prompts, str) and not all(isinstance(p, str) for p in prompts.values()):
             raise TypeError(f"prompts: expected texts by column, received {dict(prompts)!r:.80}.")
-        ends = self.score_range
-        if ends is not None and not (len(ends) == 2 and -math.inf < ends[0] < ends[1] < math.inf):
-            raise ValueError(
-                "score_range: expected the lowest and the highest score, such as (0, 5), received "
-                f"{ends}."
-            )
+        self._check(
+            "score_range",
+            lambda ends: len(ends) == 2 and -math.inf < ends[0] < ends[1] < math.inf,
+            "the lowest and the highest score, such as (0, 5)",
+        )
 
 
 # The papers' settings, as far as they are arguments of a training. The experiments (`experiments/`)
@@ -336,20 +321,13 @@ NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
 
 
 def make_arguments(name: str | None = None, **changes: Any) -> FileArguments:
-    """The arguments of a paper, with the changes that are given.
+    """The arguments of a paper (a key of `NAMED_SETTINGS`), with changes; None: the defaults.
 
-    Args:
-        name: A key of `NAMED_SETTINGS`; None: the defaults.
-        **changes: Attributes of `FileArguments`; arguments of the loss are added to those
-            of the paper.
-
-    Raises:
-        TypeError: A value has a wrong type.
-        ValueError: There are no such settings, or a value is out of its range.
+    Arguments of the loss are added to those of the paper. A value of a wrong type is a TypeError.
     """
     if name is not None and name not in NAMED_SETTINGS:
-        valid_names = ", ".join(NAMED_SETTINGS)
-        raise ValueError(f"settings: expected one of {valid_names}, received {name!r}.")
+        names = ", ".join(NAMED_SETTINGS)
+        raise ValueError(f"settings: expected one of {names}, received {name!r}.")
     named_settings = dict(NAMED_SETTINGS[name]) if name else {}
     changes = {key: _checked(key, value) for key, value in changes.items()}
     loss, paper_loss = changes.pop("loss", {}), named_settings.pop("loss", {})
