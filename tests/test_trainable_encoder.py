@@ -77,7 +77,7 @@ def test_copies_of_a_used_encoder(toy_use_dan: Any) -> None:
     weight.assign(weight + 0.1 * np.arange(weight.shape[-1]))
     np.testing.assert_array_equal(deep.encode(TEXTS), before)
     np.testing.assert_array_equal(shallow.encode(TEXTS), encoder.encode(TEXTS))
-    with pytest.raises(TypeError, match=r"cannot be pickled.*export\(folder\)"):
+    with pytest.raises(TypeError, match=r"cannot be pickled: export it"):
         pickle.dumps(encoder)
 
 
@@ -113,7 +113,7 @@ def test_fresh_encoders() -> None:
 def test_refusals(toy_use_dan: Any, tmp_path: Path) -> None:
     toy = toy_use_dan
     folder = shutil.copytree(toy.folders["float32"], tmp_path / "copy")
-    with pytest.raises(ValueError, match="because the model has them. Leave them out"):
+    with pytest.raises(ValueError, match="leave pooling and vocabulary out"):
         TrainableEncoder.load(folder, pooling="mean")
     manifest = json.loads((folder / "use_st5.json").read_text())
 

@@ -65,11 +65,7 @@ class SentenceVectors(_TransformerMixin, _BaseEstimator):
         self.on_truncation = on_truncation
 
     def fit(self, X: Iterable[str], y: Any = None) -> SentenceVectors:  # noqa: N803
-        """Stores the model's hash; does not read the texts.
-
-        Raises:
-            FileNotFoundError: The model does not exist.
-        """
+        """Stores the model's hash; does not read the texts."""
         self.model_hash_ = self._encoder().identity
         return self
 
@@ -80,21 +76,15 @@ class SentenceVectors(_TransformerMixin, _BaseEstimator):
             X: Any number of strings: a list, an array, or a column of a data frame.
 
         Returns:
-            float32 `[texts, dimension]`.
-
-        Raises:
-            TypeError: `X` is not a sequence of strings.
-            ValueError: The model is not the same as at the time of `fit`.
+            float32 `[texts, dimension]`. It is a ValueError if the model is not the same as at the
+            time of `fit`.
         """
         if isinstance(X, str | bytes):
             raise TypeError(f"Expected a sequence of texts, received one: write [{X!r}].")
         encoder = self._encoder()
         if getattr(self, "model_hash_", encoder.identity) != encoder.identity:
-            raise ValueError(
-                f"Expected the model with the hash {short_hash(self.model_hash_)}, on whose "
-                f"vectors this was fitted, found {encoder.name} with "
-                f"{short_hash(encoder.identity)}. Restore the old model, or fit again."
-            )
+            hashes = f"{short_hash(self.model_hash_)}, found {short_hash(encoder.identity)}"
+            raise ValueError(f"This was fitted to the model {hashes}: fit again.")
         return encoder.encode(
             X,
             batch_size=self.batch_size,

@@ -74,9 +74,6 @@ class TrainableEncoder:
 
     All are attributes; training changes the weights of `model`.
 
-    Raises:
-        ValueError: `max_length` is larger than the limit of the model.
-
     Examples:
         >>> encoder = TrainableEncoder.load("use_dan_en")
         >>> Trainer(encoder, {"faq": (rows, ContrastiveLoss())}).train()
@@ -136,18 +133,12 @@ class TrainableEncoder:
             max_length: As in the constructor; None: the default of the family.
             **changes: Changes of the preset, such as `pooling="first"` for a Sentence-T5, or
                 `dropout=0.1`.
-
-        Raises:
-            ValueError: The preset does not exist, or an argument does not fit it.
         """
         family = family_with(preset)
         tokenizer = family.usual_tokenizer() if tokenizer is None else tokenizer
         if tokenizer is None:
-            kinds = [kind.__name__ for kind in family.tokenizers.values()]
-            raise ValueError(
-                f"{preset}: expected a tokenizer, because its vocabulary comes from your text: "
-                f"tokenizer={' or '.join(kinds)}(vocabulary)."
-            )
+            kinds = " or ".join(kind.__name__ for kind in family.tokenizers.values())
+            raise ValueError(f"{preset}: expected tokenizer={kinds}(your vocabulary).")
         model = family.fresh(preset, tokenizer, dtype=dtype or _DTYPE, **changes)
         return cls(model, tokenizer, max_length=max_length or family.max_length)
 
@@ -180,17 +171,12 @@ class TrainableEncoder:
 
         Raises:
             FileNotFoundError: The source does not exist.
-            ValueError: The source is damaged or has an unknown format, or an argument does not fit
-                it.
-            ImportError: The source needs a package that is not installed.
+            ValueError: The source is damaged, or has an unknown format.
         """
         source = local_source(source)
         if os.fspath(source) in bundled_names() or Path(source, SAVED_MODEL_FILE).is_file():
             if pooling or vocabulary:
-                raise ValueError(
-                    f"{source}: expected no pooling and no vocabulary, because the model has them. "
-                    "Leave them out."
-                )
+                raise ValueError(f"{source}: leave pooling and vocabulary out; the model has them.")
             return cls._of_saved_model(model_folder(source), dtype, max_length)
         return cls.of_checkpoint(
             open_checkpoint(source),
@@ -212,12 +198,7 @@ class TrainableEncoder:
         max_length: int | None = None,
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> Self:
-        """Loads the encoder from an open checkpoint; see `load` for the arguments.
-
-        Raises:
-            ValueError: No family supports the checkpoint, or tensors, settings or vocabulary do not
-                fit.
-        """
+        """Loads the encoder from an open checkpoint; see `load` for the arguments."""
         import tensorflow as tf
 
         family = family_for(checkpoint, pooling)
@@ -249,10 +230,6 @@ class TrainableEncoder:
 
         Args:
             embedder: A `keras_hub.models.TextEmbedder` with its preprocessor.
-
-        Raises:
-            ImportError: keras-hub is not installed.
-            TypeError: It is another object, or has no preprocessor.
         """
         from use_st5.models.kerashub.family import read_text_embedder
 
@@ -347,12 +324,6 @@ class TrainableEncoder:
 
         Returns:
             float32 `[n, dimension]`; `[dimension]` for one string; `[n, 1]` for pairs.
-
-        Raises:
-            TypeError: An element is neither a string nor bytes, or an argument has the wrong type.
-            ValueError: A text is empty (with `on_empty="raise"`) or too long (with
-                `on_truncation="error"`), or an argument is out of range or not supported.
-            RuntimeError: The call is inside of a `tf.function`.
         """
         check_batch_size(batch_size)
         check_choice("on_empty", on_empty, get_args(OnEmpty))
@@ -411,10 +382,7 @@ class TrainableEncoder:
         return copied
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "A TrainableEncoder cannot be pickled. Write it with export(folder), and call "
-            "TrainableEncoder.load(folder) in the other process, or copy it with copy.deepcopy."
-        )
+        raise TypeError("A TrainableEncoder cannot be pickled: export it, or use copy.deepcopy.")
 
     def _read(self, given: Any) -> tuple[tuple[list[str], ...], Callable[..., Any], bool]:
         """Returns the lists of texts, the function that makes ids, and whether it is one text."""
@@ -451,10 +419,7 @@ class TrainableEncoder:
         family = known_family(self.model)
         precisions = family.precisions if family else ("float32",)
         if precision not in precisions:
-            raise ValueError(
-                f"Unknown precision: {precision!r}. Expected one of {precisions} for a "
-                f"{type(self.model).__name__}."
-            )
+            raise ValueError(f"precision: expected one of {precisions}, received {precision!r}.")
         build, facts, model = padded_graph, {}, self.model
         if family is not None and model.dtype_policy.name not in ("float32", "bfloat16"):
             adapted = any(layer.lora_enabled for layer in family.lora_layers(model).values())
@@ -485,11 +450,8 @@ def _probe_vectors(encoder: TrainableEncoder) -> np.ndarray:
 def _check_finite(encoder: TrainableEncoder, checkpoint: Checkpoint) -> None:
     """Checks that a converted model gives numbers: finite weights may be far too large."""
     if not np.isfinite(_probe_vectors(encoder)).all():
-        raise ValueError(
-            f"{checkpoint.where}: expected finite vectors, received NaN or infinity for "
-            f"{_PROBE[0]!r}: its weights or settings are damaged, or too large for "
-            f"{encoder.model.dtype_policy.name}. Copy it again, or load it in float32."
-        )
+        dtype = encoder.model.dtype_policy.name
+        raise ValueError(f"{checkpoint.where}: its weights are damaged, or too large for {dtype}.")
 
 
 def _check_vectors(encoder: TrainableEncoder, loaded: Any, folder: Path) -> None:
@@ -498,8 +460,5 @@ def _check_vectors(encoder: TrainableEncoder, loaded: Any, folder: Path) -> None
     expected = np.asarray(loaded(*map(list, pairs)))
     shift = float(np.abs(_probe_vectors(encoder) - expected).max())
     if not shift <= _TOLERANCE:
-        raise ValueError(
-            f"{folder}: expected equal vectors of the Keras model and the SavedModel, found a "
-            f"difference of {shift:.2g}: use_st5.json and the SavedModel do not belong together. "
-            "Export the model again."
-        )
+        parts = f"{folder}: use_st5.json and the SavedModel do not belong together"
+        raise ValueError(f"{parts}: vectors {shift:.2g} apart. Export the model again.")

@@ -94,9 +94,7 @@ def test_a_classifier_is_found_where_it_was_moved(
 
     kept = tmp_path / "kept"
     (tmp_path / "elsewhere/tuned.run").rename(kept)
-    with pytest.raises(
-        ValueError, match=r"in a folder TO\.run .* Give the encoder's folder: encoder=FOLDER"
-    ):
+    with pytest.raises(ValueError, match="Give encoder=FOLDER"):
         Classifier.load(kept / "classifier.keras")
     apart = Classifier.load(kept / "classifier.keras", encoder=tmp_path / "elsewhere/tuned")
     assert apart.predict(texts) == expected
@@ -106,7 +104,7 @@ def test_a_classifier_is_found_where_it_was_moved(
     ):
         other.predict(texts)
     for given in (kept, kept / "other.keras"):
-        with pytest.raises(FileNotFoundError, match=r"expected a \.keras file.* Name the"):
+        with pytest.raises(FileNotFoundError, match="expected the classifier.keras"):
             Classifier.load(given)
 
 

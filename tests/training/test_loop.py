@@ -470,7 +470,6 @@ def test_two_processes_do_not_train_into_one_folder(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 6, "gradient_accumulation_steps": 4}, "1 replicas x 4 micro_batches"),
         ({"optimizer": keras.optimizers.SGD(loss_scale_factor=8.0)}, "neither scale the loss"),
         ({"monitor": "c", "evaluate": lambda: {"a": 1.0}}, "expected one of .'a'., received 'c'"),
     ],

@@ -125,26 +125,13 @@ def test_what_was_made_outside_the_scope_is_named(outside: str) -> None:
         toy.loop(TensorFlowLoop, tasks=toy.tasks(only=("nli",)), strategy=strategy, **parts)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"name": "cluster"}, "Unknown strategy: 'cluster'. Expected one of"),
-        ({"name": "mirrored", "tpu": "local"}, "does not run on a TPU"),
-    ],
-)
-def test_impossible_strategies_are_refused(arguments: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        strategy_by_name(**arguments)
+def test_impossible_strategies_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {}}')
+    for name, message in (("cluster", "mirrored, multi_worker or tpu"), ("multi_worker", "TF_C")):
+        with pytest.raises(ValueError, match=message):
+            strategy_by_name(name)
 
 
-@pytest.mark.parametrize("config", ["", '{"cluster": {}}'])
-def test_a_missing_tf_config_is_explained(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
-    monkeypatch.setenv("TF_CONFIG", config)
-    with pytest.raises(ValueError, match="TF_CONFIG on every machine, .* for example"):
-        strategy_by_name("multi_worker")
-
-
-@pytest.mark.process
 def test_errors_of_the_network_name_the_tpu(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(name: str) -> None:
         raise TimeoutError(name)
@@ -152,14 +139,3 @@ def test_errors_of_the_network_name_the_tpu(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(tf.distribute.cluster_resolver, "TPUClusterResolver", fail)
     with pytest.raises(ValueError, match="No TPU was found at 'mine'.*TimeoutError"):
         strategy_by_name("tpu", tpu="mine")
-
-
-def test_without_a_tpu_it_says_so(fresh_python: Callable[..., str]) -> None:
-    code = (
-        "from use_st5.training.strategies import strategy_by_name\n"
-        "try:\n    strategy_by_name('tpu')\n"
-        "except ValueError as error:\n    print(error)\n"
-    )
-    text = fresh_python("-c", code)
-    assert text.startswith("No TPU on this machine. On a TPU virtual machine, install")
-    assert "OpKernel" not in text

@@ -318,9 +318,7 @@ def test_a_fresh_model_has_the_vocabulary_of_the_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("asked", ["words", "bigrams"])
 def test_a_vocabulary_that_is_there_has_no_sizes(start: str, asked: str, tmp_path: Path) -> None:
     path = write(tmp_path / "pairs.csv", paired())
-    with pytest.raises(
-        ValueError, match=rf"{asked}: expected no value for this model, received 30"
-    ):
+    with pytest.raises(ValueError, match=rf"{asked}: expected no value for this model"):
         train(start, path, tmp_path / "m", **FEW, **{asked: 30})
     assert not (tmp_path / "m.run").exists()
     with pytest.raises(ValueError, match="bigrams: expected no value"):

@@ -12,24 +12,15 @@ import numpy as np
 _MEASURED_AT_ONCE = 2**16
 
 
-def check_shared(batch_size: int, task: str = "", /, **parts: int) -> None:
-    """Refuses a batch size that cannot be divided into equal parts.
-
-    `parts` has the number of parts of each kind, such as `replicas=2`; `task` is for the message.
-    """
-    if min(parts.values()) < 1 or batch_size % math.prod(parts.values()):
+def check_shared(batch_size: int, **parts: int) -> None:
+    """Refuses a batch size that cannot be divided into equal parts, such as `replicas=2`."""
+    if batch_size % math.prod(parts.values()):
         product = " x ".join(f"{number} {kind}" for kind, number in parts.items())
-        phrase = f" of task '{task}'" if task else ""
-        raise ValueError(
-            f"Expected the batch size{phrase} to be a multiple of {product}. Received: {batch_size}"
-        )
+        raise ValueError(f"batch_size: expected a multiple of {product}, received {batch_size}.")
 
 
 def fitting_batch_size(wanted: int, rows: int, **parts: int) -> int:
-    """The number of examples in a step: `wanted`, or fewer if the data set is smaller.
-
-    The parts are those of `check_shared`; fewer rows than parts raise a ValueError.
-    """
+    """The number of examples in a step: `wanted`, or fewer if the data set is smaller."""
     check_shared(wanted, **parts)
     divisor = math.prod(parts.values())
     if rows < divisor:
@@ -68,15 +59,11 @@ class ArrayData:
     ) -> None:
         lengths = {name: len(array) for name, array in arrays.items()}
         if len(set(lengths.values())) != 1 or 0 in lengths.values():
-            raise ValueError(
-                f"Expected arrays of one length, at least one example. Received lengths: {lengths}"
-            )
+            raise ValueError(f"Expected arrays of one length above 0, received lengths {lengths}.")
         self.arrays = dict(arrays)
         self.size = next(iter(lengths.values()))
         if group_size < 1 or self.size % group_size:
-            raise ValueError(
-                f"Expected a group_size that divides {self.size} examples. Received: {group_size}"
-            )
+            raise ValueError(f"group_size: expected a part of {self.size}, received {group_size}.")
         self.group_size = group_size
         self.buckets = tuple(buckets)
         self._ids = [
@@ -152,23 +139,11 @@ class ArrayData:
         return order[batch * batch_size : (batch + 1) * batch_size]
 
     def check_batch(self, batch_size: int, *, parts: int = 1) -> None:
-        """Checks that batches of a size can be made.
-
-        Args:
-            batch_size: Examples of a batch.
-            parts: The number of equal parts into which each batch is cut.
-        """
-        if not 0 < batch_size <= self.size:
-            raise ValueError(
-                f"Expected a batch size from 1 to the number of examples, {self.size}. "
-                f"Received: {batch_size}"
-            )
-        check_shared(batch_size, parts=parts)
-        if batch_size % self.group_size:
-            raise ValueError(
-                f"Expected a batch size that is a multiple of the groups' size, {self.group_size}. "
-                f"Received: {batch_size}"
-            )
+        """Checks that batches of a size can be made, and cut into a number of equal parts."""
+        unit = math.lcm(self.group_size, parts)
+        if not 0 < batch_size <= self.size or batch_size % unit:
+            wanted = f"expected a multiple of {unit} up to {self.size}"
+            raise ValueError(f"batch_size: {wanted}, received {batch_size}.")
 
     def _order(self, batch_size: int, seed: int, epoch: int) -> np.ndarray:
         """The positions of the examples of an epoch's batches, one after the other."""
@@ -197,9 +172,6 @@ class ArrayData:
         widths = list(self.buckets)
         grouped = self.group_size > 1
         if grouped or widths != sorted({*widths}) or widths[0] < 1 or lengths.max() > widths[-1]:
-            raise ValueError(
-                f"Expected buckets of ascending widths that hold {lengths.max()} ids, the longest "
-                f"text, and no groups with them. Received: buckets={widths}, "
-                f"group_size={self.group_size}"
-            )
+            wanted = f"expected ascending widths up to {lengths.max()} ids, and no groups"
+            raise ValueError(f"buckets: {wanted}, received {widths}.")
         return np.searchsorted(widths, lengths).astype(np.int16)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from use_st5.encode.encoder import SentenceEncoder
 
 # Rows that a head is fitted to before the training.
-PROBE_ROWS = 2000
+_PROBE_ROWS = 2000
 # One row in ten is held out: the fit stops after four rounds of a hundred steps without a lower
 # loss on these rows. A tenth of few rows says little: a fit to few rows has four rounds.
 _FEW, _HELD_OUT = 500, 0.1
@@ -76,22 +76,13 @@ class Classifier:
         Args:
             path: The `.keras` file.
             encoder: The folder of its encoder; None: `TO`, next to the folder `TO.run` of the file.
-
-        Raises:
-            FileNotFoundError: There is no such file, or no `.json` next to it.
         """
         path = absolute(Path(path))
         if path.suffix != ".keras" or not exists(path):
-            raise FileNotFoundError(
-                f"{as_written(path)}: expected a .keras file, found none. Name the "
-                "classifier.keras of the folder TO.run that `use-st5 train` wrote."
-            )
+            raise FileNotFoundError(f"{as_written(path)}: expected the classifier.keras of TO.run.")
         record = read_labels(path)
         if encoder is None and path.parent.suffix != RUN:
-            raise ValueError(
-                f"{as_written(path)}: expected a file in a folder TO{RUN} next to the encoder TO. "
-                "Give the encoder's folder: encoder=FOLDER."
-            )
+            raise ValueError(f"{as_written(path)}: not in a folder TO{RUN}. Give encoder=FOLDER.")
         folder = as_written(encoder or path.parent.with_suffix(""))
         return cls(path, folder, record.labels, record.accuracy)
 
@@ -201,7 +192,7 @@ def probe_weights(
     """
     rows = [
         with_prompts(row, file.prompts)
-        for row in spread(training_table(file, sets), file.kept, PROBE_ROWS)
+        for row in spread(training_table(file, sets), file.kept, _PROBE_ROWS)
     ]
     numbers, task = file.label_numbers, file.task
     labels = np.array([numbers[row[task.label or ""]] for row in rows])

@@ -74,7 +74,7 @@ class JaxLoop(TrainingLoop):
             raise ValueError("Set KERAS_BACKEND=jax before Keras is imported.")
         super()._check(tasks)
         for task in tasks:
-            check_shared(task.batch_size, task.name, devices=parts_of_batch())
+            check_shared(task.batch_size, devices=parts_of_batch())
             task.data.check_batch(task.batch_size)
 
 

@@ -19,7 +19,6 @@ from keras import ops
 from use_st5.io.files import remote_path, sole_writer
 from use_st5.losses.task_loss import VectorLoss
 from use_st5.training.arguments import STEPS_PER_EXECUTION, TrainingArguments
-from use_st5.training.array_data import check_shared
 from use_st5.training.checkpoints import Checkpoints, changing_variables
 from use_st5.training.history import History, Reporter, TensorBoardWriter
 from use_st5.training.run_folder import check_same, run_configuration
@@ -181,10 +180,6 @@ class TrainingLoop(abc.ABC):
         return float(self.optimizer.learning_rate)
 
     @property
-    def _replicas(self) -> int:
-        return 1
-
-    @property
     def _is_chief(self) -> bool:
         """Whether this process is the one that shows progress and writes files."""
         return True
@@ -323,13 +318,6 @@ class TrainingLoop(abc.ABC):
         for task in tasks:
             task.check_features()
             task.loss.check_encoder(self.encoder)
-            check_shared(
-                task.batch_size,
-                task.name,
-                replicas=self._replicas,
-                micro_batches=args.gradient_accumulation_steps,
-                pieces=args.pieces,
-            )
             if args.pieces > 1 and not isinstance(task.loss, VectorLoss):
                 name = type(task.loss).__name__
                 raise ValueError(f"{task.name}: micro_batch_size needs a VectorLoss, not a {name}.")

@@ -53,18 +53,14 @@ def open_model(
             family_of(encoder.model).prepare_for_training(encoder.model)
     family = family_of(encoder.model)
     if family.inputs != 1:
-        raise ValueError(
-            f"{model}: expected a sentence encoder, received a {family.name}, which compares pairs "
-            "of texts."
-        )
+        raise ValueError(f"{model}: expected a sentence encoder, received a {family.name}.")
     encoder = _with_dropout(encoder, tasks, settings)
     if any(map(_names_words, tasks)):
         word_model = family_of(encoder.model).word_model(encoder.model)
         if word_model is None:
             raise ValueError(
-                "task definitions: expected a BERT or RoBERTa with a head for masked words, "
-                f"received a {type(encoder.model).__name__}. For other encoders give --task pairs "
-                "--column anchor=word --column positive=definition."
+                "definitions: expected a BERT or RoBERTa with a head for masked words. For others: "
+                "--task pairs --column anchor=word --column positive=definition."
             )
         encoder = _with_model(encoder, word_model)
     with frozen_parts(encoder.model, settings.frozen):
@@ -117,11 +113,8 @@ def _fresh(preset: str, files: Sequence[TrainingFile], settings: FileArguments) 
 def _check_vocabulary_unasked(settings: FileArguments, names: Sequence[str]) -> None:
     """Refuses sizes of a vocabulary that would have no effect."""
     if sizes := [name for name in names if getattr(settings, name) != getattr(FileArguments, name)]:
-        raise ValueError(
-            f"{sizes[0]}: expected no value for this model, received "
-            f"{getattr(settings, sizes[0])}. Only a fresh: USE-DAN or USE Transformer takes words, "
-            "and only a fresh: USE-DAN takes bigrams. Leave it out."
-        )
+        takes = "a fresh: USE-DAN takes words and bigrams, a fresh: USE Transformer words"
+        raise ValueError(f"{sizes[0]}: expected no value for this model; {takes}.")
 
 
 def _with_dropout(
@@ -136,10 +129,8 @@ def _with_dropout(
         rate = _DROPOUT_OF_TEXTS
     config = encoder.model.get_config().get("config", {})
     if "dropout" not in config:
-        raise ValueError(
-            f"dropout: expected no value, because a {type(encoder.model).__name__} has no dropout, "
-            f"received {rate}. Leave it out."
-        )
+        name = type(encoder.model).__name__
+        raise ValueError(f"dropout: expected no value; a {name} has no dropout.")
     # Without any dropout, none of another kind acts either, such as that of a USE-DAN's terms.
     names = ("dropout", "attention_dropout") if rate else config
     rates = {name: rate for name in names if name in config and name.endswith("dropout")}
@@ -166,17 +157,11 @@ def _with_model(encoder: TrainableEncoder, model: keras.Model) -> TrainableEncod
     )
 
 
-_AT_ONCE = 2048
-
-
 class VectorFile:
-    """Vectors of texts, one on each line, as `use-st5 embed -o FILE.jsonl` writes them.
+    """Vectors of texts, as `use-st5 embed -o FILE.jsonl` writes them; the first of a text counts.
 
     Args:
         path: A .jsonl or .parquet file with the columns "text" and "embedding".
-
-    Raises:
-        ValueError: The file has other columns, or vectors of different lengths.
     """
 
     def __init__(self, path: Path) -> None:
@@ -189,22 +174,15 @@ class VectorFile:
             try:
                 text, vector = record["text"], np.asarray(record["embedding"], np.float32)
             except (KeyError, TypeError, ValueError) as error:
-                columns = [*record] if isinstance(record, dict) else record
-                raise ValueError(
-                    f'{path}, row {number}: expected "text" and "embedding", as `use-st5 embed '
-                    f"-o FILE.jsonl` writes them, received {columns!s:.80}."
-                ) from error
+                wanted = 'expected "text" and "embedding", as `use-st5 embed` writes them'
+                raise ValueError(f"{path}, row {number}: {wanted}.") from error
             if text not in self._rows:
                 self._rows[text] = len(vectors)
                 vectors.append(vector)
         shapes = {vector.shape for vector in vectors}
-        if len(shapes) != 1 or len(vectors[0].shape) != 1:
-            raise ValueError(
-                f"{path}: expected vectors of one length, received shapes {sorted(shapes)}."
-            )
+        if len(shapes) != 1 or len(vectors[0].shape) != 1 or not np.isfinite(vectors).all():
+            raise ValueError(f"{path}: expected finite vectors of one length.")
         self._vectors = np.stack(vectors)
-        if not np.isfinite(self._vectors).all():
-            raise ValueError(f"{path}: expected vectors of finite numbers.")
 
     def __contains__(self, text: str) -> bool:
         """Whether the file has a vector of the text."""
@@ -234,7 +212,7 @@ def open_teacher(given: str) -> Teacher:
 
 def scored_by(scorer: CrossEncoder, rows: Iterator[Row]) -> Iterator[Row]:
     """Adds to rows of two texts the score that a cross-encoder gives them, in 0 … 1."""
-    for chunk in batched(rows, _AT_ONCE):
+    for chunk in batched(rows, 2048):
         scores = scorer.predict((row["sentence1"], row["sentence2"]) for row in chunk)
         yield from (row | {"score": float(s)} for row, s in zip(chunk, scores, strict=True))
 
@@ -243,8 +221,6 @@ def texts_with_vectors(texts: Sequence[str], file: VectorFile) -> list[str]:
     """The texts that have a vector in a file; if there are none, it is a ValueError."""
     embedded_texts = [text for text in texts if text in file]
     if not embedded_texts:
-        raise ValueError(
-            f"teacher: expected vectors of the training texts, found none of {len(texts):,} texts "
-            "in the file. Embed the texts of the training files with use-st5 embed."
-        )
+        none = f"found none of {len(texts):,} texts in the file"
+        raise ValueError(f"teacher: {none}. Embed the training texts with use-st5 embed.")
     return embedded_texts

@@ -38,13 +38,7 @@ def strategy_by_name(name: str, *, tpu: str | None = None) -> tf.distribute.Stra
     Args:
         name: One of the names above.
         tpu: The name or address of the TPU, only for "tpu".
-
-    Raises:
-        ValueError: The name is unknown, `tpu` does not go with it, `TF_CONFIG` is missing or wrong,
-            or there is no TPU.
     """
-    if tpu and name != "tpu":
-        raise ValueError(f"Strategy '{name}' does not run on a TPU. Received: tpu={tpu!r}")
     if name == "one":
         gpu = tf.config.list_physical_devices("GPU")
         return tf.distribute.OneDeviceStrategy("/gpu:0" if gpu else "/cpu:0")
@@ -52,12 +46,13 @@ def strategy_by_name(name: str, *, tpu: str | None = None) -> tf.distribute.Stra
         devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
         return tf.distribute.MirroredStrategy([device.name for device in devices])
     if name == "multi_worker":
-        return _multi_worker()
+        if '"worker"' not in os.environ.get("TF_CONFIG", ""):
+            example = """{"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}, "task": …}"""
+            raise ValueError(f"multi_worker needs TF_CONFIG on every machine, such as {example}")
+        return tf.distribute.MultiWorkerMirroredStrategy()
     if name == "tpu":
         return _tpu(tpu)
-    raise ValueError(
-        f"Unknown strategy: {name!r}. Expected one of one, mirrored, multi_worker and tpu."
-    )
+    raise ValueError(f"strategy: expected one, mirrored, multi_worker or tpu, received {name!r}.")
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
@@ -114,33 +109,17 @@ def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
     any_worker(strategy, False)
 
 
-def _multi_worker() -> tf.distribute.Strategy:
-    text = os.environ.get("TF_CONFIG", "")
-    if '"worker"' not in text:
-        raise ValueError(
-            "Strategy 'multi_worker' needs the environment variable TF_CONFIG on every machine, "
-            "with the addresses of all workers and the index of this one, for example TF_CONFIG='"
-            '{"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}, '
-            f'"task": {{"type": "worker", "index": 0}}}}\'. Received: {text[:1000]!r}'
-        )
-    return tf.distribute.MultiWorkerMirroredStrategy()
-
-
 def _tpu(name: str | None) -> tf.distribute.Strategy:
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(name or "local")
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except Exception as error:  # Of TensorFlow, of Google's client, or of the network.
-        problem = "No TPU on this machine." if name is None else f"No TPU was found at {name!r}."
+        problem = "No TPU on this machine" if name is None else f"No TPU was found at {name!r}"
         # TensorFlow without TPUs lacks the operation that starts one; its message does not help.
         if not isinstance(error, tf.errors.NotFoundError):
-            problem += f" TensorFlow says: {type(error).__name__}: {str(error)[:200]}"
-        raise ValueError(
-            f"{problem} On a TPU virtual machine, install tensorflow-tpu in place of tensorflow "
-            "(docs/on_a_tpu.md has the lines). For a TPU of another machine, give its name or "
-            "address (--tpu NAME, in Python 'tpu:NAME'). Or train without the strategy 'tpu'."
-        ) from error
+            problem += f" ({type(error).__name__}: {str(error)[:200]})"
+        raise ValueError(f"{problem}: install tensorflow-tpu, as docs/on_a_tpu.md says.") from error
     return tf.distribute.TPUStrategy(resolver)
 
 

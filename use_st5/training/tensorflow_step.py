@@ -75,7 +75,7 @@ class TensorFlowLoop(TrainingLoop):
         self.strategy = strategy or tf.distribute.get_strategy()
         self._known_sizes = compiles_everything(self.strategy)
         family = known_family(encoder) or Family
-        alone = self._replicas == 1 and not self._known_sizes
+        alone = self.strategy.num_replicas_in_sync == 1 and not self._known_sizes
         # On a CPU a Transformer takes minutes to compile, and the step of a USE-DAN is slower.
         usual = family.compiles and alone and bool(tf.config.list_physical_devices("GPU"))
         self.jit_compile = usual if args.jit_compile is None else args.jit_compile
@@ -109,10 +109,6 @@ class TensorFlowLoop(TrainingLoop):
     def _learning_rate(self) -> float:
         # Through a tensor: Keras cannot read a variable of several replicas as a number.
         return float(tf.convert_to_tensor(self.optimizer.learning_rate))
-
-    @property
-    def _replicas(self) -> int:
-        return self.strategy.num_replicas_in_sync
 
     @property
     def _is_chief(self) -> bool:

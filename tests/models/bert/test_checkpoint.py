@@ -139,7 +139,7 @@ def test_weights_whose_vectors_are_not_finite_are_refused(tmp_path: Path) -> Non
     tensors = load_file(tmp_path / FILE)
     scale = "encoder.layer.1.output.LayerNorm.weight"
     hf.write_tensors(tmp_path, {**tensors, scale: np.full(8, 3e38, np.float32)})
-    with pytest.raises(ValueError, match="expected finite vectors, received NaN or infinity for"):
+    with pytest.raises(ValueError, match="its weights are damaged, or too large"):
         TrainableEncoder.load(tmp_path)
 
 
