@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +47,3 @@ def test_curves_are_of_the_losses_and_of_the_monitored_score(
     assert loss.get_xydata().tolist() == [[5, 3.0], [10, 1.5]]
     assert score.get_xydata().tolist() == [[0, 50], [10, 75], [20, 70]]
     assert exported.get_xdata() == [10, 10]
-
-
-def test_without_matplotlib_the_log_says_that_nothing_was_drawn(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    line = write_plot(HISTORY, run, "mrr", "step")
-    assert line.startswith("run.png was not drawn: This needs the module 'matplotlib'")
-    assert line.endswith(f"; TensorBoard: {run / 'checkpoints' / 'logs'}")
-    assert "\n" not in line
-    assert not (run / "run.png").exists()

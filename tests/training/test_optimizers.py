@@ -35,16 +35,11 @@ def test_the_rate_rises_in_a_line_and_falls_by_a_cosine() -> None:
     assert (optimizer.beta_1, optimizer.beta_2, optimizer.global_clipnorm) == (0.9, 0.98, 1.0)
 
 
-def test_the_rise_is_at_most_a_tenth_of_a_short_run() -> None:
-    optimizer = adam_with_cosine(0.5, warmup_steps=200)(100)
-    assert float(optimizer._learning_rate(10)) == 0.5
-
-
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"amsgrad": True}, {"global_clipnorm": 0.1}, {"clipnorm": 0.1}, {"clipvalue": 0.1}],
+    ("kind", "options"),
+    [(Adam, {"clipnorm": 0.1}), (Adam, {"clipvalue": 0.1}), (AdamW, {"global_clipnorm": 0.1})]
+    + [(AdamW, {"amsgrad": True})],
 )
-@pytest.mark.parametrize("kind", [Adam, AdamW])
 def test_updates_are_those_of_keras(kind: type, options: dict[str, object]) -> None:
     """The peer is Keras's optimizer of that name; one gradient is an embedding's, so sparse."""
     peer = getattr(keras.optimizers, kind.__name__)
@@ -95,23 +90,13 @@ def test_biases_and_norms_do_not_decay_and_matrices_do(model: keras.Model, kept:
         np.testing.assert_allclose(each, 1.0 if each.ndim == 1 else 0.95, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "decays"),
-    [
-        ("gamma", False),  # JAX's name
-        ("bert/block_0/norm/gamma:0", False),  # TensorFlow's name
-        ("bert/block_0/norm/beta/replica_1:0", False),  # a second replica's
-        ("t5/final_norm/scale:0", False),
-        ("dense/bias:0", False),
-        ("kernel", True),
-        ("bert/bias_layer/kernel:0", True),
-        ("upscale", True),
-        ("bert/embedding/embeddings:0", True),
-    ],
-)
-def test_names_of_all_backends_are_known(name: str, decays: bool) -> None:
+def test_names_of_all_backends_are_known() -> None:
     pattern = adamw(0.5, weight_decay=0.1)._exclude_from_weight_decay_pattern
-    assert (pattern.search(name) is None) == decays
+    # JAX's name, TensorFlow's, and that of a second replica.
+    for name in ("gamma", "block/norm/gamma:0", "norm/beta/replica_1:0", "final/scale:0", "bias:0"):
+        assert pattern.search(name), name
+    for name in ("kernel", "bias_layer/kernel:0", "upscale", "embedding/embeddings:0"):
+        assert not pattern.search(name), name
 
 
 def test_constant_for_a_tenth_then_a_line_to_zero() -> None:
@@ -156,14 +141,3 @@ def test_a_warm_up_of_part_of_a_step_is_one_of_a_step() -> None:
 def test_a_training_of_one_step_has_no_warm_up() -> None:
     assert rates(LinearWarmup(1.0, 1), 0) == [1.0]
     assert rates(LinearWarmup(1.0, 2), 0, 1) == [0.0, 1.0]
-
-
-def test_an_optimizer_takes_it_and_keras_restores_it() -> None:
-    schedule = LinearWarmup(0.5, 10, warmup_share=0.2, decay=False)
-    optimizer = keras.optimizers.Adam(schedule)
-    copy = keras.optimizers.Adam.from_config(optimizer.get_config())
-    copy.build([keras.Variable([1.0])])
-    copy.iterations.assign(1)
-    assert float(copy.learning_rate) == 0.25
-    copy.iterations.assign(7)
-    assert float(copy.learning_rate) == 0.5

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -169,33 +169,22 @@ def test_scores_are_cosines_and_sigmoids_whatever_the_batches() -> None:
 
 def test_ids_of_texts_are_cut_and_joined() -> None:
     class Letters:
-        """One id for each letter, between the ids 2 and 3."""
+        """One id for each letter."""
 
         def padded(self, texts: list[str], limit: int) -> np.ndarray:
-            return np.array(
-                [[2, *map(ord, text[: limit - 2].ljust(limit - 2)), 3] for text in texts]
-            )
+            return np.array([[*map(ord, text[:limit].ljust(limit))] for text in texts])
+
+    class Pairs(Letters):
+        """Can join two texts."""
 
         def padded_pairs(self, first: list[str], second: list[str], limit: int) -> np.ndarray:
             return self.padded([a + b for a, b in zip(first, second, strict=True)], limit)
 
-    class Ones:
-        """Another tokenizer, which reads only single texts."""
-
-        def padded(self, texts: list[str], limit: int) -> np.ndarray:
-            return np.ones((len(texts), limit), np.int32)
-
-    ids = PairIds.of_texts(Letters(), ["ab"], ["cdef"], max_tokens=4, max_pair_tokens=8)
-    assert ids.first.tolist() == [[2, *map(ord, "ab"), 3]]
-    assert ids.second.tolist() == [[2, *map(ord, "cd"), 3]]
-    assert ids.joined.tolist() == [[2, *map(ord, "abcdef"), 3]]
-    assert ids.turned.tolist() == [[2, *map(ord, "cdefab"), 3]]
-    other = PairIds.of_texts(
-        Ones(), ["ab"], ["cdef"], max_tokens=4, max_pair_tokens=8, pair_tokenizer=Letters()
-    )
-    assert (other.first.tolist(), other.joined.tolist()) == ([[1] * 4], ids.joined.tolist())
-    del Letters.padded_pairs
-    alone = PairIds.of_texts(Letters(), ["ab"], ["cdef"], max_tokens=4, max_pair_tokens=8)
+    limits = {"max_tokens": 2, "max_pair_tokens": 6}
+    ids = PairIds.of_texts(Letters(), ["ab"], ["cdef"], pair_tokenizer=Pairs(), **limits)
+    found = [bytes(rows[0].tolist()) for rows in (ids.first, ids.second, ids.joined, ids.turned)]
+    assert found == [b"ab", b"cd", b"abcdef", b"cdefab"]
+    alone = PairIds.of_texts(Letters(), ["ab"], ["cdef"], **limits)
     assert (alone.joined.shape, alone.turned.shape, len(alone)) == ((1, 0), (1, 0), 1)
 
 
@@ -216,43 +205,6 @@ def test_models_are_made_by_turns(whole: tuple[Path, list[DistilledModel]]) -> N
     assert best(models, "one", "bi").spearman == max(models[i].spearman for i in (0, 2, 4))
     left = {path.name for path in folder.rglob("*") if path.is_file()} - {".use_st5.lock"}
     assert left == {"settings.json", "validation.json", "model.weights.h5"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "of_cross", "of_bi"),
-    [
-        # The cross-encoder reads 32 pairs in both orders, the bi-encoder once, 8 in a step; a run
-        # ends with an evaluation (section 4).
-        ({}, [8, 16], [4, 8, 12, 16]),
-        ({"epochs": 1.75}, [8, 14], [4, 8]),
-        ({"batch_size": 12, "epochs": 2}, [6, 10], [2, 6]),  # At the ends of calls of two steps.
-        ({"steps": 6}, [6], [6]),  # Instead of epochs.
-    ],
-)
-def test_a_look_at_the_end_of_each_epoch(
-    changes: dict[str, Any],
-    of_cross: list[int],
-    of_bi: list[int],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: dict[str, list[int]] = {}
-
-    class Asked(NoLoop):
-        """Records the steps at which it should evaluate."""
-
-        def run(self, steps: int) -> History:
-            task = self.tasks[0]
-            asked[task.name] = self.args.ends(steps, len(task.data))
-            return super().run(steps)
-
-    monkeypatch.setattr(tensorflow_step, "TensorFlowLoop", Asked)
-    parts = {
-        name: dataclasses.replace(getattr(SMALL, name), **changes) for name in ("to_cross", "to_bi")
-    }
-    settings = dataclasses.replace(SMALL, cycles=1, **parts)
-    train_trans_encoder([student()], SCORES, tmp_path, settings=settings, **OPTIONS)
-    assert asked == {"cross_one": of_cross, "bi_one": of_bi}
 
 
 def drawn_by(seed: int, make: Callable[[], keras.Model]) -> Callable[[], keras.Model]:
@@ -289,20 +241,6 @@ def test_what_is_frozen_stays_and_the_rest_learns(tmp_path: Path) -> None:
         assert sum(same) < len(same) / 2
 
 
-@pytest.mark.end_to_end
-def test_the_learning_rate_factor_is_of_the_bi_encoder_alone(tmp_path: Path) -> None:
-    start = drawn_by(1, bi)
-    validation_scores = -scores(inference(start()), "bi", VALIDATION)
-    still = student(bi=start, bi_learning_rate_factor=0.0)
-    settings = dataclasses.replace(SMALL, cycles=1)
-    models = train_trans_encoder([still], validation_scores, tmp_path, settings=settings, **OPTIONS)
-    assert models[2].spearman == pytest.approx(-1.0)
-    assert models[1].step > 0
-    judge = cross()
-    judge.load_weights(models[1].weights)
-    assert judge.logit.get_weights()[1] != 0, "the bias, which begins at 0"
-
-
 def test_the_start_of_a_bi_encoder_is_evaluated_and_kept_if_nothing_beats_it(
     tmp_path: Path,
 ) -> None:
@@ -318,25 +256,6 @@ def test_the_start_of_a_bi_encoder_is_evaluated_and_kept_if_nothing_beats_it(
     model.load_weights(kept.weights)
     for here, there in zip(model.get_weights(), start().get_weights(), strict=True):
         np.testing.assert_array_equal(here, there)
-
-
-@pytest.mark.parametrize("standard", [False, True])
-def test_the_start_of_a_cross_encoder_is_not_evaluated(
-    standard: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its head is new: a start that is best by chance would be passed on."""
-    asked: dict[str, bool] = {}
-
-    class Asked(NoLoop):
-        """Records whether it should evaluate the start."""
-
-        def __init__(self, _model: Any, tasks: Any, *_: Any, **options: Any) -> None:
-            asked[tasks[0].name] = options["evaluate_start"]
-
-    monkeypatch.setattr(tensorflow_step, "TensorFlowLoop", Asked)
-    settings = dataclasses.replace(SMALL, cycles=1, standard=standard)
-    train_trans_encoder([student()], SCORES, tmp_path, settings=settings, **OPTIONS)
-    assert asked == ({} if standard else {"cross_one": False}) | {"bi_one": True}
 
 
 def _correlates(model: keras.Model, kind: Any) -> float:
@@ -390,12 +309,15 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, np.ndarray]]:
 
 
 class NoLoop:
-    """Trains nothing; each model has a first score of its own."""
+    """Trains nothing, and notes what it was asked for; each model has a first score of its own."""
 
-    def __init__(self, _model: Any, tasks: Any, _optimizer: Any, args: Any, **_: Any) -> None:
-        self.tasks, self.args = tasks, args
+    asked: ClassVar[dict[str, tuple[bool, list[int]]]] = {}
+
+    def __init__(self, _model: Any, tasks: Any, _optimizer: Any, args: Any, **options: Any) -> None:
+        (self.task,), self.args, self.starts = tasks, args, options["evaluate_start"]
 
     def run(self, steps: int) -> History:
+        self.asked[self.task.name] = self.starts, self.args.ends(steps, len(self.task.data))
         return History(best_score=0.5, best_step=steps)
 
     def restore_best(self) -> None:
@@ -415,41 +337,15 @@ def test_each_kind_learns_the_mean_of_all_teachers_scores(
     ]
     train_trans_encoder(students, SCORES, tmp_path, settings=one, **OPTIONS)
     assert [kind for kind, _ in given] == ["cross"] * 2 + ["bi"] * 2
+    # The head of a cross-encoder is new: a start that is best by chance would be passed on. It
+    # reads 32 pairs in both orders, 8 in a step; there is an evaluation at the end of each epoch.
+    assert NoLoop.asked["cross_one"] == (False, [8, 16])
+    assert NoLoop.asked["bi_one"] == (True, [4, 8, 12, 16])
     for number, kind in ((0, "bi"), (2, "cross")):  # what the teachers are
         views = [scores(inference(getattr(each, kind)()), kind, PAIRS) for each in students]
         assert np.ptp(views, axis=0).max() > 1e-4
         for _, labels in given[number : number + 2]:
             np.testing.assert_allclose(labels, np.mean(views, axis=0), atol=1e-6)
-
-
-@pytest.mark.end_to_end
-def test_several_students_learn_the_mean_of_their_scores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = recorded(monkeypatch)
-    starts: list[np.ndarray] = []
-
-    def start(pooling: str) -> keras.Model:
-        model = bi(pooling)
-        if len(starts) < 2:
-            starts.append(scores(inference(model), "bi", PAIRS))
-        return model
-
-    one = dataclasses.replace(SMALL, cycles=1)
-    students = [
-        student("mean", bi=partial(start, "mean")),
-        student("max", bi=partial(start, "max"), cross=None),
-    ]
-    models = train_trans_encoder(students, SCORES, tmp_path, settings=one, **OPTIONS)
-    assert [kind for kind, _ in given] == ["cross", "bi", "bi"]
-    np.testing.assert_allclose(given[0][1], np.mean(starts, axis=0), atol=1e-6)
-    judge = cross()
-    judge.load_weights(tmp_path / "cycle_1" / "cross_mean" / "best" / "model.weights.h5")
-    # The student without a cross-encoder learns from the other student's.
-    np.testing.assert_allclose(given[2][1], scores(inference(judge), "cross", PAIRS), atol=1e-6)
-    assert [(each.student, each.kind) for each in models][2:] == [
-        ("mean", "cross"), ("mean", "bi"), ("max", "bi"),
-    ]  # fmt: skip
 
 
 @pytest.mark.end_to_end

@@ -121,17 +121,6 @@ def test_several_sets_count_alike() -> None:
     assert scores_of([], encode) == {}
 
 
-def test_the_benchmarks_tables_read_records_with_the_older_name() -> None:
-    pytest.importorskip("sklearn", reason="needs the extra evaluation")
-    from benchmarks.own_data import accuracies_at_k
-
-    older = {"test/recall_at_1": 50.0, "test/recall_at_10": 75.0}
-    newer = {"test/accuracy@1": 50.0, "test/accuracy@10": 75.0}
-    start = {"nli/test/recall_at_1": 25.0, "nli/test/recall_at_10": 60.0}
-    *_, row = accuracies_at_k({("use", "nli"): [older, newer]}, {"use": start})
-    assert row == "| use | nli | 25.00 | 50.00 ± 0.00 | 60.00 | 75.00 ± 0.00 |"
-
-
 def test_texts_are_measured_with_their_prompts() -> None:
     asked: list[str] = []
 

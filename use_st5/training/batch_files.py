@@ -72,15 +72,9 @@ class BatchFiles:
         part = batch_size // micro_batches
         shards = math.gcd(part, _SHARDS)
         self.shards = shards if shards % replicas == 0 else math.gcd(part, _SHARDS * replicas)
-        settings = {
-            "format": _FORMAT,
-            "data": data.fingerprint(self.columns),
-            "batch_size": batch_size,
-            "seed": seed,
-            "micro_batches": micro_batches,
-            "shards": self.shards,
-        }
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+        content = data.fingerprint(self.columns)
+        settings = [_FORMAT, content, batch_size, seed, micro_batches, self.shards]
+        digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()
         # A remote worker has another working directory.
         path = remote_path(folder) or Path(folder).absolute()
         self.folder = f"{path}/{name}-{digest[:16]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -143,18 +144,9 @@ def copied(encoder: TrainableEncoder) -> TrainableEncoder:
 
 
 def _with_model(encoder: TrainableEncoder, model: keras.Model) -> TrainableEncoder:
-    return TrainableEncoder(
-        model,
-        encoder.tokenizer,
-        name=encoder.name,
-        max_length=encoder.max_length,
-        card=encoder.card,
-        metadata=encoder.metadata,
-        stored=encoder.stored,
-        prompts=encoder.prompts,
-        default_prompt_name=encoder.default_prompt_name,
-        similarity_fn_name=encoder.similarity_fn_name,
-    )
+    changed = copy.copy(encoder)
+    changed.model = model
+    return changed
 
 
 class VectorFile:

@@ -152,11 +152,7 @@ class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
-        return {
-            "learning_rate": self.learning_rate,
-            "steps": self.steps,
-            "constant_share": self.constant_share,
-        }
+        return dict(vars(self))
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
@@ -196,9 +192,4 @@ class LinearWarmup(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
-        return {
-            "learning_rate": self.learning_rate,
-            "steps": self.steps,
-            "warmup_share": self.warmup_share,
-            "decay": self.decay,
-        }
+        return dict(vars(self))

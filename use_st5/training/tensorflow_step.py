@@ -48,17 +48,15 @@ class TensorFlowLoop(TrainingLoop):
     and GPUs (`merge_call` needs Python between the replicas), and a TPU compiles everything anyway.
     TensorBoard's files are written to `folder/logs`.
 
+    The arguments are those of `TrainingLoop`, with encoder and optimizer made in the strategy's
+    scope, and:
+
     Args:
-        encoder: As in `TrainingLoop`, but made in the strategy's scope, like the optimizer.
-        tasks: As in `TrainingLoop`.
-        optimizer: As in `TrainingLoop`.
-        args: As in `TrainingLoop`.
         strategy: The strategy to train with (see `strategy_by_name`); None: the one in scope.
         batch_files: A folder that all workers see, on any file system of `tf.io.gfile`; the batches
             of the whole run are written there before the first step (see `BatchFiles`), and read
             from there. None: `folder/batches` if other processes compute the steps, as on a TPU
             pod, and otherwise no files.
-        **options: The other arguments of `TrainingLoop`.
     """
 
     def __init__(
@@ -170,15 +168,9 @@ class TensorFlowLoop(TrainingLoop):
 class TrainStep:
     """Gradient, reduction over replicas and update for one task, as one `tf.function`.
 
-    Args:
-        encoder: The model that all tasks train.
-        task: The task; its head is built.
-        optimizer: Built on the variables of the encoder and of all heads.
-        args: How to train.
-        strategy: The strategy that runs the step.
-        jit_compile: Whether XLA compiles gradient and update (one replica only).
-        static_shapes: Whether the step is traced for each width of the task's batches with all
-            sizes known, as a TPU needs. Otherwise one trace serves all widths.
+    The optimizer is built on the variables of the encoder and of all heads. `jit_compile`: XLA
+    compiles gradient and update (one replica only). `static_shapes`: the step is traced for each
+    width of the task's batches with all sizes known, as a TPU needs, not once for all widths.
     """
 
     def __init__(
@@ -303,7 +295,8 @@ class TrainStep:
             if gradient is not None
         ]
         gradients, variables = (list(column) for column in zip(*pairs, strict=True))
-        if replicas > 1 and _clips(self.optimizer):
+        limits = (self.optimizer.clipnorm, self.optimizer.global_clipnorm, self.optimizer.clipvalue)
+        if replicas > 1 and any(limits):
             # Keras clips before it sums over the replicas, which does not clip the whole gradient.
             # Clip the sum; each replica's share of it is then too small to be clipped again.
             context = tf.distribute.get_replica_context()
@@ -327,10 +320,6 @@ def _rows_once(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor | tf.Indexed
 def _add(a: tf.Tensor | None, b: tf.Tensor | None) -> tf.Tensor | None:
     """The sum of two gradients; None if the loss does not depend on the variable."""
     return None if a is None or b is None else a + b
-
-
-def _clips(optimizer: keras.optimizers.Optimizer) -> bool:
-    return any((optimizer.clipnorm, optimizer.global_clipnorm, optimizer.clipvalue))
 
 
 class _WidthBranches:
@@ -415,15 +404,9 @@ class PiecewiseEncoder:
     def gradients(
         self, texts: list[tf.Tensor], vector_gradients: list[tf.Tensor]
     ) -> list[tf.Tensor | None]:
-        """Encodes the batch once more, this time for its gradients.
+        """Encodes the batch once more, for the dense gradients of the encoder's variables.
 
-        Args:
-            texts: The texts as they were encoded.
-            vector_gradients: The gradients of the loss with respect to each of the vectors.
-
-        Returns:
-            The gradient with respect to each trainable variable of the encoder, dense; None for
-            a variable that the vectors do not depend on.
+        The gradient of a variable that the vectors do not depend on is None.
         """
         parts = [self._cut(ids) for ids in texts]
         upstream = tf.stack([self._cut(gradient) for gradient in vector_gradients], axis=1)

@@ -121,12 +121,9 @@ def correlation(first: str, second: str, score: str) -> Metric:
 
 
 def retrieval(query: str, answer: str, *, negatives: Sequence[str] = ()) -> Metric:
-    """The mean reciprocal rank of the text that belongs to another, by the cosine.
+    """The mean reciprocal rank of the answer among those of all rows and negatives, by the cosine.
 
-    Args:
-        query: The key of the query.
-        answer: The key of the text that belongs to it; those of all rows are the candidates.
-        negatives: Keys of further candidates, which a row need not have.
+    A row need not have the keys of `negatives`.
     """
 
     def scores(encode: Encode, rows: Sequence[Row], examples: Sequence[Row]) -> Scores:
@@ -149,11 +146,7 @@ def halves_retrieval(text: str) -> Metric:
 def accuracy(*texts: str, label: str) -> Metric:
     """The accuracy of a ridge classifier, in `[0, 1]`, that is fitted to the examples.
 
-    It reads the vector of a text, or `[u; v; |u − v|; u ⊙ v]` of two texts.
-
-    Args:
-        *texts: The keys of the one or two texts.
-        label: The key of the class.
+    It reads the vector of a text, or `[u; v; |u − v|; u ⊙ v]` of two texts; arguments are keys.
     """
 
     def scores(encode: Encode, rows: Sequence[Row], examples: Sequence[Row]) -> Scores:
@@ -178,14 +171,8 @@ def _retrieval(
 ) -> Scores:
     """Ranks the answers of each query among all answers and hard negatives, by the cosine.
 
-    Args:
-        encode: Computes the vectors.
-        pairs: Queries, each with an answer; a query may have several.
-        negatives: Further candidates. An answer of a query is not one of its negatives.
-
-    Returns:
-        "mrr", the mean reciprocal rank of a query's best answer, and "accuracy@k", the share of
-        queries that have an answer among the first k candidates.
+    "mrr" is the mean reciprocal rank of a query's best answer, and "accuracy@k" the share of
+    queries that have an answer among the first k candidates. `pairs` are queries with an answer.
     """
     answer_sets: dict[str, set[str]] = {}
     for query, answer in pairs:
