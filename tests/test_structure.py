@@ -41,9 +41,9 @@ LARGEST_PARTS = {
     "plots": 239,
     "search": 645,
     "serve": 792,
-    "sklearn": 122,
+    "sklearn": 112,
     "tokenizers": 2_961,
-    "trainable_encoder": 505,
+    "trainable_encoder": 464,
     "training": 7_216,
 }
 

@@ -98,19 +98,6 @@ def test_files_hold_the_batches_of_the_arrays_for_any_number_of_workers(
                     np.testing.assert_array_equal(value, other[name])
 
 
-def test_more_workers_than_files_make_more_of_them(tmp_path: Path) -> None:
-    data = ArrayData({"x": np.arange(96, dtype=np.int32)})
-    counts = {}
-    for replicas in (1, 4, 12, 16):
-        files = BatchFiles(
-            tmp_path, "t", data, columns=["x"], batch_size=48, seed=0, replicas=replicas
-        )
-        counts[replicas] = files.shards
-        assert files.shards % replicas == 0
-        assert 48 % files.shards == 0
-    assert counts == {1: 8, 4: 8, 12: 48, 16: 16}
-
-
 def test_a_worker_reads_its_own_files_alone(tmp_path: Path) -> None:
     files = files_of(tmp_path, lengths_data(), replicas=2)
     files.write(0, 4)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import keras
@@ -20,7 +19,6 @@ from use_st5.training.checkpoints import (
     changing_variables,
     fingerprint,
     frozen_weights,
-    saving_quietly,
 )
 from use_st5.training.task import Task
 from use_st5.training.tensorflow_step import TensorFlowLoop
@@ -113,16 +111,6 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path, content: bytes | None) ->
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(ValueError, match="checkpoint-000000003: expected the variables of this"):
         checkpoints.restore(3)
-
-
-def test_saving_says_nothing(tmp_path: Path) -> None:
-    """NumPy 2 used to warn about each variable."""
-    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        checkpoints_of(tmp_path).save(1, {})
-        with saving_quietly():
-            model.save(tmp_path / "m.keras")
 
 
 def paths(variables: list[keras.Variable]) -> list[str]:

@@ -89,6 +89,7 @@ def test_under_tensorflow_it_is_refused() -> None:
         toy.loop(JaxLoop, *arguments)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.process
 def test_eight_devices_give_the_weights_of_one(
     under_jax: Callable[..., str], monkeypatch: pytest.MonkeyPatch

@@ -59,17 +59,6 @@ def test_tasks_are_drawn_by_their_rates_and_see_each_batch_once() -> None:
         assert [first for asked, first in run.asked if asked == name] == [*range(0, steps, 2)]
 
 
-def test_the_draw_is_a_function_of_seed_and_step(tmp_path: Path) -> None:
-    whole, first, rest = loop(), loop(folder=tmp_path), loop(folder=tmp_path)
-    whole.run(400)
-    first.run(150)
-    rest.run(400)
-    assert whole.asked == first.asked + rest.asked
-    other = loop(seed=1)
-    other.run(400)
-    assert other.asked != whole.asked
-
-
 def test_any_number_of_steps_is_made_and_continued_exactly(tmp_path: Path) -> None:
     """A call is shorter if the end or that of an epoch (64 rows, 16 a step) comes before."""
     every = {"evaluate": lambda: {"score": 1.0}, "evaluation_steps": 25}
@@ -191,17 +180,6 @@ def test_batches_of_like_lengths_teach_what_whole_ones_teach() -> None:
     assert len(widths) > 1
 
 
-def test_a_step_leaves_the_heads_of_other_tasks_alone() -> None:
-    trainer = trainer_of("nli", "teacher")
-    before = {name: task.loss.get_weights() for name, task in trainer.tasks.items()}
-    drawn = trainer.run(2).records[0]["task"]
-    for name, task in trainer.tasks.items():
-        same = [
-            np.array_equal(a, b) for a, b in zip(before[name], task.loss.get_weights(), strict=True)
-        ]
-        assert not any(same) if name == drawn else all(same)
-
-
 def test_tasks_may_share_a_loss_and_its_head(tmp_path: Path) -> None:
     def make() -> TensorFlowLoop:
         (task,) = toy.tasks(only=("nli",))
@@ -225,19 +203,6 @@ def test_xla_compiles_the_whole_step_and_gives_the_same_losses(name: str) -> Non
         for jit in (False, True)
     ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-
-
-def test_micro_batches_add_up_to_the_batch() -> None:
-    # The loss has no terms that compare rows; SGD's steps show the size of the gradient.
-    weights = []
-    for gradient_accumulation_steps in (1, 4):
-        sgd = keras.optimizers.SGD(0.5, clipnorm=0.05)
-        trainer = trainer_of(
-            "nli", optimizer=sgd, gradient_accumulation_steps=gradient_accumulation_steps
-        )
-        trainer.run(4)
-        weights.append(weights_of(trainer))
-    assert_same(*weights, atol=1e-6)
 
 
 def test_a_stopped_run_continues_as_if_it_had_never_stopped(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import keras
 
@@ -52,18 +52,6 @@ _CHECKPOINTS = re.compile(r"\.?checkpoint-\d{9}(\..*)?|cycle_\d+|batches|setting
 _FOREIGN = "expected an empty folder or an earlier run"
 
 
-class _Request(TypedDict):
-    """What a run was begun with; it marks the run's folder."""
-
-    model: str
-    train: list[dict[str, Any]]
-    dev: list[dict[str, Any]]
-    test: list[dict[str, Any]]
-    settings: dict[str, Any]
-    model_hash: NotRequired[str | None]
-    teacher_hash: NotRequired[str | None]
-
-
 def request_of(
     model: str | os.PathLike[str] | TrainableEncoder,
     files: Sequence[TrainingFile],
@@ -76,14 +64,23 @@ def request_of(
         name, content = as_written(model), _content_hash(as_written(model))
     else:
         name, content = model.name or "", None
-    uses = {"train": files, "dev": validation, "test": test}
-    request = {
+    request: dict[str, Any] = {
         "model": name,
         "model_hash": content,
         "teacher_hash": _content_hash(settings.teacher) if settings.teacher else None,
-        **{use: [_described(file) for file in part] for use, part in uses.items()},
         "settings": plain_arguments(settings),
     }
+    for use, part in (("train", files), ("dev", validation), ("test", test)):
+        request[use] = [
+            {
+                "name": file.name,
+                "content": file.content,
+                "task": file.task.name,
+                "columns": dict(file.columns),
+                "mixing_weight": file.mixing_weight,
+            }
+            for file in part
+        ]
     return json.loads(json.dumps(request, default=list))
 
 
@@ -114,16 +111,6 @@ def _loss(loss: TaskLoss) -> dict[str, Any]:
     config = loss.get_config()
     config.pop("name", None)  # numbered by process; Keras's own configurations have none
     return {"class": type(loss).__name__, **config}
-
-
-def _described(file: TrainingFile) -> dict[str, Any]:
-    return {
-        "name": file.name,
-        "content": file.content,
-        "task": file.task.name,
-        "columns": dict(file.columns),
-        "mixing_weight": file.mixing_weight,
-    }
 
 
 def absolute(path: Path) -> Path:
@@ -186,11 +173,13 @@ def _begun(work: Path) -> dict[str, Any] | None:
     if not exists(path):
         return None
     try:
-        begun = read_record(path, _Request, version=_FORMAT, remedy="Choose another folder.")
-    except ValueError as error:
+        remedy = "Choose another folder."
+        begun = read_record(path, dict[str, Any], version=_FORMAT, remedy=remedy)
+        settings = dict(begun["settings"])
+    except (ValueError, KeyError, TypeError) as error:
         raise FileExistsError(f"{as_written(work)}: {_FOREIGN}. {error}") from error
     # A setting that an earlier version did not know had its default value.
-    return {**begun, "settings": plain_arguments(FileArguments()) | begun["settings"]}
+    return {**begun, "settings": plain_arguments(FileArguments()) | settings}
 
 
 def _changed(begun: Mapping[str, Any], request: Mapping[str, Any]) -> list[str]:
