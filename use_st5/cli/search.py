@@ -184,7 +184,7 @@ INDEX_HELP = manual(
     embedding.
 
     --kind exact, the default, compares a query with every vector and finds the nearest texts.
-    --kind hnsw builds a graph of near texts (extra search). The search time hardly grows with the
+    --kind hnsw builds a graph of near texts (extra search). The search time grows little with the
     number of texts, but the index is in memory, takes longer to build, and may miss a near text.
 
     If the model has a prompt for documents, it is put before each text. --prompt-name and --prompt
