@@ -22,7 +22,7 @@ from experiments.sbert_defsent.sts_tasks import (
     dice_coefficient,
     fifths,
 )
-from tests.evaluation.test_sts import COUNTS, letters
+from tests.evaluation.test_sts import COUNTS
 from tests.evaluation.toys import BagOfWords
 from tests.models.toy_family import TrigramConfig, TrigramEncoder, TrigramTokenizer
 from use_st5.data.data_folder import DataFolder
@@ -147,7 +147,7 @@ def test_mean_over_the_sources_that_are_there(tmp_path: Path) -> None:
     write_tasks(tmp_path / "STS12-en-test", "MSRpar", (5, 4, 0))
     write_tasks(tmp_path / "STS12-en-test", "surprise.OnWN", (0, 1, 2))
     write_tasks(tmp_path / "STS16-en-test", "headlines", (3, 1, 2))
-    result = BY_SOURCE.run(TaskContext(VectorCache(letters), DataFolder(tmp_path)))
+    result = BY_SOURCE.run(TaskContext(VectorCache(BagOfWords().encode), DataFolder(tmp_path)))
     assert {name: part["spearman"] for name, part in result.details["sources"].items()} == {
         "STS12 MSRpar": pytest.approx(1.0),
         "STS12 OnWN": pytest.approx(-1.0),
