@@ -23,19 +23,6 @@ def test_packing_by_hand() -> None:
     np.testing.assert_array_equal(heads[1, :, 0, 0], [6, 7])
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_heads_come_back_as_they_went(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(0, 6, size=4)
-    tokens = np.arange(5) < lengths[:, None]
-    tokens[0, 0] = True
-    packing = Packing.of(tokens, num_heads=3)
-    packed = rng.normal(size=(tokens.sum(), 6)).astype("f")
-    there = packing.split_heads(packed, width=2)
-    assert tuple(there.shape) == (4, 3, 5, 2)
-    np.testing.assert_array_equal(packing.join_heads(there), packed)
-
-
 @pytest.mark.parametrize("shape", [(2, 3), (1, 0), (0, 4)])
 def test_nothing_but_padding(shape: tuple[int, int]) -> None:
     packing = Packing.of(np.zeros(shape, bool), num_heads=2)

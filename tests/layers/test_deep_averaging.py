@@ -30,10 +30,6 @@ def test_padding_changes_nothing_even_where_row_zero_is_large() -> None:
     np.testing.assert_array_equal(layer(np.array([[2, 5] + [0] * 60], np.int32)), short)
 
 
-def test_padding_alone_gives_zero() -> None:
-    np.testing.assert_array_equal(_layer()(np.zeros((1, 4), np.int32)), [[0, 0]])
-
-
 def test_term_dropout_keeps_the_mean_of_what_is_left_and_acts_in_training_only() -> None:
     layer = _layer(term_dropout=0.5)
     ids = np.tile(np.array([[2, 5]], np.int32), (4000, 1))

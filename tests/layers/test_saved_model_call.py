@@ -174,18 +174,6 @@ def test_a_subclassed_model_and_mixed_precision(with_options: str) -> None:
     assert layer.weights[0].dtype == "float32"
 
 
-def test_a_keras_file_keeps_the_arguments(with_options: str, tmp_path: Path) -> None:
-    text = keras.Input(shape=(), dtype="string")
-    options = {"output_key": "default", "arguments": {"scale": 3.0}}
-    model = keras.Model(text, SavedModelLayer(with_options, trainable=True, **options)(text))
-    model.layers[-1].trainable_weights[1].assign(np.ones((4, 3)))
-    model.save(tmp_path / "model.keras")
-    again = keras.models.load_model(tmp_path / "model.keras", safe_mode=False)
-    np.testing.assert_allclose(again(tf.constant(TEXTS)), model(tf.constant(TEXTS)), atol=1e-6)
-    config = again.layers[-1].get_config()
-    assert (config["output_key"], config["arguments"]) == ("default", {"scale": 3.0})
-
-
 def test_dicts_in_and_out(of_numbers: str, tmp_path: Path) -> None:
     inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in ("ids", "mask")}
     layer = SavedModelLayer(of_numbers, trainable=True)

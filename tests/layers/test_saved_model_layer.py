@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shutil
 import warnings
 from collections.abc import Callable
@@ -214,19 +213,6 @@ def test_nothing_to_train(tmp_path: Path) -> None:
         SavedModelLayer("absent")
 
 
-def test_no_new_trace_for_another_batch_size(folder: str) -> None:
-    def traces(model: Any, call: Callable[[tf.Tensor], Any]) -> int:
-        before = model.__call__.experimental_get_tracing_count()
-        for count in range(1, 9):
-            call(tf.fill([count], "abc"))
-        return model.__call__.experimental_get_tracing_count() - before
-
-    layer = SavedModelLayer(folder, trainable=True)
-    assert traces(layer.model, layer) == 0
-    plain = tf.saved_model.load(folder)
-    assert traces(plain, plain) == 8
-
-
 def test_float32_trains_what_int8_holds_fixed(toy_use_dan: Toy, tmp_path: Path) -> None:
     folder = toy_use_dan.folders["int8"]
     with pytest.warns(UserWarning, match=r"trains \d+ weights; 216 are int8 .*precision=\"float32"):
@@ -261,13 +247,6 @@ def test_a_sequential_without_an_input(folder: str) -> None:
     assert model.predict(objects, verbose=0).shape == (2, 1)
 
 
-def test_lists_and_arrays_of_strings(folder: str) -> None:
-    layer = SavedModelLayer(folder)
-    expected = layer(tf.constant(["a", "abc"]))
-    np.testing.assert_array_equal(layer(["a", "abc"]), expected)
-    np.testing.assert_array_equal(layer(np.array(["a", "abc"])), expected)
-
-
 def test_no_strings_at_all(folder: str) -> None:
     layer = SavedModelLayer(folder)
     for empty in ([], np.array([]), np.array([], object)):
@@ -284,13 +263,9 @@ def test_everything_else_than_strings_is_refused(folder: str, given: Any) -> Non
 
 @pytest.mark.process
 @pytest.mark.end_to_end
-def test_fit_on_two_replicas(
-    folder: str, toy_use_dan: Toy, fresh_python: Callable[..., str]
-) -> None:
+def test_fit_on_two_replicas(folder: str, fresh_python: Callable[..., str]) -> None:
     script = Path(__file__).with_name("replicated_layer_run.py")
-    found = json.loads(fresh_python(script, folder, toy_use_dan.folders["int8"]).splitlines()[-1])
-    assert found["difference"] < 1e-6
-    assert all(found["moved"])
+    assert float(fresh_python(script, folder).splitlines()[-1]) < 1e-6
 
 
 @pytest.mark.process

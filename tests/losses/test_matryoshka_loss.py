@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from tests.losses.fixed_encoder import FixedEncoder, one_id, over_replicas, unit
-from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.task_loss import VectorLoss
@@ -22,15 +21,6 @@ def test_is_the_mean_of_the_losses_of_encoders_that_end_early() -> None:
     assert float(value) == pytest.approx(np.mean([float(v) for v, _ in single]), rel=1e-5)
     assert list(metrics) == ["accuracy_6", "accuracy_3", "accuracy_2"]
     assert [float(m) for m in metrics.values()] == [float(m["accuracy"]) for _, m in single]
-
-
-def test_a_loss_of_products_sees_heads_of_length_one() -> None:
-    inner = ClassificationLoss(hidden_dims=())
-    loss = MatryoshkaLoss(inner, dimensions=(2,))
-    batch = {"premise": one_id(4), "hypothesis": one_id(4, start=4), "label": np.zeros(4, np.int32)}
-    value = float(loss(FixedEncoder(TABLE), batch)[0])
-    (head,) = loss.losses_of_heads
-    assert value == pytest.approx(float(head(FixedEncoder(unit(TABLE[:, :2])), batch)[0]), rel=1e-6)
 
 
 def test_every_dimension_has_layers_of_its_own() -> None:

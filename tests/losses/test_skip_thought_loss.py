@@ -120,13 +120,6 @@ def test_every_neighbour_weighs_the_same_whatever_its_length() -> None:
     assert float(metrics["accuracy"]) == pytest.approx(accuracy, abs=1e-6)
 
 
-def test_more_padding_changes_nothing() -> None:
-    loss = SkipThoughtLoss(vocabulary_size=9, **SIZES)
-    wide = {name: np.pad(ids, [(0, 0), (0, 4)]) for name, ids in BATCH.items()}
-    values = [float(loss(FixedEncoder(TABLE), batch)[0]) for batch in (BATCH, wide)]
-    assert values[0] == pytest.approx(values[1], abs=1e-6)
-
-
 def test_ids_beyond_the_vocabulary_count_as_unknown() -> None:
     loss = SkipThoughtLoss(vocabulary_size=9, **SIZES)
     values = [

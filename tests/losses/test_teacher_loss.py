@@ -57,13 +57,6 @@ def test_a_student_that_equals_its_teacher_has_learned_everything() -> None:
     assert float(value) == pytest.approx(0.0, abs=1e-5)
 
 
-def test_half_precision_vectors_will_do() -> None:
-    loss = TeacherLoss(teacher_dim=3, **ALL_TERMS)
-    single = float(loss(FixedEncoder(TABLE), BATCH)[0])
-    half = {**BATCH, "teacher": TEACHER.astype(np.float16)}
-    assert float(loss(FixedEncoder(TABLE), half)[0]) == pytest.approx(single, rel=1e-2)
-
-
 @pytest.mark.parametrize("rows", [1, 6])
 def test_gradients_are_finite(rows: int) -> None:
     loss = TeacherLoss(teacher_dim=4, **ALL_TERMS)

@@ -93,13 +93,6 @@ def test_the_early_sum_is_of_its_block_alone() -> None:
     assert np.abs(np.asarray(model(ids(4, 7))) - before).max() > 1e-3
 
 
-def test_vectors_fill_more_dimensions_with_an_early_sum() -> None:
-    """Of 16: a normed sum of width 8 spans 7, since its mean is 0, and two of them span 14."""
-    for early, rank in ((None, 7), (1, 14)):
-        model = built(dataclasses.replace(TINY, dimension=16, early_output=early))
-        assert np.linalg.matrix_rank(model(ids(*range(1, 41))), tol=1e-4) == rank
-
-
 def test_a_transformer_reads_texts_up_to_its_limit(tmp_path: Path) -> None:
     vocabulary = NGramVocabulary(tuple("abcdefgh"), unigram_buckets=3)
     config = USETransformerConfig(vocabulary.size, 6, 1, 8, 12, 2, dimension=8, max_length=4)
@@ -126,14 +119,6 @@ def test_a_dan_s_vectors_of_long_texts_are_those_of_sums_in_float64(toy_use_dan:
         expected = np.concatenate([engine.run([text]) for text in batch])
         np.testing.assert_allclose(np.linalg.norm(expected, axis=1), 1.0, atol=1e-6)
         np.testing.assert_allclose(encoder(tf.constant(batch)), expected, rtol=0, atol=1e-6)
-
-
-def test_a_dan_does_not_read_the_order_of_its_terms(toy_use_dan: Toy) -> None:
-    terms = np.random.default_rng(0).integers(1, toy_use_dan.rows, (9, 12)).astype("int32")
-    order = np.random.default_rng(1).permutation(12)
-    np.testing.assert_allclose(
-        toy_use_dan.model(terms[:, order]), toy_use_dan.model(terms), atol=1e-6
-    )
 
 
 def test_refusals() -> None:

@@ -57,16 +57,6 @@ def test_published_sizes() -> None:
     assert sizes == PUBLISHED
 
 
-def test_the_count_is_that_of_the_built_model() -> None:
-    config = BertConfig(11, 3, 8, 12, 2, max_positions=7, separator_id=3)
-    model = SentenceBert(config)
-    model.build()
-    assert model.count_params() == count(config)
-    dense = SentenceBert(config, dense=ProjectionConfig(5), head=True)
-    dense.build()
-    assert dense.count_params() - model.count_params() == 8 * 5 + 5 + (8 * 8 + 3 * 8) + 11
-
-
 SEPARATOR = 3
 TINY = BertConfig(40, 2, 8, 12, 2, max_positions=16, separator_id=SEPARATOR)
 
@@ -216,16 +206,6 @@ def test_a_saved_model_has_no_head(toy_bert: Toy, tmp_path: Path) -> None:
     assert again.model.head is None
     texts = ["the cat sat", "how old are you", ""]
     np.testing.assert_allclose(again.encode(texts), encoder.encode(texts), atol=0.05)
-
-
-def test_a_long_text_keeps_its_separator(toy_bert: Toy) -> None:
-    encoder = TrainableEncoder(toy_bert.model, toy_bert.tokenizer)
-    assert encoder.max_length == 16
-    (row,) = encoder.tokenizer.padded(["a dog sat " * 9], encoder.max_length).numpy()
-    assert (len(row), row[-1]) == (16, encoder.tokenizer.separator)
-    for length in (0, 17):
-        with pytest.raises(ValueError, match=f"expected 1 to 16 tokens, received {length}"):
-            TrainableEncoder(encoder.model, encoder.tokenizer, max_length=length)
 
 
 def test_a_fresh_one_follows_its_tokenizer(toy_bert: Toy) -> None:

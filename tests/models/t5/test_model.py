@@ -173,16 +173,6 @@ def test_a_short_vector_is_scaled_as_in_the_published_models() -> None:
     assert np.linalg.norm(model(ids)) == pytest.approx(0.5**0.5, rel=1e-4)
 
 
-def test_the_mean_includes_the_end_of_the_sentence() -> None:
-    model = SentenceT5(t5_peer.config("relu"), projection_dim=None, normalize=False)
-    model.build()
-    ids = sentences(5)
-    mask = keras.ops.convert_to_tensor(ids != 0)
-    encoded = np.asarray(model.encoder(model.embedding(ids), tokens=mask))
-    np.testing.assert_allclose(model(ids), encoded.mean(1), atol=1e-5)
-    assert np.abs(np.asarray(model(ids)) - encoded[:, :4].mean(1)).max() > 1e-3
-
-
 def test_the_projection_comes_before_the_norm_and_has_no_bias() -> None:
     raw = SentenceT5(t5_peer.config("relu"), projection_dim=None, normalize=False)
     model = SentenceT5(t5_peer.config("relu"), projection_dim=7)
@@ -197,16 +187,6 @@ def test_the_projection_comes_before_the_norm_and_has_no_bias() -> None:
     assert model.dimension == 7
     assert raw.dimension == 32
     assert model.count_params() - raw.count_params() == 7 * 32
-
-
-def test_only_the_decoder_pooling_has_a_decoder() -> None:
-    config = t5_peer.config("relu")
-    projection = 32 * 768
-    for pooling in ("mean", "first", "decoder"):
-        model = SentenceT5(config, pooling=pooling)
-        model.build()
-        shapes = weight_shapes(config, decoder=pooling == "decoder")
-        assert model.count_params() == sum(map(math.prod, shapes.values())) + projection
 
 
 def test_bfloat16_stays_close_and_projects_in_float32() -> None:
