@@ -90,7 +90,7 @@ def test_a_hard_negative_that_is_a_positive_elsewhere(table: Callable[..., Train
     ("columns", "rows", "message"),
     [
         ("sentence1 sentence2 score", [("a", "b", 1), ("c", "d", 1)], "all of them are 1"),
-        ("text label", [("a", "x"), ("b", "x")], "2 to 1,000 different labels, found 1: 'x'"),
+        ("text label", [("a", "x"), ("b", "x")], "2 to 1,000 different labels, found 1: x"),
         (
             "text label",
             [("a", "x"), ("A.", "y"), ("a", "z")],
@@ -143,7 +143,7 @@ def test_a_range_that_is_asked_for() -> None:
     found = score_range("sts.csv", 1, 4, requested=(0, 4))
     assert [found.target(score) for score in (0, 1, 4)] == [0, 0.25, 1]
     assert score_range("cos.csv", -0.5, 0.5, requested=(-1, 1)).target(0) == 0.5
-    with pytest.raises(ValueError, match=r"sts.csv: expected scores from 0 to 3, .* found .* 1 to"):
+    with pytest.raises(ValueError, match=r"sts.csv: expected scores from 0 to 3, found 1 to"):
         score_range("sts.csv", 1, 4, requested=(0, 3))
 
 
@@ -177,7 +177,7 @@ def test_rows_of_the_development_file_are_left_out(table: Callable[..., Training
     assert (left.left_out, left.shared, left.kept) == (1, 1, 2)
     assert [row["positive"] for row in training_table(left, sets).to_pylist()] == ["c", "e"]
     with pytest.raises(
-        ValueError, match="expected training rows, found only .* validation or test rows"
+        ValueError, match="expected training rows, found only validation or test rows"
     ):
         leave_out(found, [validation_set(found, [*train], "all")])
 
@@ -262,7 +262,7 @@ def test_what_tests_does_not_choose(table: Callable[..., TrainingFile]) -> None:
         )
     )
     assert [row["anchor"] for row in without_rows_of(one, [other]).rows] == ["a", "c"]
-    with pytest.raises(ValueError, match="not test rows too, found 0 among 3"):
+    with pytest.raises(ValueError, match="not test rows too, found 0"):
         without_rows_of(one, [one])
 
 
@@ -307,7 +307,7 @@ def test_the_labels_of_a_test_file_are_those_of_a_training_file(
     assert {"t 1", "t 2"}.isdisjoint(row["text"] for row in tested.examples)
     assert {"t 1", "t 2"}.isdisjoint(row["text"] for each in sets for row in each.rows)
     other = table("other", "text label", [("x", "five"), ("y", "six")])
-    with pytest.raises(ValueError, match="expected the labels of .*t.tsv, 0, 1; received .* five"):
+    with pytest.raises(ValueError, match="expected the labels 0, 1; received .* five"):
         validation_and_test_sets([train], [], [other])
 
 
@@ -444,7 +444,7 @@ def test_bad_rows_in_memory_are_counted() -> None:
     [[{"anchor": "a"}, {"anchor": 3}], {"a", "b"}, [{"anchor": object()}], PAIRS[0], [3], None],
 )
 def test_rows_that_are_no_table(rows: Any) -> None:
-    with pytest.raises(ValueError, match="validation: expected rows .* Give a DataFrame"):
+    with pytest.raises(ValueError, match="validation: expected a DataFrame"):
         given_files("validation", rows)
 
 

@@ -397,7 +397,7 @@ def test_another_run_in_the_same_place_is_refused(
     [
         ({"loss": {"scale": 3}}, "loss: expected arguments among .*temperature.* received scale"),
         ({"loss": {"temperature": -1}}, "temperature: expected more than 0"),
-        ({"loss": {"hard_negatives": 2}}, "expected a column negative_2, which the loss reads"),
+        ({"loss": {"hard_negatives": 2}}, "the loss reads a column negative_2"),
         ({"matryoshka_dimensions": (8, 4096)}, "expected numbers up to 16, the dimension"),
         ({"epoch": 3}, r"Unknown argument 'epoch'. Known are: learning_rate"),
         ({"settings": "st5"}, "expected one of sentence_t5, .* received 'st5'"),

@@ -484,7 +484,7 @@ def test_what_cannot_be_learnt_so(
     from use_st5.training.train import train
 
     start, to = str(toy_use_dan.folders["float32"]), tmp_path / "tuned"
-    with pytest.raises(ValueError, match="cannot evaluate a model. Give --validation"):
+    with pytest.raises(ValueError, match="cannot evaluate. Give --validation"):
         train(start, files[0], to)
     with pytest.raises(
         ValueError, match="pairs.csv: expected a file that can evaluate, received unscored_pairs"

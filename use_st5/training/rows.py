@@ -115,10 +115,8 @@ def score_range(
         return ScoreRange(bottom, top, scaled=bottom < -1 or top > 1, usual=bool(usual))
     bottom, top = requested
     if lowest < bottom or highest > top:
-        raise ValueError(
-            f"{name}: expected scores from {bottom:g} to {top:g}, as --score-range says, found "
-            f"scores from {lowest:g} to {highest:g}. Give a wider range, or leave it out."
-        )
+        text = f"expected scores from {bottom:g} to {top:g}, found {lowest:g} to {highest:g}"
+        raise ValueError(f"{name}: {text}. Change --score-range.")
     return ScoreRange(bottom, top, scaled=True, usual=True)
 
 
@@ -333,10 +331,8 @@ def _memory_table(rows: Any, argument: str) -> pa.Table:
         names = dict.fromkeys(name for row in rows for name in row)
         return pa.table({name: [row.get(name) for row in rows] for name in names})
     except (AttributeError, TypeError, ValueError) as error:  # Arrow's errors are among them.
-        raise ValueError(
-            f"{argument}: expected rows by name of the column, received others ({error!s:.200}). "
-            "Give a DataFrame, an Arrow table, a list of dicts, a tf.data.Dataset, or a file."
-        ) from error
+        text = f"expected a DataFrame, an Arrow table, dicts or a tf.data.Dataset ({error!s:.200})"
+        raise ValueError(f"{argument}: {text}.") from error
 
 
 def read_files(
@@ -354,10 +350,8 @@ def read_files(
     if not files:
         raise ValueError("Expected at least one training file, received none.")
     if isinstance(task, Mapping) and (unknown := set(task) - set(names)):
-        raise ValueError(
-            f"task: expected names among the training files, {', '.join(names)}; received "
-            f"{', '.join(sorted(unknown))}."
-        )
+        text = f"expected names among the training files, {', '.join(names)}"
+        raise ValueError(f"task: {text}; received {', '.join(sorted(unknown))}.")
     options: dict[str, Any] = {
         "columns": columns,
         "tasks": TASKS | {spec.name: spec for spec in tasks},
@@ -377,10 +371,8 @@ def read_files(
             file = read_file(given, **options)
         if file.task.metric is None:
             score = " or ".join(SCORED_PAIRS.columns["score"])
-            raise ValueError(
-                f"{file.name}: expected a file that can evaluate, received {file.task.name}. "
-                f"Add a column {score} to the pairs."
-            )
+            text = f"a file of {file.task.name} cannot evaluate. Add a column {score} to the pairs."
+            raise ValueError(f"{file.name}: {text}")
         return file
 
     evaluations = [[*map(read_evaluation, part)] for part in (validation, test)]
@@ -500,15 +492,11 @@ def _check_columns(columns: Mapping[str, str], files: Sequence[TrainingFile]) ->
     key, name = unused[0]
     names = dict.fromkeys(name for file in files for name in file.names)
     if _folded(name) not in map(_folded, names):
-        raise ValueError(
-            f"columns: expected names of columns, found {', '.join(names)}; received {name!r} for "
-            f"{key}."
-        )
+        text = f"expected names of columns, found {', '.join(names)}"
+        raise ValueError(f"columns: {text}; received {name!r} for {key}.")
     keys = known_columns({file.task.name: file.task for file in files if file.names})
-    raise ValueError(
-        f"columns: expected a key of the files' tasks, {keys}; received {key!r} for the column "
-        f"{name!r}."
-    )
+    text = f"expected a key of the files' tasks, {keys}; received {key!r} for {name!r}"
+    raise ValueError(f"columns: {text}.")
 
 
 def _folded(name: str) -> str:
@@ -576,10 +564,8 @@ def check_prompts(given: Prompts, files: Sequence[TrainingFile]) -> None:
     pairs = [(key, file.columns[key]) for file in files for key in file.text_keys]
     names = dict.fromkeys(name for pair in pairs for name in pair)
     if not isinstance(given, str) and (unknown := [name for name in given if name not in names]):
-        raise ValueError(
-            f"prompts: expected columns of the training files that hold texts, {', '.join(names)}; "
-            f"received {', '.join(unknown)}."
-        )
+        text = f"expected columns of the training files that hold texts, {', '.join(names)}"
+        raise ValueError(f"prompts: {text}; received {', '.join(unknown)}.")
 
 
 # Statistics.
@@ -607,10 +593,8 @@ def check_rows(file: TrainingFile) -> None:
         raise ValueError(f"{file.name}: expected rows, found none that can be used.")
     classes, (lowest, highest) = file.classes, file.score_limits
     if file.task.label is not None and not 2 <= len(classes) <= _MOST_CLASSES:
-        raise ValueError(
-            f"{file.name}: expected 2 to {_MOST_CLASSES:,} different labels, found "
-            f"{len(classes):,}" + (f": {next(iter(classes))!r}." if len(classes) == 1 else ".")
-        )
+        text = f"expected 2 to {_MOST_CLASSES:,} different labels, found {len(classes):,}"
+        raise ValueError(f"{file.name}: {text}: {', '.join([*classes][:3])}.")
     if lowest == highest:
         raise ValueError(f"{file.name}: expected different scores, all of them are {lowest:g}.")
     _ = file.repetitions  # Refuses rows that contradict each other.
@@ -722,11 +706,8 @@ def _held_out(files: Sequence[TrainingFile], *, tested: bool) -> tuple[Sets, Set
     pairs = zip(files, short_names(files), strict=True)
     named = [(file, name) for file, name in pairs if file.task.metric is not None]
     if not named:
-        raise ValueError(
-            "validation: expected a file with scores or labels, because pairs without a score "
-            "cannot evaluate a model. Give --validation FILE, for example with the columns "
-            "sentence1, sentence2 and score."
-        )
+        text = "expected a file with scores or labels: pairs without a score cannot evaluate"
+        raise ValueError(f"validation: {text}. Give --validation FILE.")
     parts = [held_out_rows(file, tested=tested) for file, _ in named]
     if not all(test for _, test in parts):
         parts = [([*validation, *test], []) for validation, test in parts]
@@ -759,17 +740,14 @@ def _teaching_file(files: Sequence[TrainingFile], evaluated: TrainingFile) -> Tr
     """The training file of the same task that has the labels of a validation file."""
     candidates = [file for file in files if file.task.name == evaluated.task.name]
     if not candidates:
-        raise ValueError(
-            f"{evaluated.name}: expected a training file of the task {evaluated.task.name}, to fit "
-            "a classifier, found none. Give one, or evaluate on another file."
-        )
+        text = f"no training file of the task {evaluated.task.name} teaches its labels"
+        raise ValueError(f"{evaluated.name}: {text}. Give one, or evaluate on another file.")
     missing = [set(evaluated.classes) - set(file.classes) for file in candidates]
     file, labels = min(zip(candidates, missing, strict=True), key=lambda pair: len(pair[1]))
     if labels:
+        known, other = (", ".join(sorted(names)[:8]) for names in (file.classes, labels))
         raise ValueError(
-            f"{evaluated.name}: expected the labels of {file.name}, "
-            f"{', '.join(sorted(file.classes)[:8])}; received others: "
-            f"{', '.join(sorted(labels)[:8])}."
+            f"{evaluated.name}: expected the labels {known}; received others: {other}."
         )
     return file
 
@@ -797,10 +775,8 @@ def held_out_rows(file: TrainingFile, *, tested: bool = True) -> tuple[list[Row]
         # A few first texts with many rows each cannot be divided: then by all texts of a row.
         groups = groups or _groups(keys, count)
     if not 2 <= sum(map(len, groups)) < file.rows:
-        raise ValueError(
-            f"{file.name}: expected enough rows to hold some out for validation, found "
-            f"{file.rows}. Add rows, or give a file with --validation."
-        )
+        text = f"expected enough rows to hold some out for validation, found {file.rows}"
+        raise ValueError(f"{file.name}: {text}. Add rows, or give --validation FILE.")
     parts: list[list[int]] = [[], []]
     for places in groups:  # Whole groups, in two parts with about the same number of rows.
         min(parts, key=len).extend(places)
@@ -851,10 +827,8 @@ def without_rows_of(one: ValidationSet, others: Sequence[ValidationSet]) -> Vali
     held = np.isin(_keys_of_rows(one.rows, one.task), _held_keys(one.task, others))
     rows = [row for row, is_held in zip(one.rows, held, strict=True) if not is_held]
     if len(rows) < 2:
-        raise ValueError(
-            f"{one.name}: expected validation rows that are not test rows too, found {len(rows)} "
-            f"among {len(one.rows)}. Give other rows with --validation or --test."
-        )
+        text = f"expected validation rows that are not test rows too, found {len(rows)}"
+        raise ValueError(f"{one.name}: {text}. Give other rows.")
     return dataclasses.replace(one, rows=rows)
 
 
@@ -866,10 +840,8 @@ def leave_out(file: TrainingFile, sets: Sequence[ValidationSet]) -> TrainingFile
     file.left_out = int(np.count_nonzero(held))
     file.shared = int(np.count_nonzero(np.any(shared, axis=0) & ~held))
     if not file.kept:
-        raise ValueError(
-            f"{file.name}: expected training rows, found only rows that are also validation or "
-            "test rows. Give other rows."
-        )
+        text = "expected training rows, found only validation or test rows. Give other rows"
+        raise ValueError(f"{file.name}: {text}.")
     return file
 
 
@@ -911,10 +883,8 @@ def loss_keys(file: TrainingFile, loss: TaskLoss, *, scored: bool) -> dict[str, 
     keys = {f.name: file.task.key_for(f.name, file.columns) for f in loss.features}
     row_keys = {*file.table.column_names} | ({"score"} if scored else set())
     if missing := [key for key in keys.values() if key not in row_keys]:
-        raise ValueError(
-            f"{file.name}: expected a column {missing[0]}, which the loss reads, found "
-            f"{', '.join(file.columns)}. Add the column, or change the loss or its arguments."
-        )
+        text = f"the loss reads a column {missing[0]}, found {', '.join(file.columns)}"
+        raise ValueError(f"{file.name}: {text}. Add it, or change the loss.")
     return keys
 
 

@@ -319,15 +319,10 @@ def _runtime_options(
 ) -> dict[str, Any]:
     """The arguments of `Trainer` that a run may change: strategy, batch_files and callbacks."""
     if (backend := keras.config.backend()) != "tensorflow":
-        raise ValueError(
-            "use_st5.train needs Keras on TensorFlow: unset KERAS_BACKEND before Python starts. "
-            f"Received: {backend}"
-        )
+        text = "use_st5.train needs Keras on TensorFlow: unset KERAS_BACKEND before Python starts"
+        raise ValueError(f"{text}. Received: {backend}")
     if strategy == "multi_worker":
-        raise ValueError(
-            "strategy: expected one, mirrored or tpu, because `train` uses one machine, received "
-            "multi_worker."
-        )
+        raise ValueError("strategy: `train` uses one machine. Give one, mirrored or tpu.")
     from use_st5.training.strategies import shared_strategy
 
     made_strategy = None if strategy is None else shared_strategy(strategy)
@@ -341,15 +336,11 @@ def _check_cycles(target: Path, runtime_options: Mapping[str, Any]) -> None:
     """Refuses batch files, callbacks and a remote folder: a cycle is several trainings."""
     for name in ("batch_files", "callbacks"):
         if value := runtime_options[name]:
-            raise ValueError(
-                f"{name}: expected None, because pairs without a score are trained in cycles, "
-                f"received {value}. Leave it out."
-            )
+            text = "expected None: pairs without a score are trained in cycles. Leave it out"
+            raise ValueError(f"{name}: {text}. Received: {value}")
     if remote := remote_path(target):
-        raise ValueError(
-            f"{remote}: expected a local folder, because pairs without a score are trained in "
-            "cycles. Choose a local folder, and copy it at the end."
-        )
+        text = "expected a local folder, because pairs without a score are trained in cycles"
+        raise ValueError(f"{remote}: {text}. Copy it at the end.")
 
 
 def _as_trained(record: Mapping[str, Any], work: Path, target: Path) -> Trained:
@@ -556,15 +547,12 @@ def make_plan(
     family = known_family(encoder.model)
     precisions = family.precisions if family else ("float32",)
     if (precision := arguments.precision or encoder.stored) not in precisions:
-        raise ValueError(
-            f"precision: expected {' or '.join(precisions)} for this model, received {precision}."
-        )
+        text = f"expected {' or '.join(precisions)} for this model, received {precision}"
+        raise ValueError(f"precision: {text}.")
     has_unscored = any(file.task.stands_in_for(UNSCORED_PAIRS) for file in files)
     if isinstance(teacher, CrossEncoder) and not has_unscored:
-        raise ValueError(
-            "teacher: expected a file with sentence1 and sentence2 but without a score for this "
-            "cross-encoder, found none. Give such pairs, or another teacher."
-        )
+        text = "a cross-encoder scores pairs of sentence1 and sentence2 without a score, found none"
+        raise ValueError(f"teacher: {text}. Give such pairs, or another teacher.")
     plan = TrainingPlan(
         start=(model.name or "an encoder") if isinstance(model, TrainableEncoder) else str(model),
         encoder=encoder,
@@ -648,10 +636,8 @@ def _check_loss_arguments(files: Sequence[TrainingFile], arguments: FileArgument
         return
     valid = {name for file in files for name in argument_names(file.task.loss)}
     if unknown := set(arguments.loss) - valid:
-        raise ValueError(
-            f"loss: expected arguments among {', '.join(sorted(valid))}, received "
-            f"{', '.join(sorted(unknown))}."
-        )
+        text = f"expected arguments among {', '.join(sorted(valid))}"
+        raise ValueError(f"loss: {text}, received {', '.join(sorted(unknown))}.")
 
 
 def check_dimensions(
@@ -660,14 +646,12 @@ def check_dimensions(
     """Refuses `matryoshka_dimensions` that have no effect, or are larger than the vectors."""
     dimensions = arguments.matryoshka_dimensions
     if dimensions and max(dimensions) > encoder.dimension:
-        raise ValueError(
-            f"matryoshka_dimensions: expected numbers up to {encoder.dimension}, the dimension of "
-            f"the encoder, received {dimensions}."
-        )
+        text = f"expected numbers up to {encoder.dimension}, the dimension of the encoder"
+        raise ValueError(f"matryoshka_dimensions: {text}, received {dimensions}.")
     if dimensions and not any(isinstance(loss, MatryoshkaLoss) for loss in losses):
+        names = ", ".join(type(loss).__name__ for loss in losses)
         raise ValueError(
-            "matryoshka_dimensions: expected a task whose loss needs only vectors, received "
-            f"{', '.join(type(loss).__name__ for loss in losses)}."
+            f"matryoshka_dimensions: expected a loss that needs only vectors, received {names}."
         )
 
 
@@ -678,10 +662,8 @@ def _check_scores(file: TrainingFile, arguments: FileArguments) -> None:
     lowest, _ = file.score_limits
     for name, word in (("objective", "bce"), ("similarity", "angular")):
         if arguments.loss.get(name) == word and file.scores.target(lowest) < 0:
-            raise ValueError(
-                f"{file.name}: expected scores from 0 to 1 for the loss with {name}={word}, found "
-                f"{lowest:g}. Give --score-range -1,1 to scale -1 … 1 to 0 … 1."
-            )
+            text = f"expected scores from 0 to 1 for the loss with {name}={word}, found {lowest:g}"
+            raise ValueError(f"{file.name}: {text}. Give --score-range -1,1 to scale them.")
 
 
 def exported_prompts(files: Sequence[TrainingFile]) -> tuple[dict[str, str], str | None]:
