@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 
-from use_st5.data.text_hashes import normalized, text_hash, text_hashes
+from use_st5.data.text_hashes import normalized, text_hashes
 
 
 def test_two_copies_of_a_sentence_are_one() -> None:
@@ -18,8 +18,8 @@ def test_two_copies_of_a_sentence_are_one() -> None:
 
 
 def test_case_blanks_and_punctuation_do_not_count() -> None:
-    assert text_hash("It's  a DOG.") == text_hash("it s a dog") != text_hash("its a dog")
-    assert text_hash("# It + (you)") == text_hash("it you")
+    assert normalized("It's  a DOG.") == normalized("it s a dog") != normalized("its a dog")
+    assert normalized("# It + (you)") == normalized("it you")
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_case_blanks_and_punctuation_do_not_count() -> None:
 )
 def test_marks_and_symbols_that_tell_texts_apart_count(texts: tuple[str, ...]) -> None:
     column = pa.chunked_array([pa.array(texts, pa.large_string())])
-    assert len({*map(text_hash, texts)}) == len({*text_hashes(column)}) == len(texts)
+    assert len({*text_hashes(column)}) == len(texts)
 
 
 @hypothesis.settings(derandomize=True, max_examples=200, deadline=None)
@@ -43,5 +43,5 @@ def test_a_column_has_the_hashes_of_its_texts(texts: list[str]) -> None:
     column = pa.chunked_array([pa.array(["x", *texts], pa.large_string())]).slice(1)
     digests = [hashlib.blake2b(normalized(t).encode(), digest_size=8).digest() for t in texts]
     expected = [int.from_bytes(digest, "big") for digest in digests]
-    assert text_hashes(column).tolist() == [text_hash(t) for t in texts] == expected
+    assert text_hashes(column).tolist() == expected
     assert text_hashes(column).dtype == np.uint64

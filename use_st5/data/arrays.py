@@ -77,8 +77,8 @@ class PreparedColumn:
     key: str | None = None
 
     def __post_init__(self) -> None:
-        is_text = (self.kind in TEXT_KINDS, self.kind not in COLUMN_AXES)
-        if is_text != ((self.max_tokens or 0) > 0, False):
+        fits = (self.max_tokens or 0) > 0 if self.kind in TEXT_KINDS else self.max_tokens is None
+        if self.kind not in COLUMN_AXES or not fits:
             raise ValueError(
                 f"expected one of {[*COLUMN_AXES]}, with max_tokens above 0 for ids only, received "
                 f"{self.kind!r} with max_tokens {self.max_tokens}."

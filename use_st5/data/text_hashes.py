@@ -27,10 +27,10 @@ def normalized(sentence: str) -> str:
     return _ASCII_OTHERS.sub(" ", words).strip() or text.strip()
 
 
-def _mark_or_space(found: re.Match[str]) -> str:
+def _mark_or_space(match: re.Match[str]) -> str:
     """A mark (Unicode's Mn, Mc, Me) or a symbol (So) itself, and a space for anything else."""
-    category = unicodedata.category(found[0])
-    return found[0] if category[0] == "M" or category == "So" else " "
+    category = unicodedata.category(match[0])
+    return match[0] if category[0] == "M" or category == "So" else " "
 
 
 # The number of texts that are hashed at once.
@@ -42,28 +42,23 @@ _WORDS = bytes(
 )
 
 
-def text_hash(text: str) -> int:
-    """A hash that does not depend on case, spaces and punctuation."""
-    return int(_hashed([normalized(text).encode("utf-8", "surrogatepass")])[0])
-
-
 def text_hashes(texts: pa.ChunkedArray) -> np.ndarray:
-    """`text_hash` of each text of a column of large_string, uint64 `[texts]`."""
+    """A hash of each text of a column of large_string, as `normalized`, uint64 `[texts]`."""
     hashes = np.zeros(len(texts), np.uint64)
     for start in range(0, len(texts), _AT_ONCE):
         part = texts.slice(start, _AT_ONCE).combine_chunks()
-        word, symbol = (pc.match_substring_regex(part, each) for each in (r"\w", "[+#]"))
+        word, symbol = (pc.match_substring_regex(part, p) for p in (r"\w", "[+#]"))
         plain = pc.and_(pc.string_is_ascii(part), pc.and_not(word, symbol))
         plain = plain.to_numpy(zero_copy_only=False)
         part_hashes = hashes[start : start + len(part)]
         part_hashes[plain] = _hashed(_ascii_words(part.filter(pa.array(plain))))
         other_texts = part.filter(pa.array(~plain)).to_pylist()
-        part_hashes[~plain] = _hashed(normalized(each).encode() for each in other_texts)
+        part_hashes[~plain] = _hashed(normalized(text).encode() for text in other_texts)
     return hashes
 
 
 def _hashed(words: Iterable[bytes]) -> np.ndarray:
-    digests = b"".join([hashlib.blake2b(each, digest_size=8).digest() for each in words])
+    digests = b"".join([hashlib.blake2b(word, digest_size=8).digest() for word in words])
     return np.frombuffer(digests, ">u8").astype(np.uint64)
 
 

@@ -42,7 +42,9 @@ class TaskStream:
         self.seed = seed
         self.micro_batches = micro_batches
         self._iterators: dict[str, Iterator[Batch]] = {}
-        self._files = {} if files is None else {name: self._of(name, files) for name in tasks}
+        self._files = (
+            {} if files is None else {name: self._batch_files(name, files) for name in tasks}
+        )
         self._ends: Mapping[str, int] = {}
 
     def prepare(self, starts: Mapping[str, int], ends: Mapping[str, int], *, writes: bool) -> None:
@@ -64,7 +66,7 @@ class TaskStream:
         """A task's batches; `start_step` only matters when this process begins to read them."""
         if name not in self._iterators:
             distributed = self.strategy.distribute_datasets_from_function(
-                functools.partial(self._of_host, name, start_step)
+                functools.partial(self._host_dataset, name, start_step)
             )
             self._iterators[name] = iter(distributed)
         return self._iterators[name]
@@ -78,7 +80,7 @@ class TaskStream:
         """
         self._iterators.clear()
 
-    def _of_host(
+    def _host_dataset(
         self, name: str, start_step: int, context: tf.distribute.InputContext
     ) -> tf.data.Dataset:
         """Data of a host's replicas; all hosts together read the batches of a single device."""
@@ -100,7 +102,7 @@ class TaskStream:
             micro_batches=self.micro_batches,
         )
 
-    def _of(self, name: str, folder: str) -> BatchFiles:
+    def _batch_files(self, name: str, folder: str) -> BatchFiles:
         task = self.tasks[name]
         return BatchFiles(
             folder,
