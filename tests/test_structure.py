@@ -26,7 +26,7 @@ LARGEST_PARTS = {
     "bias": 301,
     "cli": 4_170,
     "convert": 1_627,
-    "data": 1_970,
+    "data": 1_965,
     "encode": 1_595,
     "engines": 2_407,
     "evaluation": 3_693,
@@ -44,7 +44,7 @@ LARGEST_PARTS = {
     "sklearn": 112,
     "tokenizers": 2_801,
     "trainable_encoder": 464,
-    "training": 7_027,
+    "training": 6_981,
 }
 
 
