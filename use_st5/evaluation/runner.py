@@ -5,6 +5,7 @@ The result is a record: scores, and everything that is needed to repeat the run.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import json
@@ -23,7 +24,7 @@ from use_st5.data.data_folder import DataFolder
 from use_st5.encode.options import default_prompt, usual_prompts
 from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.task import EvaluationTask, TaskContext
-from use_st5.io.files import atomic_path
+from use_st5.io.files import atomic_path, sole_writer
 from use_st5.io.records import check_record, read_record
 
 FORMAT = 1
@@ -200,7 +201,9 @@ def evaluate(
             else:
                 result = _run(task, context, hashes[task.name])
                 if path:
-                    _write_json(path, result)
+                    # It removes leftovers.
+                    with contextlib.suppress(BlockingIOError), sole_writer(path):
+                        _write_json(path, result)
         except Exception as error:
             if number == len(tasks) and not results:
                 raise
