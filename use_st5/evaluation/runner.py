@@ -172,7 +172,6 @@ def evaluate(
 
     Raises:
         MissingDataError: A data set is missing. This is checked before any sentence is encoded.
-        ValueError: No tasks, or a cache without an identity.
         Exception: All tasks failed; this is the error of the last one.
     """
     if not tasks:

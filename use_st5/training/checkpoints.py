@@ -20,15 +20,7 @@ import safetensors.numpy
 from keras import ops
 from safetensors import safe_open
 
-from use_st5.io.files import (
-    as_written,
-    atomic_path,
-    exists,
-    names_in,
-    open_local,
-    remote_path,
-    remove,
-)
+from use_st5.io.files import as_written, atomic_path, names_in, open_local, remote_path, remove
 from use_st5.io.records import read_record
 
 _STATE = "state.json"
@@ -70,7 +62,7 @@ class Checkpoints:
     def steps(self) -> list[int]:
         """The steps of the checkpoints that exist, ascending."""
         numbers = (int(match[1]) for name in names_in(self.folder) if (match := _NAME.match(name)))
-        return sorted(step for step in {*numbers} if exists(self._path(step) / _STATE))
+        return sorted(step for step in {*numbers} if _STATE in names_in(self._path(step)))
 
     def save(self, step: int, state: dict[str, Any], *, also_keep: int | None = None) -> None:
         """Writes a checkpoint with JSON values; removes others except `also_keep` (the best)."""
