@@ -27,6 +27,27 @@ def test_labels_numbers_and_colour_bar() -> None:
     assert axes.images[0].get_clim() == (pytest.approx(-0.1), 1.0)
 
 
+def test_picture_holds_every_label() -> None:
+    """Nothing drawn is cut off at the picture's edge."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    sentences = [*SENTENCES, "A very long sentence that goes on and on, without end, " * 3, ""]
+    matrix = np.eye(5)
+    figure = similarity_heatmap(sentences, matrix)
+    FigureCanvasAgg(figure).draw()
+    width, height = figure.canvas.get_width_height()
+    for axes in figure.axes:
+        for label in (*axes.get_xticklabels(), *axes.get_yticklabels(), axes.yaxis.label):
+            if not label.get_text():
+                continue
+            box = label.get_window_extent()
+            assert box.x0 >= -1
+            assert box.y0 >= -1
+            assert box.x1 <= width + 1
+            assert box.y1 <= height + 1
+    assert figure.axes[0].get_xticklabels()[4].get_text() == "(empty)"
+
+
 @pytest.mark.parametrize(("name", "start"), [("map.png", b"\x89PNG"), ("map.svg", b"<?xml")])
 def test_file_is_of_the_kind_its_name_says(tmp_path: Path, name: str, start: bytes) -> None:
     similarity_heatmap(SENTENCES, MATRIX, path=tmp_path / name)

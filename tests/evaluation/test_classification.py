@@ -136,13 +136,6 @@ def test_real_files_have_the_published_counts(
     assert pairs == {2 if dataset in (classification.MRPC, classification.SICK_E) else 1}
 
 
-def test_subjective_sentences_are_class_0_and_objective_ones_follow_class_1(data_dir: Path) -> None:
-    # senteval/binary.py calls the objective file "pos".
-    train = classification.SUBJ.read(DataFolder(data_dir))["train"]
-    assert train.columns[0][0].startswith("the movie begins in the past")
-    assert (train.labels[0], train.labels[-1]) == (1, 0)
-
-
 WORDS = ("film", "plot", "dull", "bright", "cast", "ending", "slow", "joy")
 
 
@@ -197,22 +190,6 @@ def test_train_and_test_are_validated_by_kfold_and_pairs_have_two_features() -> 
     hits = sum((expected.predictions == 1) & (gold.labels == 1))
     precision, recall = hits / sum(expected.predictions == 1), hits / sum(gold.labels == 1)
     assert score.scores["f1"] == pytest.approx(2 * precision * recall / (precision + recall))
-
-
-def test_three_parts_are_validated_by_split() -> None:
-    parts = {
-        part: samples(n, sentences=1, classes=3, seed=n)
-        for part, n in (("train", 120), ("dev", 40), ("test", 60))
-    }
-    score = classification._score(VectorCache(BagOfWords().encode), parts, SklearnClassifier())
-    expected = SklearnClassifier().split(**{k: arranged(v) for k, v in parts.items()})
-    assert (score.scores["accuracy"], score.details["dev_accuracy"]) == (
-        expected.test_accuracy,
-        expected.dev_accuracy,
-    )
-    assert score.details["classifier"] == "sklearn"
-    assert "f1" not in score.scores
-    assert score.counts == {"train": 120, "dev": 40, "test": 60}
 
 
 ORIGINAL = [task for task in TASKS if task.group == "senteval"]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.evaluation.toys import letter_context
 from use_st5.data.data_folder import DataFolder, DataSource
-from use_st5.encode.vector_store import Encode, VectorCache
+from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.classification import TASKS, probing_task, read_probing
 from use_st5.evaluation.classifiers import SentEvalClassifier
 from use_st5.evaluation.labelled_texts import (
@@ -22,7 +22,6 @@ from use_st5.evaluation.labelled_texts import (
     read_side_by_side,
     read_table,
 )
-from use_st5.evaluation.task import TaskContext, TaskResult
 
 
 @pytest.fixture
@@ -210,35 +209,6 @@ def test_errors_name_file_and_line_of_probing(tmp_path: Path, text: str, message
         read_probing(write_probing(tmp_path, text))
 
 
-SIZES = {"train": 400, "dev": 100, "test": 200}
-
-
-def encode(sentences: list[str]) -> np.ndarray:
-    """Counts of the letters a to d, repeated 16 times."""
-    return np.array([[sentence.count(x) for x in "abcd" * 16] for sentence in sentences])
-
-
-def toy(seed: int, rule: str) -> dict[str, LabelledTexts]:
-    """Sentences of the letters a to d whose class is the most frequent letter, or random."""
-    generator = np.random.default_rng(seed)
-    data = {}
-    for part, count in SIZES.items():
-        numbers = generator.integers(4, size=count)
-        words = generator.choice([*"abcd"], (count, 6))
-        sentences = ["".join(row) + 5 * "abcd"[n] for row, n in zip(words, numbers, strict=True)]
-        labels = numbers if rule == "letter" else generator.integers(4, size=count)
-        data[part] = LabelledTexts((sentences,), labels)
-    return data
-
-
-def score(encode: Encode, data: dict[str, LabelledTexts]) -> TaskResult:
-    return PROBES[0].score(TaskContext(VectorCache(encode), DataFolder(".")), data)
-
-
-def test_what_embeddings_show_is_found() -> None:
-    assert score(encode, toy(0, "letter")).scores["accuracy"] > 0.99
-
-
 PROBES = [task for task in TASKS if task.group == "probing"]
 TASK = probing_task("toy", "Toy", "toy.txt")
 
@@ -262,24 +232,6 @@ def test_result(tmp_path: Path) -> None:
     assert result.details["classifier"] == SentEvalClassifier(seed=7).options()
     assert result.details["l2"] in (1e-5, 1e-4, 1e-3, 1e-2)
     json.dumps(result.details)
-
-
-FILES = {
-    "probing_length": "sentence_length.txt",
-    "probing_word_content": "word_content.txt",
-    "probing_depth": "tree_depth.txt",
-    "probing_top_constituents": "top_constituents.txt",
-    "probing_bigram_shift": "bigram_shift.txt",
-    "probing_tense": "past_present.txt",
-    "probing_subject_number": "subj_number.txt",
-    "probing_object_number": "obj_number.txt",
-    "probing_odd_man_out": "odd_man_out.txt",
-    "probing_coordination_inversion": "coordination_inversion.txt",
-}
-
-
-def test_files_are_those_of_senteval() -> None:
-    assert {task.name: task.sources[0].places[1] for task in PROBES} == FILES
 
 
 def test_options_are_those_of_older_records() -> None:

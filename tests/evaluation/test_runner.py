@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -99,17 +97,6 @@ def test_a_stopped_run_goes_on(data: Path, tmp_path: Path) -> None:
     assert encoder.asked == [], "the embeddings are kept too"
 
 
-def test_kept_results_without_embeddings_leave_a_record_that_is_read(
-    data: Path, tmp_path: Path
-) -> None:
-    cache, file = tmp_path / "cache", tmp_path / "record.json"
-    evaluate(BagOfWords(), [words_task()], data, cache=cache)
-    (embeddings,) = cache.glob("*/embeddings")
-    shutil.rmtree(embeddings)
-    evaluate(BagOfWords(), [words_task()], data, cache=cache).write(file)
-    assert EvaluationRecord.read(file).model["dimension"] is None
-
-
 def test_a_damaged_result_is_named(data: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     evaluate(BagOfWords(), [words_task()], data, cache=cache)
@@ -120,14 +107,6 @@ def test_a_damaged_result_is_named(data: Path, tmp_path: Path) -> None:
     kept.unlink()
     evaluate(BagOfWords(), [words_task()], data, cache=cache)
     assert kept.is_file()
-
-
-def test_a_large_result_is_read_again(data: Path, tmp_path: Path) -> None:
-    """For example, a user's own association test holds all its sentences."""
-    task = dataclasses.replace(words_task(), options={"texts": ["word " * 200] * 2_000})
-    for _ in range(2):
-        record = evaluate(BagOfWords(), [task], data, cache=tmp_path / "cache")
-    assert len(record.tasks["words"]["options"]["texts"]) == 2_000
 
 
 def test_what_changes_a_score_misses_the_cache(data: Path, tmp_path: Path) -> None:

@@ -65,10 +65,6 @@ def test_groups_have_their_sizes_and_lie_in_each_other() -> None:
     assert set(GROUPS[14]) < set(GROUPS[36]) < set(GROUPS[112]) == set(LANGUAGES)
 
 
-def test_xtreme_has_no_malay_and_not_the_five_languages_of_xtreme_r() -> None:
-    assert not {"zsm", "aze", "lit", "pol", "ukr", "ron"} & set(GROUPS[36])
-
-
 VECTORS = {
     "un": [1.0, 0.0],
     "deux": [2.0, 2.0],
@@ -201,14 +197,6 @@ def test_the_best_threshold_lies_between_two_margins() -> None:
     score = _mining_scores(VectorCache(mined), texts(("zh-1", "en-2")), k=2)
     assert score["threshold"] == pytest.approx((4 / 3 + 6 / 5) / 2)
     assert (score["precision"], score["recall"], score["f1"]) == (1.0, 1.0, 1.0)
-
-
-def test_a_threshold_that_is_given_is_used() -> None:
-    """Both mined pairs are extracted, and one is gold; two other gold pairs are not mined."""
-    data = texts(("zh-1", "en-2"), ("zh-0", "en-0"), ("zh-1", "en-0"))
-    score = _mining_scores(VectorCache(mined), data, threshold=1.0, k=2)
-    assert (score["threshold"], score["precision"], score["recall"]) == (1.0, 1 / 2, 1 / 3)
-    assert score["f1"] == pytest.approx(2 * (1 / 2) * (1 / 3) / (1 / 2 + 1 / 3))
 
 
 def test_a_sentence_with_two_ids_is_mined_once_and_dropped() -> None:
