@@ -214,9 +214,9 @@ def test_a_damaged_model_is_not_passed_on(use: Callable, model: Path, tmp_path: 
         (("--archive", "there.tgz", "--to", "new"), 1, "give --overwrite"),
         (("--web", "new", "--precision", "float32"), 2, "float32 for all others"),
         (("--web", "page", "--precision", "small", "--to", "new"), 2, "small is for --web"),
-        (("--web", "lite", "--overwrite"), 1, "Found thesis.txt"),
+        (("--web", "lite", "--overwrite"), 1, "use_st5: thesis.txt"),
         (("--litert", "lite", "--length", "3"), 1, "a fixed length of 16 or more, received 3"),
-        (("--litert", "lite", "--overwrite"), 1, "Found thesis.txt"),
+        (("--litert", "lite", "--overwrite"), 1, "use_st5: thesis.txt"),
     ],
 )
 def test_targets_are_refused_before_any_work(
@@ -239,7 +239,7 @@ def test_sources_are_refused_in_one_line(use: Callable, tmp_path: Path) -> None:
     for arguments, message in (
         (("absent", "--to", "new"), "'absent'"),
         (("empty", "--to", "new"), "one exported model, found []"),
-        (("use_transformer_en", "--web", "new"), "expected a USE-DAN for a page"),
+        (("use_transformer_en", "--web", "new"), "a page in the browser runs no other model"),
     ):
         result = use("export", *arguments)
         assert (result.exit_code, result.stderr.count("\n")) == (1, 1)

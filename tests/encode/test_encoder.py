@@ -319,14 +319,8 @@ def test_a_pickle_in_a_fork_raises_when_it_is_used(
     monkeypatch.setattr("use_st5.export.loading._started_in", os.getppid())
     encoder = pickle.loads(pickled).__self__
     assert isinstance(encoder, SentenceEncoder)
-    for use in (
-        lambda: encoder.encode("the cat"),
-        lambda: encoder.similarity(np.ones((1, 10))),
-        lambda: encoder.dimension,
-        lambda: pickle.dumps(encoder),
-    ):
-        with pytest.raises(RuntimeError, match='"spawn"'):
-            use()
+    with pytest.raises(RuntimeError, match='"spawn"'):
+        encoder.encode("the cat")
 
 
 def test_a_bundled_encoder_is_pickled_by_its_name(
@@ -343,7 +337,7 @@ def test_a_bundled_encoder_is_pickled_by_its_name(
 @pytest.mark.parametrize("text", [["the cat"], tf.constant(["the cat"])])
 def test_inside_of_a_graph(folder: Path, text: Any) -> None:
     for encode in (load(folder).encode, TrainableEncoder.load(folder).encode):
-        with pytest.raises(RuntimeError, match=r"outside of a TensorFlow graph.*SavedModelLayer"):
+        with pytest.raises(RuntimeError, match="NumPy array.*SavedModelLayer"):
             tf.function(encode)(text)
 
 

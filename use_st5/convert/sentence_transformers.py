@@ -159,10 +159,9 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
             lower_case=lower_case,
         )
     if {*kinds} - {*_READ} or not _ORDER.fullmatch("".join(kind[0] for kind in kinds)):
+        known = "Transformer, Pooling, Dense or LayerNorm, Normalize; or StaticEmbedding, Normalize"
         raise ValueError(
-            f"{path}: expected Transformer, Pooling, and perhaps Dense or LayerNorm, and Normalize "
-            "at the end; or StaticEmbedding, and perhaps Normalize; found "
-            f"{listed(kinds) if kinds else 'nothing'}. Give a model of these modules."
+            f"{path}: expected {known}; found {listed(kinds) if kinds else 'nothing'}."
         )
     if kinds[0] == "StaticEmbedding":
         return SentenceModules(
@@ -206,10 +205,8 @@ def read_prompts(folder: Path, modules: SentenceModules) -> tuple[dict[str, str]
         advice = f"Remove it, and write encode(texts, truncate_dim={dim})."
         raise ValueError(f"{path}: expected no truncate_dim, received {dim}. {advice}")
     if not modules.include_prompt:
-        raise ValueError(
-            f"{modules.pooling_file}: expected include_prompt to be true, received false: use_st5 "
-            "pools the tokens of a prompt like all others, which would give other vectors."
-        )
+        why = "use_st5 pools the tokens of a prompt like all others"
+        raise ValueError(f"{modules.pooling_file}: expected include_prompt to be true: {why}.")
     return named, default
 
 
@@ -255,11 +252,9 @@ def _max_length(folder: Path, settings: list[_Settings]) -> int | None:
         others |= {name for name, value in processing.items() if value not in _USUAL.get(name, ())}
         others |= {name for name in ("query_length", "document_length") if getattr(each, name)}
         if others:
-            raise ValueError(
-                f"{folder}: expected only settings of the Transformer that use_st5 reads, found "
-                f"{listed(sorted(others))}. Write them into config.json or tokenizer_config.json, "
-                "or remove them, if the model was trained without them."
-            )
+            advice = "Write them into config.json or tokenizer_config.json, or remove them"
+            found = f"found {listed(sorted(others))}"
+            raise ValueError(f"{folder}: use_st5 does not read all settings, {found}. {advice}.")
         if length is not None:
             return check_record(length, Tokens, where=f"{folder}: max_length", remedy=_REMEDY)
         if each.max_seq_length is not None:

@@ -43,9 +43,8 @@ class T5XSource(WeightSource):
             self._arrays = dict(_arrays(target, "", index.parent))
         except (KeyError, TypeError, AttributeError, IndexError) as error:
             reason = f"{type(error).__name__}: {error!s:.200}"
-            raise ValueError(
-                f'{index}: expected the weights of T5X under "optimizer/target" ({reason}).'
-            ) from error
+            what = 'expected the weights of T5X under "optimizer/target"'
+            raise ValueError(f"{index}: {what} ({reason}).") from error
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name → shape of every tensor, without reading one."""
@@ -120,10 +119,9 @@ def read_msgpack_index(path: str | os.PathLike[str]) -> dict[str, Any]:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         return {name: _tree(part) for name, part in _parts(content).items()}
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError, MemoryError) as error:
-        raise ValueError(
-            f"{path}: expected a checkpoint written by Flax in MessagePack "
-            f"({type(error).__name__}: {error!s:.200})."
-        ) from error
+        reason = f"{type(error).__name__}: {error!s:.200}"
+        what = "expected a checkpoint written by Flax in MessagePack"
+        raise ValueError(f"{path}: {what} ({reason}).") from error
 
 
 # Decodes a map, but not its values: a file of zeros that claims a list of billions is not read.

@@ -167,10 +167,8 @@ def check_vocabulary(size: int, rows: int, *, folder: Path | None, given: Path |
     if size > rows:
         raise ValueError(f"{given or folder}: {size:,} pieces, but the table has {rows:,} rows.")
     if not given and rows - size > min(_UNUSED_ROWS, rows // 2):
-        raise ValueError(
-            f"{folder}: the vocabulary has {size:,} pieces, but the table {rows:,} rows: it may be "
-            "cut. Copy it again; if it is right, name the file (vocabulary=, --vocabulary FILE)."
-        )
+        advice = "it may be cut. If it is right, name the file (vocabulary=, --vocabulary FILE)"
+        raise ValueError(f"{folder}: {size:,} pieces, but the table {rows:,} rows: {advice}.")
 
 
 def assign_weights(

@@ -104,20 +104,14 @@ class SentenceEncoder(SentenceTransformersNames):
     def _load_saved_model(self) -> None:
         import tensorflow as tf  # Other backends do not need it.
 
-        from use_st5.export.loading import (
-            check_finite_weights,
-            load_saved_model,
-            refuse_after_fork,
-            text_function,
-        )
+        from use_st5.export import loading
 
-        refuse_after_fork()
-
-        self.model = load_saved_model(self.folder)
+        loading.refuse_after_fork()
+        self.model = loading.load_saved_model(self.folder)
         if self.manifest is not None:  # Other SavedModels may contain infinity in unused weights.
-            check_finite_weights(self.model, self.folder)
+            loading.check_finite_weights(self.model, self.folder)
         self._limit = TokenLimit.of_model(self.model, self.manifest)
-        embed = text_function(self.model)
+        embed = loading.text_function(self.model)
         self._run = lambda texts: embed(tf.constant(texts, tf.string)).numpy()
         static = embed.structured_outputs.shape
         self._dimension = static[1] if static.rank and static[1] else self._run(["a"]).shape[1]
@@ -354,10 +348,6 @@ def load(
         >>> encoder.encode(["How old are you?", "What is your age?"]).shape
         (2, 512)
     """
-    if backend == "tensorflow":
-        from use_st5.export.loading import refuse_after_fork
-
-        refuse_after_fork()
     folder = model_folder(name_or_folder)
     status = (folder / SAVED_MODEL_FILE).stat()
     version = (folder, backend, status.st_mtime_ns, status.st_ino)

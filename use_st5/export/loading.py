@@ -71,10 +71,8 @@ def refuse_after_fork() -> None:
 def refuse_in_graph() -> None:
     """Refuses a call inside of a `tf.function`, which has no values for NumPy."""
     if not tf.executing_eagerly():
-        raise RuntimeError(
-            "encode returns a NumPy array, which a TensorFlow graph (tf.function, Dataset.map) "
-            "cannot use. Inside of a graph, call use_st5.layers.SavedModelLayer."
-        )
+        advice = "Inside of a graph (tf.function, Dataset.map), call use_st5.layers.SavedModelLayer"
+        raise RuntimeError(f"encode returns a NumPy array. {advice}.")
 
 
 def text_function(

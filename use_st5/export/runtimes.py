@@ -58,9 +58,6 @@ def to_onnx(
             None allows any `[batch, length]`.
         int8: Whether matrix products are computed in int8, with weights of 7 bits, because
             processors without VNNI add in 16 bits. Vectors change.
-
-    Raises:
-        ValueError: The model has no function of ids, or is too large for one file (2 GiB).
     """
     tf2onnx = require("tf2onnx", "onnx")
     loaded = _loaded(model_folder(name_or_folder))
@@ -89,9 +86,6 @@ def to_litert(
         length: The fixed length of ids `[1, length]`, for accelerators that need a fixed shape.
             None allows any `[batch, length]`.
         int8: Whether matrix products are computed in int8. Vectors change.
-
-    Raises:
-        ValueError: The model has no function of ids, or is too large for one file (2 GiB).
     """
     folder = model_folder(name_or_folder)
     loaded = _loaded(folder)  # also loads the ops that the converter meets

@@ -133,10 +133,8 @@ def _float32(variable: keras.Variable) -> np.ndarray:
 def raw_variables(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
     """The `tf.Variable` inside each Keras variable: SavedModels can hold no others."""
     if keras.backend.backend() != "tensorflow":
-        raise ValueError(
-            f"A SavedModel holds TensorFlow variables, but Keras runs on {keras.backend.backend()}."
-            " Save the weights, and load and export them with KERAS_BACKEND=tensorflow."
-        )
+        advice = "Save the weights, and export them with KERAS_BACKEND=tensorflow"
+        raise ValueError(f"Keras runs on {keras.backend.backend()}, not TensorFlow. {advice}.")
     return [variable.value for variable in variables]
 
 
