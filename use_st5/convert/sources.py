@@ -70,9 +70,8 @@ class SafetensorsSource(WeightSource):
             begin = file.read(8)
         # The header is read as a whole.
         (size,) = struct.unpack("<Q", begin) if len(begin) == 8 else (0,)
-        most = min(_HEADER, path.stat().st_size - 8)
-        if not 0 < size <= most:
-            received = f"a header of {size:,} bytes, expected 1 to {most:,}"
+        if not 0 < size <= min(_HEADER, path.stat().st_size - 8):
+            received = f"a header of {size:,} bytes, expected 1 to {_HEADER:,}"
             raise ValueError(f"{path}: is no safetensors file: {received}. {_AGAIN}")
         dtypes = {}
         try:
