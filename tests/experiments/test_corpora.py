@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -107,10 +106,6 @@ LANGUAGES = tuple(
 def write(path: Path, *lines: str) -> Path:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
-
-
-def row(premise: Any, hypothesis: str, label: Any) -> str:
-    return json.dumps({"premise": premise, "hypothesis": hypothesis, "label": label})
 
 
 def snli(premise: str, hypothesis: str, label: str) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import prepare_data
 from experiments.prepare_data import (
     GLUE,
     PREPARATIONS,
@@ -51,18 +50,6 @@ def test_files_of_2016_get_the_names_of_the_other_years(tmp_path: Path) -> None:
     assert names == sorted([*kinds, "LICENSE.txt"])
     sts16 = read_semeval_sts(DataFolder(tmp_path / "data").find(sts.STS16))
     assert sts16.subsets["plagiarism"][0].score == 2
-
-
-def test_real_sets_come_through_as_they_are(data_dir: Path) -> None:
-    raw = data_dir / "sts_raw"
-    if not raw.is_dir():
-        pytest.skip("needs real data: sts_raw")
-    sets = read_semeval(raw)
-    assert {"STS12-en-test", "STS13-en-test", "STS15-en-test", "stsbenchmark"} <= {*sets}
-    for place, files in sets.items():
-        assert {*prepare_data.SEMEVAL[place]} <= {*files}
-        for name, content in files.items():
-            assert content == (raw / place / name).read_bytes()
 
 
 def test_sentevals_sets_get_its_names_and_tokens(tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections import defaultdict
 from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
@@ -64,17 +63,6 @@ ALL_ROWS = [(table, row) for table in TABLES for row in table.rows]
 def decimals(scores: dict[str, float]) -> int:
     """The number of decimals with which the scores of a row are printed, at most two."""
     return 1 if all(round(score, 1) == score for score in scores.values()) else 2
-
-
-def line_of(cells: Iterable[float], lines: list[list[float]], first: int = 0) -> int | None:
-    """The first line, from `first` on, with these numbers in a row; signs are ignored."""
-    wanted = [abs(cell) for cell in cells]
-    for number in range(first, len(lines)):
-        line = lines[number]
-        for start in range(len(line) - len(wanted) + 1):
-            if line[start : start + len(wanted)] == wanted:
-                return number
-    return None
 
 
 @pytest.fixture(scope="module")
@@ -138,24 +126,3 @@ def test_numbers_stand_in_the_papers(paper_lines: dict[str, list[list[float]]]) 
         numbers = {number for line in paper_lines[table.citation] for number in line}
         missing = [task for task, score in row.scores.items() if abs(score) not in numbers]
         assert not missing, (table.table, row.model, missing)
-
-
-def test_rows_stand_in_the_papers_line_by_line(paper_lines: dict[str, list[list[float]]]) -> None:
-    """Catches an error that the test above cannot: swapped cells or rows."""
-    torn = Counter()
-    for table in TABLES:
-        lines = paper_lines[table.citation]
-        line = 0
-        for row in (row for row in table.rows if row.confirmed and not row.source):
-            found = line_of(row.scores.values(), lines, line)
-            if found is None:
-                torn[table.citation, table.table, table.benchmark] += 1
-            else:
-                line = found
-    # The extraction of the text tore these rows apart; the next test checks them.
-    expected = {
-        ("Ni et al. (2022)", "Table 5", "sts"): 10,
-        ("Liu et al. (2022)", "Table 4", "sts"): 3,
-        ("Liu et al. (2022)", "Table 5", "pairs"): 3,
-    }
-    assert torn == expected

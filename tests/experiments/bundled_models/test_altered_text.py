@@ -17,8 +17,6 @@ from experiments.bundled_models.alterations import RULES, generate_alterations
 from experiments.bundled_models.clauses import finite_verb, transitive_clause
 from experiments.bundled_models.generated_text import (
     generate_captions,
-    generate_opinions,
-    generate_spans,
 )
 from experiments.bundled_models.near_misses import change_tense, exchange_roles, negate
 from experiments.bundled_models.paraphrases import (
@@ -30,7 +28,6 @@ from experiments.bundled_models.paraphrases import (
 )
 from experiments.bundled_models.related_sentences import (
     GROUP_SIZE,
-    altered_sentences,
     related_rows,
 )
 from experiments.bundled_models.word_swaps import (
@@ -260,32 +257,6 @@ def test_captions_agree_in_number_and_article() -> None:
             assert " is " not in caption
         if first == "a" and second not in {"few"}:
             assert second[0] not in "aeiou", caption
-
-
-def test_opinions_are_seeded_and_seldom_the_same() -> None:
-    opinions = list(generate_opinions(5000, seed=3))
-    assert opinions == list(generate_opinions(5000, seed=3))
-    assert opinions != list(generate_opinions(5000, seed=4))
-    assert len({each.lower().rstrip(". ") for each in opinions}) > 4700
-    assert not [each for each in opinions if re.search(r"[{}_]|  ", each)]
-
-
-def test_spans_are_consecutive_words() -> None:
-    sentences = ["one two three four five six seven", "a"]
-    for span in generate_spans(sentences, 200, min_words=2, max_words=3):
-        assert any(f" {span} " in f" {sentence} " for sentence in sentences)
-        assert len(span.split()) <= 3
-
-
-RELATED = [f"{who} {what} {where}" for who in "abcd" for what in "efgh" for where in ("i", "j k")]
-
-
-def test_lengths_and_number() -> None:
-    pairs = altered_sentences(RELATED, 3, 3, 10)
-    assert len({first for first, _ in pairs}) == 10
-    assert all(len(first.split()) == 3 and second != first for first, second in pairs)
-    assert pairs == altered_sentences(RELATED, 3, 3, 10)
-    assert len(altered_sentences(RELATED, 3, 3, 1000)) == 16
 
 
 def test_neighbours_are_the_nearest_by_cosine() -> None:

@@ -96,19 +96,6 @@ def test_trains_merges_exports_and_scores(
     assert (np.abs(np.linalg.norm(exported, axis=1) - 1) > 1e-2).any()
 
 
-def test_xnli_mixes_languages_and_english_does_not(data: Path) -> None:
-    german, french = (set(multilingual_data.WORDS[each]) for each in ("de", "fr"))
-    mixed = [*multilingual_st5.xnli_triplets(data, 0)]
-    assert len(mixed) == 3 * 50
-    for triplet in mixed:
-        words = [set(text.split()) for text in triplet.values()]
-        assert sum(bool(each & german) for each in words) == 1
-        assert sum(bool(each & french) for each in words) == 1
-    english = [*multilingual_st5.english_triplets(data, 0)]
-    assert tuple(english[3].values()) == multilingual_data.sentences("en", 3)
-    assert set(english[3]) == {"anchor", "positive", "negative"}
-
-
 def test_the_settings_of_the_paper() -> None:
     """Yano et al. 2024: LoRA of rank 8, batch 128, one epoch, the rates of Table 5.
 

@@ -28,9 +28,7 @@ from experiments.sbert_defsent.train import (
 from tests.corpora_folder import write_paper_corpora
 from tests.tiny_bert import VOCABULARY, write_tiny_bert
 from use_st5.hub.model_manifest import ModelManifest
-from use_st5.training.loop import Metrics
 from use_st5.training.optimizers import Adam
-from use_st5.training.tensorflow_step import TensorFlowLoop
 
 TEXTS = ["A man runs.", "", "The dog plays the guitar."]
 DEFINED = ("dog", "man", "woman", "child", "guitar", "plays", "eats", "reads")
@@ -103,37 +101,6 @@ def test_trains_through_both_and_continues_what_sbert_began(
 def weights_of_checkpoint(data: Path, bert: Path, tmp_path: Path) -> dict[str, np.ndarray]:
     SMALL["untuned"].run(data, tmp_path / "untuned", pretrained=bert)
     return weights(tmp_path / "untuned")
-
-
-@pytest.mark.end_to_end
-def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
-    data: Path, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The stages have batches of like lengths and frozen parts."""
-    stages = (quick(sbert_defsent.sbert(10)), quick(sbert_defsent.defsent(20, 1e-2)))
-    often = (
-        dataclasses.replace(stage, args=dataclasses.replace(stage.args, evaluation_steps=10))
-        for stage in stages
-    )
-    training = Training(name="s_d", stages=tuple(often))
-    given = {"pretrained": bert, "prepared": tmp_path / "prepared"}
-    training.run(data, tmp_path / "whole", **given)
-    train, calls = TensorFlowLoop._train, iter(range(9))
-
-    def killed(self: TensorFlowLoop, name: str, first: int, steps: int) -> Metrics:
-        if next(calls) == 2:
-            raise KeyboardInterrupt
-        return train(self, name, first, steps)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(TensorFlowLoop, "_train", killed)
-        training.run(data, tmp_path / "killed", **given)
-    names = sorted(path.name for path in tmp_path.glob("killed/checkpoints/*/checkpoint-*"))
-    assert names == ["checkpoint-000000010"] * 2
-    training.run(data, tmp_path / "killed", **given)
-    whole, killed_once = (weights(tmp_path / name) for name in ("whole", "killed"))
-    for name, value in whole.items():
-        np.testing.assert_array_equal(killed_once[name], value, err_msg=name)
 
 
 @pytest.mark.end_to_end

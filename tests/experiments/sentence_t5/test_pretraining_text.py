@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
 
 from experiments.corpora import NOVELS  # noqa: E402
-from experiments.sentence_t5.pretraining_text import kept_sentences, pretraining_tokens  # noqa: E402
+from experiments.sentence_t5.pretraining_text import pretraining_tokens  # noqa: E402
 from use_st5.data.text_hashes import normalized  # noqa: E402
 from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer  # noqa: E402
 
@@ -29,8 +29,3 @@ def test_the_text_is_running_and_cut_into_one_length(corpora: Path, tmp_path: Pa
     np.testing.assert_array_equal(pieces[0], ids[ids > tokenizer.eos_id][:20])
     with pytest.raises(ValueError, match="pieces of 21 ids, found 20"):
         pretraining_tokens(corpora, tokenizer, 21, path, held_out=set)
-
-
-def test_sts_sentences_and_repeated_turns_are_left_out() -> None:
-    turns = ["One.", "One.", "The CAT eats", "Two.", "One."]
-    assert list(kept_sentences(turns, {"the cat eats"})) == ["One.", "Two.", "One."]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +20,6 @@ from tests.experiments.trans_encoder.pair_sets import some_pairs, write_sets
 from tests.experiments.trans_encoder.small import small
 from tests.tiny_bert import write_tiny_bert
 from use_st5.hub.model_manifest import ModelManifest
-from use_st5.training.tensorflow_step import TensorFlowLoop
 from use_st5.training.trans_encoder import TransEncoder
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
@@ -48,11 +45,6 @@ def mutual(
 ) -> tuple[Path, dict[str, float]]:
     output = tmp_path_factory.mktemp("mutual")
     return output, small("mutual").run(data, output, pretrained=bert, seed=3)
-
-
-def weights_of(folder: Path) -> dict[str, bytes]:
-    found = sorted((folder / "checkpoints").rglob("model.weights.h5"))
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
 @pytest.mark.end_to_end
@@ -99,35 +91,6 @@ def test_the_report_says_what_was_among_the_pairs(mutual: tuple[Path, dict[str, 
     assert rows["0"] != rows["1"]
     assert "| 1 | second, cross |" in text
     assert "mean of those without a pair in the pool" in text
-
-
-@pytest.mark.end_to_end
-def test_a_run_killed_twice_ends_with_the_same_weights(
-    data: Path,
-    bert: Path,
-    mutual: tuple[Path, dict[str, float]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It is killed in SimCSE's training and in the middle of the cycles."""
-    train = TensorFlowLoop._train
-    run = partial(small("mutual").run, data, tmp_path, pretrained=bert, seed=3)
-    run(part="prepare")
-    for at in (1, 6):
-        calls = iter(range(1, 99))
-
-        def killed(self: TensorFlowLoop, *given: Any, at: int = at, calls: Any = calls) -> Any:
-            if next(calls) == at:
-                raise KeyboardInterrupt
-            return train(self, *given)
-
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(TensorFlowLoop, "_train", killed)
-            run(part="train")
-    run(part="train", strategy="mirrored")
-    rows = [json.loads((each / "models.json").read_text()) for each in (tmp_path, mutual[0])]
-    assert rows[0] == rows[1]
-    assert weights_of(tmp_path).keys() == weights_of(mutual[0]).keys()
 
 
 @pytest.mark.process

@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 
 from experiments.use import transfer_tables
-from experiments.use.transfer.rows import TransferRow
 from experiments.use.transfer.tables import tables
 
 
@@ -61,37 +60,6 @@ def test_a_row_is_tuned_repeated_tested_and_kept(data: Path, encoder: str, tmp_p
     assert cell["std"] == pytest.approx(np.std(cell["accuracies"], ddof=1))
     assert cell["mean"] > 0.9
     assert {"learning_rate", "word_dropout", "train_words"} <= set(cell["hyper_parameters"])
-
-
-def test_finished_cells_are_kept(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = []
-
-    class Cell:
-        def __init__(self, row: TransferRow, *_: object) -> None:
-            self.name = row.name
-
-        def run(self, _console: object) -> dict[str, object]:
-            made.append(self.name)
-            if made == ["cnn_lrn", "dan_lrn"]:
-                raise KeyboardInterrupt
-            return {"mean": 0.5, "std": 0.01}
-
-    monkeypatch.setattr(transfer_tables, "TransferCell", Cell)
-    rows = {"rows": ["cnn_lrn", "dan_lrn"]}
-    with pytest.raises(KeyboardInterrupt):
-        transfer_tables.run(data, tmp_path / "out", **rows)
-    assert "| cnn_lrn |" in (tmp_path / "out/tables.md").read_text()
-    scores = transfer_tables.run(data, tmp_path / "out", **rows)
-    assert made == ["cnn_lrn", "dan_lrn", "dan_lrn"]
-    assert scores == {"trec/cnn_lrn": 0.5, "trec/dan_lrn": 0.5}
-    transfer_tables.run(data, tmp_path / "out", rows=["dan_lrn"])
-    assert "| cnn_lrn |" in (tmp_path / "out/tables.md").read_text(), "cells of earlier commands"
-    with pytest.raises(ValueError, match=r"'repeats': 3.*--no-resume"):
-        transfer_tables.run(data, tmp_path / "out", **rows, repeats=3)
-    transfer_tables.run(data, tmp_path / "out", **rows, repeats=3, resume=False)
-    assert made[3:] == ["cnn_lrn", "dan_lrn"]
 
 
 def test_tables() -> None:
