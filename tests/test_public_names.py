@@ -46,11 +46,6 @@ def test_rooms_offer_what_one_builds_with() -> None:
     assert all(inspect.isclass(each) for each in made)
 
 
-def test_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="'use_st5.losses' has no attribute 'Contrast'"):
-        importlib.import_module("use_st5.losses").Contrast  # noqa: B018
-
-
 @pytest.mark.process
 def test_a_package_imports_nothing_before_a_name_is_used(
     fresh_python: Callable[..., str],

@@ -14,7 +14,6 @@ import pytest
 pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 
 import joblib
-import sklearn
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
@@ -95,9 +94,3 @@ def test_another_model_than_fitted_on_is_refused(tmp_path: Path) -> None:
     shutil.copytree(bundled_folder("use_transformer_en"), folder)
     with pytest.raises(ValueError, match="fitted to the model"):
         copy.deepcopy(fitted).transform(TEXTS[:1])
-
-
-def test_metadata() -> None:
-    tags = sklearn.utils.get_tags(SentenceVectors())
-    assert tags.input_tags.string
-    assert not tags.requires_fit
