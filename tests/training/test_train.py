@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import itertools
 import json
+import math
 import os
 import re
 import subprocess
@@ -233,6 +234,25 @@ def test_a_teacher_is_come_nearer_to(start: str, toy_use_transformer: Toy, tmp_p
     assert trained.after["spearman"] > trained.before["spearman"]
     record = json.loads((tmp_path / "taught.run/history.json").read_text())[""]
     assert list(record["task_steps"]) == ["teacher"]
+
+
+def test_a_guide_masks_what_it_takes_for_positives(start: str, tmp_path: Path) -> None:
+    """For this guide a positive is opposite to its anchor, so that no negative is left."""
+    rows = [{"query": text, "answer": text[::-1]} for text in SENTENCES[:60]]
+    path, guide = write(tmp_path / "pairs.csv", rows), tmp_path / "guide.jsonl"
+    with guide.open("w", encoding="utf-8") as file:
+        for angle, row in enumerate(rows):
+            for sign, text in zip((1, -1), row.values(), strict=True):
+                vector = [sign * math.cos(angle), sign * math.sin(angle)]
+                file.write(json.dumps({"text": text, "embedding": vector}) + "\n")
+    said: list[str] = []
+    guided = train(start, path, tmp_path / "guided", guide=str(guide), log=said.append, **FEW)
+    assert f"guide: {guide}" in said
+    assert guided.after == guided.before
+    assert train(start, path, tmp_path / "plain", **FEW).after != guided.before
+    texts = write(tmp_path / "texts.csv", [{"text": text} for text in SENTENCES])
+    with pytest.raises(ValueError, match="guide: expected a file of pairs"):
+        train(start, texts, tmp_path / "no", guide=str(guide), **FEW)
 
 
 def test_a_plain_t5_becomes_an_encoder_of_unit_vectors(

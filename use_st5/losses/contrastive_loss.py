@@ -74,13 +74,8 @@ class ContrastiveLoss(VectorLoss):
     @property
     def features(self) -> tuple[Feature, ...]:
         """The anchor, the positive and, with `hard_negatives`, the negatives."""
-        names = ("anchor", "positive", *self._negatives)
+        names = ("anchor", "positive", *negative_names(int(self.hard_negatives)))
         return tuple(Feature(name, "ids") for name in names)
-
-    @property
-    def _negatives(self) -> list[str]:
-        numbers = range(1, int(self.hard_negatives) + 1)
-        return ["negative" if n == 1 else f"negative_{n}" for n in numbers]
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         return [batch[feature.name] for feature in self.features]
@@ -96,7 +91,7 @@ class ContrastiveLoss(VectorLoss):
             in_batch_softmax, scale=1.0 / self.temperature, margin=self.margin, gather=gather
         )
         candidates, duplicate_masks = [gather(positives)], [duplicates]
-        for name, embeddings in zip(self._negatives, negatives, strict=True):
+        for name, embeddings in zip(negative_names(len(negatives)), negatives, strict=True):
             candidates.append(gather(embeddings))
             duplicate_masks.append(equal_ids(batch["positive"], gather(batch[name])))
         loss, metrics = softmax(
@@ -105,6 +100,11 @@ class ContrastiveLoss(VectorLoss):
         if self.bidirectional:
             loss += softmax(positives, gather(anchors), duplicates)[0]
         return loss, metrics
+
+
+def negative_names(count: int) -> list[str]:
+    """The names of the columns of a row's hard negatives."""
+    return ["negative" if n == 1 else f"negative_{n}" for n in range(1, count + 1)]
 
 
 # Factors of positions; a longer row uses them again from the first.

@@ -9,7 +9,7 @@ from keras.saving import register_keras_serializable
 
 from use_st5.layers.attention import EXCLUDED
 from use_st5.layers.pooling import l2_normalize
-from use_st5.losses.contrastive_loss import equal_ids
+from use_st5.losses.contrastive_loss import equal_ids, negative_names
 from use_st5.losses.task_loss import Feature, Gather, VectorLoss, cross_entropy
 
 
@@ -28,10 +28,10 @@ class GISTEmbedLoss(VectorLoss):
         |---|---|
         | anchor | ids `[batch, length]` |
         | positive | ids `[batch, length]` |
-        | negative | ids `[batch, length]`, with `hard_negatives` |
+        | negative, negative_2 … | ids `[batch, length]`, with `hard_negatives` |
         | guide_anchor | floats `[batch, guide_dim]` |
         | guide_positive | floats `[batch, guide_dim]` |
-        | guide_negative | floats `[batch, guide_dim]`, with `hard_negatives` |
+        | guide_negative … | floats `[batch, guide_dim]`, with `hard_negatives` |
 
     Relations:
         `use_st5.train(…, guide=…)` computes the guide's vectors and trains with this loss. Without
@@ -49,7 +49,7 @@ class GISTEmbedLoss(VectorLoss):
         temperature: `τ`.
         margin: How far a negative's cosine under the guide lies below the positive's at least.
         margin_strategy: "absolute", or "relative" to the positive's cosine.
-        hard_negatives: Whether each row has a hard negative.
+        hard_negatives: Whether each row has a hard negative; a number gives how many.
     """
 
     metric_names = ("accuracy",)
@@ -61,7 +61,7 @@ class GISTEmbedLoss(VectorLoss):
         temperature: float = 0.01,
         margin: float = 0.0,
         margin_strategy: Literal["absolute", "relative"] = "absolute",
-        hard_negatives: bool = False,
+        hard_negatives: bool | int = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -73,7 +73,7 @@ class GISTEmbedLoss(VectorLoss):
 
     @property
     def _columns(self) -> tuple[str, ...]:
-        return ("anchor", "positive", *(["negative"] if self.hard_negatives else []))
+        return ("anchor", "positive", *negative_names(int(self.hard_negatives)))
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -99,14 +99,15 @@ class GISTEmbedLoss(VectorLoss):
         labels = gather.first_row(rows) + ops.arange(rows, dtype="int32")
         own = ops.arange(ops.shape(repeated)[1], dtype="int32")[None, :] == labels[:, None]
         pairs = [("anchor", "positive"), ("anchor", "anchor"), ("positive", "positive")]
+        pairs += [("anchor", name) for name in self._columns[2:]]
         logits = []
-        for first, second in [*pairs, *([("anchor", "negative")] if self.hard_negatives else [])]:
+        for first, second in pairs:
             cosines, guided = (
                 ops.matmul(x[first], ops.transpose(gather(x[second]))) for x in (ours, guides)
             )
             excluded = guided > limit
-            if second == "negative":
-                excluded |= equal_ids(batch["positive"], gather(batch["negative"]))
+            if second in self._columns[2:]:
+                excluded |= equal_ids(batch["positive"], gather(batch[second]))
             else:
                 excluded |= repeated
             if (first, second) == ("anchor", "positive"):

@@ -240,6 +240,9 @@ class FileArguments(TrainingArguments):
         teacher: An encoder whose vectors of the training texts are learned as well: a bundled
             name, a folder or a checkpoint. For single texts and running text, only these
             vectors are learned.
+        guide: An encoder that masks false negatives of pairs in the batch: candidates that it finds
+            more similar than anchor and positive (GISTEmbed). A model, or a file of vectors, as for
+            `teacher`.
         precision: The precision of the exported weights, "float32" or "int8"; None: that of the
             start model.
     """
@@ -256,6 +259,7 @@ class FileArguments(TrainingArguments):
     cycles: int = 2
     keep: float = 0.0
     teacher: str | None = None
+    guide: str | None = None
     precision: str | None = None
 
     def __post_init__(self) -> None:

@@ -880,7 +880,8 @@ def loss_keys(file: TrainingFile, loss: TaskLoss, *, scored: bool) -> dict[str, 
 
     `scored`: a cross-encoder scores the rows.
     """
-    keys = {f.name: file.task.key_for(f.name, file.columns) for f in loss.features}
+    features = [feature.name for feature in loss.features if feature.kind != "vector"]
+    keys = {feature: file.task.key_for(feature, file.columns) for feature in features}
     row_keys = {*file.table.column_names} | ({"score"} if scored else set())
     if missing := [key for key in keys.values() if key not in row_keys]:
         text = f"the loss reads a column {missing[0]}, found {', '.join(file.columns)}"
@@ -902,7 +903,7 @@ def loss_table(
     """
     task, table = file.task, training_table(file, sets)
     keys = loss_keys(file, loss, scored=scorer is not None)
-    numbers = [keys[feature.name] for feature in loss.features if not feature.is_text]
+    numbers = [keys[f.name] for f in loss.features if f.name in keys and not f.is_text]
     if task.stands_in_for(DEFINITIONS) and "word" in numbers:
         single_ids: Any = encoder.tokenizer.single_ids  # type: ignore[attr-defined]
         parts = batched(table["word"].to_pylist(), _AT_ONCE)
@@ -914,6 +915,8 @@ def loss_table(
         table = pa.Table.from_pylist([*scored_by(scorer, rows_of(table))])
     columns: dict[str, Any] = {}
     for feature in loss.features:
+        if feature.kind == "vector":  # Another model gives it.
+            continue
         key = keys[feature.name]
         column = table[key]
         if feature.is_text:
@@ -924,6 +927,28 @@ def loss_table(
             column = pa.array(file.scores.target(column.to_numpy()))
         columns[feature.name] = column
     return pa.table(columns)
+
+
+def guided_rows(
+    file: TrainingFile,
+    sets: Sequence[ValidationSet],
+    encoder: TrainableEncoder,
+    guide: TrainableEncoder | VectorFile,
+    loss: TaskLoss,
+) -> Iterator[dict[str, Any]]:
+    """The rows of `loss_table`, with the guide's vector of each text as `guide_NAME`.
+
+    The guide reads the texts without the file's prompts.
+    """
+    table, texts = loss_table(file, sets, encoder, None, loss), training_table(file, sets)
+    keys = loss_keys(file, loss, scored=False)
+    for start in range(0, len(table), _AT_ONCE):
+        vectors = {
+            f"guide_{name}": guide.encode(texts[key].slice(start, _AT_ONCE).to_pylist())
+            for name, key in keys.items()
+        }
+        for number, row in enumerate(table.slice(start, _AT_ONCE).to_pylist()):
+            yield row | {name: rows[number] for name, rows in vectors.items()}
 
 
 def teacher_texts(

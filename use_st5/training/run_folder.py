@@ -70,6 +70,8 @@ def request_of(
         "teacher_hash": _content_hash(settings.teacher) if settings.teacher else None,
         "settings": plain_arguments(settings),
     }
+    if settings.guide:
+        request["guide_hash"] = _content_hash(settings.guide)
     for use, part in (("train", files), ("dev", validation), ("test", test)):
         request[use] = [
             {
@@ -131,7 +133,8 @@ def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> 
     work = target.with_name(target.name + RUN)
     place = as_written(work)
     files = [file["name"] for use in ("train", "dev", "test") for file in request[use]]
-    for name in (request["model"], *files, request["settings"].get("teacher") or ""):
+    others = [request["settings"].get(name) or "" for name in ("teacher", "guide")]
+    for name in (request["model"], *files, *others):
         if _within(name, work):
             raise ValueError(f"{as_written(name)}: copy it; the run replaces files in {place}.")
     try:

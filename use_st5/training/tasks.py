@@ -9,11 +9,13 @@ import dataclasses
 import inspect
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.definition_loss import DefinitionLoss
+from use_st5.losses.gist_loss import GISTEmbedLoss
 from use_st5.losses.input_response_loss import InputResponseLoss
 from use_st5.losses.label_loss import LabelLoss
 from use_st5.losses.scored_pair_loss import ScoredPairLoss
@@ -164,6 +166,11 @@ class TaskSpec:
         task = "" if random_head and self.label is not None else self.name
         family_rate = rates.get(task, rates[""])
         return self.learning_rate.get(name, self.learning_rate.get("", family_rate))
+
+
+def guided(task: TaskSpec, guide_dim: int) -> TaskSpec:
+    """The task of pairs with a guide that masks false negatives, whose vectors have this width."""
+    return dataclasses.replace(task, loss=partial(GISTEmbedLoss, guide_dim=guide_dim))
 
 
 def argument_names(loss: Callable[..., TaskLoss]) -> list[str]:

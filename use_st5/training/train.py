@@ -32,11 +32,19 @@ from use_st5.training.array_data import check_shared
 from use_st5.training.classifier import Classifier, has_heads, probe_weights, write_classifiers
 from use_st5.training.history import History, write_plot
 from use_st5.training.model_card import card
-from use_st5.training.model_loading import FRESH, Teacher, copied, open_model, open_teacher
+from use_st5.training.model_loading import (
+    FRESH,
+    Teacher,
+    VectorFile,
+    copied,
+    open_model,
+    open_teacher,
+)
 from use_st5.training.rows import (
     TrainingFile,
     add_statistics,
     given_files,
+    guided_rows,
     leave_out,
     loss_keys,
     loss_table,
@@ -55,7 +63,15 @@ from use_st5.training.run_folder import (
     run_folder,
     write_result,
 )
-from use_st5.training.tasks import NEIGHBOURS, TEXTS, UNSCORED_PAIRS, TaskSpec, argument_names
+from use_st5.training.tasks import (
+    NEIGHBOURS,
+    PAIRS,
+    TEXTS,
+    UNSCORED_PAIRS,
+    TaskSpec,
+    argument_names,
+    guided,
+)
 from use_st5.training.trainer import Trainer, strategy_scope
 from use_st5.training.trans_encoder import check_cycles, settings_of_cycles, train_in_cycles
 from use_st5.training.validation import ValidationSet, main_score, scores_of
@@ -373,6 +389,7 @@ class TrainingPlan:
         validation: The files of the validation rows; empty: they are rows of the training files.
         test: The files of the test rows; empty: any test rows are rows of the training files.
         teacher: The teacher, if there is one in addition to the files.
+        guide: The encoder that masks false negatives of pairs, if any.
         in_cycles: Whether the encoder and a cross-encoder teach each other.
         tasks: Name → rows and loss; none in cycles.
         weights: Name → the task's weight in the draw of tasks; empty: the numbers of rows.
@@ -389,6 +406,7 @@ class TrainingPlan:
     validation: Sequence[TrainingFile]
     test: Sequence[TrainingFile]
     teacher: Teacher | None
+    guide: TrainableEncoder | VectorFile | None
     in_cycles: bool
     tasks: dict[str, PlannedTask] = dataclasses.field(default_factory=dict)
     weights: dict[str, float] = dataclasses.field(default_factory=dict)
@@ -454,6 +472,8 @@ class TrainingPlan:
                 yield not_english_message(self.start)
         if self.arguments.teacher:
             yield f"teacher: {self.arguments.teacher}"
+        if self.arguments.guide:
+            yield f"guide: {self.arguments.guide}"
         yield self._cycles_line() if self.in_cycles else self._steps_line()
 
     def evaluation_lines(self) -> Iterator[str]:
@@ -544,6 +564,7 @@ def make_plan(
     for file in files:
         leave_out(file, [*sets, *tests])
     teacher = open_teacher(arguments.teacher) if arguments.teacher else None
+    guide = _open_guide(arguments.guide, files) if arguments.guide else None
     family = known_family(encoder.model)
     precisions = family.precisions if family else ("float32",)
     if (precision := arguments.precision or encoder.stored) not in precisions:
@@ -563,6 +584,7 @@ def make_plan(
         validation=validation,
         test=test,
         teacher=teacher,
+        guide=guide,
         in_cycles=has_unscored and not isinstance(teacher, CrossEncoder),
     )
     if plan.in_cycles:
@@ -571,6 +593,19 @@ def make_plan(
     else:
         _plan_tasks(plan)
     return plan
+
+
+def _open_guide(name: str, files: Sequence[TrainingFile]) -> TrainableEncoder | VectorFile:
+    """Opens the guide, and gives the files of pairs the loss that it guides."""
+    guide = open_teacher(name)
+    if isinstance(guide, CrossEncoder):
+        raise ValueError(f"guide: expected an encoder, received the cross-encoder {name}.")
+    guided_files = [file for file in files if file.task.stands_in_for(PAIRS)]
+    if not guided_files:
+        raise ValueError("guide: expected a file of pairs (anchor, positive), received none.")
+    for file in guided_files:
+        file.task = guided(file.task, guide.dimension)
+    return guide
 
 
 def _plan_tasks(plan: TrainingPlan) -> None:
@@ -592,7 +627,10 @@ def _plan_tasks(plan: TrainingPlan) -> None:
         _check_scores(file, arguments)
         make_loss = partial(_file_loss, file, encoder, arguments)
         loss_keys(file, make_loss(), scored=scorer is not None)  # Fails before the training.
-        plan.tasks[name] = partial(loss_table, file, plan.held, encoder, scorer), make_loss
+        rows = partial(loss_table, file, plan.held, encoder, scorer)
+        if plan.guide is not None and file.task.stands_in_for(PAIRS):
+            rows = partial(guided_rows, file, plan.held, encoder, plan.guide)
+        plan.tasks[name] = rows, make_loss
         plan.weights[name] = file.mixing_weight or len(files) * file.kept / total
     teachers = [("teacher", vectors, 1.0, _TEACHER_WEIGHTS)] if vectors is not None else []
     if arguments.keep:
