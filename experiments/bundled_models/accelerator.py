@@ -33,6 +33,7 @@ import numpy as np
 
 _PART = 50_000_000
 _TEXTS = "texts.xz"
+_MODELS = Path(__file__).parents[2] / "saved_models"
 _MINILM_SCALE = 0.7  # As in `teacher`.
 TEACHERS = {"minilm": 256, "mpnet": 384}  # and the tokens that they read
 WIDTHS = (16, 32, 64, 128, 256, 512)
@@ -120,7 +121,6 @@ def pack(
     """Writes texts, pairs, teachers and the students' weights in parts."""
     import use_st5
     from experiments.bundled_models.search_text import read_pairs, search_texts
-    from use_st5.hub.model_names import bundled_folder
 
     folder.mkdir(parents=True, exist_ok=True)
     texts = search_texts(data)[:most]
@@ -141,7 +141,7 @@ def pack(
         encoder = use_st5.TrainableEncoder.load(name)
         save_weights(folder, f"{name}.start", encoder.model.get_weights())
         shutil.copytree(
-            bundled_folder(name) / "assets",
+            _MODELS / name / "assets",
             folder / f"{name}.assets",
             dirs_exist_ok=True,
         )
@@ -246,14 +246,13 @@ def _negatives(folder: Path, *, ranks: int = 30, share: float = 0.95) -> np.ndar
 
 def text_ids(folder: Path, name: str, texts: Sequence[str], max_tokens: int) -> list[list[int]]:
     """The ids of texts, by the tokenizer of a bundled model without TensorFlow."""
-    from use_st5.engines.token_ids import token_ids
-    from use_st5.engines.word_ids import NGramIds
-    from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+    from use_st5.engines import NGramIds, open_tokenizer
+    from use_st5.tokenizers import NGramVocabulary
 
     kind = json.loads((folder / f"{name}.json").read_text())["tokenizer"]
     assets = folder / f"{name}.assets"
     if kind != "ngrams":
-        return token_ids(kind, assets).ids([*texts], max_tokens)
+        return open_tokenizer(kind, assets).ids([*texts], max_tokens)
     tokenizer = NGramIds(NGramVocabulary.load(assets / "vocabulary.txt"))
     flat, starts = tokenizer.flat(texts)
     ends = np.minimum(starts[1:], starts[:-1] + 2 * max_tokens - 1)
@@ -274,12 +273,12 @@ def _id_matrix(folder: Path, name: str, texts: Sequence[str], max_tokens: int) -
 
 def student_model(folder: Path, name: str, *, dtype: str | None) -> Any:
     """The Keras model of a bundled model, with the weights that `pack` kept."""
-    from use_st5 import models
+    from use_st5.models import USEDAN, SentenceT5, USETransformer
 
     classes: dict[str, Any] = {
-        "use_dan_en": models.USEDAN,
-        "use_transformer_en": models.USETransformer,
-        "st5_mini_en": models.SentenceT5,
+        "use_dan_en": USEDAN,
+        "use_transformer_en": USETransformer,
+        "st5_mini_en": SentenceT5,
     }
     facts = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     config = facts["config"]

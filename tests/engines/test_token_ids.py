@@ -15,7 +15,7 @@ import tensorflow as tf
 from tests.engines.fuzzed import every_code_point, fuzzed_texts
 from tests.tokenizers.real_sentences import real_sentences
 from use_st5.convert.tokenizer_files import MPNET_TOKENS
-from use_st5.engines.token_ids import FramedIds, token_ids
+from use_st5.engines.token_ids import FramedIds, open_tokenizer
 from use_st5.hub.model_names import bundled_folder
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer, byte_letters
 from use_st5.tokenizers.framed_tokenizer import AddedToken
@@ -74,7 +74,7 @@ def test_padding_and_the_first_piece_change_places(tmp_path: Path) -> None:
     for asset in graph._assets:
         shutil.copy(asset.asset_path.numpy().decode(), tmp_path)
     rows = [row[row != 0].tolist() for row in graph.padded(tf.constant(HARD)).numpy()]
-    assert token_ids("byte_pair", tmp_path).ids(HARD) == rows
+    assert open_tokenizer("byte_pair", tmp_path).ids(HARD) == rows
 
 
 @pytest.mark.parametrize("kind", ["byte_pair", "sentencepieces", "wordpiece"])
@@ -85,7 +85,7 @@ def test_the_first_tokens_of_a_long_text_may_be_far(
     graph = tokenizer(kind, data_dir)
     for asset in graph._assets:
         shutil.copy(asset.asset_path.numpy().decode(), tmp_path)
-    engine = token_ids(kind, tmp_path)
+    engine = open_tokenizer(kind, tmp_path)
     texts = [f"{far}the cat", f"the{far}cat", f"the cat {far} a cat", "the cat " * 500 + far]
     rows = [row[row != 0].tolist() for row in graph.padded(tf.constant(texts), 10).numpy()]
     assert engine.ids(texts, 10) == rows
@@ -97,7 +97,7 @@ KINDS = ["pieces", "unigrams", "byte_pair", "sentencepieces", "wordpiece"]
 def check(made: Any, kind: str, folder: Path, texts: list[str]) -> None:
     root = tf.train.Checkpoint(tokenizer=made)
     tf.saved_model.save(root, str(folder / "model"))
-    ours = token_ids(kind, folder / "model" / "assets")
+    ours = open_tokenizer(kind, folder / "model" / "assets")
     for limit in (None, 9):
         for start in range(0, len(texts), 2000):
             batch = texts[start : start + 2000]
@@ -150,7 +150,7 @@ def test_runs_after_unknown_characters(tmp_path: Path) -> None:
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text(json.dumps({}))
     with pytest.raises(ValueError, match="no engine has a tokenizer 'letters'"):
-        token_ids("letters", tmp_path)
+        open_tokenizer("letters", tmp_path)
 
 
 def test_other_special_tokens_are_known_and_added_ones_are_refused() -> None:
@@ -164,10 +164,10 @@ def test_other_special_tokens_are_known_and_added_ones_are_refused() -> None:
 
     made, folder = assets()
     expected = made.padded(["the cat ran"]).numpy().tolist()
-    assert token_ids("wordpiece", folder).ids(["the cat ran"]) == expected == [[1, 4, 5, 3, 2]]
+    assert open_tokenizer("wordpiece", folder).ids(["the cat ran"]) == expected == [[1, 4, 5, 3, 2]]
     made, folder = assets(added=[AddedToken("covid", 6)])
     with pytest.raises(ValueError, match="has added tokens.*backend='tensorflow'"):
-        token_ids("wordpiece", folder)
+        open_tokenizer("wordpiece", folder)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_damaged_assets_are_refused(
     made = tokenizer(kind, None)
     for asset in made._assets:
         shutil.copy(asset.asset_path.numpy().decode(), tmp_path)
-    token_ids(kind, tmp_path)
+    open_tokenizer(kind, tmp_path)
     (tmp_path / file).write_bytes(content)
     with pytest.raises(ValueError, match=rf"/{re.escape(file)}: .*{message}.*again"):
-        token_ids(kind, tmp_path)
+        open_tokenizer(kind, tmp_path)

@@ -12,5 +12,7 @@ if TYPE_CHECKING:
     from use_st5.engines.engine import Engine as Engine
     from use_st5.engines.engine import FamilyEngine as FamilyEngine
     from use_st5.engines.onnx_model import open_engine as open_engine
+    from use_st5.engines.token_ids import open_tokenizer as open_tokenizer
+    from use_st5.engines.word_ids import NGramIds as NGramIds
 
 __getattr__, __dir__, __all__ = public_names(__name__)

@@ -137,7 +137,7 @@ def _cut(text: str, pieces: int) -> str:
     return text[:end]
 
 
-def token_ids(kind: str | None, folder: Path) -> TokenIds:
+def open_tokenizer(kind: str | None, folder: Path) -> TokenIds:
     """The tokenizer of a model, named by its `use_st5.json`, from the folder of its assets."""
     if kind is None or kind not in _READERS:
         raise ValueError(f"{folder.parent}: no engine has a tokenizer {kind!r}. {_ELSE}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from use_st5.engines import onnx_graph as names
 from use_st5.engines.engine import Session
-from use_st5.engines.token_ids import token_ids
+from use_st5.engines.token_ids import open_tokenizer
 from use_st5.engines.weights import Weights
 from use_st5.hub.model_manifest import ModelManifest
 
@@ -39,7 +39,7 @@ class TransformerEngine:
         bias: tuple[str, str] | None = None,
     ) -> None:
         self.session = Session(model)
-        self._tokens = token_ids(manifest.tokenizer, folder / "assets")
+        self._tokens = open_tokenizer(manifest.tokenizer, folder / "assets")
         self.dimension = manifest.dimension
         shape = manifest.config["config"]
         # The limit of the model's texts, and the number of its positions.

@@ -19,7 +19,7 @@ import numpy as np
 import use_st5
 from use_st5._imports import require
 from use_st5.engines.int8 import lowest_cosine, sentences
-from use_st5.engines.token_ids import FramedIds, token_ids
+from use_st5.engines.token_ids import FramedIds, open_tokenizer
 from use_st5.export.folders import check_replaced_folder, write_file_list
 from use_st5.export.reader import Encoder
 from use_st5.hub.model_manifest import ModelManifest
@@ -143,7 +143,7 @@ def _write_readers(source: Path, folder: Path, facts: dict[str, Any], kind: str 
     """Writes the tokenizer, and copies the readers, which do not import this package."""
     (folder / "reader.py").write_text(_copied(_HERE / "reader.py"), encoding="utf-8")
     if facts["tokenizer"] == "tokenizer.json":
-        tokenizer = token_ids(kind, source / "assets")
+        tokenizer = open_tokenizer(kind, source / "assets")
         assert isinstance(tokenizer, FramedIds)
         tokenizer.write(folder / "tokenizer.json", facts["length"] or facts["max_length"])
         return
