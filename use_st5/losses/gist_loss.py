@@ -38,10 +38,10 @@ class GISTEmbedLoss(VectorLoss):
         a guide, use `ContrastiveLoss`.
 
     Examples:
-        >>> loss = GISTEmbedLoss(guide_dim=6)
-        >>> guided = {"guide_anchor": vectors, "guide_positive": vectors}
-        >>> data = ArrayData({"anchor": ids, "positive": others, **guided})
-        >>> task = Task("pairs", loss, data)
+        >>> data = ArrayData(
+        ...     {"anchor": ids, "positive": others, "guide_anchor": vectors, "guide_positive": vectors}
+        ... )
+        >>> task = Task("pairs", GISTEmbedLoss(guide_dim=6), data)
         >>> task.check_features()
 
     Args:
