@@ -50,6 +50,13 @@ def test_an_example_that_does_not_fit_would_fail() -> None:
 
 # Arguments other than the defaults, for each loss but `MatryoshkaLoss`.
 SETTINGS: dict[str, dict[str, Any]] = {
+    "GISTEmbedLoss": {
+        "guide_dim": 6,
+        "temperature": 0.1,
+        "margin": 0.1,
+        "margin_strategy": "relative",
+        "hard_negatives": 2,
+    },
     "ClassificationLoss": dict(
         num_classes=2, parts=("v", "u"), hidden_dims=(5, 4), activation="gelu", dropout=0.1
     ),

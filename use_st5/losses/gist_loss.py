@@ -39,7 +39,8 @@ class GISTEmbedLoss(VectorLoss):
 
     Examples:
         >>> data = ArrayData(
-        ...     {"anchor": ids, "positive": others, "guide_anchor": vectors, "guide_positive": vectors}
+        ...     {"anchor": ids, "positive": others}
+        ...     | {"guide_anchor": vectors, "guide_positive": vectors}
         ... )
         >>> task = Task("pairs", GISTEmbedLoss(guide_dim=6), data)
         >>> task.check_features()
