@@ -37,12 +37,7 @@ class Packing(NamedTuple):
 
     @classmethod
     def of(cls, tokens: Any, num_heads: int) -> Self:
-        """The packing of a batch.
-
-        Args:
-            tokens: bool `[batch, length]`, True for tokens.
-            num_heads: Number of attention heads.
-        """
+        """The packing of a batch; tokens: bool `[batch, length]`."""
         batch, length = ops.shape(tokens)
         # At least one position is computed, because `places` needs an index for padding.
         flat = ops.reshape(tokens, (-1,)) | ops.equal(ops.arange(batch * length, dtype="int32"), 0)

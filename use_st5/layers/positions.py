@@ -15,23 +15,7 @@ from use_st5.layers.random_normal import RandomNormal
 def relative_position_bucket(
     relative_position: Any, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
 ) -> Any:
-    """The bucket of each distance: small distances have their own bucket, large ones share buckets.
-
-    T5 paper (Raffel et al. 2020), section 2.1; the numbers are those of
-    `t5x/examples/t5/layers.py`. Half of a direction's buckets contain one distance each. The size
-    of the others grows with the logarithm of the distance, up to `max_distance`. All larger
-    distances share the last bucket.
-
-    Args:
-        relative_position: int32, key position minus query position.
-        bidirectional: Whether keys before and after the query have separate buckets (half of the
-            buckets each). Otherwise all keys after the query share bucket 0.
-        num_buckets: Number of buckets.
-        max_distance: Distance in tokens; all distances from here on share a bucket.
-
-    Returns:
-        int32, of the same shape, in `[0, num_buckets)`.
-    """
+    """The bucket of each distance (int32, key minus query): Raffel et al. 2020, section 2.1."""
     offset = 0
     if bidirectional:
         num_buckets //= 2
@@ -110,18 +94,7 @@ class RelativePositionBias(keras.layers.Layer):
 
 
 def rotary_angles(length: Any, width: int, theta: float) -> tuple[Any, Any]:
-    """Cosines and sines of the angles of each position (Su et al. 2021, arXiv 2104.09864, 3.4.2).
-
-    The angle of pair `i` at position `p` is `p · theta^(-2i / width)`.
-
-    Args:
-        length: Number of positions.
-        width: Width of a head, an even number.
-        theta: The base; a larger base gives a slower rotation.
-
-    Returns:
-        `(cosines, sines)`, both float32 `[length, width / 2]`.
-    """
+    """Cosines and sines of `p · theta^(-2i / width)`, float32 `[length, width / 2]` (RoFormer)."""
     # In float32, as in transformers: at 8,000 positions, the rounding of a rate matters.
     powers = np.arange(0, width, 2, dtype=np.float32) / np.float32(width)
     rates = np.float32(1) / np.float32(theta) ** powers
@@ -130,10 +103,7 @@ def rotary_angles(length: Any, width: int, theta: float) -> tuple[Any, Any]:
 
 
 def rotated(x: Any, angles: tuple[Any, Any]) -> Any:
-    """Rotates each pair of entries of `[batch, heads, length, width]`, computed in float32.
-
-    Entry `i` and entry `i + width / 2` are a pair. The angles are those of `rotary_angles`.
-    """
+    """Rotates entries `i` and `i + width / 2` of `[batch, heads, length, width]`, in float32."""
     cosines, sines = angles
     one, two = ops.split(ops.cast(x, "float32"), 2, axis=-1)
     turned = ops.concatenate([one * cosines - two * sines, two * cosines + one * sines], axis=-1)
@@ -144,18 +114,7 @@ _LONGEST_WAVE = 10_000.0
 
 
 def sinusoidal_positions(length: Any, dim: int) -> Any:
-    """The position signal of a Transformer (Vaswani et al. 2017, section 3.5).
-
-    The order is that of tensor2tensor: first all sines, then all cosines. The wavelengths are 2π to
-    10,000·2π.
-
-    Args:
-        length: Number of positions.
-        dim: Width of the model, an even number.
-
-    Returns:
-        float32 `[length, dim]`.
-    """
+    """Vaswani et al. 2017, 3.5: all sines, then all cosines, float32 `[length, dim]`."""
     waves = dim // 2
     rates = _LONGEST_WAVE ** (-np.arange(waves) / (waves - 1))
     angles = ops.cast(ops.arange(length), "float32")[:, None] * rates.astype(np.float32)[None]

@@ -52,18 +52,7 @@ def saved_model_call(
     signature: str | None = None,
     output_key: str | None = None,
 ) -> Callable[..., Any]:
-    """The call of a loaded SavedModel with the conventions of `hub.KerasLayer`.
-
-    Args:
-        model: The loaded SavedModel.
-        arguments: Further arguments of the call, by name.
-        signature: The signature to call; None: the SavedModel itself, or its first signature from
-            a batch of strings to one tensor if it cannot be called.
-        output_key: The output of a dict to return; None: all outputs.
-
-    Returns:
-        A function of a tensor, or of a dict of tensors, and of `training`.
-    """
+    """The call of a loaded SavedModel with the conventions of `hub.KerasLayer`."""
     names = [*getattr(model, "signatures", {})]
     if signature is not None and signature not in names:
         raise ValueError(f"signature: expected one of {names}, received {signature!r}.")

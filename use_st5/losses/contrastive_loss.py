@@ -147,11 +147,7 @@ def in_batch_softmax(
 
 
 def equal_ids(a: Any, b: Any) -> Any:
-    """Compares rows of ids, `[n, length]` and `[m, other length]` → bool `[n, m]`, True if equal.
-
-    It compares keys of the rows: comparing all ids of a batch of 2048 would take hundreds of
-    megabytes.
-    """
+    """Whether rows of ids `[n, …]` and `[m, …]` have equal keys: bool `[n, m]`."""
     keys_a, keys_b = (_keys(ids) for ids in (a, b))
     return ops.all(keys_a[:, None] == keys_b[None, :], axis=-1)
 

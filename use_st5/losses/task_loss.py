@@ -142,11 +142,7 @@ class TaskLoss(keras.layers.Layer):
 
 
 def encode_together(encoder: keras.Model, ids: list[Any], training: bool) -> list[Any]:
-    """Encodes several id arrays in one call of the encoder.
-
-    With one call, there is only one gradient of the embedding table, which is large. The arrays are
-    `[batch, length]` of any lengths (0 is padding); each gives float32 `[batch, dimension]`.
-    """
+    """Float32 vectors of several id arrays in one call: only one gradient of the large table."""
     vectors = encoder(stack_ids(ids), training=training)
     return ops.split(ops.cast(vectors, "float32"), len(ids), axis=0)
 

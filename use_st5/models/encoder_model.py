@@ -54,10 +54,7 @@ class EncoderModel(keras.Model):
 
 
 def inference(model: keras.Model) -> Callable[[Any], Any]:
-    """Compiles a model without dropout: int32 `[batch, length]` → `[batch, dimension]`.
-
-    Under TensorFlow it is one graph for all shapes, under JAX one program for each shape.
-    """
+    """Compiles a model without dropout: int32 `[batch, length]` → `[batch, dimension]`."""
     if keras.backend.backend() != "tensorflow":
         return lambda ids: model.predict_on_batch(np.asarray(ids))
     import tensorflow as tf

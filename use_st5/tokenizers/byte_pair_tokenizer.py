@@ -308,10 +308,7 @@ class BytePairTokenizer(FramedTokenizer):
     def _merge_once(
         self, ids: tf.Tensor, rows: tf.Tensor, ranks: tf.Tensor, *done: tf.Tensor
     ) -> tuple[tf.Tensor, ...]:
-        """Merges the pair with the lowest rank in each word; words without any pair are done.
-
-        `ranks` are those of each piece and the next one of its word; `done` are ids and rows.
-        """
+        """Merges the pair with the lowest rank in each word; words without any pair are `done`."""
         best_ranks = tf.gather(tf.math.segment_min(ranks, rows), rows)
         has_pair = best_ranks < _NO_RANK
         done = tuple(

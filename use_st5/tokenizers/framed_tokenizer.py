@@ -137,11 +137,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
     def padded_pairs(
         self, first: tf.Tensor, second: tf.Tensor, max_tokens: int | None = None
     ) -> tf.Tensor:
-        """Returns rows as long as the longest one; `max_tokens` includes the special tokens.
-
-        If a pair is too long, its longer text is cut; if both texts need more than half of the
-        room, both are cut.
-        """
+        """Returns rows as long as the longest one; the longer text of a long pair is cut."""
         room = _room(max_tokens, special=2 + self.between, texts=2)
         # Even if both texts are too long, the result depends on which one is longer.
         one, two = self._beginnings(first, room), self._beginnings(second, room)
@@ -221,13 +217,7 @@ _MOST_BYTES = 2**14
 
 @dataclasses.dataclass(frozen=True)
 class AddedToken:
-    """A token of a `tokenizer.json` that its model does not know.
-
-    Attributes:
-        content: The token as it is written in a text.
-        id: Its id.
-        normalized: Whether the token is normalised, and looked for in normalised texts.
-    """
+    """A token that the model in a `tokenizer.json` lacks; `normalized`: in normalised texts."""
 
     content: str
     id: int

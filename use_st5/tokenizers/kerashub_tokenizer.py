@@ -23,16 +23,7 @@ _NOT_KEPT = ("name", "trainable", "dtype", "vocabulary", "merges", "proto")
 
 
 class KerasHubTokenizer(tf.Module):
-    """Maps sentences to the ids that a preprocessor of KerasHub gives, each plus 1.
-
-    0 is padding; KerasHub has other ids for it.
-
-    Args:
-        preprocessor: A `keras_hub.models.TextEmbedderPreprocessor`.
-
-    Attributes:
-        padding: KerasHub's id of padding.
-    """
+    """Maps sentences to the ids of a `TextEmbedderPreprocessor` of KerasHub, each plus 1."""
 
     kind: ClassVar[str] = "kerashub"
 
@@ -94,13 +85,7 @@ class KerasHubTokenizer(tf.Module):
 
 
 def kerashub_class(name: Any, base: str, where: Any) -> Any:
-    """A class of `keras_hub.models` by its name.
-
-    Args:
-        name: Its name.
-        base: The name of the class that it must derive from.
-        where: The file or folder that names the class, for error messages.
-    """
+    """A class of `keras_hub.models` by its name, which must derive from the class `base`."""
     models = require("keras_hub", "kerashub").models
     hub_class = getattr(models, str(name), None)
     if not (isinstance(hub_class, type) and issubclass(hub_class, getattr(models, base))):

@@ -30,18 +30,7 @@ def are_long(text: tf.Tensor) -> tf.Tensor:
 def cut(
     text: tf.Tensor, *, between: str, piece_bytes: int = _PIECE_BYTES
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Cuts texts at single spaces, which are left out.
-
-    Args:
-        text: string `[batch]`, UTF-8.
-        between: A regular expression for one character. A text is cut only at spaces that have such
-            a character on both sides.
-        piece_bytes: The minimum length of a piece, except for a text's last one.
-
-    Returns:
-        `(pieces, positions)`: string `[pieces]`, and int64 `[pieces, 2]`, the text that a piece
-        belongs to and its number within it. Each text has at least one piece.
-    """
+    """Cuts texts at spaces between such characters: pieces, and int64 `[text, number]` of each."""
     # \C is any byte. RE2 reads the text once, whatever the number of pieces.
     pattern = rf"(\C{{{piece_bytes}}}\C*?{between}) ({between})"
     marked = tf.strings.regex_replace(text, pattern, b"\\1" + _CUT + b"\\2")
@@ -55,17 +44,7 @@ def fold(
     pieces: tf.Tensor,
     rows: tf.Tensor,
 ) -> Sequence[tf.Tensor]:
-    """Updates a state with all blocks of pieces, one after the other.
-
-    Args:
-        read: A block's pieces and rows, and the state before it → the state after it.
-        state: Tensors whose shapes do not change.
-        pieces: string `[pieces]`.
-        rows: The text that each piece belongs to, `[pieces]`.
-
-    Returns:
-        The last state.
-    """
+    """Updates a state with all blocks of pieces (of the texts `rows`), one after the other."""
 
     def block(start: tf.Tensor, *state: Any) -> tuple[Any, ...]:
         stop = start + _PIECES_IN_A_BLOCK
@@ -110,17 +89,7 @@ def summed(
     *,
     keep_spaces: bool = False,
 ) -> tf.Tensor:
-    """Sums numbers over the tokens of each text; long batches are read a block at a time.
-
-    Args:
-        text: string `[batch]`.
-        sums: string `[texts]` → numbers `[texts, ...]`, the sums over the tokens of each text.
-        zeros: `[batch, ...]`; the sums of the blocks are added in this dtype.
-        keep_spaces: Whether a space is a part of the token after it, not only a separator.
-
-    Returns:
-        The sums, with the shape and the dtype of `zeros`.
-    """
+    """Sums numbers over the tokens of each text, as `zeros`; long batches a block at a time."""
     batch = tf.shape(text)[0]
 
     def read(pieces: tf.Tensor, rows: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor]:

@@ -54,14 +54,7 @@ class TokenTokenizer(tf.Module, abc.ABC):
         """
 
     def flat(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The ids of all texts, one text after the other.
-
-        Args:
-            text: string `[batch]`.
-
-        Returns:
-            `(ids, rows)`, both int32 `[ids]`: the ids, and the text that each belongs to.
-        """
+        """The ids of all texts, one text after the other, and the text of each: int32 `[ids]`."""
         return self.ids(*self._ngrams.split(text))
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:

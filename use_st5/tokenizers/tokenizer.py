@@ -26,12 +26,7 @@ class Vocabulary(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class HashedVocabulary:
-    """A vocabulary that the hash of its files identifies.
-
-    Attributes:
-        size: The largest id, plus 1.
-        sha256: The hash of the files: pieces, their ids and settings.
-    """
+    """A vocabulary that the hash of its files (pieces, ids and settings) identifies."""
 
     size: int
     sha256: str
@@ -112,28 +107,11 @@ class PairTokenizer(Tokenizer, Protocol):
     def padded_pairs(
         self, first: tf.Tensor, second: tf.Tensor, max_tokens: int | None = None
     ) -> tf.Tensor:
-        """The ids of each pair of texts in a row, padded with 0.
-
-        Args:
-            first: string `[batch]`.
-            second: string `[batch]`.
-            max_tokens: The most ids of a pair; None cuts nothing.
-
-        Returns:
-            int32 `[batch, length]`.
-        """
+        """The ids of each pair of texts in a row, padded with 0: int32 `[batch, length]`."""
         ...
 
     def pair_token_counts(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-        """The number of ids of each uncut pair.
-
-        Args:
-            first: string `[batch]`.
-            second: string `[batch]`.
-
-        Returns:
-            int32 `[batch]`.
-        """
+        """The number of ids of each uncut pair, int32 `[batch]`."""
         ...
 
 

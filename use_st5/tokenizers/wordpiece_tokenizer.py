@@ -66,15 +66,7 @@ _STAND_INS = range(0xF0000, 0x10FFFE)
 
 @dataclasses.dataclass(frozen=True)
 class WordPieceVocabulary:
-    """Identifies a vocabulary of word pieces.
-
-    Attributes:
-        size: The largest id, plus 1.
-        sha256: The hash of the words, and of the special tokens if they are not BERT's.
-        lower_case: Whether capitals are read as small letters.
-        strip_accents: Whether letters are read without their marks.
-        split_chinese: Whether each Chinese character is a word.
-    """
+    """Identifies a vocabulary by the largest id plus 1, its words' hash, and its settings."""
 
     size: int
     sha256: str

@@ -73,18 +73,7 @@ _REMEDY = "Give the folder of a model as transformers saves it."
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelType:
-    """The properties of a kind of model that `config.json` can name.
-
-    Attributes:
-        label: The model's name as in its paper.
-        names: The names of its weights.
-        padding_id: Id of the padding in its vocabulary. Padding is 0 here: the two rows are
-            swapped.
-        skips_positions: Whether the first token has the position after the padding's id, not 0.
-        tokenizers: Allowed classes of its tokenizer.
-        settings: BERT's name of a setting → its name in `config.json`, if they differ.
-        model: Class of the Keras model.
-    """
+    """A type of model in `config.json`; `settings`: BERT's name of a setting → the type's own."""
 
     label: str
     names: WeightNames
@@ -155,12 +144,7 @@ def read_sentence_bert(
     dtype: Any = None,
     on_tensor: Callable[[str], None] = lambda name: None,
 ) -> SentenceBert:
-    """A Sentence-BERT with the weights of a checkpoint; other arguments and errors: `Family.read`.
-
-    It has the modules of sentence-transformers, and the masked language model's head if the
-    checkpoint has it. A projection stays float32. `separator` is the id of the token that ends a
-    text, `padding` that of the padding in the checkpoint's vocabulary; None: the usual one.
-    """
+    """A Sentence-BERT with the weights of a checkpoint (`Family.read`); projections stay float32."""
     modules = checkpoint.modules
     kind = model_type or MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
     weight_names, config, source = _open(checkpoint, kind, padding)
@@ -364,12 +348,7 @@ def _of_google_research(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig
 
 
 def _of_model_garden(source: WeightSource) -> tuple[WeightNames, BertConfig, WeightSource]:
-    """`BertEncoder` or `BertEncoderV2`, alone, or with a `BertPretrainerV2` around it.
-
-    The checkpoint was written by `tf.train.Checkpoint(model=encoder)` or `(encoder=encoder)`. The
-    tensors' shapes determine the shape of the model; the activation is the Model Garden's, the
-    approximate gelu. The tensors do not show whether `norm_first` was set; it must be False.
-    """
+    """An encoder that `tf.train.Checkpoint` wrote, alone or inside a `BertPretrainerV2`."""
     roots = _garden_roots(source.shapes())
     if len(roots) > 1:
         raise ValueError(f"{source.where}: expected one BERT, found those of {listed(roots)}.")

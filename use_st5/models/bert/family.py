@@ -61,11 +61,7 @@ class BertFamily(Family):
     def graph(
         self, model: SentenceBert, tokenizer: Tokenizer, *, precision: str, max_length: int | None
     ) -> EncoderGraph:
-        """The graph over padded ids, without the head.
-
-        In float32, the table of a bfloat16 model stays inside the model. In int8, all matrices are
-        rounded except the token types, which have few rows.
-        """
+        """The graph over padded ids, without the head; int8 rounds all but the token types."""
         embeddings, table, kernels = model.embedding.embeddings, None, []
         if precision != "float32" or embeddings.dtype == "float32":
             table = stored_table(embeddings, precision)
@@ -150,14 +146,7 @@ def read_framed_tokenizer(
     kinds: tuple[type[FramedTokenizer], ...],
     vocabulary: Path | None,
 ) -> FramedTokenizer:
-    """The tokenizer in the checkpoint's folder, or in the folder of the given vocabulary.
-
-    Args:
-        checkpoint: The checkpoint of a BERT or a similar model.
-        label: Name of the model, for messages.
-        kinds: Allowed classes of the tokenizer.
-        vocabulary: A file of the tokenizer; None: it is in the checkpoint's folder.
-    """
+    """The tokenizer in the checkpoint's folder, or in the folder of the given vocabulary."""
     folder = vocabulary.parent if vocabulary else checkpoint.beside
     tokenizer: FramedTokenizer
     if checkpoint.format == "TensorFlow":

@@ -30,13 +30,7 @@ DenseActivation = Literal["linear", "tanh", "relu", "gelu", "sigmoid"]
 
 @dataclasses.dataclass(frozen=True)
 class ProjectionConfig:
-    """A dense layer after the pooling, like sentence-transformers' `Dense`.
-
-    Attributes:
-        units: Width of the output.
-        use_bias: Whether the layer has a bias.
-        activation: Keras name of the activation.
-    """
+    """A dense layer after the pooling, like sentence-transformers' `Dense`."""
 
     units: int
     use_bias: bool = True
@@ -45,11 +39,7 @@ class ProjectionConfig:
 
 @dataclasses.dataclass(frozen=True)
 class NormConfig:
-    """A layer norm after the pooling, like sentence-transformers' `LayerNorm`.
-
-    Attributes:
-        epsilon: Added to the variance.
-    """
+    """A layer norm after the pooling, like sentence-transformers' `LayerNorm`."""
 
     epsilon: float = 1e-5
 
@@ -152,23 +142,7 @@ STDDEV = 0.02
 
 
 class BertBlock(keras.layers.Layer):
-    """Self-attention and a feed-forward layer, each added to its input before a layer norm.
-
-    The additions and the norms are computed in float32.
-
-    Args:
-        config: The shape of the model.
-
-    Call arguments:
-        x: float32 `[batch, length, hidden_dim]`.
-        bias: float32, added to the scores of the attention; broadcasts to
-            `[batch, heads, length, length]`.
-        packing: The packing of `x`, if `x` is packed as `[tokens, hidden_dim]`.
-        training: Whether dropout acts.
-
-    Returns:
-        float32, of the shape of `x`.
-    """
+    """Self-attention and a feed-forward layer, each added to its input before a norm (float32)."""
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)
@@ -256,18 +230,7 @@ def layer_norm(
 
 
 class MaskedWordHead(keras.layers.Layer):
-    """A dense layer, gelu and a layer norm, then the token table and a bias for each word.
-
-    Args:
-        config: The shape of the model.
-
-    Call arguments:
-        vectors: `[..., hidden_dim]`.
-        table: The token table, `[vocabulary_size, hidden_dim]`.
-
-    Returns:
-        Logits, float32 `[..., vocabulary_size]`.
-    """
+    """Vectors to float32 logits of words: a dense layer, gelu, a norm, the token table, a bias."""
 
     def __init__(self, config: BertConfig, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)

@@ -36,13 +36,7 @@ def weight_variables(model: SentenceBert) -> dict[str, Any]:
 
 
 def weight_shapes(config: BertConfig, *, head: bool) -> dict[str, tuple[int, ...]]:
-    """Path → shape of every weight except a projection's, known before a model is built.
-
-    The paths: "words", "positions", "types"; "norm/scale" and "norm/shift" of the embeddings;
-    "block_{n}/…" with "kernel" and "bias" of "query", "key", "value", "output", "inner" and
-    "outer", "scale" and "shift" of "attention_norm" and "output_norm"; "head/transform/kernel" and
-    "…/bias", "head/norm/scale" and "…/shift", "head/bias". Kernels are `[inputs, outputs]`.
-    """
+    """Path → shape of every weight except a projection's, known before a model is built."""
     dim, inner = config.hidden_dim, config.intermediate_dim
     shapes: dict[str, tuple[int, ...]] = {
         WORDS: (config.vocabulary_size, dim),
@@ -67,15 +61,7 @@ def weight_shapes(config: BertConfig, *, head: bool) -> dict[str, tuple[int, ...
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WeightNames:
-    """The names of the weights in one library.
-
-    Attributes:
-        tables: Path → name of the weights that belong to no layer.
-        layers: Layer, or role of a layer in a block → name.
-        block: Prefix of the names in block `{n}`.
-        parts: "kernel", "bias", "scale", "shift" → suffix after the name of a layer.
-        transposed: Whether kernels are stored transposed, as in torch.
-    """
+    """The names of the weights in one library; `block` is the prefix in block `{n}`."""
 
     tables: Mapping[str, str]
     layers: Mapping[str, str]

@@ -153,12 +153,7 @@ class CrossEncoderFamily(Family):
         dtype: Any = None,
         on_tensor: Callable[[str], None] = lambda name: None,
     ) -> tuple[CrossEncoderModel, Tokenizer]:
-        """A cross-encoder whose head stays float32, and has one label.
-
-        It reads `BertForSequenceClassification`, whose head is the pooler (a tanh layer over the
-        first token) and the classifier after it, and `RobertaForSequenceClassification`, whose head
-        contains both layers.
-        """
+        """A cross-encoder with one label; its head (pooler and classifier) stays float32."""
         hidden, logit = _HEADS[checkpoint.settings["model_type"]]
         names = {f"{layer}.{part}" for layer in (hidden, logit) for part in ("weight", "bias")}
         source = _only(checkpoint.source, names.__contains__)

@@ -35,20 +35,7 @@ _NOT_KEPT = ("name", "trainable", "dtype")
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class KerasHubEncoder(keras.Model):
-    """A `keras_hub.models.TextEmbedder` without its preprocessor.
-
-    Args:
-        embedder: The text embedder, or its entry in `get_config`, from which one with initial
-            weights is built.
-        padding: KerasHub's id of padding.
-
-    Call arguments:
-        ids: int32 `[batch, length]` of a `KerasHubTokenizer`, 0 = padding.
-        training: Whether dropout acts.
-
-    Returns:
-        float32 `[batch, dimension]`.
-    """
+    """A `keras_hub.models.TextEmbedder`, or one of its configuration, without preprocessor."""
 
     def __init__(self, embedder: Any, padding: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -63,24 +63,7 @@ MODERNBERT_PRESETS = {
 
 
 class ModernBertBlock(keras.layers.Layer):
-    """Self-attention and a gated feed-forward layer, with pre-norms, residuals and no biases.
-
-    The feed-forward layer is GeGLU (Shazeer 2020): `outer(gelu(inner(x)) · linear(x))`.
-
-    Args:
-        config: The shape of the model.
-        first: Whether it is the first block, whose input is already normalised.
-
-    Call arguments:
-        x: float32 `[batch, length, hidden_dim]`.
-        bias: float32, added to the scores; broadcasts to `[batch, heads, length, length]`.
-        angles: Rotary angles of the positions.
-        packing: The packing of `x`, if `x` is packed as `[tokens, hidden_dim]`.
-        training: Whether dropout acts.
-
-    Returns:
-        float32, of the shape of `x`.
-    """
+    """Self-attention and GeGLU (Shazeer 2020), with pre-norms, residuals and no biases."""
 
     def __init__(self, config: ModernBertConfig, *, first: bool, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)

@@ -20,20 +20,7 @@ _OUTPUTS = ("default", "outputs", "pooled_output")
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class TextSavedModel(keras.Model):
-    """A SavedModel from strings to vectors, trained through its own variables.
-
-    Args:
-        folder: The folder of the SavedModel.
-        output_key: The output that is the vector, if the SavedModel returns a dict; None:
-            "default", "outputs" or "pooled_output".
-
-    Call arguments:
-        ids: int32 `[batch, length]` of a `ByteTokenizer`, 0 = padding.
-        training: Passed to the SavedModel if it has this argument.
-
-    Returns:
-        float32 `[batch, dimension]`.
-    """
+    """A SavedModel from strings (ids of a `ByteTokenizer`) to vectors, trained as it is."""
 
     def __init__(
         self, folder: str | os.PathLike[str], output_key: str | None = None, **kwargs: Any

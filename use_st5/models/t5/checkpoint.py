@@ -45,10 +45,7 @@ _SHARED = ("shared_embedding/embeddings", "decoder/target_embed/embeddings")
 
 
 def table_of(checkpoint: Checkpoint) -> T5Names | None:
-    """The mapping table for reading a T5; None: the tensors are not those of a T5.
-
-    The settings of a folder say whether it contains a T5. T5X's files contain nothing else.
-    """
+    """The mapping table for reading a T5; None: the tensors are not those of a T5."""
     if checkpoint.folder is not None:
         return HUGGING_FACE
     if checkpoint.format == "T5X":
@@ -59,14 +56,7 @@ def table_of(checkpoint: Checkpoint) -> T5Names | None:
 
 
 def t5_tensors(checkpoint: Checkpoint) -> tuple[WeightSource, T5Names]:
-    """The tensors of a T5 in a checkpoint, and the mapping table of their names.
-
-    A checkpoint of the Model Garden is one of `official.nlp.modeling.models.t5.T5Transformer`,
-    written by `tf.train.Checkpoint(model=model)`, with the `checkpoint_items` of the model, or by
-    the Model Garden's trainer. Separate tables of encoder and decoder, or a position bias for
-    each layer, do not fit our T5 and are reported. The tensors do not show whether `rescale_query`
-    or `layer_sharing` was set; both must be False.
-    """
+    """The tensors of a T5 in a checkpoint, and the mapping table of their names."""
     source, names = checkpoint.source, table_of(checkpoint)
     if names is None:
         raise ValueError(f"{source.where}: expected a T5 of Mesh TensorFlow or the Model Garden.")
@@ -133,12 +123,7 @@ def read_sentence_t5(
     dtype: Any = None,
     on_tensor: Callable[[str], None] = lambda name: None,
 ) -> SentenceT5:
-    """A Sentence-T5 with the weights of a checkpoint; arguments and errors: see `Family.read`.
-
-    From sentence-transformers, it has the modules of the folder. From a dual encoder of T5X, it has
-    the projection, and scales vectors to length 1. From a T5, it is the raw encoder of the paper's
-    section 6.1, which does neither. A projection stays float32.
-    """
+    """A Sentence-T5 with the weights of a checkpoint (`Family.read`); projections stay float32."""
     (names, config, source), modules = open_t5(checkpoint), checkpoint.modules
     pooling_name = cast("Pooling", checkpoint.pooling(pooling) or "mean")
     dense = _dense(modules, config.hidden_dim) if modules else None

@@ -55,11 +55,7 @@ class T5Family(Family):
     def graph(
         self, model: SentenceT5, tokenizer: Tokenizer, *, precision: str, max_length: int | None
     ) -> EncoderGraph:
-        """The graph over padded ids.
-
-        In float32, the table stays inside the model: the model may have billions of parameters or
-        be bfloat16, and a decoder reads the table too. In int8, all matrices are rounded.
-        """
+        """The graph over padded ids, with the table inside in float32; int8 rounds all matrices."""
         if precision == "float32":
             return padded_graph(model, tokenizer, max_length=max_length)
         if model.decoder is not None:

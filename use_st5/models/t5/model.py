@@ -104,21 +104,7 @@ T5_PRESETS: dict[str, T5Config] = {
 
 
 class T5FeedForward(keras.layers.Layer):
-    """Two dense layers without biases (`t5x/examples/t5/layers.py`, MlpBlock).
-
-    T5 1.0 has `relu(x·W) · W_out`; T5 1.1 and mT5 have `(gelu(x·W_0) ⊙ x·W_1) · W_out`, with the
-    tanh approximation of the gelu.
-
-    Args:
-        config: The shape of the model.
-
-    Call arguments:
-        x: `[..., hidden_dim]`.
-        training: Whether dropout acts.
-
-    Returns:
-        `[..., hidden_dim]`.
-    """
+    """`relu(x·W)·W_out` (T5 1.0), `(gelu(x·W_0) ⊙ x·W_1)·W_out` with the tanh-gelu (1.1)."""
 
     def __init__(self, config: T5Config, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -159,26 +145,7 @@ class T5FeedForward(keras.layers.Layer):
 
 
 class T5Block(keras.layers.Layer):
-    """Self-attention, attention to the encoder's output (only in a decoder), a feed-forward layer.
-
-    Each part is preceded by an RMS norm (in float32) and added to its input.
-
-    Args:
-        config: The shape of the model.
-        decoder: Whether there is attention to an encoder's output.
-
-    Call arguments:
-        x: `[batch, length, hidden_dim]`.
-        visible: bool, True for visible keys of the self-attention; broadcasts to
-            `[batch, heads, length, length]`.
-        bias: float32, added to the scores of the self-attention; broadcasts to the same shape.
-        context: The encoder's output, `[batch, context_length, hidden_dim]`; only for a decoder.
-        context_visible: bool, broadcasts to `[batch, heads, length, context_length]`.
-        training: Whether dropout acts.
-
-    Returns:
-        `[batch, length, hidden_dim]`.
-    """
+    """Self-attention, cross-attention in a decoder, and a feed-forward layer, with pre-norms."""
 
     def __init__(self, config: T5Config, *, decoder: bool = False, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)
@@ -240,23 +207,7 @@ def _rms_norm(name: str, policy: Any) -> keras.layers.RMSNormalization:
 
 
 class T5Stack(keras.layers.Layer):
-    """T5's encoder, or its decoder: blocks that share one relative position bias, and a norm.
-
-    Args:
-        config: The shape of the model.
-        decoder: Whether it is the decoder. Its positions see only themselves, earlier positions and
-            the encoder's output.
-
-    Call arguments:
-        x: Embeddings, `[batch, length, hidden_dim]`; they are not scaled.
-        tokens: bool `[batch, length]`, True for tokens, False for padding; None: no padding.
-        context: The encoder's output, `[batch, context_length, hidden_dim]`; only for a decoder.
-        context_tokens: bool `[batch, context_length]`.
-        training: Whether dropout acts.
-
-    Returns:
-        `[batch, length, hidden_dim]`. The values at padding have no meaning.
-    """
+    """An encoder or decoder: blocks that share one relative position bias, and a norm."""
 
     def __init__(self, config: T5Config, *, decoder: bool = False, **kwargs: Any) -> None:
         super().__init__(autocast=False, name="decoder" if decoder else "encoder", **kwargs)

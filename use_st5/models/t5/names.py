@@ -14,11 +14,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 def weight_shapes(config: T5Config, *, decoder: bool) -> dict[str, tuple[int, ...]]:
-    """Path → shape of the weights, with or without a decoder, known before a model is built.
-
-    The paths are "table"; "position_bias" and "norm" of each stack, such as "encoder/norm"; and the
-    roles of `T5Names` of each block, such as "encoder/0/query". Kernels are `[inputs, outputs]`.
-    """
+    """Path, such as "encoder/0/query" → shape of the weights, known before a model is built."""
     dim, heads = config.hidden_dim, config.num_heads * config.key_value_dim
     attention = {"query": (dim, heads), "key": (dim, heads), "value": (dim, heads)}
     attention["output"] = (heads, dim)
@@ -117,12 +113,7 @@ class T5Names:
         return path.rpartition("/")[2] in self.transposed
 
     def config(self, shapes: Shapes, *, where: str) -> T5Config:
-        """The shape of the T5 with these tensors.
-
-        Settings that the shapes do not show are those of the published models: a gated feed-forward
-        layer is that of T5 1.1 (tanh-gelu), any other is that of T5 1.0 (relu); distances from 128
-        on share a bucket.
-        """
+        """The shape of the T5 with these tensors; the rest is as in the published models."""
         gated = self.encoder["linear"].format(n=0) in shapes
         roles = ("position_bias", "query", "gate" if gated else "inner")
         names = [self.table, *(self.encoder[role].format(n=0) for role in roles)]
