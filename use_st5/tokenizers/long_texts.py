@@ -30,7 +30,7 @@ def are_long(text: tf.Tensor) -> tf.Tensor:
 def cut(
     text: tf.Tensor, *, between: str, piece_bytes: int = _PIECE_BYTES
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Cuts texts at spaces between such characters: pieces, and int64 `[text, number]` of each."""
+    """Cuts texts at spaces between `between`: pieces, and int64 `[text, number]` of each."""
     # \C is any byte. RE2 reads the text once, whatever the number of pieces.
     pattern = rf"(\C{{{piece_bytes}}}\C*?{between}) ({between})"
     marked = tf.strings.regex_replace(text, pattern, b"\\1" + _CUT + b"\\2")

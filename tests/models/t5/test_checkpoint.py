@@ -152,13 +152,6 @@ def real(source: WeightSource) -> dict[str, np.ndarray]:
     return {name: source.read(name) for name in source.shapes()}
 
 
-@pytest.mark.parametrize("layers", ["encoder/encoder", "decoder/layers"])
-def test_stacked_layers_are_refused_with_the_reason(tmp_path: Path, layers: str) -> None:
-    write_file(tmp_path / "file", {f"{layers}/mlp/wo/kernel": np.zeros((2, 2, 2))})
-    with pytest.raises(ValueError, match=f"found the stacked {layers}.* as in UMT5"):
-        read_t5(open_checkpoint(tmp_path / "file"))
-
-
 def test_bfloat16_with_a_projection_in_float32(tmp_path: Path) -> None:
     kernel = np.eye(8, 6, dtype=np.float32)
     write_file(tmp_path / "file", {**numpy_t5.arrays(), "projection_layer/kernel": kernel})

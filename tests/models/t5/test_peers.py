@@ -129,9 +129,7 @@ def test_what_does_not_fit_is_listed(saved: tuple[Any, Path], tmp_path: Path) ->
         load_with(vocab_size=99)
     with pytest.raises(ValueError, match=r"\$.model_type: invalid enum value 'bert'"):
         load_with(model_type="bert")
-    with pytest.raises(
-        ValueError, match=r"\$.feed_forward_proj: expected .* received 'gated-silu'"
-    ):
+    with pytest.raises(ValueError, match="feed_forward_proj: invalid enum value 'gated-silu'"):
         load_with(feed_forward_proj="gated-silu")
 
 

@@ -144,7 +144,7 @@ def read_sentence_bert(
     dtype: Any = None,
     on_tensor: Callable[[str], None] = lambda name: None,
 ) -> SentenceBert:
-    """A Sentence-BERT with the weights of a checkpoint (`Family.read`); projections stay float32."""
+    """A Sentence-BERT with the weights of a checkpoint (`Family.read`); projections are float32."""
     modules = checkpoint.modules
     kind = model_type or MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
     weight_names, config, source = _open(checkpoint, kind, padding)

@@ -32,13 +32,6 @@ _DUPLICATES = {
     "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",
 }
 
-# t5x's `scalable_t5` stores one array for each kind of weight, with an axis for the layers: below
-# "encoder/layers", in older versions below "encoder/encoder". It is another model: every layer has
-# its own relative position bias (UMT5). All layers of T5 and mT5 share the bias of the first one.
-_SCANNED = tuple(
-    f"{stack}/{name}/" for stack in ("encoder", "decoder") for name in ("layers", stack)
-)
-
 # Model Garden: prefixes of the model's tensors, and names of the table if both stacks share it.
 _PARTS = ("encoder/", "decoder/", "shared_embedding/")
 _SHARED = ("shared_embedding/embeddings", "decoder/target_embed/embeddings")
@@ -66,13 +59,9 @@ def t5_tensors(checkpoint: Checkpoint) -> tuple[WeightSource, T5Names]:
         if HUGGING_FACE.table not in kept and _COPY in source.shapes():
             kept[HUGGING_FACE.table] = _COPY
         source = RenamedSource(source, kept)
-    elif names is T5X:
-        if stacked := [name for name in source.shapes() if name.startswith(_SCANNED)]:
-            expected = f"an array for each layer, found the stacked {stacked[0]}, as in UMT5"
-            raise ValueError(f"{source.where}: expected {expected}.")
     elif names is MESH_TENSORFLOW:
         source = RenamedSource(source, {_as_in_1_0(name): name for name in source.shapes()})
-    else:
+    elif names is MODEL_GARDEN:
         source = _of_garden(source)
     return source, names
 
@@ -129,12 +118,16 @@ def read_sentence_t5(
     dense = _dense(modules, config.hidden_dim) if modules else None
     # Width of a dual encoder's projection; `check_shapes` refuses a tensor that is not a matrix.
     projection_width = (*source.shapes().get(names.projection, ()), 0, 0)[1] or None
-    expected_shapes = names.shapes(config, source, decoder=pooling_name == "decoder")
+    decoder = pooling_name == "decoder"
+    expected_shapes = names.shapes(config, source, decoder=decoder)
     if projection_width:
         expected_shapes[names.projection] = (config.hidden_dim, projection_width)
-    check_shapes(
-        expected_shapes, source, left_out=_left_out(names, decoder=pooling_name == "decoder")
-    )
+
+    def left_out(name: str) -> bool:
+        # A Sentence-T5 never uses the decoder's output layer.
+        return name == names.logits or (not decoder and name.startswith(("decoder.", "decoder/")))
+
+    check_shapes(expected_shapes, source, left_out=left_out)
     model = SentenceT5(
         config,
         pooling=pooling_name,
@@ -158,16 +151,6 @@ def open_t5(checkpoint: Checkpoint) -> tuple[T5Names, T5Config, WeightSource]:
     config = None if checkpoint.folder is None else _config(checkpoint)
     source, names = t5_tensors(checkpoint)
     return names, config or names.config(source.shapes(), where=source.where), source
-
-
-def _left_out(names: T5Names, *, decoder: bool) -> Callable[[str], bool]:
-    """Returns a test for the tensors that a model with or without a decoder does not use."""
-
-    def left_out(name: str) -> bool:
-        # A Sentence-T5 never uses the decoder's output layer.
-        return name == names.logits or (not decoder and name.startswith(("decoder.", "decoder/")))
-
-    return left_out
 
 
 class _Settings(msgspec.Struct):

@@ -150,14 +150,19 @@ def _count(template: str, shapes: Shapes) -> int:
     return number
 
 
+def _attention(template: str, prefix: str = "") -> dict[str, str]:
+    """Role → name of the four kernels of an attention; "@" stands for the kernel."""
+    words = ("query", "key", "value", "out") if "kernel" in template else "qkvo"
+    roles = ("query", "key", "value", "output")
+    pairs = zip(roles, words, strict=True)
+    return {prefix + role: template.replace("@", word) for role, word in pairs}
+
+
 _HF_ENCODER = {
     "position_bias": "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
     "norm": "encoder.final_layer_norm.weight",
     "attention_norm": "encoder.block.{n}.layer.0.layer_norm.weight",
-    "query": "encoder.block.{n}.layer.0.SelfAttention.q.weight",
-    "key": "encoder.block.{n}.layer.0.SelfAttention.k.weight",
-    "value": "encoder.block.{n}.layer.0.SelfAttention.v.weight",
-    "output": "encoder.block.{n}.layer.0.SelfAttention.o.weight",
+    **_attention("encoder.block.{n}.layer.0.SelfAttention.@.weight"),
     "feed_forward_norm": "encoder.block.{n}.layer.1.layer_norm.weight",
     "inner": "encoder.block.{n}.layer.1.DenseReluDense.wi.weight",
     "gate": "encoder.block.{n}.layer.1.DenseReluDense.wi_0.weight",
@@ -170,10 +175,7 @@ _HF_DECODER = {
         for role, name in _HF_ENCODER.items()
     },
     "cross_norm": "decoder.block.{n}.layer.1.layer_norm.weight",
-    "cross_query": "decoder.block.{n}.layer.1.EncDecAttention.q.weight",
-    "cross_key": "decoder.block.{n}.layer.1.EncDecAttention.k.weight",
-    "cross_value": "decoder.block.{n}.layer.1.EncDecAttention.v.weight",
-    "cross_output": "decoder.block.{n}.layer.1.EncDecAttention.o.weight",
+    **_attention("decoder.block.{n}.layer.1.EncDecAttention.@.weight", "cross_"),
 }
 HUGGING_FACE = T5Names(
     table="shared.weight",
@@ -191,10 +193,7 @@ _T5X_ENCODER = {
     "position_bias": "encoder/relpos_bias/rel_embedding",
     "norm": "encoder/encoder_norm/scale",
     "attention_norm": "encoder/layers_{n}/pre_attention_layer_norm/scale",
-    "query": "encoder/layers_{n}/attention/query/kernel",
-    "key": "encoder/layers_{n}/attention/key/kernel",
-    "value": "encoder/layers_{n}/attention/value/kernel",
-    "output": "encoder/layers_{n}/attention/out/kernel",
+    **_attention("encoder/layers_{n}/attention/@/kernel"),
     "feed_forward_norm": "encoder/layers_{n}/pre_mlp_layer_norm/scale",
     "inner": "encoder/layers_{n}/mlp/wi/kernel",
     "gate": "encoder/layers_{n}/mlp/wi_0/kernel",
@@ -204,15 +203,9 @@ _T5X_ENCODER = {
 _T5X_DECODER = {
     **{role: name.replace("encoder", "decoder") for role, name in _T5X_ENCODER.items()},
     "attention_norm": "decoder/layers_{n}/pre_self_attention_layer_norm/scale",
-    "query": "decoder/layers_{n}/self_attention/query/kernel",
-    "key": "decoder/layers_{n}/self_attention/key/kernel",
-    "value": "decoder/layers_{n}/self_attention/value/kernel",
-    "output": "decoder/layers_{n}/self_attention/out/kernel",
+    **_attention("decoder/layers_{n}/self_attention/@/kernel"),
     "cross_norm": "decoder/layers_{n}/pre_cross_attention_layer_norm/scale",
-    "cross_query": "decoder/layers_{n}/encoder_decoder_attention/query/kernel",
-    "cross_key": "decoder/layers_{n}/encoder_decoder_attention/key/kernel",
-    "cross_value": "decoder/layers_{n}/encoder_decoder_attention/value/kernel",
-    "cross_output": "decoder/layers_{n}/encoder_decoder_attention/out/kernel",
+    **_attention("decoder/layers_{n}/encoder_decoder_attention/@/kernel", "cross_"),
 }
 T5X = T5Names(
     table="token_embedder/embedding",
@@ -228,10 +221,7 @@ _MESH_ENCODER = {
     "position_bias": "encoder/block_000/layer_000/SelfAttention/relative_attention_bias",
     "norm": "encoder/final_layer_norm/scale",
     "attention_norm": "encoder/block_{n:03d}/layer_000/layer_norm/scale",
-    "query": "encoder/block_{n:03d}/layer_000/SelfAttention/q",
-    "key": "encoder/block_{n:03d}/layer_000/SelfAttention/k",
-    "value": "encoder/block_{n:03d}/layer_000/SelfAttention/v",
-    "output": "encoder/block_{n:03d}/layer_000/SelfAttention/o",
+    **_attention("encoder/block_{n:03d}/layer_000/SelfAttention/@"),
     "feed_forward_norm": "encoder/block_{n:03d}/layer_001/layer_norm/scale",
     "inner": "encoder/block_{n:03d}/layer_001/DenseReluDense/wi/kernel",
     "gate": "encoder/block_{n:03d}/layer_001/DenseReluDense/wi_0/kernel",
@@ -244,10 +234,7 @@ _MESH_DECODER = {
         for role, name in _MESH_ENCODER.items()
     },
     "cross_norm": "decoder/block_{n:03d}/layer_001/layer_norm/scale",
-    "cross_query": "decoder/block_{n:03d}/layer_001/EncDecAttention/q",
-    "cross_key": "decoder/block_{n:03d}/layer_001/EncDecAttention/k",
-    "cross_value": "decoder/block_{n:03d}/layer_001/EncDecAttention/v",
-    "cross_output": "decoder/block_{n:03d}/layer_001/EncDecAttention/o",
+    **_attention("decoder/block_{n:03d}/layer_001/EncDecAttention/@", "cross_"),
 }
 MESH_TENSORFLOW = T5Names(
     table="shared/embedding",
@@ -261,10 +248,7 @@ _GARDEN_ENCODER = {
     "position_bias": "encoder/relative_embedding/relative_attention_bias/embeddings",
     "norm": "encoder/output_norm/weight",
     "attention_norm": "encoder/encoder_layers/{n}/self_attention/layer_norm/weight",
-    "query": "encoder/encoder_layers/{n}/self_attention/self_attention/q/w",
-    "key": "encoder/encoder_layers/{n}/self_attention/self_attention/k/w",
-    "value": "encoder/encoder_layers/{n}/self_attention/self_attention/v/w",
-    "output": "encoder/encoder_layers/{n}/self_attention/self_attention/o/w",
+    **_attention("encoder/encoder_layers/{n}/self_attention/self_attention/@/w"),
     "feed_forward_norm": "encoder/encoder_layers/{n}/ffn_layer_norm/weight",
     "inner": "encoder/encoder_layers/{n}/ffn/wi/0/w",
     "gate": "encoder/encoder_layers/{n}/ffn/wi/0/w",
@@ -274,10 +258,7 @@ _GARDEN_ENCODER = {
 _GARDEN_DECODER = {
     **{role: name.replace("encoder", "decoder") for role, name in _GARDEN_ENCODER.items()},
     "cross_norm": "decoder/decoder_layers/{n}/cross_attention/layer_norm/weight",
-    "cross_query": "decoder/decoder_layers/{n}/cross_attention/cross_attention/q/w",
-    "cross_key": "decoder/decoder_layers/{n}/cross_attention/cross_attention/k/w",
-    "cross_value": "decoder/decoder_layers/{n}/cross_attention/cross_attention/v/w",
-    "cross_output": "decoder/decoder_layers/{n}/cross_attention/cross_attention/o/w",
+    **_attention("decoder/decoder_layers/{n}/cross_attention/cross_attention/@/w", "cross_"),
 }
 MODEL_GARDEN = T5Names(
     table="encoder/input_embed/embeddings",
