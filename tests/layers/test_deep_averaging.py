@@ -57,5 +57,5 @@ def test_blocks_by_hand() -> None:
 
 @pytest.mark.parametrize("hidden_dims", [(), (4,), (4, 4, 4)])
 def test_odd_numbers_of_layers_are_refused(hidden_dims: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="even number of layers"):
+    with pytest.raises(ValueError, match="an even number"):
         ResidualFeedForward(hidden_dims)

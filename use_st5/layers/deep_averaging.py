@@ -94,9 +94,6 @@ class ResidualFeedForward(keras.layers.Layer):
 
     Returns:
         `[batch, hidden_dims[-1]]`.
-
-    Raises:
-        ValueError: `hidden_dims` is empty or has an odd number of layers.
     """
 
     def __init__(
@@ -109,10 +106,7 @@ class ResidualFeedForward(keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         if not hidden_dims or len(hidden_dims) % LAYERS_PER_BLOCK:
-            raise ValueError(
-                "hidden_dims must name an even number of layers, because a residual block holds "
-                f"two. Received: {tuple(hidden_dims)}"
-            )
+            raise ValueError(f"hidden_dims: expected an even number, received {hidden_dims}.")
         self.hidden_dims = tuple(hidden_dims)
         self.activation = activation
         self.dropout = dropout

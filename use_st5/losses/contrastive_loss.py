@@ -126,16 +126,11 @@ def in_batch_softmax(
 
     Args:
         queries: float32 `[rows, dimension]` of this replica.
-        candidates: float32 `[all, dimension]`: first the gathered true candidates, in the order of
-            the gathered rows, then other candidates.
-        repeated: bool `[rows, all]`: True for candidates that are not used as negatives. The value
-            for the true candidate has no effect.
-        scale: Factor on the products, the inverse of the temperature.
+        candidates: float32 `[all, dimension]`: the gathered true ones in order, then others.
+        repeated: bool `[rows, all]`: True for candidates that are not used as negatives.
+        scale: The inverse of the temperature.
         margin: Subtracted from the true candidate's product.
         gather: The function that gathered the rows.
-
-    Returns:
-        The loss, and the accuracy as its metric.
     """
     products = ops.matmul(queries, ops.transpose(candidates))
     rows = ops.shape(queries)[0]

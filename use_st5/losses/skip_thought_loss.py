@@ -24,21 +24,6 @@ class SentenceDecoder(keras.layers.Layer):
     so it is computed as a linear map of that vector, added at every position.
 
     Targets are padded at the end, so the causal mask also hides padding from real tokens.
-
-    Args:
-        vocabulary_size: Number of token ids.
-        hidden_dim: Width; even.
-        num_layers: Number of blocks.
-        num_heads: Attention heads; divides `hidden_dim`.
-        intermediate_dim: Width of the feed-forward network.
-
-    Call arguments:
-        tokens: int32 `[batch, length]`, the target itself; position t sees only tokens before t.
-        vectors: float32 `[batch, dim]`.
-        directions: int32 `[batch]`: 0 for the sentence before, 1 for the one after.
-
-    Returns:
-        float32 logits `[batch, length, vocabulary_size]`.
     """
 
     def __init__(

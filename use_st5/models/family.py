@@ -275,8 +275,6 @@ def family_for(checkpoint: Checkpoint, pooling: str | None) -> Family:
             expected = f"one of the poolings {family.poolings} of {family.name}"
             raise ValueError(f"{checkpoint.where}: expected {expected}, received {pooling!r}.")
     *names, last = (name for family in families().values() for name in family.reads)
-    raise ValueError(
-        f"{checkpoint.where}: found {checkpoint.summary()}; use_st5 reads {', '.join(names)} and "
-        f"{last}. KerasHub has others: TrainableEncoder.of_kerashub(keras_hub.models.TextEmbedder."
-        "from_preset(…))."
-    )
+    others = "KerasHub has others: TrainableEncoder.of_kerashub(TextEmbedder.from_preset(…))."
+    known = f"use_st5 reads {', '.join(names)} and {last}. {others}"
+    raise ValueError(f"{checkpoint.where}: found {checkpoint.summary()}; {known}")

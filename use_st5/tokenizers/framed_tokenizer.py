@@ -75,14 +75,6 @@ class FramedTokenizer(tf.Module, abc.ABC):
     Memory: a long text (`use_st5.tokenizers.long_texts`) is tokenized a block at a time, or only as
     far as `max_tokens` need it, if it has single spaces between ASCII characters.
 
-    Args:
-        start: The id before a text.
-        separator: The id after a text.
-        unknown: The id that stands for what the vocabulary cannot spell, if there is one.
-        between: Separators between the two texts of a pair.
-        mask: The id that stands for a hidden word, if there is one.
-        padding: Id of padding in the vocabulary's files. It is swapped with id 0.
-
     Attributes:
         vocabulary: Identifies the ids of this tokenizer.
         separator: The id after a text.

@@ -25,9 +25,6 @@ class TokenTokenizer(tf.Module, abc.ABC):
 
     Args:
         vocabulary: The terms and their ids; it holds no bi-grams.
-
-    Raises:
-        ValueError: The vocabulary holds bi-grams or buckets for them.
     """
 
     def __init__(self, vocabulary: NGramVocabulary) -> None:
@@ -43,15 +40,7 @@ class TokenTokenizer(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def ids(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The ids of the tokens of all texts, one text after the other.
-
-        Args:
-            tokens: string `[tokens]`.
-            positions: Row and column of each token, int64 `[tokens, 2]`.
-
-        Returns:
-            `(ids, rows)`, both int32 `[ids]`: at least one id for each token, and its row.
-        """
+        """At least one id for each token of all texts, and its row; both int32 `[ids]`."""
 
     def flat(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The ids of all texts, one text after the other, and the text of each: int32 `[ids]`."""
@@ -84,9 +73,6 @@ class UnigramTokenizer(TokenTokenizer):
 
     Args:
         vocabulary: The terms and their ids; it holds no bi-grams.
-
-    Raises:
-        ValueError: The vocabulary holds bi-grams or buckets for them.
     """
 
     kind: ClassVar[str] = "unigrams"
@@ -112,9 +98,6 @@ class PieceTokenizer(TokenTokenizer):
 
     Args:
         vocabulary: The words, including the marked pieces, and their ids; no bi-grams.
-
-    Raises:
-        ValueError: The vocabulary holds bi-grams or buckets for them.
     """
 
     kind: ClassVar[str] = "pieces"

@@ -92,10 +92,6 @@ class Tokenizer(Protocol):
 
         Args:
             folder: The `assets` folder of its SavedModel.
-
-        Raises:
-            FileNotFoundError: The files are not there.
-            ValueError: They are damaged.
         """
         ...
 

@@ -86,17 +86,15 @@ def test_a_head_with_a_table_of_its_own_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"position_embedding_type": "relative_key"}, r"\$\.position_embedding_type: expected"),
-        ({"hidden_act": "silu"}, r"\$\.hidden_act: expected"),
-        ({"pad_token_id": 1}, r"\$\.pad_token_id: expected"),
-        ({"num_attention_heads": 3}, r"config\.json: num_heads: expected a divisor"),
+        ({"position_embedding_type": "relative_key"}, r"\$\.position_embedding_type: invalid"),
+        ({"hidden_act": "silu"}, r"\$\.hidden_act: invalid enum"),
+        ({"num_attention_heads": 3}, "num_heads: expected a divisor"),
         ({"num_hidden_layers": 10**9}, "cannot make 1,000,000,000 layers"),
         ({"num_hidden_layers": 3}, r"Missing: encoder\.layer\.2"),
         ({"num_hidden_layers": 1}, r"Unknown: encoder\.layer\.1"),
         ({"vocab_size": 11}, r"word_embeddings\.weight: expected \[11, 8\]"),
         ({"layer_norm_eps": 1e15}, r"\$\.layer_norm_eps: expected float"),
         ({"max_position_embeddings": 2**40}, r"\$\.max_position_embeddings: expected int"),
-        ({"hidden_act": "x" * 10**5}, r"\$\.hidden_act: expected .*received 'x{199}"),
         ({"model_type": ["bert"]}, "config.json: model_type: .*expected str"),
     ],
 )
@@ -180,7 +178,7 @@ def test_modules_of_sentence_transformers(tmp_path: Path) -> None:
     path.write_text('{"max_seq_length": 99, "do_lower_case": true}', encoding="utf-8")
     assert TrainableEncoder.load(tmp_path).max_length == 16
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
-    with pytest.raises(ValueError, match="lowercases texts, because do_lower_case"):
+    with pytest.raises(ValueError, match="do_lower_case: the tokenizer"):
         TrainableEncoder.load(tmp_path)
     settings("Softmax", "cls")
     with pytest.raises(ValueError, match=r"2_Dense.config\.json: expected one of .*'Softmax'"):
@@ -294,7 +292,7 @@ def test_what_is_missing_is_said(original: tuple[Path, dict[str, np.ndarray]]) -
     with pytest.raises(ValueError, match=r"Unknown: bert/encoder/layer_1/att"):
         write_bert_config(folder, num_hidden_layers=1)
         read_sentence_bert(open_checkpoint(folder), separator=3)
-    with pytest.raises(ValueError, match=r"bert_config.json: \$.hidden_act: expected 'gelu'"):
+    with pytest.raises(ValueError, match=r"bert_config.json: \$.hidden_act: invalid enum"):
         write_bert_config(folder, hidden_act="relu")
         read_sentence_bert(open_checkpoint(folder), separator=3)
     (folder / "bert_config.json").unlink()

@@ -157,17 +157,13 @@ def read_framed_tokenizer(
     else:
         tokenizer = read_tokenizer(folder)
     if type(tokenizer) not in kinds:
-        raise ValueError(
-            f"{folder}: expected a tokenizer of {label}, found a {type(tokenizer).__name__}."
-        )
+        found = type(tokenizer).__name__
+        raise ValueError(f"{folder}: expected a tokenizer of {label}, found a {found}.")
     if isinstance(rows := checkpoint.settings.get("vocab_size"), int):
         check_vocabulary(tokenizer.vocabulary.size, rows, folder=folder, given=vocabulary)
     modules = checkpoint.modules
     if modules and modules.lower_case and not getattr(tokenizer.vocabulary, "lower_case", False):
-        raise ValueError(
-            f"{checkpoint.where}: expected a tokenizer that lowercases texts, because "
-            "do_lower_case of sentence-transformers is set, found one that does not."
-        )
+        raise ValueError(f"{checkpoint.where}: do_lower_case: the tokenizer keeps capitals.")
     return tokenizer
 
 
