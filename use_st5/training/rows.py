@@ -107,7 +107,7 @@ def score_range(
     """The range of possible scores of a file, whose rows have scores from `lowest` to `highest`.
 
     `requested` is the range that the user gave; None: the narrowest usual range that holds all
-    scores, or else the range of the rows. Scores outside of a given range raise a ValueError.
+    scores, or else the range of the rows.
     """
     if requested is None:
         usual = [(low, high) for low, high in _USUAL if low <= lowest and highest <= high]
@@ -134,10 +134,7 @@ class TrainingFile:
         content: Identifies the rows: the sha256 of a file, or the name of a data set.
         names: The names of all its columns; a text has none.
         mixing_weight: Its weight in a mixture; None: the number of its examples.
-        task_given: Whether its task was given, not chosen by its columns.
         prompts: Key of a row → the prompt before its text in training. The table has no prompts.
-        columns_given: The keys whose columns were given, not chosen by their names.
-        in_memory: Whether the rows were given, not a file.
         lengths: Tokens of each text with its prompt, int `[texts]` (`add_statistics`).
         scores: The range of the scores; None if the rows have no scores.
         left_out: Number of rows that are validation or test rows (`leave_out`).
@@ -152,10 +149,7 @@ class TrainingFile:
     content: str = ""
     names: Sequence[str] = ()
     mixing_weight: float | None = None
-    task_given: bool = False
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    columns_given: Sequence[str] = ()
-    in_memory: bool = False
     lengths: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
     scores: ScoreRange | None = None
     left_out: int = 0
@@ -228,18 +222,7 @@ class TrainingFile:
         if self.task.label is not None:
             values = values.dictionary_encode().indices
         targets = values.to_numpy(zero_copy_only=False)
-        differs = targets[first[group]] != targets
-        conflicts = int(np.count_nonzero(differs))
-        if 2 * conflicts > self.rows:
-            place = int(differs.argmax())
-            earlier, row = self.table.take([int(first[group[place]]), place]).to_pylist()
-            words = " | ".join(_short(row[key]) for key in self.hashes)
-            raise ValueError(
-                f"{self.name}: expected one {target} for the same words, found {conflicts:,} of "
-                f"{self.rows:,} rows with another one than before ({words}: {earlier[target]}, "
-                f"then {row[target]}). Is {self.columns[target]!r} the right column?"
-            )
-        return repeated, conflicts
+        return repeated, int(np.count_nonzero(targets[first[group]] != targets))
 
     @cached_property
     def false_negatives(self) -> dict[str, np.ndarray]:
@@ -252,10 +235,7 @@ class TrainingFile:
         return {key: np.isin(_combined([anchor, self.hashes[key]]), positives) for key in negatives}
 
     def lines(self, limit: int, *, longer: bool = False) -> Iterator[str]:
-        """The log lines: the statistics, and the number of texts that are cut.
-
-        `limit` is the number of tokens that training reads; `longer`: the encoder could read more.
-        """
+        """The log lines; training reads `limit` tokens, `longer`: the encoder could read more."""
         task, report = self.task, self.report
         columns = (key if key == name else f"{name} as {key}" for key, name in self.columns.items())
         yield f"{self.name}: {', '.join(columns)} → {task.name} ({task.description})"
@@ -388,19 +368,9 @@ def read_file(
     tasks: Mapping[str, TaskSpec] = TASKS,
     prompts: Prompts = "",
 ) -> TrainingFile:
-    """Reads a file once, whose columns decide its task.
+    """Reads a file, a table with its name, or a data set, `NAME[SPLIT]`; `=WEIGHT` may follow.
 
-    Args:
-        given: A file, or the name of a TensorFlow data set, `NAME[SPLIT]`; `=WEIGHT` may follow. Or
-            a name and an Arrow table.
-        task: The name of its task, or names of tasks by file; None: its columns decide.
-        columns: Key, such as "anchor" → the file's own name for that column.
-        tasks: The known tasks by name.
-        prompts: One prompt for all texts, or prompts by column.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It has no known format, no task fits its columns, or too many rows are bad.
+    Its columns decide its task, unless `task` names it. `columns` is key → the file's own name.
     """
     name, weight = split_weight(given)
     requested = task.get(name) if isinstance(task, Mapping) else task
@@ -417,7 +387,12 @@ def read_file(
             names = _column_names(name, path) if memory is None else memory.column_names
             renamed = _renamed(names, columns or {})
             spec = task_for([*renamed], name, requested, tasks)
-            reader = _reader(name, path, memory, spec, _own_columns(spec, renamed))
+            reader: Table | DataSet
+            own, options = _own_columns(spec, renamed), {"label": spec.label, "score": spec.score}
+            if memory is None and not path.exists():
+                reader = DataSet(name, own, **options)
+            else:
+                reader = Table(path if memory is None else memory, own, name=name, **options)
             table, report, content = reader.read(), reader.report, reader.content
             if spec.stands_in_for(NEIGHBOURS):
                 if requested is None and not _is_running_text(table["text"][:_SAMPLE].to_pylist()):
@@ -426,7 +401,6 @@ def read_file(
                     rows = (split_sentences(text) for text in table["text"].to_pylist())
                     table = _with_neighbours(rows)
     own = _own_columns(spec, renamed)
-    given_names = {_folded(column) for column in (columns or {}).values()}
     return TrainingFile(
         name=name,
         task=spec,
@@ -436,25 +410,13 @@ def read_file(
         content=content,
         names=names,
         mixing_weight=weight,
-        task_given=task is not None and requested is not None,
         prompts=prompts_by_key(prompts, spec, own),
-        columns_given=[] if is_text else [k for k, n in own.items() if _folded(n) in given_names],
-        in_memory=memory is not None,
     )
 
 
 def _own_columns(spec: TaskSpec, renamed: Mapping[str, str]) -> dict[str, str]:
     """Key of a task → the file's own name of the column."""
     return {key: renamed[name] for key, name in spec.columns_in([*renamed]).items()}
-
-
-def _reader(
-    name: str, path: Path, memory: pa.Table | None, spec: TaskSpec, columns: Mapping[str, str]
-) -> Table | DataSet:
-    if memory is None and not path.exists():
-        return DataSet(name, columns, label=spec.label, score=spec.score)
-    rows = path if memory is None else memory
-    return Table(rows, columns, name=name, label=spec.label, score=spec.score)
 
 
 def _read_text(
@@ -485,18 +447,13 @@ def _with_neighbours(texts: Iterable[Sequence[str]]) -> pa.Table:
 
 def _check_columns(columns: Mapping[str, str], files: Sequence[TrainingFile]) -> None:
     """Refuses a key, or a name of a column, that no file uses."""
-    used = {_folded(file.columns[key]) for file in files for key in file.columns_given}
-    unused = [(key, name) for key, name in columns.items() if _folded(name) not in used]
-    if not unused:
-        return
-    key, name = unused[0]
+    used = {_folded(name) for file in files for name in file.columns.values()}
     names = dict.fromkeys(name for file in files for name in file.names)
-    if _folded(name) not in map(_folded, names):
-        text = f"expected names of columns, found {', '.join(names)}"
-        raise ValueError(f"columns: {text}; received {name!r} for {key}.")
     keys = known_columns({file.task.name: file.task for file in files if file.names})
-    text = f"expected a key of the files' tasks, {keys}; received {key!r} for {name!r}"
-    raise ValueError(f"columns: {text}.")
+    for key, name in columns.items():
+        if _folded(name) not in used:
+            text = f"expected a key of {keys} and a name of {', '.join(names)}"
+            raise ValueError(f"columns: {text}; received {key!r} for {name!r}.")
 
 
 def _folded(name: str) -> str:
@@ -574,11 +531,7 @@ def check_prompts(given: Prompts, files: Sequence[TrainingFile]) -> None:
 def add_statistics(
     file: TrainingFile, tokenizer: Any, *, scores: Sequence[float] | None = None
 ) -> TrainingFile:
-    """Counts the tokens of a file, and finds the range of its scores; returns the file.
-
-    `scores` is the range that scores can have; None: the rows decide. A ValueError says that no row
-    can be used, or that nothing can be learned from the labels or scores.
-    """
+    """Counts the tokens of a file, and finds the range of its scores, if that is not given."""
     check_rows(file)
     columns = [with_prompt(file.table[key], file.prompts.get(key)) for key in file.text_keys]
     file.lengths = _token_counts(columns, tokenizer)
@@ -597,7 +550,6 @@ def check_rows(file: TrainingFile) -> None:
         raise ValueError(f"{file.name}: {text}: {', '.join([*classes][:3])}.")
     if lowest == highest:
         raise ValueError(f"{file.name}: expected different scores, all of them are {lowest:g}.")
-    _ = file.repetitions  # Refuses rows that contradict each other.
 
 
 def with_prompt(texts: pa.ChunkedArray, prompt: str | None) -> pa.ChunkedArray:
@@ -668,14 +620,8 @@ def validation_and_test_sets(
 ) -> tuple[Sets, Sets]:
     """The validation sets, by which the best step is chosen, and the test sets, used once.
 
-    Args:
-        files: The training files.
-        validation: The validation files; none: rows of the training files are held out.
-        test: The test files. Without validation and test files, half of the held-out rows test, if
-            there are enough of them.
-
-    Raises:
-        ValueError: There are no rows to measure on, or labels that no training file has.
+    Without files for both, rows of the training files are held out, half of them for the test if
+    there are enough. Without validation files, only the validation rows are held out.
     """
     if not (validation or test):
         return _held_out(files, tested=True)
@@ -753,15 +699,10 @@ def _teaching_file(files: Sequence[TrainingFile], evaluated: TrainingFile) -> Tr
 
 
 def held_out_rows(file: TrainingFile, *, tested: bool = True) -> tuple[list[Row], list[Row]]:
-    """Chooses the rows to hold out if no file is given, by their first texts.
+    """Chooses validation and test rows by their first texts; no test rows if the rows are few.
 
-    Returns:
-        The validation rows and the test rows. There are no test rows if the rows are few, or if
-        `tested` is False. If possible, the first text of a row in one part is not the first text of
-        a row in the other part or of a training row.
-
-    Raises:
-        ValueError: There are too few rows.
+    If possible, the first text of a row in one part is that of no row of the other part, and of no
+    training row.
     """
     share = _SHARE if file.rows >= _FEW else _SHARE_OF_FEW
     share = min(share, (1 + tested) * MOST_VALIDATION_ROWS / file.rows)
@@ -810,10 +751,7 @@ def _groups(keys: np.ndarray, wanted: int) -> list[list[int]]:
 def validation_set(
     file: TrainingFile, rows: Sequence[Row], name: str, others: Iterable[Row] = ()
 ) -> ValidationSet:
-    """Makes a validation set of rows; if they have labels, with training rows for a classifier.
-
-    `others` are further rows that are not trained on.
-    """
+    """A set of rows; with labels, also training rows for a classifier, but none of `others`."""
     examples: list[Row] = []
     if file.task.label is not None:
         held_keys = _keys_of_rows([*rows, *others], file.task)
@@ -876,10 +814,7 @@ def training_table(file: TrainingFile, sets: Sequence[ValidationSet]) -> pa.Tabl
 
 
 def loss_keys(file: TrainingFile, loss: TaskLoss, *, scored: bool) -> dict[str, str]:
-    """Feature of the loss of a file → key of a row; a key without a column is a ValueError.
-
-    `scored`: a cross-encoder scores the rows.
-    """
+    """Feature of the loss of a file → key of a row; `scored`: a cross-encoder scores the rows."""
     features = [feature.name for feature in loss.features if feature.kind != "vector"]
     keys = {feature: file.task.key_for(feature, file.columns) for feature in features}
     row_keys = {*file.table.column_names} | ({"score"} if scored else set())
@@ -936,10 +871,7 @@ def guided_rows(
     guide: TrainableEncoder | VectorFile,
     loss: TaskLoss,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of `loss_table`, with the guide's vector of each text as `guide_NAME`.
-
-    The guide reads the texts without the file's prompts.
-    """
+    """The rows of `loss_table`, with the vectors of the guide as `guide_NAME`, without prompts."""
     table, texts = loss_table(file, sets, encoder, None, loss), training_table(file, sets)
     keys = loss_keys(file, loss, scored=False)
     for start in range(0, len(table), _AT_ONCE):
@@ -959,9 +891,8 @@ def teacher_texts(
 ) -> list[tuple[str, str]]:
     """The texts of the training rows as a teacher reads them, each with its text for the encoder.
 
-    Another teacher than the encoder gets no prompts of the files: it has its own, if any. If the
-    teacher is a file of vectors, only texts with a vector in it are used; if there are none, it is
-    a ValueError.
+    Another teacher than the encoder gets no prompts of the files: it has its own, if any. A file of
+    vectors teaches only the texts that are in it.
     """
     pairs: dict[tuple[str, str], None] = {}
     for file in files:
