@@ -34,14 +34,9 @@ def test_what_fits_passes() -> None:
         (TeacherLoss(teacher_dim=6), {"sentence": np.zeros((64, 3))}, "'sentence' holds float64"),
     ],
 )
-def test_a_mismatch_lists_both_sides(loss: TaskLoss, changes: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message) as raised:
+def test_a_mismatch_is_named(loss: TaskLoss, changes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         task_with(loss, **changes).check_features()
-    text = str(raised.value)
-    assert type(loss).__name__ in text
-    for feature in loss.features:
-        assert f"\n  {feature}" in text
-    assert "\n  response: int32 [64, 5]" in text
 
 
 @pytest.mark.parametrize(
@@ -53,7 +48,7 @@ def test_impossible_rates_and_batches_are_refused(change: dict) -> None:
 
 
 def test_a_name_is_a_word() -> None:
-    with pytest.raises(ValueError, match="Received: 'a/b'"):
+    with pytest.raises(ValueError, match="not 'a/b'"):
         Task("a/b", ClassificationLoss(), ArrayData(toy.arrays()))
 
 

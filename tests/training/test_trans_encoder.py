@@ -365,30 +365,9 @@ def test_without_refreshing_weights_go_from_kind_to_kind(tmp_path: Path) -> None
         np.testing.assert_array_equal(here, there)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"students": [student(), student()]}, "Expected students of different names"),
-        ({"students": [student(cross=None)]}, "Expected a student with a cross-encoder"),
-        (
-            {
-                "settings": dataclasses.replace(SMALL, refresh=False),
-                "students": [student(), student("two", cross=None)],
-            },
-            "refresh=False needs",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
-    given = {"students": [student()], "validation_scores": SCORES, "settings": SMALL, **wrong}
-    with pytest.raises(ValueError, match=said):
-        train_trans_encoder(
-            given["students"],
-            given["validation_scores"],
-            tmp_path,
-            settings=given["settings"],
-            **OPTIONS,
-        )
+def test_students_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="different names"):
+        train_trans_encoder([student(), student()], SCORES, tmp_path, settings=SMALL, **OPTIONS)
 
 
 def test_a_folder_with_another_course_is_refused(
@@ -439,7 +418,7 @@ def test_a_bert_and_its_cross_encoder_teach_each_other(
     assert trained.before["spearman"] == pytest.approx(measured[0])
     assert trained.after["spearman"] == pytest.approx(max(measured), abs=1e-6)
     card = (trained.folder / "README.md").read_text()
-    assert "cycle 2 of 2" in card or "cycle 1 of 2" in card or "the start itself" in card
+    assert "cycle 2 of 2" in card or "cycle 1 of 2" in card or "the start" in card
     pairs = [(SENTENCES[0], SENTENCES[1])]
     assert 0 < CrossEncoder.load(trained.run / "cross_encoder").predict(pairs).item() < 1
     vectors = use_st5.load(trained.folder).encode(SENTENCES[:3])
@@ -486,9 +465,7 @@ def test_what_cannot_be_learnt_so(
     start, to = str(toy_use_dan.folders["float32"]), tmp_path / "tuned"
     with pytest.raises(ValueError, match="cannot evaluate. Give --validation"):
         train(start, files[0], to)
-    with pytest.raises(
-        ValueError, match="pairs.csv: expected a file that can evaluate, received unscored_pairs"
-    ):
+    with pytest.raises(ValueError, match="pairs.csv: a file of unscored_pairs cannot evaluate"):
         train(start, files[0], to, validation=files[0])
     with pytest.raises(ValueError, match="received also scored_pairs.* trained in cycles"):
         more = write(tmp_path / "more.csv", scored(20, start=20))

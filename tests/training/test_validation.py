@@ -50,13 +50,6 @@ def test_the_best_of_several_answers_counts() -> None:
     assert found["mrr"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
 
 
-def test_rows_that_ask_the_same_are_one_question() -> None:
-    rows = [{"anchor": anchor, "positive": str(n)} for n, anchor in enumerate("aab")]
-    assert ValidationSet("pairs", PAIRS, rows).questions() == 2
-    scored = [{"sentence1": "a", "sentence2": "b", "score": 1.0}] * 3
-    assert ValidationSet("scores", SCORED_PAIRS, scored).questions() == 3
-
-
 def test_one_vector_for_all_finds_nothing() -> None:
     rows = [{"anchor": f"a{n}", "positive": f"p{n}"} for n in range(20)]
     found = ValidationSet("pairs", PAIRS, rows).scores(lambda texts: np.ones((len(texts), 3)))

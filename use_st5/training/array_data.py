@@ -95,11 +95,7 @@ class ArrayData:
     def take(self, rows: np.ndarray, *, batch: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """The arrays of some examples by name, `[len(rows), …]`, in the order of the rows.
 
-        If there are buckets, ids are cut to the width that holds all texts of the batch.
-
-        Args:
-            rows: The positions of the examples.
-            batch: The positions of all examples of the batch that has these rows; None: `rows`.
+        If there are buckets, ids are cut to the width that holds all texts of the `batch`.
         """
         columns = {name: array[rows] for name, array in self.arrays.items()}
         if self._bucket_of is not None:
@@ -109,13 +105,7 @@ class ArrayData:
         return {name: np.ascontiguousarray(array) for name, array in columns.items()}
 
     def row_shape(self, name: str, *, width: int | None = None) -> tuple[int | None, ...]:
-        """The shape of an example in an array.
-
-        Args:
-            name: The name of the array.
-            width: A bucket to which ids are cut. None: any batch; if there are buckets, the width
-                of ids is then None.
-        """
+        """The shape of an example in an array; the width of ids in buckets is `width`, or None."""
         shape = self.arrays[name].shape[1:]
         if not self.buckets or name not in self._ids:
             return shape

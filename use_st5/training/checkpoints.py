@@ -93,15 +93,7 @@ class Checkpoints:
         )
 
     def restore(self, step: int, groups: Sequence[str] | None = None) -> None:
-        """Reads the variables of the checkpoint of `step`.
-
-        Args:
-            step: The step of the checkpoint.
-            groups: The groups to read; None for all.
-
-        Raises:
-            ValueError: It is damaged, or has other variables.
-        """
+        """Reads the variables of the checkpoint of `step`, of some groups or of all."""
         path = as_written(self._path(step))
         with open_local(path) as folder:
             try:

@@ -142,12 +142,6 @@ class TrainingLoop(abc.ABC):
 
         Returns:
             The run's history; `history.best_step` is the best checkpoint's step.
-
-        Raises:
-            ValueError: The checkpoint is of another run.
-            FloatingPointError: The loss is no longer finite.
-            BlockingIOError: Another process is training into the folder.
-            Preempted: The process got SIGTERM and saved the run, or another worker was lost.
         """
         # In batches of the size of `args`: that of a task may be another.
         batches = sum(len(task.data) / task.batch_size for task in self.tasks.values())

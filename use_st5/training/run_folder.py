@@ -122,13 +122,7 @@ def absolute(path: Path) -> Path:
 
 @contextlib.contextmanager
 def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> Iterator[Path]:
-    """Lets only the block write the model and its run, which is new or has the same request.
-
-    Args:
-        target: The model's folder; the run is in `TARGET.run`.
-        request: The request, as `request_of` returns it.
-        overwrite: Whether a run with another request is replaced (see `begin`).
-    """
+    """Lets only the block write the model and its run, which is new or has the same request."""
     target = absolute(target)
     work = target.with_name(target.name + RUN)
     place = as_written(work)
@@ -157,10 +151,7 @@ def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> 
 
 
 def begin(work: Path, request: Mapping[str, Any], *, overwrite: bool) -> None:
-    """Writes the request of the run; with `overwrite`, removes the files of an earlier run.
-
-    Files that no run writes stay.
-    """
+    """Writes the request of the run; with `overwrite`, removes what an earlier run wrote."""
     if overwrite:
         _remove_unread(work)
         _remove(work / "checkpoints" / "logs")
@@ -294,10 +285,7 @@ def write_result(trained: Trained) -> None:
 
 
 def result_of(work: Path, target: Path) -> dict[str, Any] | None:
-    """The record of a run's result, if it is complete and the exported encoder still exists.
-
-    If the encoder is gone, the run starts anew: the files to continue from were removed.
-    """
+    """The record of a complete run, if its encoder still exists; if not, it starts anew."""
     if not exists(work / RESULT):
         return None
     remedy = "Train again with --overwrite."

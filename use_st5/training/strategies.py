@@ -13,12 +13,9 @@ from use_st5.losses.task_loss import Gather
 
 @functools.cache
 def shared_strategy(name: str) -> tf.distribute.Strategy:
-    """The strategy of a name as `--strategy` takes it; a process makes only one for each name.
+    """The strategy of a name as `--strategy` takes it, such as "tpu:NAME"; one for each name.
 
     A model that was made in the scope of another strategy with this name would not fit.
-
-    Args:
-        name: As in `strategy_by_name`; "tpu:NAME" is the TPU with a name or an address.
     """
     kind, _, tpu = name.partition(":")
     return strategy_by_name(kind, tpu=tpu or None)

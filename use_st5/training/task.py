@@ -37,17 +37,12 @@ class Task:
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
-            raise ValueError(
-                f"Expected a task name of letters, digits and underscores. Received: {self.name!r}"
-            )
+            raise ValueError(f"Expected a task name that is an identifier, not {self.name!r}.")
         if not (self.mixing_weight > 0 and np.isfinite(self.mixing_weight)) or self.batch_size < 1:
-            raise ValueError(
-                f"Expected task '{self.name}' to have a positive mixing_weight and batch_size. "
-                f"Received: mixing_weight={self.mixing_weight}, batch_size={self.batch_size}"
-            )
+            raise ValueError(f"{self.name}: expected a positive mixing_weight and batch_size.")
 
     def check_features(self) -> None:
-        """Checks that the data holds what the loss reads; a ValueError lists both sides."""
+        """Refuses data that lack what the loss reads."""
         problems = [
             problem
             for feature in self.loss.features
@@ -55,26 +50,15 @@ class Task:
         ]
         if not problems:
             return
-        features = "\n".join(f"  {feature}" for feature in self.loss.features)
-        columns = "\n".join(
-            f"  {name}: {array.dtype} {list(array.shape)}"
-            for name, array in self.data.arrays.items()
-        )
-        raise ValueError(
-            f"The data of task '{self.name}' does not fit {type(self.loss).__name__}: "
-            f"{'; '.join(problems)}.\nThe loss needs\n{features}\nthe data holds\n{columns}"
-        )
+        text = f"{'; '.join(problems)}. It has {', '.join(self.data.arrays)}"
+        raise ValueError(f"The data of task '{self.name}' does not fit its loss: {text}.")
 
 
 def task_in_turn(tasks: Mapping[str, Task], *, order: Order, seed: int, step: int) -> str:
     """The name of the task whose turn it is after `step` steps.
 
-    Args:
-        tasks: The tasks by name.
-        order: "drawn": at random, in proportion to the tasks' weights; "cycle": one task after the
-            other, each for as many steps as its weight says, then again from the first.
-        seed: The seed of the draw.
-        step: The number of steps that were made.
+    "drawn": at random, in proportion to the tasks' weights; "cycle": one task after the other, each
+    for as many steps as its weight says, then again from the first.
     """
     names = list(tasks)
     if order == "cycle":

@@ -48,12 +48,9 @@ class TaskStream:
         self._ends: Mapping[str, int] = {}
 
     def prepare(self, starts: Mapping[str, int], ends: Mapping[str, int], *, writes: bool) -> None:
-        """If batches come from files, prepares these for a run.
+        """If batches come from files, this process writes the missing ones, or waits for them.
 
-        Args:
-            starts: Number of batches already trained on, by task.
-            ends: Number of batches trained on at the end of the run, by task.
-            writes: Whether this process writes the files that do not exist; the others wait.
+        `starts` and `ends`: task → number of batches trained on at the start and the end of a run.
         """
         if self._files and writes:
             for name, files in self._files.items():
@@ -126,20 +123,10 @@ def array_dataset(
     replicas: range = range(1),
     micro_batches: int = 1,
 ) -> tf.data.Dataset:
-    """The batches from `start_step` on, without end.
+    """The batches from `start_step` on, without end, as dicts of tensors `[rows, …]`.
 
-    Args:
-        data: The arrays of the batches.
-        batch_size: Examples of a batch over all replicas.
-        seed: The seed of the shuffling.
-        start_step: The number of the first batch.
-        replica_count: The number of replicas that share each batch.
-        replicas: The replicas whose parts are read, one element after the other, in this order.
-        micro_batches: The number of micro-batches into which a step cuts each batch. All replicas
-            share each of them, so that it holds the same rows for any number of replicas.
-
-    Returns:
-        Dicts of tensors `[batch_size / replica_count, …]`.
+    An element is the part of one of the `replicas`, of `replica_count` that share each batch. They
+    share each of its micro-batches, so that these hold the same rows for any number of replicas.
     """
     data.check_batch(batch_size, parts=replica_count * micro_batches)
     positions = np.arange(batch_size).reshape(micro_batches, replica_count, -1)

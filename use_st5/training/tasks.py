@@ -147,12 +147,8 @@ class TaskSpec:
     ) -> float:
         """The peak learning rate if the user states none.
 
-        Args:
-            family: The family of the encoder, if it is known.
-            lora: Whether adapters are trained instead of the weights.
-            fresh: Whether the encoder starts with initial weights.
-            random_head: Whether a classification head starts at random values. A high learning
-                rate would make the encoder forget other tasks before such a head is of use.
+        A head that starts at random (`random_head`) gets a lower one: the encoder would forget
+        other tasks before such a head is of use.
         """
         if fresh:
             return _RATE_OF_FRESH

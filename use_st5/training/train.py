@@ -394,7 +394,6 @@ class TrainingPlan:
         tasks: Name → rows and loss; none in cycles.
         weights: Name → the task's weight in the draw of tasks; empty: the numbers of rows.
         steps: Number of optimizer steps, or of cycles.
-        learning_rate_note: Says how the learning rate was chosen, if there were several.
     """
 
     start: str
@@ -411,7 +410,6 @@ class TrainingPlan:
     tasks: dict[str, PlannedTask] = dataclasses.field(default_factory=dict)
     weights: dict[str, float] = dataclasses.field(default_factory=dict)
     steps: int = 0
-    learning_rate_note: str = ""
 
     @property
     def named_files(self) -> dict[str, TrainingFile]:
@@ -484,11 +482,10 @@ class TrainingPlan:
             yield f"No --test: {_count(self.tests)} rows are held out for the test."
         for use, sets in (("validation", self.sets), ("test", self.tests)):
             for part in sets:
-                metric, distinct = part.metric, part.questions()
-                note = f", {distinct:,} of them different" if distinct < len(part.rows) else ""
+                metric = part.metric
                 yield (
                     f"{use} on {part.name}: {metric.name}, {metric.description}; "
-                    f"{len(part.rows):,} rows{note}"
+                    f"{len(part.rows):,} rows"
                 )
         if not self.tests:
             evaluations = self.steps if self.in_cycles else self.arguments.evaluations
@@ -537,7 +534,7 @@ class TrainingPlan:
         shares = ", ".join(f"{name} {weight / total:.0%}" for name, weight in weights.items())
         return (
             f"training: {self.steps:,} steps of {arguments.batch_size}, learning rate "
-            f"{arguments.learning_rate:.3g}{self.learning_rate_note}"
+            f"{arguments.learning_rate:.3g}"
             + (f", loss with {loss}" if loss else "")
             + "".join(f", frozen: {_FROZEN[part]}" for part in arguments.frozen)
             + (f", the classifier {_HEADS[arguments.head_init]}" if has_labels else "")
@@ -553,11 +550,7 @@ def make_plan(
     test: Sequence[TrainingFile],
     arguments: FileArguments,
 ) -> TrainingPlan:
-    """Decides what the arguments leave open.
-
-    A ValueError says that a file teaches nothing, or that an argument does not fit the encoder or
-    the tasks.
-    """
+    """Decides what the arguments leave open."""
     for file in files:
         add_statistics(file, encoder.tokenizer, scores=arguments.score_range)
     sets, tests = validation_and_test_sets(files, validation, test)
@@ -610,11 +603,11 @@ def _open_guide(name: str, files: Sequence[TrainingFile]) -> TrainableEncoder | 
 
 def _plan_tasks(plan: TrainingPlan) -> None:
     """Adds the tasks, the learning rate and the steps to a plan."""
-    files, encoder, asked = plan.files, plan.encoder, plan.arguments
+    files, encoder = plan.files, plan.encoder
     scorer = plan.teacher if isinstance(plan.teacher, CrossEncoder) else None
     vectors = None if isinstance(plan.teacher, CrossEncoder) else plan.teacher
     arguments = plan.arguments = completed(
-        asked,
+        plan.arguments,
         known_family(encoder.model),
         [file.task for file in files],
         fresh=plan.start.startswith(FRESH),
@@ -640,14 +633,12 @@ def _plan_tasks(plan: TrainingPlan) -> None:
         make_loss = partial(_teacher_loss, teacher.dimension, arguments, options)
         plan.tasks[name] = partial(_teacher_rows, teacher, texts), make_loss
         plan.weights[name] = weight * len(files)
-    check_dimensions([make_loss() for _, make_loss in plan.tasks.values()], encoder, arguments)
+    check_dimensions([make_loss() for _, make_loss in plan.tasks.values()], arguments)
     if not (teachers or any(file.mixing_weight for file in files)):
         plan.weights = {}
     # A file with fewer rows than a batch is read in one step.
     examples = sum(max(file.kept, arguments.batch_size) for file in files)
     plan.steps = arguments.steps_of(examples * (1 + arguments.keep))
-    if asked.learning_rate is None and len(files) > 1:
-        plan.learning_rate_note = " (the smallest of the tasks')"
 
 
 def _file_loss(file: TrainingFile, encoder: TrainableEncoder, arguments: FileArguments) -> TaskLoss:
@@ -678,14 +669,9 @@ def _check_loss_arguments(files: Sequence[TrainingFile], arguments: FileArgument
         raise ValueError(f"loss: {text}, received {', '.join(sorted(unknown))}.")
 
 
-def check_dimensions(
-    losses: Sequence[TaskLoss], encoder: TrainableEncoder, arguments: FileArguments
-) -> None:
-    """Refuses `matryoshka_dimensions` that have no effect, or are larger than the vectors."""
+def check_dimensions(losses: Sequence[TaskLoss], arguments: FileArguments) -> None:
+    """Refuses `matryoshka_dimensions` that have no effect."""
     dimensions = arguments.matryoshka_dimensions
-    if dimensions and max(dimensions) > encoder.dimension:
-        text = f"expected numbers up to {encoder.dimension}, the dimension of the encoder"
-        raise ValueError(f"matryoshka_dimensions: {text}, received {dimensions}.")
     if dimensions and not any(isinstance(loss, MatryoshkaLoss) for loss in losses):
         names = ", ".join(type(loss).__name__ for loss in losses)
         raise ValueError(

@@ -241,13 +241,8 @@ def train_trans_encoder(
         All models, in the order in which they were made; `best` finds the ones to keep.
     """
     settings = settings or TransEncoder()
-    without_cross = [student.name for student in students if student.cross is None]
     if len({student.name for student in students}) != len(students):
         raise ValueError("Expected students of different names.")
-    if not settings.standard and len(without_cross) == len(students):
-        raise ValueError("Expected a student with a cross-encoder, received none.")
-    if not settings.refresh and without_cross:
-        raise ValueError(f"refresh=False needs cross-encoders, but {without_cross} has none.")
     args = TrainingArguments(
         steps_per_execution=steps_per_execution, jit_compile=jit_compile, seed=seed
     )
@@ -438,10 +433,7 @@ def _correlation(predicted: np.ndarray, expected: np.ndarray) -> float:
 
 
 def scores(embed: Embed, kind: Kind, pairs: PairIds) -> np.ndarray:
-    """The scores of pairs, float32 `[pairs]`, by a model as `inference` returns it.
-
-    These are the cosine of a bi-encoder, `σ(logit)` of a cross-encoder.
-    """
+    """The scores of pairs, float32 `[pairs]`: cosines, or a cross-encoder's `σ(logit)`."""
     if kind == "cross":
         return np.exp(-np.logaddexp(np.float32(0), -_vectors(embed, pairs.joined)[:, 0]))
     # Many texts are in several pairs.
@@ -476,10 +468,9 @@ def _vectors(embed: Embed, ids: np.ndarray) -> np.ndarray:
 
 
 def train_in_cycles(plan: TrainingPlan, work: Path, strategy: Any) -> History:
-    """Trains the encoder of a plan in cycles, and gives it the weights of the best cycle.
+    """Trains the encoder of a plan in cycles, the steps of the history; the best cycle stays.
 
-    An interrupted run continues from `work/checkpoints`; the best cross-encoder is exported to
-    `work/cross_encoder`. A step of the history is a cycle.
+    The best cross-encoder is exported to `work/cross_encoder`.
     """
     # Here, because these need TensorFlow, as `train` does.
     from use_st5.models.cross_encoder.model import CrossEncoderModel
@@ -585,6 +576,5 @@ def _reads_pairs(plan: TrainingPlan) -> TrainableEncoder:
             return TrainableEncoder(model, base.tokenizer)
     name = type(getattr(base, "model", base)).__name__
     raise ValueError(
-        f"Expected a BERT or RoBERTa, received a {name}, but {_CYCLES}. Give one with --teacher. "
-        "If the texts of a pair belong together, give --column anchor=… and --column positive=…."
+        f"Expected a BERT or RoBERTa, received a {name}, but {_CYCLES}. Give one with --teacher."
     )

@@ -28,7 +28,7 @@ class Metric:
         description: The main score in words.
         scores: `(encode, rows, examples)` → scores by name. The rows are measured; a classifier is
             fitted to the examples, which are training rows.
-        query: The key of the query. Rows with the same query count as one.
+        query: The key of the query, whose text gets the exported prompt "query".
     """
 
     name: str
@@ -63,12 +63,6 @@ class ValidationSet:
         if self.task.metric is None:
             raise ValueError(f"{self.name}: the task {self.task.name} measures nothing.")
         return self.task.metric
-
-    def questions(self) -> int:
-        """The number of questions: rows with the same query count as one."""
-        if (query := self.metric.query) is None:
-            return len(self.rows)
-        return len({row[query] for row in self.rows})
 
     def scores(self, encode: Encode) -> Scores:
         """The scores by name, the main one first."""
