@@ -418,17 +418,17 @@ def test_another_run_in_the_same_place_is_refused(
         ({"loss": {"scale": 3}}, "loss: expected arguments among .*temperature.* received scale"),
         ({"loss": {"temperature": -1}}, "temperature: expected more than 0"),
         ({"loss": {"hard_negatives": 2}}, "the loss reads a column negative_2"),
-        ({"matryoshka_dimensions": (8, 4096)}, "expected numbers up to 16, the dimension"),
+        ({"matryoshka_dimensions": (8, 4096)}, "matryoshka_dimensions: expected up to 16"),
         ({"epoch": 3}, r"Unknown argument 'epoch'. Known are: learning_rate"),
         ({"settings": "st5"}, "expected one of sentence_t5, .* received 'st5'"),
         ({"freeze": ("head",)}, "freeze: expected parts among"),
         (
             {"columns": {"anchor": "Titel"}},
-            "found anchor, positive, negative; received 'Titel' for anchor",
+            "a name of anchor, positive, negative; received 'anchor' for 'Titel'",
         ),
         (
             {"columns": {"negativ": "negative"}},
-            r"a key of the files' tasks, anchor, positive \[, .*received 'negativ'",
+            r"a key of anchor, positive \[, .*received 'negativ'",
         ),
     ],
 )
@@ -793,6 +793,6 @@ def test_the_temperature(
 def test_vectors_that_can_be_cut_need_a_loss_of_vectors() -> None:
     arguments = make_arguments(matryoshka_dimensions=(4, 16))
     loss = MatryoshkaLoss(ContrastiveLoss(), dimensions=(4, 16))
-    check_dimensions([loss, DefinitionLoss()], arguments)
+    check_dimensions([loss, DefinitionLoss()], 16, arguments)
     with pytest.raises(ValueError, match="needs only vectors, received DefinitionLoss"):
-        check_dimensions([DefinitionLoss()], arguments)
+        check_dimensions([DefinitionLoss()], 16, arguments)

@@ -60,19 +60,12 @@ class DataFolder:
 
         If a path exists at several depths, the shallowest is used. For a place with
         wildcards, the result is the folder that holds the first match.
-
-        Raises:
-            MissingDataError: It is not there.
         """
         place, matches = self._match(source)
         return matches[0].parent if _WILDCARD.search(place) else matches[0]
 
     def files(self, source: DataSource) -> list[Path]:
-        """All files of a data set, sorted.
-
-        Raises:
-            MissingDataError: It is not there.
-        """
+        """All files of a data set, sorted."""
         return self._match(source)[1]
 
     def has(self, source: DataSource) -> bool:
@@ -84,11 +77,7 @@ class DataFolder:
         return True
 
     def hashes(self, sources: Iterable[DataSource]) -> dict[str, str]:
-        """SHA-256 of each file of data sets, by its path relative to the data folder.
-
-        Raises:
-            MissingDataError: One of them is not there.
-        """
+        """SHA-256 of each file of data sets, by its path relative to the data folder."""
         files = {file for source in sources for file in self._files(source)}
         return {file.relative_to(self.path).as_posix(): self._hash(file) for file in sorted(files)}
 

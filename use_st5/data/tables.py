@@ -520,15 +520,9 @@ class TableReader(Reader):
 class Table(TableReader):
     """The rows of one file, or of the memory, as an Arrow table of texts, labels and scores.
 
-    Args:
-        rows: The file, or rows in memory.
-        columns: Key of a row → name of the column.
-        name: What rows in memory are called.
-        label: The key whose values may be whole numbers; they become texts.
-        score: The key whose values are finite numbers.
-
-    Attributes:
-        content: The sha256 of the file; empty until it is read.
+    `columns` is key of a row → name of the column. The values of the key `label` may be whole
+    numbers, which become texts; those of `score` are finite numbers. `content` is the sha256 of the
+    file once it is read.
     """
 
     warns = False

@@ -113,11 +113,8 @@ class TFDSReader(Reader):
 class DataSet(TFDSReader):
     """The rows of a TensorFlow data set, in the same form as `Table` gives those of a file.
 
-    Args:
-        name: `NAME[SPLIT]`; the split is "train" if none is named.
-        columns: As for `Table`.
-        label: The key of the class, which becomes the name of the class; -1 means a hidden class.
-        score: As for `Table`.
+    The name is `NAME[SPLIT]`, the usual split "train". Labels become the names of their classes; -1
+    means a hidden class, whose rows are skipped.
     """
 
     warns = False

@@ -38,17 +38,7 @@ class BatchFiles:
     where R divides S, read S / R shards each. Together they read the batches of `ArrayData.batch`,
     for any R. The folder's name has a hash of everything that the batches depend on: files that
     exist there are those of this data and this seed, and are not written again. The folder can be
-    any path of `tf.io.gfile` that all workers see.
-
-    Args:
-        folder: The folder of all batches of a run; each task has a folder in it.
-        name: The name of the task.
-        data: The arrays of the batches.
-        columns: The names of the arrays that are needed.
-        batch_size: Examples of a batch over all replicas.
-        seed: The seed of the shuffling.
-        micro_batches: The number of micro-batches into which a step cuts each batch.
-        replicas: The number of replicas that will read the files.
+    any path of `tf.io.gfile` that all workers see. A step cuts each batch into `micro_batches`.
     """
 
     def __init__(

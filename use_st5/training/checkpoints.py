@@ -41,11 +41,8 @@ class Checkpoints:
     removed first. All backends of Keras write and read the same format: a run may begin under one
     and continue under another.
 
-    Args:
-        folder: The folder of the checkpoints; it may be remote (gs:// and the like).
-        variables: The variables by group; restored by position in their list.
-        writes: Whether this process writes the checkpoints. Under a multi-worker strategy all
-            processes must call `save`, because reading the variables may be a joint operation.
+    The folder may be remote. Variables are restored by position in the list of their group. Under a
+    multi-worker strategy all processes must call `save`, even if only one of them `writes`.
     """
 
     def __init__(

@@ -49,10 +49,7 @@ class History:
         self.records.append({"step": self.step, "task": task, **values})
 
     def improve(self, metrics: dict[str, float], *, monitor: str | None, mode: str) -> bool:
-        """Takes over the current step's score if it is the best so far; says whether it is.
-
-        `monitor` is the metric that is the score; None: the first. NaN is never the best.
-        """
+        """Notes the current step's score, `monitor` or the first, if it is best; NaN never is."""
         if monitor is None and metrics:
             monitor = next(iter(metrics))
         if monitor not in metrics:
@@ -84,10 +81,6 @@ class Reporter:
 
     On a terminal it shows a bar. Into a file or a pipe it writes a line at each evaluation, and one
     every ten seconds, like `progress_lines`.
-
-    Args:
-        writer: Writes the numbers to files; None: they are not written.
-        progress: Whether anything is shown.
     """
 
     def __init__(self, writer: TensorBoardWriter | None, *, progress: bool) -> None:
@@ -175,11 +168,9 @@ class TensorBoardWriter:
 
 
 def write_plot(history: History, work: Path, monitor: str, unit: str) -> str:
-    """Draws the curves of a run into its folder, if matplotlib is installed.
+    """Draws the curves of a run by TensorBoard's files, if it can; returns a line of the log.
 
-    TensorBoard's files hold the losses of every process that was part of the run. `monitor` is the
-    score that chose the exported step, and `unit` what the history counts, such as "step". Returns
-    the line of the log that names the picture, or says why it is missing.
+    `monitor` is the score that chose the exported step, and `unit` what the history counts.
     """
     logs = work / "checkpoints" / "logs"
     scores = {int(each["step"]): 100 * each[monitor] for each in history.evaluations}

@@ -17,15 +17,10 @@ Batch = dict[str, tf.Tensor]
 
 
 class TaskStream:
-    """The batches of each task, as functions of seed and step.
+    """The batches of each task, as functions of seed and step, shared by a strategy's replicas.
 
-    Args:
-        tasks: The tasks by name.
-        strategy: The strategy whose replicas share each batch.
-        seed: The seed from which each task's shuffling is derived.
-        micro_batches: The number of micro-batches into which a step cuts each batch.
-        files: The folder of the batches as record files (see `BatchFiles`); None: this process
-            makes them from the arrays.
+    They come from record files in the folder `files` (see `BatchFiles`), or from the arrays. A step
+    cuts each batch into `micro_batches`.
     """
 
     def __init__(

@@ -323,12 +323,7 @@ def _add(a: tf.Tensor | None, b: tf.Tensor | None) -> tf.Tensor | None:
 
 
 class _WidthBranches:
-    """Calls a step with a batch of known sizes, with a trace for each width of a task's batches.
-
-    A TPU compiles a program for known sizes. `TPUStrategy` pads a tensor of unknown size, and
-    computes with a dynamic shape. The batches of a task have few widths; each batch chooses its
-    trace.
-    """
+    """Calls a step with a batch of known sizes, by a trace for each width, as a TPU needs."""
 
     def __init__(self, task: Task, names: Sequence[str], strategy: tf.distribute.Strategy) -> None:
         data, rows = task.data, task.batch_size // strategy.num_replicas_in_sync
@@ -373,10 +368,6 @@ class PiecewiseEncoder:
     repeats the first, and would keep the first. The encoder's only state must be that of its
     `SeedGenerator`s: both loops begin with the same state, and the second ends with the state that
     a single loop would leave.
-
-    Args:
-        encoder: Model `ids [batch, length] → [batch, dimension]`, built.
-        pieces: The number of pieces, which divides the number of rows.
     """
 
     def __init__(self, encoder: keras.Model, pieces: int) -> None:
@@ -404,10 +395,7 @@ class PiecewiseEncoder:
     def gradients(
         self, texts: list[tf.Tensor], vector_gradients: list[tf.Tensor]
     ) -> list[tf.Tensor | None]:
-        """Encodes the batch once more, for the dense gradients of the encoder's variables.
-
-        The gradient of a variable that the vectors do not depend on is None.
-        """
+        """Encodes the batch once more, for the dense gradients of the encoder's variables."""
         parts = [self._cut(ids) for ids in texts]
         upstream = tf.stack([self._cut(gradient) for gradient in vector_gradients], axis=1)
         has_gradient = [False] * len(self._weights)  # Known once the loop's body has been traced.

@@ -380,16 +380,11 @@ class TrainingPlan:
     """The plan of a training on files.
 
     Attributes:
-        start: The model as it was named.
-        encoder: The encoder to train.
         arguments: The arguments, with learning rate, frozen parts and precision set.
         files: The training files with their statistics.
         sets: The validation rows: the best step is chosen by them.
         tests: The test rows, which are evaluated once, at the end; may be none.
-        validation: The files of the validation rows; empty: they are rows of the training files.
-        test: The files of the test rows; empty: any test rows are rows of the training files.
-        teacher: The teacher, if there is one in addition to the files.
-        guide: The encoder that masks false negatives of pairs, if any.
+        validation, test: The files of these rows; empty: they are rows of the training files.
         in_cycles: Whether the encoder and a cross-encoder teach each other.
         tasks: Name → rows and loss; none in cycles.
         weights: Name → the task's weight in the draw of tasks; empty: the numbers of rows.
@@ -633,7 +628,8 @@ def _plan_tasks(plan: TrainingPlan) -> None:
         make_loss = partial(_teacher_loss, teacher.dimension, arguments, options)
         plan.tasks[name] = partial(_teacher_rows, teacher, texts), make_loss
         plan.weights[name] = weight * len(files)
-    check_dimensions([make_loss() for _, make_loss in plan.tasks.values()], arguments)
+    losses = [make_loss() for _, make_loss in plan.tasks.values()]
+    check_dimensions(losses, encoder.dimension, arguments)
     if not (teachers or any(file.mixing_weight for file in files)):
         plan.weights = {}
     # A file with fewer rows than a batch is read in one step.
@@ -669,9 +665,11 @@ def _check_loss_arguments(files: Sequence[TrainingFile], arguments: FileArgument
         raise ValueError(f"loss: {text}, received {', '.join(sorted(unknown))}.")
 
 
-def check_dimensions(losses: Sequence[TaskLoss], arguments: FileArguments) -> None:
-    """Refuses `matryoshka_dimensions` that have no effect."""
+def check_dimensions(losses: Sequence[TaskLoss], width: int, arguments: FileArguments) -> None:
+    """Refuses `matryoshka_dimensions` that have no effect, or are larger than the vectors."""
     dimensions = arguments.matryoshka_dimensions
+    if dimensions and max(dimensions) > width:
+        raise ValueError(f"matryoshka_dimensions: expected up to {width}, received {dimensions}.")
     if dimensions and not any(isinstance(loss, MatryoshkaLoss) for loss in losses):
         names = ", ".join(type(loss).__name__ for loss in losses)
         raise ValueError(
