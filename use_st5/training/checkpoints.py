@@ -122,11 +122,7 @@ class Checkpoints:
 
 
 def frozen_weights(layer: keras.layers.Layer) -> list[keras.Variable]:
-    """The weights of a layer and its sublayers that were made trainable but are frozen now.
-
-    Weights that were made not trainable, such as the statistics of a batch normalization, and the
-    states of seeds are not among them, because they change in training.
-    """
+    """The weights that were made trainable but are frozen now, so no statistics and no seeds."""
     # Keras keeps a list of the variables that were made trainable, even if they are frozen later,
     # but it is not public.
     trainable_ids = {

@@ -223,11 +223,7 @@ def fit_layers(
     *,
     from_logits: bool = True,
 ) -> None:
-    """Fits layers with early stopping on held-out rows, or to few rows for 400 steps.
-
-    The features are float `[rows, width]`, the labels int `[rows]`; `from_logits`: the last layer
-    gives logits, not probabilities.
-    """
+    """Fits layers with early stopping on held-out rows, or to few rows for 400 steps."""
     order = np.random.default_rng(0).permutation(len(labels))
     split = round(_HELD_OUT * len(labels)) if len(labels) >= _FEW else 0
     examples = tf.data.Dataset.from_tensor_slices((features[order[split:]], labels[order[split:]]))

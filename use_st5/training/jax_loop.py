@@ -79,11 +79,9 @@ class JaxLoop(TrainingLoop):
 
 
 class JaxStep:
-    """The compiled gradient and update of one task, like `TrainStep` under TensorFlow.
+    """The compiled gradient and update of one task, a function of the values of all variables.
 
-    The step is a function of the values of all variables. The values that change are donated to it,
-    so that the device holds one copy of them. Between calls the variables hold them. `trainable`
-    are the variables that the optimizer is built on: those of the encoder and of all heads.
+    The values that change are donated to it, so that the device holds one copy of them.
     """
 
     def __init__(
@@ -173,11 +171,7 @@ class JaxStep:
     def _encode_in_pieces(
         self, current: VariableValues, batch: Batch
     ) -> tuple[list[jax.Array], VariableValues]:
-        """The vectors of the batch's texts, and the state after the last piece.
-
-        GradCache (Gao et al. 2021, section 3), like `PiecewiseEncoder`: a piece's activations are
-        not kept, but computed again when its gradient is.
-        """
+        """The vectors of the batch's texts by GradCache, and the state after the last piece."""
         # Each piece has rows of every device. If the pieces were consecutive rows, each would have
         # the rows of one device, and all devices would compute what only that one needs to.
         pieces = [

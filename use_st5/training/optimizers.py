@@ -32,10 +32,7 @@ def clipped(optimizer: keras.optimizers.Optimizer, gradients: list[Any]) -> list
 
 
 class OneOperation:
-    """Adam's update of a variable as one operation of TensorFlow, instead of Keras's 40.
-
-    TensorFlow also clips the gradients, because it takes sparse ones.
-    """
+    """Adam's update of a variable as one operation of TensorFlow, which takes sparse gradients."""
 
     def _clip_gradients(self: Any, grads: list[Any]) -> list[Any]:
         if keras.backend.backend() == "tensorflow":

@@ -79,8 +79,7 @@ _USUAL = ((0.0, 1.0), (-1.0, 1.0), (1.0, 5.0), (0.0, 5.0), (0.0, 10.0), (0.0, 10
 class ScoreRange:
     """The lowest and the highest possible score of a file, which its rows need not reach.
 
-    `scaled`: scores are scaled to 0 … 1; those within −1 … 1 are cosines and stay unchanged, unless
-    the user gave the range. `usual`: the range is a usual one or the user's, not that of the rows.
+    `scaled`: to 0 … 1. `usual`: the range is a usual one or the user's, not that of the rows.
     """
 
     lowest: float
@@ -833,8 +832,7 @@ def loss_table(
 ) -> pa.Table:
     """The training rows of a file as a loss reads them: feature → texts with prompts, or numbers.
 
-    `sets` are rows that are not trained on. `scorer` scores pairs that have no score. If the loss
-    predicts the defined words, rows whose word is not one token are left out.
+    If the loss predicts the defined words, rows whose word is not one token are left out.
     """
     task, table = file.task, training_table(file, sets)
     keys = loss_keys(file, loss, scored=scorer is not None)

@@ -168,9 +168,7 @@ class TensorFlowLoop(TrainingLoop):
 class TrainStep:
     """Gradient, reduction over replicas and update for one task, as one `tf.function`.
 
-    The optimizer is built on the variables of the encoder and of all heads. `jit_compile`: XLA
-    compiles gradient and update (one replica only). `static_shapes`: the step is traced for each
-    width of the task's batches with all sizes known, as a TPU needs, not once for all widths.
+    `static_shapes`: the step is traced for each width of the task's batches, as a TPU needs.
     """
 
     def __init__(
@@ -306,10 +304,7 @@ class TrainStep:
 
 
 def _rows_once(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor | tf.IndexedSlices:
-    """Sums the repeated rows of a sparse gradient, which has a row for each occurrence.
-
-    With repeated rows, the norm or the square of the list is not that of the gradient.
-    """
+    """Sums the repeated rows of a sparse gradient: their norm is not that of the gradient."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     rows, places = tf.unique(gradient.indices)

@@ -163,11 +163,7 @@ def accuracy(*texts: str, label: str) -> Metric:
 def _retrieval(
     encode: Encode, pairs: Sequence[tuple[str, str]], negatives: Sequence[str] = ()
 ) -> Scores:
-    """Ranks the answers of each query among all answers and hard negatives, by the cosine.
-
-    "mrr" is the mean reciprocal rank of a query's best answer, and "accuracy@k" the share of
-    queries that have an answer among the first k candidates. `pairs` are queries with an answer.
-    """
+    """Ranks the best answer of each query among all answers and hard negatives, by the cosine."""
     answer_sets: dict[str, set[str]] = {}
     for query, answer in pairs:
         answer_sets.setdefault(query, set()).add(answer)
