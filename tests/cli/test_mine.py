@@ -54,6 +54,18 @@ def test_the_nearest_that_is_no_positive(use: Callable, tmp_path: Path) -> None:
         ("shop?", "old", "years"),
     ]
     assert "3 triplets; of 3 pairs 0 have no negative" in result.stderr
+    options = [
+        "--column",
+        "anchor=title",
+        "--rank-from",
+        "2",
+        "--rank-to",
+        "2",
+        "--margin",
+        "0.001",
+    ]
+    assert use("mine", "faq.tsv", "--to", "second.tsv", *options).exit_code == 0
+    assert "age?\tyears\tstore, nine\n" in (tmp_path / "second.tsv").read_text()
 
 
 def test_pairs_that_training_reads(use: Callable, tmp_path: Path) -> None:
@@ -87,7 +99,7 @@ def test_a_model_of_one_language_is_warned_of(
         (("mine", "faq.tsv", "--to", "t.xml"), 2, "ends in .tsv, .csv, .jsonl"),
         (("mine", "one.tsv", "--to", "./one.tsv"), 1, "expected another file than the input"),
         (("mine", "sts.tsv", "--to", "t.tsv"), 1, "expected the columns anchor or query"),
-        (("mine", "one.tsv", "--to", "t.tsv"), 1, "expected hard negatives, found none"),
+        (("mine", "one.tsv", "--to", "t.tsv"), 1, "found no negatives"),
         (("bitext", "de.txt", "none.txt", "--to", "t.tsv"), 1, "found none"),
         (("bitext", "de.txt", "blank.txt", "--to", "t.tsv"), 1, "expected sentences, one a line"),
         (("bitext", "de.txt", "en.txt", "--to", "t.tsv", "--threshold", "9"), 1, "the largest"),

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.main import get_command
 
+from tests.toy_encoders import WORDS, Toy
 from use_st5.cli import train
 from use_st5.cli.main import app
 from use_st5.training.arguments import PYTHON_ONLY, FileArguments
@@ -18,6 +22,19 @@ from use_st5.training.train import Trained
 
 # The package exports the function under the name of its module, and so hides the module.
 training = importlib.import_module("use_st5.training.train")
+
+TWO_CPUS = """
+import contextlib
+import sys
+import tensorflow as tf
+sys.stderr = sys.stdout
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from use_st5.cli.main import app
+for strategy in ("one", "mirrored"):
+    with contextlib.suppress(SystemExit):  # Every command ends with its exit code.
+        app([*sys.argv[1:], "--to", strategy, "--strategy", strategy], standalone_mode=False)
+"""
 
 
 @pytest.fixture
@@ -110,11 +127,21 @@ def test_prompts_keep_their_blanks(
     assert options["prompts"] == prompts
 
 
-def test_nothing_is_frozen_where_that_is_said(use: Callable, asked: list) -> None:
-    given = ("train", "fresh:use_dan_en", "--train", "a.tsv", "--to", "m", "--freeze", "nothing")
-    assert use(*given).exit_code == 0
+@pytest.mark.parametrize(
+    ("given", "name", "value"),
+    [
+        (("--freeze", "nothing"), "freeze", ()),
+        (("--strategy", "mirrored"), "strategy", "mirrored"),
+        (("--strategy", "tpu", "--tpu", "pod-1"), "strategy", "tpu:pod-1"),
+        (("--tpu", "grpc://10.0.0.2:8470"), "strategy", "tpu:grpc://10.0.0.2:8470"),
+    ],
+)
+def test_words_of_the_library(
+    given: tuple[str, ...], name: str, value: object, use: Callable, asked: list
+) -> None:
+    assert use("train", "m", "--train", "a.tsv", "--to", "m", *given).exit_code == 0
     ((_, options),) = asked
-    assert options["freeze"] == ()
+    assert options[name] == value
 
 
 def test_an_interruption_says_how_it_goes_on(use: Callable, asked: list) -> None:
@@ -140,6 +167,11 @@ def test_an_interruption_says_how_it_goes_on(use: Callable, asked: list) -> None
             ("m", "--train", "a", "--to", "m", "--prompts", "q: ", "--prompts", "anchor=q: "),
             2,
             "--prompts: expected COLUMN=TEXT for each",
+        ),
+        (
+            ("m", "--train", "a", "--to", "m", "--strategy", "mirrored", "--tpu", "pod"),
+            2,
+            "--tpu expects --strategy tpu, received mirrored",
         ),
     ],
 )
@@ -179,3 +211,47 @@ def test_every_setting_is_an_option_with_a_help() -> None:
     for field in dataclasses.fields(FileArguments):
         if field.name not in PYTHON_ONLY:
             assert len(helps[f"--{field.name.replace('_', '-')}"]) > 20
+
+
+@pytest.mark.end_to_end
+@pytest.mark.process
+def test_two_devices_train_as_one(
+    toy_use_transformer: Toy, tmp_path: Path, fresh_python: Callable[..., str]
+) -> None:
+    """Texts of three and of twenty words: batches have two widths, and one has texts of both."""
+    # No two sentences have the same words.
+    sentences = [" ".join(words) for words in itertools.combinations(WORDS[:8], 3)]
+    rows = [f"{a}\t{b}" for a, b in itertools.pairwise(sentences)]
+    pairs = tmp_path / "pairs.tsv"
+    long = ["\t".join(f"{text} " * 7 for text in row.split("\t")) for row in rows[::2]]
+    pairs.write_text("\n".join(["anchor\tpositive", *rows, *long]) + "\n")
+    start = str(toy_use_transformer.folders["float32"])
+    options = "--steps 6 --batch-size 16 --learning-rate 0.001 --evaluations 6"
+    # No dropout, since each replica would draw its own.
+    command = ["train", start, "--train", str(pairs), *options.split(), "--dropout", "0"]
+    shown = fresh_python("-c", TWO_CPUS, *command)
+    alone, shared = (
+        [float(loss) for loss in re.findall(r"losses: pairs ([\d.]+)", part)]
+        for part in shown.split("written: one")
+    )
+    assert "written: mirrored" in shown
+    assert len(alone) == 6
+    # Adam amplifies noise: the losses are close, but not equal to the last digit.
+    np.testing.assert_allclose(shared, alone, rtol=2e-4)
+    assert np.ptp(alone) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (("train", "m", "--train", "pairs.tsv", "--to", "m2"), "train"),
+        (("convert", "t5", "--to", "m"), "convert"),
+    ],
+)
+def test_another_backend_of_keras_is_refused_before_anything_is_read(
+    arguments: tuple[str, ...], command: str, use: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    result = use(*arguments)
+    assert result.exit_code == 1
+    assert result.stderr == f"error: `use-st5 {command}` needs TensorFlow: unset KERAS_BACKEND.\n"

@@ -44,6 +44,8 @@ def mine(
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
     negatives: Annotated[int, typer.Option(min=1, help="Negatives of a pair at most.")] = 1,
+    rank_from: Annotated[int, typer.Option(min=1, help="First rank of a negative.")] = 1,
+    rank_to: Annotated[int, typer.Option(min=1, help="Last rank.")] = 50,
     margin: Annotated[
         float,
         typer.Option(help="0.05: a negative's cosine is at most 95 % of the positive's."),
@@ -66,11 +68,16 @@ def mine(
         encoder = CountingEncoder(load_encoder(chosen), chosen)
         with waiting(f"mining {len(pairs):,} pairs"):
             triplets = mine_hard_negatives(
-                encoder.encode, pairs, per_pair=negatives, relative_margin=margin
+                encoder.encode,
+                pairs,
+                per_pair=negatives,
+                rank_from=rank_from,
+                rank_to=rank_to,
+                relative_margin=margin,
             )
         encoder.say_truncated()
         if not triplets:
-            raise ValueError(f"{file}: expected hard negatives, found none. Lower --margin.")
+            raise ValueError(f"{file}: found no negatives. Lower --margin or raise --rank-to.")
         write_table(to, ("anchor", "positive", "negative"), triplets)
     with_one = len({triplet[:2] for triplet in triplets})
     say(

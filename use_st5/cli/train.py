@@ -8,17 +8,13 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from use_st5.cli.models import start_keras
 from use_st5.cli.output import manual, print_table, say
-from use_st5.cli.strategy import StrategyOption, TpuOption, strategy_name
 from use_st5.training.arguments import NAMED_SETTINGS, PYTHON_ONLY, TYPES, FileArguments
-
-if TYPE_CHECKING:
-    from use_st5.training.train import Trained
 
 HELP = manual(
     r"""Train an encoder on your own files, and export the best step.
@@ -88,8 +84,11 @@ def train(
     settings: Annotated[
         str | None, typer.Option(help=f"Settings of a paper: {', '.join(NAMED_SETTINGS)}.")
     ] = None,
-    strategy: StrategyOption = None,
-    tpu: TpuOption = None,
+    strategy: Annotated[
+        Literal["one", "mirrored", "tpu"] | None,
+        typer.Option(help="The devices. Default: the first GPU, or the CPU."),
+    ] = None,
+    tpu: Annotated[str | None, typer.Option(metavar="NAME", help="The TPU's name.")] = None,
     batch_files: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="The batches for other workers.")
     ] = None,
@@ -107,7 +106,8 @@ def train(
     options = {name: _read(name, value) for name, value in arguments.items() if value is not None}
     tasks = _one_or_by_name("--task", "FILE=TASK", task) if task else None
     columns = named_words("--column", column)
-    devices = strategy_name(strategy, tpu)
+    if tpu is not None and strategy not in (None, "tpu"):
+        raise typer.BadParameter(f"--tpu expects --strategy tpu, received {strategy}.")
     start_keras("train")
     from use_st5.training.train import train as train_on_files
 
@@ -121,7 +121,7 @@ def train(
             task=tasks,
             columns=columns,
             settings=settings,
-            strategy=devices,
+            strategy=strategy if tpu is None else f"tpu:{tpu}",
             batch_files=batch_files,
             overwrite=overwrite,
             log=say,
@@ -131,11 +131,6 @@ def train(
         command = "the same command" + (" without --overwrite" if overwrite else "")
         say(f"interrupted; {command} continues from the last checkpoint")
         raise typer.Exit(130) from interrupt
-    _show_scores(trained)
-    say(f"written: {to}")
-
-
-def _show_scores(trained: Trained) -> None:
     parts = {
         "validation": (trained.before, trained.after),
         "test": (trained.test_before, trained.test_after),
@@ -146,6 +141,7 @@ def _show_scores(trained: Trained) -> None:
         for name in after
     ]
     print_table(["rows", "score", "before", "after"], rows)
+    say(f"written: {to}")
 
 
 # Arguments that are given as words: how often they may be given, and the shape of a word.

@@ -1,4 +1,4 @@
-"""`use-st5 push`: its output and its uploads."""
+"""`use-st5 push` and `use-st5 cache`: uploading models; listing and removing downloads."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from typer.testing import Result
 
 import use_st5
 from tests.fake_hub import FakeHub, contents, fake_hub
 from tests.toy_encoders import Toy
+from use_st5.hub.cache import ARCHIVES, MODELS, entries, kept_content
+from use_st5.hub.model_names import Fetched, _record, recorded
 
 NAME = "hf://me/mine"
 
@@ -111,3 +114,47 @@ def test_kaggle(use: Callable[..., Result], folder: Path, monkeypatch: pytest.Mo
     done = use("push", str(folder), name, "--license", "mit", "--yes")
     assert done.exit_code == 0, done.output
     assert asked == [("me/mine/tensorFlow2/small", True, "mit")]
+
+
+MODEL, URL = "hf://org/model", "https://example.com/a.zip"
+
+
+@pytest.fixture
+def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("USE_ST5_CACHE_GB", raising=False)
+    places = ((MODELS, "m", f"{MODEL}@1", 3_000), (ARCHIVES, "a", URL, 5_000))
+    for part, key, origin, size in places:
+        content = kept_content(part, key, origin, Path.mkdir)
+        (content / "file").write_bytes(b"x" * size)
+    for name in (MODEL, URL):
+        fetched = Fetched(name=name, identity="1", folder=str(tmp_path))
+        _record(name).write_bytes(msgspec.json.encode(fetched))
+
+
+def test_it_lists_names_and_sizes(use: Callable[..., Result], filled: None, tmp_path: Path) -> None:
+    done = use("cache")
+    assert done.exit_code == 0, done.output
+    rows = [line.split("\t")[:2] for line in done.stdout.splitlines()[1:]]
+    assert sorted(rows) == [[f"{MODEL}@1", "models"], [URL, "archives"]]
+    assert f"{tmp_path / 'cache' / 'use_st5'}; limit 20,000.0 MB" in done.stderr
+
+
+def test_a_name_is_removed_and_forgotten(use: Callable[..., Result], filled: None) -> None:
+    done = use("cache", "--clear", MODEL)
+    assert done.exit_code == 0, done.output
+    assert [each.origin for each in entries()] == [URL]
+    assert [each.name for each in recorded()] == [URL]
+
+
+def test_everything_is_removed(use: Callable[..., Result], filled: None) -> None:
+    assert use("cache", "--clear").exit_code == 0
+    assert not entries()
+    assert not recorded()
+
+
+def test_an_unknown_name_removes_nothing(use: Callable[..., Result], filled: None) -> None:
+    done = use("cache", "--clear", MODEL, "hf://org/other")
+    assert done.exit_code == 1
+    assert "found none of ['hf://org/other']" in done.output
+    assert len(entries()) == 2
