@@ -45,12 +45,8 @@ def benchmark(
         str, typer.Option("--lengths", "-l", help="Words of a sentence, with commas.")
     ] = "10,100",
     batch_size: Annotated[int, typer.Option(min=1, help="Sentences in one call of a model.")] = 32,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads of TensorFlow. Default: as many as cores.")
-    ] = None,
-    seconds: Annotated[
-        float, typer.Option(min=0.01, help="How long each model runs at each length.")
-    ] = 3.0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Default: as many as cores.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.01, help="Time of each length.")] = 3.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measures sentences per second and memory of models on this machine."""

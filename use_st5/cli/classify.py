@@ -54,9 +54,7 @@ def classify(
     encoder: Annotated[
         str | None, typer.Option(help="The folder of its encoder. Default: TO next to TO.run.")
     ] = None,
-    batch_size: Annotated[
-        int, typer.Option("--batch-size", min=1, help="Texts in a batch at most.")
-    ] = 512,
+    batch_size: Annotated[int, typer.Option(min=1, help="Texts in a batch at most.")] = 512,
     backend: BackendChoice = "tensorflow",
     column: ColumnOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, an object a line.")] = False,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from use_st5.cli.files import sole_model
-from use_st5.cli.models import start_keras
+from use_st5.cli.models import OverwriteOption, start_keras
 from use_st5.cli.output import manual, say, waiting
 from use_st5.hub.model_names import local_source
 from use_st5.io.files import as_written
@@ -53,21 +53,14 @@ def convert(
     ],
     to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
     pooling: Annotated[
-        str | None,
-        typer.Option(
-            "--pooling",
-            metavar="NAME",
-            help="For a plain T5: mean, first, decoder; for a BERT: mean, cls, max. Default: mean.",
-        ),
+        str | None, typer.Option(metavar="NAME", help="Of a plain T5 or BERT. Default: mean.")
     ] = None,
     dtype: Annotated[
-        Literal["float32", "bfloat16"],
-        typer.Option("--dtype", help="Type of weights and activations."),
+        Literal["float32", "bfloat16"], typer.Option(help="Type of weights and activations.")
     ] = "float32",
     vocabulary: Annotated[
         Path | None,
         typer.Option(
-            "--vocabulary",
             metavar="FILE",
             help="SentencePiece model, or vocab.txt of a BERT. Default: the folder's, or T5's.",
             exists=True,
@@ -76,18 +69,10 @@ def convert(
     ] = None,
     max_length: Annotated[
         int | None,
-        typer.Option(
-            min=2,
-            help="Tokens of a text at most, with the special tokens. Default: the checkpoint's "
-            "limit; else 256 for a T5, the number of positions for a BERT.",
-        ),
+        typer.Option(min=2, help="Tokens of a text, with special tokens. Default: its limit."),
     ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="The model's name. Default: the folder's name.")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the model in the folder.")
-    ] = False,
+    name: Annotated[str | None, typer.Option(help="Default: the folder's name.")] = None,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Turns a checkpoint into a sentence encoder."""
     place = as_written(to)

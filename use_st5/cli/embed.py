@@ -11,9 +11,8 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import msgspec
 import typer
@@ -22,8 +21,10 @@ from use_st5.cli.files import STDIN, ColumnOption, open_texts, sole_file
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
+    BatchSizeOption,
     ModelChoice,
     ModelOption,
+    OverwriteOption,
     PromptNameOption,
     PromptOption,
     encode_counting,
@@ -60,8 +61,7 @@ HELP = manual(
     Unfinished work stays in FILE.partial. After an interruption the same command continues, also
     if the texts come through a pipe. Without -o, JSON lines go to standard output.
 
-    INPUT and FILE may be on gs:// or any other file system of TensorFlow. Unfinished work is then
-    in the cache of this machine.
+    INPUT and FILE may be on gs:// or any other file system of TensorFlow.
 
     With [bold]--runner[/bold] Apache Beam embeds many files (extra beam). INPUT is a pattern in
     quotes, for .txt, .jsonl, .parquet or .tfrecord files. -o is a folder: it gets
@@ -69,12 +69,9 @@ HELP = manual(
     that --id names. Rows without a vector go to bad-*.jsonl, with the reason. embeddings.json is
     written last and has the counts. Options of the runner follow after --.
 
-    Some models have prompts for queries and documents (see use-st5 info). --prompt-name gives the
-    name of the prompt to put before each text. Without it, the model's default prompt is used, if
-    it has one.
-
-    Some models read a limited number of tokens (see use-st5 info). The last line on standard error
-    says how many texts were cut.""",
+    Some models have prompts for queries and documents, and read a limited number of tokens (see
+    use-st5 info). --prompt-name names a prompt to put before each text; else it is the model's
+    default one, if any. The last line on standard error says how many texts were cut.""",
     "use-st5 embed sentences.txt -o vectors.npy",
     "use-st5 embed questions.csv --column question -o vectors.npy",
     "zcat corpus.gz | use-st5 embed - -o vectors.npy --batch-size 256",
@@ -84,20 +81,7 @@ HELP = manual(
 )
 
 
-class FormatOption(StrEnum):
-    """The formats that `--format` takes."""
-
-    NPY = "npy"
-    JSONL = "jsonl"
-
-
-class InputFormat(StrEnum):
-    """The formats that `--input-format` takes."""
-
-    TEXT = "text"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    TFRECORD = "tfrecord"
+Format = Literal["npy", "jsonl"]
 
 
 def embed(
@@ -119,23 +103,15 @@ def embed(
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
     form: Annotated[
-        FormatOption | None,
-        typer.Option("--format", help="Default: from the suffix of the output."),
+        Format | None, typer.Option("--format", help="Default: from the suffix of the output.")
     ] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the output if it exists.")
-    ] = False,
+    batch_size: BatchSizeOption = None,
+    overwrite: OverwriteOption = False,
     column: ColumnOption = None,
     runner: Annotated[
         str | None,
         typer.Option(
-            "--runner",
-            help="Embed files with Apache Beam: DirectRunner (this machine), DataflowRunner, "
-            "FlinkRunner, SparkRunner or another runner of Beam.",
+            help="Embed files with Apache Beam: DirectRunner (this machine), DataflowRunner …",
             rich_help_panel=_PANEL,
         ),
     ] = None,
@@ -147,10 +123,8 @@ def embed(
         str | None, typer.Option("--id", help="Field with the id.", rich_help_panel=_PANEL)
     ] = None,
     input_format: Annotated[
-        InputFormat | None,
-        typer.Option(
-            "--input-format", help="Default: from the files' names.", rich_help_panel=_PANEL
-        ),
+        Literal["text", "jsonl", "parquet", "tfrecord"] | None,
+        typer.Option(help="Default: from the files' names.", rich_help_panel=_PANEL),
     ] = None,
 ) -> None:
     """Turns the lines of a text into vectors."""
@@ -163,7 +137,7 @@ def embed(
             raise typer.BadParameter("--runner needs a pattern of files and -o FOLDER.")
         chosen.check_tensorflow("with --runner")
         fields = {"text_field": text_field, "id_field": id_field, "file_format": input_format}
-        options |= {name: str(value) for name, value in fields.items() if value}
+        options |= {name: value for name, value in fields.items() if value}
         options |= {"runner": runner, "options": runner_options or (), "overwrite": overwrite}
         _with_beam(source, output, chosen, options)
         return
@@ -171,7 +145,7 @@ def embed(
     if wrong := [name for name, value in named.items() if value] or runner_options:
         raise typer.BadParameter(f"{wrong[0]} needs --runner. Without it, give one INPUT.")
     if output is None or output == STDIN:
-        if form is FormatOption.NPY:
+        if form == "npy":
             raise typer.BadParameter("standard output gets jsonl only. Give -o FILE.")
         _to_standard_output(source, column, chosen, options)
         return
@@ -202,13 +176,13 @@ def _to_named_file(
     column: str | None,
     output: Path,
     model: ModelChoice,
-    form: FormatOption | None,
+    form: Format | None,
     options: dict[str, Any],
     *,
     overwrite: bool,
 ) -> None:
     layout = form or output.suffix.removeprefix(".")
-    if layout not in [*FormatOption]:
+    if layout not in get_args(Format):
         raise typer.BadParameter(f"{output} ends neither in .npy nor in .jsonl: give --format.")
     remote = remote_path(output)
     # The rows grow beside the file that a link names.
@@ -261,7 +235,7 @@ def embedded(
         "rows": total,
         "model": encoder.identity,
         "dimension": encoder.dimension,
-        "format": str(layout),
+        "format": layout,
         "prompt": options["prompt"],
     }
     job = EmbeddingJob(output, description)
@@ -304,7 +278,7 @@ def _to_standard_output(
         with progress_lines(lambda: f"rows: {total:,}"):
             for texts in in_chunks(lines, length=len, **limits):
                 vectors, cut = encode_counting(encoder, texts, show_progress=False, **options)
-                sys.stdout.buffer.write(to_bytes(texts, vectors, FormatOption.JSONL))
+                sys.stdout.buffer.write(to_bytes(texts, vectors, "jsonl"))
                 sys.stdout.buffer.flush()
                 total, truncated = total + len(texts), truncated + cut
     say_truncated(encoder, truncated, total)
@@ -344,11 +318,7 @@ class EmbeddingJob:
     def open(self) -> bool:
         """Continues the unfinished work if it has this description, else starts again.
 
-        Returns:
-            False if work with another description was deleted, else True.
-
-        Raises:
-            FileExistsError: A file or folder with that name is not ours.
+        False: work with another description was deleted.
         """
         state = None
         if self.folder.exists() and [*self.folder.iterdir()] not in ([], [self._new_state]):
@@ -402,7 +372,7 @@ class EmbeddingJob:
         self._new_state.replace(self._state)
 
     def _header(self) -> bytes:
-        if self.description["format"] == FormatOption.JSONL:
+        if self.description["format"] == "jsonl":
             return b""
         import numpy as np
 
@@ -415,14 +385,8 @@ class EmbeddingJob:
 
 
 def to_bytes(texts: list[str], vectors: np.ndarray, layout: str) -> bytes:
-    """The rows of an output file, without its header.
-
-    Args:
-        texts: The texts.
-        vectors: float32, `[texts, dimension]`.
-        layout: "npy": little-endian numbers; "jsonl": an object with `text` and `embedding` a line.
-    """
-    if layout == FormatOption.NPY:
+    """The rows of an output file, without its header; vectors are float32 `[texts, dimension]`."""
+    if layout == "npy":
         return vectors.astype("<f4").tobytes()
     # Nine digits represent every float32 exactly.
     numbers = ",".join(["%.9g"] * vectors.shape[1])

@@ -1,9 +1,10 @@
-"""`use-st5 evaluate`: evaluates a model by the protocols of the papers."""
+"""`use-st5 evaluate` and `data`: evaluates a model by the papers; lists the evaluation sets."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import re
 import shlex
@@ -16,24 +17,30 @@ import typer
 from use_st5.cli.files import sole_file
 from use_st5.cli.models import (
     BackendChoice,
+    BatchSizeOption,
     ModelChoice,
     PromptNameOption,
     PromptOption,
     named_encoder,
 )
-from use_st5.cli.output import echo, manual, print_table, say
+from use_st5.cli.output import echo, manual, print_cards, print_table, say, waiting
 
 if TYPE_CHECKING:
     from use_st5.cli.models import NamedEncoder
+    from use_st5.data.data_folder import DataFolder, DataSource
     from use_st5.evaluation.runner import EvaluationRecord
     from use_st5.evaluation.task import EvaluationTask
 
 DATA_VARIABLE = "USE_ST5_DATA"
 _FOLDER = Path("evaluation")
 _CACHE = _FOLDER / "cache"
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", "-d", envvar=DATA_VARIABLE, help="The folder with the data sets."),
+]
 
 HELP = manual(
-    rf"""Evaluate a model by the protocols of the papers: STS, SentEval, retrieval, bias and more.
+    r"""Evaluate a model by the protocols of the papers: STS, SentEval, retrieval, bias and more.
 
     MODEL is the name of a bundled model, the folder of a SavedModel, or your own encoder, as
     FILE.py:NAME or package.module:NAME. NAME is an object with encode(list of str) → array, or a
@@ -41,8 +48,7 @@ HELP = manual(
 
     --tasks takes names of tasks and groups. --list shows them, with the data that they need and
     where it comes from. If data is missing, a task of a group is skipped, and a task that you named
-    yourself is an error. The data is in --data or in the folder of the environment variable
-    {DATA_VARIABLE}, or up to two folders deeper. `use-st5 data` shows which data sets are there.
+    yourself is an error. `use-st5 data` shows which data sets are there.
 
     --weat FILE tests associations of your own words (docs/bias.md shows the file). For association
     tests a second table shows the groups, the effect size with its 95 % interval, and p.
@@ -51,9 +57,8 @@ HELP = manual(
     the data files. An existing file keeps its results of other tasks if they are of the same model
     and seed. `use-st5 report` compares such files.
 
-    Some models have prompts (see use-st5 info). --prompt-name puts one of them, and --prompt your
-    own, before each text of all tasks. Without them, the model's default prompt is used, if it has
-    one. A Python object gets them as arguments of encode.
+    --prompt-name puts one of the model's prompts, and --prompt your own, before each text of all
+    tasks. A Python object gets them as arguments of encode.
 
     Each sentence is encoded once for all tasks. Vectors and results are cached, so an interrupted
     run continues. A result is computed again if the model, the prompt, the data, an option or
@@ -77,28 +82,18 @@ def evaluate(
         typer.Option("--tasks", "-t", help="Names, with commas. Default: all, or only --weat."),
     ] = None,
     weat: Annotated[
-        list[Path] | None,
-        typer.Option("--weat", help="A file with a test of your own words; may be repeated."),
+        list[Path] | None, typer.Option(help="A test of your own words; may be repeated.")
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", "-d", envvar=DATA_VARIABLE, help="The folder with the data sets."),
-    ] = None,
+    data: DataOption = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="The file to write. Default: evaluation/NAME.json."),
+        Path | None, typer.Option("--out", "-o", help="Default: evaluation/NAME.json.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 1111,
-    cache: Annotated[
-        Path | None, typer.Option("--cache", help=f"The folder of the cache. Default: {_CACHE}.")
-    ] = None,
+    cache: Annotated[Path | None, typer.Option(help=f"A folder. Default: {_CACHE}.")] = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Neither read nor write the cache.")
     ] = False,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
-    ] = None,
+    batch_size: BatchSizeOption = None,
     backend: BackendChoice = "tensorflow",
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
@@ -170,11 +165,7 @@ def _cache_folder(encoder: NamedEncoder, cache: Path | None, no_cache: bool) -> 
         return None
     if encoder.identity is None:
         if cache is not None:
-            raise typer.BadParameter(
-                f"expected {encoder.name} to have an attribute identity, a text that changes with "
-                "its weights. Add it, or leave out --cache.",
-                param_hint="--cache",
-            )
+            raise typer.BadParameter(f"--cache: {encoder.name} has no attribute identity.")
         say(f"{encoder.name} has no attribute identity: its results are not cached")
         return None
     return cache or _CACHE
@@ -252,3 +243,69 @@ def _association(name: str, result: dict[str, Any]) -> tuple[str, ...]:
     )
     p = "< 0.0001" if p == "0.0000" else p
     return name, f"{x} / {y}", f"{a} / {b}", effect, f"{low} to {high}", p
+
+
+DATA_HELP = manual(
+    f"""List the evaluation sets that are available, and how to get the others.
+
+    The command looks for the published file names in --data, or else in the folder of the
+    environment variable {DATA_VARIABLE}, and up to two folders deeper. It reads the sets that are
+    there; if one cannot be read, the reason is shown. experiments/prepare_data.py of the repository
+    makes the files of some sets from a download.""",
+    "use-st5 data --data data",
+    "USE_ST5_DATA=data use-st5 data",
+)
+
+
+def show_data(folder: DataOption = None) -> None:
+    """Shows the data sets."""
+    from use_st5.data.data_folder import DataFolder
+    from use_st5.evaluation.task import all_tasks
+
+    data_folder = None if folder is None else DataFolder(folder)
+    users: dict[DataSource, list[EvaluationTask]] = {}
+    for task in all_tasks().values():
+        for source in task.sources:
+            users.setdefault(source, []).append(task)
+    with waiting("reading the data sets"):
+        states = [_place(source, tasks, data_folder) for source, tasks in users.items()]
+    rows = [
+        (
+            source.name,
+            state,
+            ", ".join(dict.fromkeys(task.group for task in tasks)),
+            source.origin,
+            source.licence,
+        )
+        for (source, tasks), state in zip(users.items(), states, strict=True)
+    ]
+    print_cards(["data set", "found", "for", "from", "licence"], rows)
+
+
+def _place(source: DataSource, tasks: list[EvaluationTask], folder: DataFolder | None) -> str:
+    """The place of the data set, and if it cannot be read, the reason."""
+    if folder is None:
+        return "unknown"
+    if not folder.has(source):
+        return "missing"
+    path = folder.find(source)
+    place = path.relative_to(folder.path).as_posix()
+    errors = [_reading_error(task, folder) for task in tasks]
+    about_it = [error for error in errors if str(path) in error]
+    # Another file of a task may be the reason. If any task was read, this set can be read.
+    reason = next(iter(about_it), errors[0] if all(errors) else "")
+    return f"{place}, cannot be read: {reason}" if reason else place
+
+
+@functools.cache
+def _reading_error(task: EvaluationTask, folder: DataFolder) -> str:
+    """The error in a task's data sets; empty if they can be read, or if one is missing."""
+    from use_st5.data.data_folder import MissingDataError
+
+    try:
+        task.read(folder)
+    except MissingDataError:
+        return ""
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""

@@ -29,24 +29,15 @@ _NO_FOLDER = "expected a data folder, received none. Give it with --data or in U
 def chosen_tasks(
     wanted: str | None, data: Path | None, own: Sequence[Path] = ()
 ) -> tuple[list[EvaluationTask], dict[str, str]]:
-    """The tasks that can be run.
+    """The tasks whose data is there; and for the others, name of the task → what is missing.
 
-    Args:
-        wanted: Names of tasks and groups, with commas, or "all". None: all tasks, or only `own` if
-            there are any.
-        data: The folder with the data sets, if one was given.
-        own: Files of association tests.
-
-    Returns:
-        The tasks whose data is there; and for the others, name of the task → what is missing. A
-        task that was named itself may not lack data, nor all tasks.
+    `wanted` has names of tasks and groups, with commas; None: all tasks, or only the association
+    tests of the files `own`. A task that was named itself may not lack data, nor all tasks.
     """
     tests: list[EvaluationTask] = [own_test(file) for file in own]
     names = [test.name for test in tests]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(
-            f"--weat: expected files with different names, received two {repeated[0]}. Rename one."
-        )
+        raise ValueError(f"--weat: expected different names, received two {repeated[0]}.")
     if own and wanted is None:
         return tests, {}
     wanted = wanted or _ALL
@@ -112,14 +103,7 @@ def _description(task: EvaluationTask, folder: DataFolder | None) -> dict[str, s
 
 
 class EvaluationProgress(Progress):
-    """Draws bars of the tasks and the sentences in a terminal, and prints each score.
-
-    Args:
-        bars: The bars to draw with; `drawn_progress` makes them.
-
-    Attributes:
-        done: Number of tasks that have a score.
-    """
+    """Draws bars of the tasks and the sentences in a terminal, and prints each score."""
 
     def __init__(self, bars: Bars) -> None:
         self.done = 0
@@ -165,12 +149,8 @@ def main_score(result: dict[str, Any]) -> tuple[str, str]:
 def drawn_progress() -> Iterator[EvaluationProgress]:
     """Shows bars on standard error while the block runs; lines if that is not a terminal."""
     terminal = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
+    text = TextColumn("{task.description}")
+    columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with progress_bars(
         *columns, console=terminal, transient=True, disable=not terminal.is_terminal
     ) as bars:

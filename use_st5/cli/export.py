@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from use_st5.cli.files import sole_file, sole_model
-from use_st5.cli.models import Backend, find_model, start_keras, start_tensorflow
+from use_st5.cli.models import Backend, OverwriteOption, find_model, start_keras, start_tensorflow
 from use_st5.cli.output import manual, say, waiting
 from use_st5.export.folders import write_archive
 from use_st5.hub.model_manifest import SAVED_MODEL_FILE, ModelManifest, copy_model
@@ -39,9 +39,8 @@ HELP = manual(
     some accelerators and LiteRT.js need it; longer texts are cut. --precision int8 also computes
     matrix products in int8.
 
-    MODEL, --to and --archive may be on gs:// or any other file system of TensorFlow. The output
-    appears when it is complete. An existing model or page is replaced only with --overwrite, and a
-    folder with other files never.""",
+    MODEL, --to and --archive may be on gs:// or any other file system of TensorFlow. A folder with
+    other files than a model or page is never replaced.""",
     "use-st5 export use_dan_en --to my_model --precision float32",
     "use-st5 export runs/use_dan_en --to saved_models/use_dan_en --precision int8",
     "use-st5 export use_dan_en --archive use_dan_en.tar.gz",
@@ -56,32 +55,21 @@ Precision = Literal["float32", "int8", "small"]
 def export(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A name or a folder.")],
     to: Annotated[Path | None, typer.Option("--to", help="The folder to write.")] = None,
-    archive: Annotated[
-        Path | None, typer.Option("--archive", help="The .tar.gz to write, for hub.load by URL.")
-    ] = None,
-    web: Annotated[
-        Path | None, typer.Option("--web", help="The folder to write a page for browsers to.")
-    ] = None,
-    onnx: Annotated[
-        Path | None, typer.Option("--onnx", help="The folder to write for ONNX Runtime.")
-    ] = None,
-    litert: Annotated[
-        Path | None, typer.Option("--litert", help="The folder to write for LiteRT.")
-    ] = None,
+    archive: Annotated[Path | None, typer.Option(help="The .tar.gz to write.")] = None,
+    web: Annotated[Path | None, typer.Option(help="The folder of a page for browsers.")] = None,
+    onnx: Annotated[Path | None, typer.Option(help="The folder for ONNX Runtime.")] = None,
+    litert: Annotated[Path | None, typer.Option(help="The folder for LiteRT.")] = None,
     length: Annotated[
-        int | None,
-        typer.Option("--length", help="Tokens of --onnx and --litert. Default: any number."),
+        int | None, typer.Option(help="Tokens of --onnx and --litert. Default: any number.")
     ] = None,
     precision: Annotated[
         Precision | None,
-        typer.Option("--precision", help="Default: the model's; of a page, small (pages only)."),
+        typer.Option(help="Default: the model's; of a page, small (pages only)."),
     ] = None,
     backend: Annotated[
-        Backend, typer.Option("--backend", help="onnx: also write what runs without TensorFlow.")
+        Backend, typer.Option(help="onnx: also write what runs without TensorFlow.")
     ] = "tensorflow",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing model, archive or page.")
-    ] = False,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Writes a model to a folder, an archive, a page or a folder for a runtime."""
     runtimes = {name: path for name, path in (("onnx", onnx), ("litert", litert)) if path}

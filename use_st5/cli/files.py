@@ -99,10 +99,7 @@ def open_texts(
 ) -> Iterator[Iterable[str]]:
     """Gives the texts of an input: its lines, or those of a column if it is a table.
 
-    Args:
-        source: A file, or `-`.
-        column: The name of the column.
-        beside: As for `open_input`. The texts can then be read more than once.
+    With `beside`, as for `open_input`, the texts can be read more than once.
     """
     if column is not None or _TABLE.search(source):
         yield _Column(source, column)
@@ -116,13 +113,8 @@ def open_input(name: str, *, beside: Path | None = None) -> Iterator[IO[bytes]]:
     """Opens a text file, or standard input for `-`, for reading bytes.
 
     A pipe may be given by its path, too: `/dev/stdin`, `/dev/fd/N`, a shell's `<(…)`. A remote
-    file (gs:// and the like) is downloaded first.
-
-    Args:
-        name: A file, or `-`.
-        beside: If given, the stream can be rewound to where it begins: the content of a pipe, or
-            the rest of a file of which the shell has read the beginning, is copied to a file
-            without a name in this file's folder, which will hold data of its size anyway.
+    file is downloaded first. With `beside`, the stream can be rewound to where it begins: what
+    cannot be is copied to a file without a name in the folder of `beside`.
     """
     with contextlib.ExitStack() as stack:
         if name == STDIN:
@@ -146,14 +138,7 @@ def open_input(name: str, *, beside: Path | None = None) -> Iterator[IO[bytes]]:
 def sole_file(
     path: Path, *, overwrite: bool = True, remote: bool = False, inputs: Iterable[str] = ()
 ) -> Iterator[None]:
-    """Lets only this process write the file `path` while the block runs.
-
-    Args:
-        path: The file, which is no folder, device or pipe.
-        overwrite: Whether an existing file is replaced.
-        remote: Whether it may be on gs:// and the like.
-        inputs: Files that the command reads, and that may not be the same file.
-    """
+    """Lets only this process write the file `path`, which is none of `inputs`, in the block."""
     if not writes_remote(path, allowed=remote) and path.exists() and not path.is_file():
         raise FileExistsError(f"{path}: expected a file to write, found something else")
     for name in inputs:
@@ -182,11 +167,7 @@ def sole_model(
 ) -> Iterator[None]:
     """Lets only this process write `folder`, which becomes a model, while the block runs.
 
-    Args:
-        folder: The folder, which is replaced as a whole.
-        overwrite: Whether an existing model is replaced.
-        remote: Whether it may be on gs:// and the like.
-        check: Refuses a folder with other files than a model.
+    `check` refuses a folder with other files than a model.
     """
     writes_remote(folder, allowed=remote)
     with sole_writer(folder):

@@ -47,22 +47,18 @@ def push(
     model: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of the model.")],
     to: Annotated[str, typer.Argument(metavar="NAME", help="hf://ORG/NAME, or kaggle://….")],
     language: Annotated[
-        list[str] | None,
-        typer.Option("--language", help="ISO code; repeatable. Default: the model's own."),
+        list[str] | None, typer.Option(help="ISO code; repeatable. Default: the model's own.")
     ] = None,
     license_name: Annotated[
         str | None, typer.Option("--license", help="Default: the model's own.")
     ] = None,
     metric: Annotated[
-        list[str] | None,
-        typer.Option("--metric", help="A metric that the card states; repeatable."),
+        list[str] | None, typer.Option(help="A metric that the card states; repeatable.")
     ] = None,
     message: Annotated[
-        str, typer.Option("--message", help="Message of the commit or version.")
+        str, typer.Option(help="Message of the commit or version.")
     ] = "Upload a model of use_st5",
-    private: Annotated[
-        bool, typer.Option("--private", help="Make a new repository private.")
-    ] = False,
+    private: Annotated[bool, typer.Option("--private", help="A private repository.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Upload; else only show.")] = False,
 ) -> None:
     """Uploads a model to a hub."""

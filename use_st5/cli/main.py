@@ -24,7 +24,6 @@ from use_st5.cli import (
     benchmark,
     classify,
     convert,
-    data,
     doctor,
     embed,
     evaluate,
@@ -175,7 +174,7 @@ app.command("search", help=search.HELP)(search.search)
 app.command("evaluate", help=evaluate.HELP)(evaluate.evaluate)
 app.command("benchmark", help=benchmark.HELP)(benchmark.benchmark)
 app.command("report", help=report.HELP)(report.report)
-app.command("data", help=data.HELP)(data.data)
+app.command("data", help=evaluate.DATA_HELP)(evaluate.show_data)
 app.command("train", help=train.HELP)(train.train)
 app.command("classify", help=classify.HELP)(classify.classify)
 app.command("pairs", help=pairs.HELP)(pairs.pairs)

@@ -61,7 +61,7 @@ def mine(
     from use_st5.training.rows import read_file
 
     chosen = ModelChoice(model, backend, prompt, prompt_name)
-    check_table_name(to, option="--to")
+    check_table_name(to)
     with sole_file(to, inputs=[file]):
         rows = read_file(file, task="pairs", columns=named_words("--column", column))
         pairs = [(row["anchor"], row["positive"]) for row in rows]
@@ -79,11 +79,8 @@ def mine(
         if not triplets:
             raise ValueError(f"{file}: found no negatives. Lower --margin or raise --rank-to.")
         write_table(to, ("anchor", "positive", "negative"), triplets)
-    with_one = len({triplet[:2] for triplet in triplets})
-    say(
-        f"{to}: {len(triplets):,} triplets; of {len(set(pairs)):,} pairs "
-        f"{len(set(pairs)) - with_one:,} have no negative"
-    )
+    count, without = len(set(pairs)), len({*pairs} - {triplet[:2] for triplet in triplets})
+    say(f"{to}: {len(triplets):,} triplets; of {count:,} pairs {without:,} have no negative")
 
 
 BITEXT_HELP = manual(
@@ -116,7 +113,7 @@ def bitext(
 ) -> None:
     """Finds translations among the lines of two texts."""
     chosen = ModelChoice(model, backend, prompt, prompt_name)
-    check_table_name(to, option="--to")
+    check_table_name(to)
     with sole_file(to, inputs=[first, second]):
         sources, targets = _sentences(first, column), _sentences(second, column)
         encoder = CountingEncoder(load_encoder(chosen), chosen)

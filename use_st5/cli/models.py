@@ -49,6 +49,15 @@ PromptNameOption = Annotated[
 ]
 
 
+BatchSizeOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
+]
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the output if it exists.")
+]
+
+
 @dataclass(frozen=True)
 class ModelChoice:
     """The values of `--model`, `--backend`, `--prompt` and `--prompt-name`."""
@@ -70,10 +79,8 @@ class ModelChoice:
     def prompt_of(self, encoder: SentenceEncoder, usual: Sequence[str] = ()) -> str:
         """The prompt that is put before each text.
 
-        Args:
-            encoder: The loaded model.
-            usual: Names of prompts. If no prompt is given, the first of them that the model has is
-                used, or else its default prompt.
+        If no prompt is given, it is the first of the prompts named `usual` that the model has, or
+        else its default prompt.
         """
         from use_st5.encode.options import chosen_prompt, first_prompt_name
 
@@ -177,26 +184,17 @@ def say_truncated(
 
 
 class CountingEncoder:
-    """Encodes like the model, and counts the texts that it cuts instead of warning.
+    """Encodes like the model, and counts the texts that it cuts instead of warning."""
 
-    Args:
-        encoder: The model; its attributes are those of this object, too.
-        choice: The choice of the prompt of all texts. None: the model's own prompts are used.
-    """
-
-    def __init__(self, encoder: SentenceEncoder, choice: ModelChoice | None = None) -> None:
-        self._encoder = encoder
-        self._choice = choice or ModelChoice(encoder.name)
+    def __init__(self, encoder: SentenceEncoder, choice: ModelChoice) -> None:
+        self._encoder, self._choice = encoder, choice
         self._total = self._truncated = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._encoder, name)
 
     def encode(self, texts: list[str], *, usual: Sequence[str] = (), **options: Any) -> np.ndarray:
-        """Vectors of texts `[texts, dimension]`; `options` are those of the model's `encode`.
-
-        Unless a prompt is chosen, the first of the prompts `usual` that the model has is used.
-        """
+        """Vectors of texts; without a chosen prompt, with the model's first of those in `usual`."""
         options = {"prompt": self._choice.prompt_of(self._encoder, usual), **options}
         vectors, truncated = encode_counting(self._encoder, texts, **options)
         self._total += len(texts)
@@ -224,29 +222,20 @@ class CountingEncoder:
 class NamedEncoder:
     """A model to evaluate.
 
-    Attributes:
-        name: The name in tables.
-        identity: A text that changes with its weights and the prompt; None if unknown.
-        encode: Sentences → vectors `[sentences, dim]`.
-        say_truncated: Prints how many texts the model cut; prints nothing for a Python object,
-            because the number is unknown.
+    `identity` is a text that changes with its weights and the prompt; None if unknown.
     """
 
     name: str
     identity: str | None
     encode: Callable[[list[str]], Any]
-    say_truncated: Callable[[], None] = lambda: None
+    say_truncated: Callable[[], None]
 
 
 def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> NamedEncoder:
-    """Loads the model or object that the argument MODEL names.
+    """Loads a model, or an object of the user, as `FILE.py:NAME` or `package.module:NAME`.
 
-    Args:
-        chosen: Its name is that of a model, or an object of the user, as `FILE.py:NAME` or
-            `package.module:NAME`. If NAME is a class, or has no `encode`, it is called without
-            arguments and the result is used. The backend does not matter for such an object; its
-            `encode` gets the prompt or the name of the prompt.
-        batch_size: Passed to `encode`; None: the encoder's default.
+    If NAME is a class, or has no `encode`, it is called without arguments. The `encode` of such an
+    object gets the prompt or the name of the prompt.
     """
     from use_st5.encode.options import default_prompt
 

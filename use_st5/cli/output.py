@@ -38,10 +38,7 @@ def echo(text: str, *, err: bool = False) -> None:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
     """Prints a table: drawn in a terminal, tab-separated (with a header line) in a pipe.
 
-    Args:
-        columns: the headings.
-        rows: one text per heading; tabs and line breaks inside become spaces in a pipe.
-        title: printed above the table, in a terminal only.
+    In a pipe, tabs and line breaks inside a cell become spaces, and the title is left out.
     """
     if not sys.stdout.isatty():
         for row in [columns, *rows]:
@@ -73,10 +70,10 @@ _NUMBER = re.compile(r"[-+−]?[\d.,]+( [kMG]?B)?|[-–]|")
 _LONGEST_NAME = 36
 
 
-def check_table_name(path: Path, *, option: str) -> None:
+def check_table_name(path: Path) -> None:
     """Refuses a file to write whose suffix is not that of a table."""
     if path.suffix.lower() not in _TABLES:
-        raise typer.BadParameter(f"{option} ends in {', '.join(_TABLES)}, received {path}.")
+        raise typer.BadParameter(f"--to ends in {', '.join(_TABLES)}, received {path}.")
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -96,15 +93,10 @@ def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 def manual(text: str, *examples: str) -> str:
-    r"""Builds a command's help.
+    r"""Builds a command's help of paragraphs, and of command lines as examples.
 
-    Args:
-        text: paragraphs, separated by empty lines; the first one is the summary. It may contain
-            rich's markup, so a literal `[` is written `\[`.
-        examples: command lines, shown below each other under a heading.
-
-    Returns:
-        The text with the line breaks inside paragraphs removed; the terminal wraps the lines again.
+    The text may contain rich's markup, so a literal `[` is written `\[`. Line breaks inside
+    paragraphs are removed; the terminal wraps the lines again.
     """
     paragraphs = [" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n")]
     # \b tells typer to keep the lines of a paragraph.
@@ -113,11 +105,7 @@ def manual(text: str, *examples: str) -> str:
 
 
 def print_cards(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints a card for each row in a terminal; in a pipe the lines of `print_table`.
-
-    The row's first cell is the title of the card. Below it are the other cells that are not empty,
-    each with its heading.
-    """
+    """Prints a card for each row in a terminal, under its first cell; in a pipe a table."""
     if not sys.stdout.isatty():
         print_table(columns, rows)
         return

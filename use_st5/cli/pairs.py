@@ -34,7 +34,7 @@ def pairs(
     """Makes pairs of headings and passages from documents."""
     from use_st5.data.documents import document_pairs
 
-    check_table_name(to, option="--to")
+    check_table_name(to)
     with sole_file(to), waiting(f"reading {folder}"):
         rows = [
             *document_pairs(

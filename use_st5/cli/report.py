@@ -22,9 +22,7 @@ HELP = manual(
     installed (extra plots), it shows plots, which are .png files beside it.
 
     NAME=FILE gives a model another name, for example if two have the same. The models appear in the
-    order of the arguments.
-
-    The command prints the paths of the files.""",
+    order of the arguments.""",
     "use-st5 report evaluation/use_dan_en.json evaluation/all-MiniLM-L6-v2.json",
     "use-st5 report before=old/use_dan_en.json after=evaluation/use_dan_en.json --out compared",
 )
@@ -38,10 +36,7 @@ def report(
         "report"
     ),
     baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Model that the others are compared with. Default: the first."
-        ),
+        str | None, typer.Option(metavar="NAME", help="A model. Default: the first.")
     ] = None,
 ) -> None:
     """Compares evaluations in tables and plots."""
@@ -65,18 +60,14 @@ def _read(arguments: list[str]) -> list[EvaluationRecord]:
         if not equals or Path(argument).is_file():
             name, file = "", argument
         if not Path(file).is_file():
-            raise FileNotFoundError(
-                f"{file}: expected a file that `use-st5 evaluate` wrote, found none"
-            )
+            raise FileNotFoundError(f"{file}: expected a file of `use-st5 evaluate`, found none")
         record = EvaluationRecord.read(file)
         if name:
             record = dataclasses.replace(record, model={**record.model, "name": name})
         name = record.model["name"]
         if name in files:
-            raise ValueError(
-                f"expected models with different names, received {name} in {files[name]} and "
-                f"{file}; give one another name: NAME={file}"
-            )
+            both = f"{name} in {files[name]} and {file}"
+            raise ValueError(f"expected different names, received {both}; give NAME={file}")
         files[name] = file
         records.append(record)
     return records

@@ -16,9 +16,11 @@ from use_st5.cli.files import STDIN, ColumnOption, check_new, open_texts, writes
 from use_st5.cli.models import (
     DEFAULT_MODEL,
     BackendChoice,
+    BatchSizeOption,
     CountingEncoder,
     ModelChoice,
     ModelOption,
+    OverwriteOption,
     PromptNameOption,
     PromptOption,
     load_cross_encoder,
@@ -48,8 +50,8 @@ HELP = manual(
     The search uses the model of the index. If it is not a bundled model, give its folder with
     --model. Another model is refused.
 
-    If the model has prompts for queries and documents, they are put before the texts. --prompt-name
-    and --prompt choose another one for the queries.
+    The model's prompts for queries and documents are put before the texts, if it has some;
+    --prompt-name and --prompt choose another one for the queries.
 
     The result has the score, the line of the text (from 1) and the text; with several queries also
     the query. In a pipe it is lines with tabs. --json prints one object. use-st5 rank sorts the
@@ -72,11 +74,7 @@ def search(
         int, typer.Option("--top-k", "-k", min=1, help="How many texts to find for each query.")
     ] = 10,
     breadth: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="An index of --kind hnsw compares BREADTH × top-k texts. Default: 16.",
-        ),
+        int | None, typer.Option(min=1, help="hnsw compares BREADTH × top-k texts. Default: 16.")
     ] = None,
     model: Annotated[
         str | None,
@@ -179,9 +177,8 @@ INDEX_HELP = manual(
     r"""Make an index for use-st5 search from the lines of a text, or from the texts of a table.
 
     The index is a folder with the vectors (scaled to length 1, unless the model was trained for dot
-    products), the texts, and the name and hash of the model. A search with another model is
-    refused. The folder appears when it is complete. The same command continues an interrupted
-    embedding.
+    products), the texts, and the name and hash of the model. The same command
+    continues an interrupted embedding.
 
     --kind exact, the default, compares a query with every vector and finds the nearest texts.
     --kind hnsw builds a graph of near texts (extra search). The search time grows little with the
@@ -207,20 +204,11 @@ def index(
     backend: BackendChoice = "tensorflow",
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
-    kind: Annotated[
-        Literal["exact", "hnsw"], typer.Option("--kind", help="The kind of index.")
-    ] = "exact",
-    vectors: Annotated[
-        Path | None, typer.Option("--vectors", help="A .npy file of use-st5 embed.")
-    ] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(min=1, help="Texts in one call of the model. Default: the model's own."),
-    ] = None,
+    kind: Annotated[Literal["exact", "hnsw"], typer.Option(help="The index.")] = "exact",
+    vectors: Annotated[Path | None, typer.Option(help="A .npy file of use-st5 embed.")] = None,
+    batch_size: BatchSizeOption = None,
     column: ColumnOption = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the index if it exists.")
-    ] = False,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Turns the lines of a text into an index."""
     from use_st5.encode.options import DOCUMENT
@@ -272,9 +260,8 @@ RANK_HELP = manual(
     MODEL is a cross-encoder, which reads the query and a text together: a folder that use_st5
     exported, or a checkpoint of Hugging Face or sentence-transformers that classifies pairs and has
     one label (BERT, MPNet, RoBERTa, XLM-RoBERTa), such as those for MS MARCO or STS. It computes
-    every pair separately, so use it for the few hundred texts that a search returned, not for a
-    whole corpus. If a pair is too long, its longer text is cut. Standard error says how many pairs
-    were cut.
+    every pair separately, so use it for the few hundred texts that a search returned. If a pair is
+    too long, its longer text is cut; standard error says how many pairs were cut.
 
     The texts are the lines of files, or of standard input (-, or no file). Scores are from 0 to 1.
     Texts with equal scores keep their order. In a pipe the result is lines with tabs: score, place
@@ -295,9 +282,7 @@ def rank(
     top_k: Annotated[
         int | None, typer.Option("--top-k", "-k", min=1, help="How many to show. Default: all.")
     ] = None,
-    batch_size: Annotated[
-        int, typer.Option("--batch-size", min=1, help="Pairs in a batch at most.")
-    ] = 128,
+    batch_size: Annotated[int, typer.Option(min=1, help="Pairs in a batch at most.")] = 128,
     column: ColumnOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

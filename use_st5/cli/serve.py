@@ -54,18 +54,14 @@ def serve(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL...", help="Names of bundled models, or folders.")
     ],
-    host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; 0.0.0.0: all.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any.")] = 8000,
+    host: Annotated[str, typer.Option(help="Address; 0.0.0.0: all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any.")] = 8000,
     batch_tokens: Annotated[
-        int, typer.Option("--batch-tokens", min=1, help="Tokens that are computed together.")
+        int, typer.Option(min=1, help="Tokens that are computed together.")
     ] = 16_384,
-    queue_size: Annotated[
-        int, typer.Option("--queue-size", min=1, help="Texts that may wait.")
-    ] = 8192,
+    queue_size: Annotated[int, typer.Option(min=1, help="Texts that may wait.")] = 8192,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=0.1, max=86_400, help="Seconds to wait for a result.")
+        float, typer.Option(min=0.1, max=86_400, help="Seconds to wait for a result.")
     ] = 60.0,
     backend: BackendChoice = "tensorflow",
 ) -> None:

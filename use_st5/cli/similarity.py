@@ -71,11 +71,9 @@ def similarity(
     ] = None,
     metric: Annotated[
         Metric | None,
-        typer.Option("--metric", help="The similarity of two vectors. Default: the model's own."),
+        typer.Option(help="The similarity of two vectors. Default: the model's own."),
     ] = None,
-    heatmap: Annotated[
-        Path | None, typer.Option("--heatmap", help="Draw the matrix: .png, .svg or .pdf.")
-    ] = None,
+    heatmap: Annotated[Path | None, typer.Option(help="Draw it: .png, .svg, .pdf.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     model: ModelOption = DEFAULT_MODEL,
     backend: BackendChoice = "tensorflow",

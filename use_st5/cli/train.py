@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from use_st5.cli.models import start_keras
+from use_st5.cli.models import OverwriteOption, start_keras
 from use_st5.cli.output import manual, print_table, say
 from use_st5.training.arguments import NAMED_SETTINGS, PYTHON_ONLY, TYPES, FileArguments
 
@@ -92,9 +92,7 @@ def train(
     batch_files: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="The batches for other workers.")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Start again: replace the model and its run.")
-    ] = False,
+    overwrite: OverwriteOption = False,
     **arguments: Any,
 ) -> None:
     """Trains an encoder on one's own files; `arguments` are those of `FileArguments`."""
