@@ -90,7 +90,7 @@ def test_a_bert_becomes_an_encoder_of_strings(tmp_path: Path, use: Callable[...,
     done = use("convert", str(tmp_path / "bert"), "--to", str(tmp_path / "x"), "--pooling", "first")
     assert done.exit_code == 1
     assert (
-        "poolings ('mean', 'cls', 'max', 'mean_sqrt_len', 'weightedmean', 'lasttoken') of the"
+        "poolings ('mean', 'cls', 'max', 'mean_sqrt_len', 'weightedmean', 'lasttoken') of"
         in done.stderr
     )
 
@@ -113,7 +113,7 @@ def test_refusals(source: Path, tmp_path: Path, use: Callable[..., Result]) -> N
     (source / "modules.json").unlink()
     done = use("convert", str(source), "--to", str(tmp_path / "new"), "--pooling", "cls")
     assert done.exit_code == 1
-    assert "poolings ('mean', 'first', 'decoder') of the family 't5'" in done.stderr
+    assert "poolings ('mean', 'first', 'decoder') of t5" in done.stderr
     config = json.dumps(CONFIG | {"model_type": "gpt2"})
     (source / "config.json").write_text(config, encoding="utf-8")
     done = use("convert", str(source), "--to", str(tmp_path / "new"))
@@ -162,5 +162,5 @@ def test_a_vocabulary_is_asked_for(t5x: Path, tmp_path: Path, use: Callable[...,
     assert "expected the tensors of the model. Missing: decoder/decoder_norm/scale" in done.stderr
     done = use("convert", str(tmp_path / "nothing"), *to)
     assert done.exit_code == 1
-    assert "nothing: expected a checkpoint, found nothing" in done.stderr
+    assert "nothing of this name" in done.stderr
     assert not (tmp_path / "model").exists()

@@ -392,7 +392,7 @@ def test_a_record_of_more_tasks_is_not_replaced(
     before = file.read_text(encoding="utf-8")
     refused = use(*command, "own", "--seed", "2")
     assert refused.exit_code == 1
-    assert "results of other tasks (words) for which this is not known" in refused.stderr
+    assert "the results of words would be lost" in refused.stderr
     assert file.read_text(encoding="utf-8") == before
     assert own_runs == [1111], "refused before any work"
     assert use(*command, "own", "--out", "other.json").exit_code == 0

@@ -153,7 +153,7 @@ def test_an_interruption_says_how_it_goes_on(use: Callable, asked: list) -> None
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("use_dan_en",), 2, "are scripts in experiments/ of the repository"),
+        (("use_dan_en",), 2, "experiments/README.md"),
         (("use_dan_en", "--train", "a.tsv"), 2, "--to DIR"),
         (("m", "--train", "a", "--to", "m", "--loss", "0.3"), 2, "expected NAME=VALUE"),
         (("m", "--train", "a", "--to", "m", "--task", "b", "--task", "c"), 2, "FILE=TASK for each"),

@@ -129,12 +129,6 @@ def embed_corpus(
         prompt: As for `embed_texts`.
         prompt_name: As for `embed_texts`.
         overwrite: Whether older vectors are replaced when the new ones are complete.
-
-    Raises:
-        FileNotFoundError: There are no such files, or no such model.
-        FileExistsError: The folder holds vectors.
-        ValueError: An option is unknown, or the model has no such prompt.
-        RuntimeError: The runner gave up.
     """
     beam = require("apache_beam", "beam")
     pipeline = beam.Pipeline(options=parsed_options(runner, options))

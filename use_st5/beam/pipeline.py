@@ -145,14 +145,10 @@ def embed_files(
     handler: EncoderHandler,
     prefix: str,
 ) -> None:
-    """Adds the steps that embed files.
+    """Adds the steps that embed files, given by the path and the name that their ids begin with.
 
-    Args:
-        start: The pipeline.
-        paths: The path of each file, and the name that the ids of its rows begin with.
-        read: Reads the rows of an open file, as `read_rows`.
-        handler: The model.
-        prefix: A path with a "{}", in which "vectors" or "bad" stands.
+    `read` reads the rows of an open file, as `read_rows`. "vectors" or "bad" stands in the "{}" of
+    `prefix`.
     """
     rows = (
         start

@@ -31,13 +31,7 @@ Row = tuple[str, str] | BadRow
 
 
 def bad_row(name: str, reason: str, content: Any = "") -> BadRow:
-    r"""Describes a row that has no vector.
-
-    Args:
-        name: Its id, or `FILE:NUMBER`; only `FILE` if the file could not be read further.
-        reason: The reason why it is bad.
-        content: The row, of which 10,000 characters are kept; bytes that are no UTF-8 as `\xNN`.
-    """
+    r"""Describes a row without a vector; 10,000 characters are kept, and other bytes as `\xNN`."""
     if isinstance(content, bytes):
         content = content[: 4 * _KEPT].decode("utf-8", "backslashreplace")
     text = content if isinstance(content, str) else repr(content)

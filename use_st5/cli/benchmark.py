@@ -119,17 +119,12 @@ def measure(
             " ".join(words[(start + place) % len(words)] for place in range(length))
             for start in range(batch_size)
         ]
-
-        def encode(texts: list[str] = texts) -> None:
-            encoder.encode(
-                texts, batch_size=batch_size, show_progress=False, on_truncation="ignore"
-            )
-
+        options: dict[str, Any] = {"show_progress": False, "on_truncation": "ignore"}
         with waiting(f"measuring {length} words"):
-            encode()
+            encoder.encode(texts, batch_size=batch_size, **options)
             calls, start = 0, time.perf_counter()
             while (passed := time.perf_counter() - start) < seconds:
-                encode()
+                encoder.encode(texts, batch_size=batch_size, **options)
                 calls += 1
         speeds[length] = calls * batch_size / passed
     # The largest resident memory that this process had.

@@ -110,10 +110,7 @@ def package_findings(
 ) -> Iterator[Finding]:
     """Yields a finding for Python and for each package that use_st5 requires or may use.
 
-    Args:
-        version_of: gives the installed version of a package, or None.
-        required: the requirements, those of extras with their markers; None: those of the
-            installed use_st5.
+    `required` are requirements with markers; None: those of the installed use_st5.
     """
     yield "ok", "Python", platform.python_version(), ""  # pip refuses all others
     if required is None and version_of("use_st5") is None:

@@ -152,11 +152,9 @@ def _older_record(
     expected = (encoder.name, encoder.identity, seed)
     found = (older.model["name"], older.model["identity"], older.seed)
     if others and (expected != found or encoder.identity is None):
-        raise FileExistsError(
-            f"{output}: expected results of this model with the same weights, prompt and seed, "
-            f"found results of other tasks ({', '.join(sorted(others))}) for which this is not "
-            "known. They would be lost: add them to --tasks, or choose another file with --out"
-        )
+        lost = f"{output}: the results of {', '.join(sorted(others))} would be lost, as the weights"
+        remedy = "add them to --tasks, or choose another file with --out"
+        raise FileExistsError(f"{lost}, prompt and seed may differ: {remedy}")
     return older if others else None
 
 

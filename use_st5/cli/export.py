@@ -80,7 +80,7 @@ def export(
     if any(not remote_path(path) and path.resolve().is_relative_to(own) for path in targets):
         raise typer.BadParameter("expected a folder outside of the model's own folder.")
     from use_st5.export.text_model import check_text_model, text_model_manifest
-    from use_st5.export.web import check_page, dan_manifest
+    from use_st5.export.web import check_page, dan_manifest, to_web
 
     if web is not None:
         dan_manifest(source)
@@ -107,9 +107,17 @@ def export(
             written = _write(source, to, precision, onnx=with_graph)
             say(f"{as_written(to)}: {written / 1e6:.1f} MB, precision {label}")
         if archive is not None:
-            _pack(source, archive, precision, onnx=with_graph)
+            with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
+                _write(source, Path(scratch, "model"), precision, onnx=with_graph)
+                with waiting(f"packing {archive.name}"):
+                    written = write_archive(Path(scratch, "model"), archive)
+            say(f"{as_written(archive)}: {written / 1e6:.1f} MB; hub.load takes its URL")
         if web is not None:
-            _write_page(source, web, "int8" if precision == "int8" else "small")
+            coding: Literal["int8", "small"] = "int8" if precision == "int8" else "small"
+            with waiting("writing the page"):
+                to_web(source, web, precision=coding)
+            size = f"{_size(web) / 1e6:.1f} MB, precision {coding}"
+            say(f"{web}: {size}; open {web / 'index.html'} in a browser")
         for runtime, folder in runtimes.items():
             _write_runtime(source, runtime, folder, precision, length)
             size = f"{_size(folder) / 1e6:.1f} MB, precision {label}"
@@ -161,26 +169,6 @@ def _write(source: Path, to: Path, precision: Precision | None, *, onnx: bool) -
 
 def _size(path: Path) -> int:
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-
-
-def _pack(source: Path, archive: Path, precision: Precision | None, *, onnx: bool) -> None:
-    """Writes the file of `--archive`, from a copy of the model's files."""
-    with tempfile.TemporaryDirectory(prefix="use_st5_") as scratch:
-        folder = Path(scratch, "model")
-        _write(source, folder, precision, onnx=onnx)
-        with waiting(f"packing {archive.name}"):
-            size = write_archive(folder, archive)
-    say(f"{as_written(archive)}: {size / 1e6:.1f} MB; hub.load takes the URL of this file")
-
-
-def _write_page(source: Path, folder: Path, precision: Literal["int8", "small"]) -> None:
-    """Writes the folder of `--web`."""
-    from use_st5.export.web import to_web
-
-    with waiting("writing the page"):
-        to_web(source, folder, precision=precision)
-    size = f"{_size(folder) / 1e6:.1f} MB, precision {precision}"
-    say(f"{folder}: {size}; open {folder / 'index.html'} in a browser")
 
 
 def _write_runtime(

@@ -32,8 +32,7 @@ PUSH_HELP = manual(
     """Upload an exported model to Hugging Face's hub or to Kaggle Models.
 
     Without --yes nothing is uploaded: the command prints the header of the model card and the list
-    of files. Only the files of the model are uploaded. Each is compared with its sha256 first. The
-    card gets a header for the hub: language, license, library_name, tags, metrics.
+    of files. Only the files of the model are uploaded. Each is compared with its sha256 first.
 
     Log in first: run `hf auth login`, or set HF_TOKEN. Then everybody who may read the model can
     load it with use_st5.load("hf://ORG/NAME").""",
@@ -154,13 +153,9 @@ def cache(
         say(f"removed {size}, {len(matches)} entries")
         return
     rows = [
-        (
-            entry.origin,
-            entry.kind,
-            f"{entry.size / 1e6:,.1f} MB",
-            f"{datetime.fromtimestamp(entry.used):%F %H:%M}",
-        )
-        for entry in matches
+        (each.origin, each.kind, f"{each.size / 1e6:,.1f} MB", f"{used:%F %H:%M}")
+        for each in matches
+        for used in [datetime.fromtimestamp(each.used)]
     ]
     print_table(["name", "kind", "size", "last used"], rows)
     say(f"{size} in {cache_folder('').resolve()}; limit {limit() / 1e6:,.1f} MB")

@@ -36,14 +36,9 @@ def pairs(
 
     check_table_name(to)
     with sole_file(to), waiting(f"reading {folder}"):
-        rows = [
-            *document_pairs(
-                folder, min_words=min_words, max_words=max_words, per_heading=per_heading
-            )
-        ]
+        sizes = {"min_words": min_words, "max_words": max_words, "per_heading": per_heading}
+        rows = [*document_pairs(folder, **sizes)]
         if not rows:
-            raise ValueError(
-                f"{folder}: found no passage of at least {min_words} words. Lower --min-words."
-            )
+            raise ValueError(f"{folder}: found no passage of {min_words} words: lower --min-words.")
         write_table(to, ("anchor", "positive"), rows)
     say(f"{to}: {len(rows):,} pairs of {len({query for query, _ in rows}):,} headings")

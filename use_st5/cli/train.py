@@ -98,8 +98,7 @@ def train(
     """Trains an encoder on one's own files; `arguments` are those of `FileArguments`."""
     if not files or to is None:
         raise typer.BadParameter(
-            "expected your files with --train FILE, and the folder to write with --to DIR. (The "
-            "papers' experiments are scripts in experiments/ of the repository.)"
+            "expected --train FILE and --to DIR. (The papers' experiments: experiments/README.md.)"
         )
     options = {name: _read(name, value) for name, value in arguments.items() if value is not None}
     tasks = _one_or_by_name("--task", "FILE=TASK", task) if task else None
@@ -202,14 +201,13 @@ def _read(name: str, value: Any) -> Any:
         number = int if name == "matryoshka_dimensions" else float
         return tuple(map(number, value.split(",")))
     except ValueError as error:
-        raise typer.BadParameter(
-            f"expected numbers with commas between them, such as 64,256, received {value!r}.",
-            param_hint=f"--{name.replace('_', '-')}",
-        ) from error
+        hint = f"--{name.replace('_', '-')}"
+        reason = f"expected numbers with commas between them, received {value!r}."
+        raise typer.BadParameter(reason, param_hint=hint) from error
 
 
 def _one_or_by_name(option: str, form: str, given: Sequence[str]) -> str | dict[str, str]:
-    """One word for all files or texts, or words by name; spaces at their ends are kept."""
+    """One word for all, or words by name; spaces at their ends are kept."""
     if len(given) == 1 and "=" not in given[0]:
         return given[0]
     words: dict[str, str] = {}
@@ -218,10 +216,8 @@ def _one_or_by_name(option: str, form: str, given: Sequence[str]) -> str | dict[
         split = word.rpartition if option == "--task" else word.partition
         name, equals, text = split("=")
         if not (name.strip() and equals):
-            raise typer.BadParameter(
-                f"expected {form} for each, or one for all, received {' '.join(given)}.",
-                param_hint=option,
-            )
+            reason = f"expected {form} for each, or one for all, received {' '.join(given)}."
+            raise typer.BadParameter(reason, param_hint=option)
         words[name.strip()] = text
     return words
 

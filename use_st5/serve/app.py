@@ -231,8 +231,7 @@ def _add_vector_routes(app: FastAPI, service: _Service) -> None:
         number_bytes = _BASE64_BYTES if as_bytes else _DECIMAL_BYTES
         numbers = len(texts) * (body.dimensions or dimension)
         texts = service.prompted(name, texts, body.prompt_name)
-        size = numbers * number_bytes
-        full = await service.compute(name, texts, request, answer_bytes=size)
+        full = await service.compute(name, texts, request, answer_bytes=numbers * number_bytes)
 
         def answer() -> Response:
             is_cut = body.dimensions is not None

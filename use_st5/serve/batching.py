@@ -73,10 +73,7 @@ class Batcher:
         return self._items
 
     def submit(self, items: Sequence[Any]) -> Future[np.ndarray]:
-        """Adds a request to the queue.
-
-        Args:
-            items: Texts, or pairs of texts.
+        """Adds texts, or pairs of texts, to the queue.
 
         Returns:
             A future of an array `[items, …]`. Cancel it if nobody waits for the result.

@@ -37,18 +37,10 @@ def error_body(message: str, kind: str = "invalid_request_error") -> bytes:
 
 
 class BodyLimits:
-    """ASGI middleware that reads the body before the application sees the request.
-
-    Args:
-        app: The application.
-        body_bytes: Larger bodies are refused with the status 413.
-        body_seconds: If a body takes longer, the request is refused with the status 408.
-    """
+    """ASGI middleware that reads the body first: too large is the status 413, too slow 408."""
 
     def __init__(self, app: Any, *, body_bytes: int, body_seconds: float) -> None:
-        self._app = app
-        self._bytes = body_bytes
-        self._seconds = body_seconds
+        self._app, self._bytes, self._seconds = app, body_bytes, body_seconds
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Handles a connection."""
@@ -90,16 +82,7 @@ class BodyLimits:
 
 
 class Metrics:
-    """The counters of one application.
-
-    Args:
-        waiting: Returns the number of texts that wait.
-
-    Attributes:
-        texts: Texts and pairs that were accepted.
-        batch_size: Texts or pairs of each batch.
-        media_type: The media type of `text`.
-    """
+    """The counters of one application; `waiting` returns the number of texts that wait."""
 
     media_type = CONTENT_TYPE_LATEST
 
@@ -130,16 +113,10 @@ class Metrics:
 
 
 class CountRequests:
-    """ASGI middleware that counts each request by its route.
-
-    Args:
-        app: The application.
-        metrics: Its counters.
-    """
+    """ASGI middleware that counts each request by its route."""
 
     def __init__(self, app: Any, *, metrics: Metrics) -> None:
-        self._app = app
-        self._metrics = metrics
+        self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Handles a connection."""
