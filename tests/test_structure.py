@@ -22,9 +22,9 @@ LARGEST_FILE = 40 * 2**20
 FOUNDATION = "foundation"
 # The most lines of each part: what it has now.
 LARGEST_PARTS = {
-    "beam": 650,
+    "beam": 634,
     "bias": 301,
-    "cli": 4_170,
+    "cli": 3_914,
     "convert": 1_617,
     "data": 1_965,
     "encode": 1_585,
@@ -40,7 +40,7 @@ LARGEST_PARTS = {
     "models": 5_145,
     "plots": 204,
     "search": 618,
-    "serve": 750,
+    "serve": 723,
     "sklearn": 112,
     "tokenizers": 2_676,
     "trainable_encoder": 464,
