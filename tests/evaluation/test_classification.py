@@ -24,13 +24,9 @@ from use_st5.evaluation.classification import (
     read_trec,
     transfer_task,
 )
-from use_st5.evaluation.classifiers import (
-    LabelledFeatures,
-    SentEvalClassifier,
-    SklearnClassifier,
-)
+from use_st5.evaluation.classifiers import LabelledFeatures, SentEvalClassifier
 from use_st5.evaluation.labelled_texts import LabelledDataset, LabelledTexts
-from use_st5.evaluation.task import EvaluationTask, TaskContext
+from use_st5.evaluation.task import TaskContext
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
 
@@ -195,9 +191,6 @@ def test_train_and_test_are_validated_by_kfold_and_pairs_have_two_features() -> 
 ORIGINAL = [task for task in TASKS if task.group == "senteval"]
 
 
-SKLEARN = [task for task in TASKS if task.group == "senteval_sklearn"]
-
-
 MRPC_TASKS = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
 
 
@@ -215,16 +208,10 @@ def context(tmp_path: Path) -> TaskContext:
     return TaskContext(VectorCache(BagOfWords().encode), DataFolder(tmp_path))
 
 
-def mrpc(tasks: list[EvaluationTask]) -> EvaluationTask:
-    return next(task for task in tasks if task.name.startswith("mrpc"))
-
-
 def test_names_and_groups() -> None:
     names = ["mr", "cr", "subj", "mpqa", "sst2", "sst5", "trec", "mrpc", "sicke"]
     assert [task.name for task in ORIGINAL] == names
-    assert [task.name for task in SKLEARN] == [f"{name}_sklearn" for name in names]
-    assert len(TASKS) == 2 * len(names) + 10
-    assert [ORIGINAL[0].title, SKLEARN[0].title] == ["MR", "MR (sklearn)"]
+    assert len(TASKS) == len(names) + 10
 
 
 def test_the_default_is_the_configuration_comparable_with_the_literature() -> None:
@@ -242,23 +229,16 @@ def test_the_default_is_the_configuration_comparable_with_the_literature() -> No
     for task in ORIGINAL:
         assert expected.items() <= task.options.items()
         assert "SentEval's own classifier" in task.protocol
-    assert mrpc(SKLEARN).options["classifier"] == "sklearn"
-    assert "scikit-learn's logistic regression" in mrpc(SKLEARN).protocol
 
 
-@pytest.mark.parametrize(("tasks", "protocol"), [(ORIGINAL, "senteval"), (SKLEARN, "sklearn")])
-def test_mrpc_has_accuracy_and_f1(
-    context: TaskContext, tasks: list[EvaluationTask], protocol: str
-) -> None:
-    task = mrpc(tasks)
-    result = task.run(context)
-    classifier = SentEvalClassifier() if protocol == "senteval" else SklearnClassifier()
+def test_mrpc_has_accuracy_and_f1(context: TaskContext) -> None:
+    result = next(task for task in ORIGINAL if task.name == "mrpc").run(context)
     data = classification.MRPC.read(context.data)
-    assert result == classification._score(context.embed, data, classifier)
+    assert result == classification._score(context.embed, data, SentEvalClassifier())
     assert result.main == "accuracy"
     assert [*result.scores] == ["accuracy", "f1"]
     assert result.counts == {"train": 60, "test": 24}
-    assert result.details["classifier"] == protocol
+    assert result.details["classifier"] == "senteval"
     assert result.details["dev_accuracy"] > 0.5
     json.dumps(result.details)
 

@@ -18,12 +18,10 @@ from use_st5.evaluation.classifiers import (
     BLOCK,
     OPTIMIZERS,
     Adam,
-    Classifier,
     LabelledFeatures,
     PairFeatures,
     RMSprop,
     SentEvalClassifier,
-    SklearnClassifier,
     Trained,
     _cross_entropy_gradient,
     predict,
@@ -67,37 +65,11 @@ def test_blocks_join() -> None:
     assert np.array_equal(predict(np.array([[-1.0, 0.0], [1.0, 0.0]]), data), signs > 0)
 
 
-@pytest.mark.parametrize("classes", [2, 4])
-def test_it_predicts_what_scikit_learn_predicts(classes: int) -> None:
-    random = np.random.default_rng(0)
-    features = random.normal(size=(300, 8)).astype(np.float32)
-    noise = random.normal(size=(300, classes))
-    labels = (features @ random.normal(size=(8, classes)) + noise).argmax(axis=1)
-    data = LabelledFeatures(features, labels)
-    fold = (np.arange(200), np.arange(200, 300))
-    trained = SklearnClassifier().fit(data, [fold], [0.25, 8.0], classes=classes)[0]
-    for strength, (accuracy, layer) in zip((0.25, 8.0), trained, strict=True):
-        peer = LogisticRegression(C=strength, max_iter=1000).fit(features[:200], labels[:200])
-        agreement = np.mean(predict(layer, data) == peer.predict(features))
-        assert agreement > 0.99  # both stop at a tolerance
-        expected = peer.score(features[200:], labels[200:])
-        assert accuracy == pytest.approx(expected, abs=0.01)
-
-
-def test_a_class_without_training_rows_is_never_predicted() -> None:
-    features = np.array([[-1.0], [1.0], [5.0]])
-    data = LabelledFeatures(features, np.array([0, 2, 1]))
-    fold = (np.array([0, 1]), None)
-    ((accuracy, layer),) = SklearnClassifier().fit(data, [fold], [1.0], classes=3)[0]
-    assert predict(layer, data).tolist() == [0, 2, 2]
-    assert np.isnan(accuracy)
-
-
 GRID = (0.1, 0.2, 0.3)
 
 
-@dataclass(frozen=True)
-class Scripted(Classifier):
+@dataclass(frozen=True, kw_only=True)
+class Scripted(SentEvalClassifier):
     """Records the calls of `fit`; for regularisation r, its dev accuracy is `accuracies[r]`.
 
     It predicts class 1 if the feature is positive.
@@ -108,12 +80,7 @@ class Scripted(Classifier):
     seed: int = 7
     asked: list[tuple[list[Any], list[float]]] = field(default_factory=list)
 
-    name = "scripted"
-    title = "a script"
-    grids = {"inner_kfold": GRID, "kfold": GRID, "split": GRID}
-
-    def options(self) -> dict[str, Any]:
-        return {}
+    grid = GRID
 
     def fit(
         self,
@@ -141,7 +108,7 @@ SCRIPT = {0.1: 0.5, 0.2: 0.91234, 0.3: 0.91231}  # the last two are equal in rou
 
 
 def test_inner_kfold_has_scikit_learns_folds_of_seed_1111_inside_each_other() -> None:
-    classifier, data = Scripted(SCRIPT), positive(50, wrong=4)
+    classifier, data = Scripted(accuracies=SCRIPT), positive(50, wrong=4)
     found = classifier.inner_kfold(data)
     splitter = StratifiedKFold(n_splits=4, shuffle=True, random_state=1111)
     assert len(classifier.asked) == 2 * 4
@@ -166,7 +133,11 @@ def test_inner_kfold_has_scikit_learns_folds_of_seed_1111_inside_each_other() ->
 
 
 def test_kfold_has_folds_of_its_own_seed_and_tests_once() -> None:
-    classifier, data, test = Scripted(SCRIPT), positive(50, wrong=4), positive(30, wrong=3)
+    classifier, data, test = (
+        Scripted(accuracies=SCRIPT),
+        positive(50, wrong=4),
+        positive(30, wrong=3),
+    )
     found = classifier.kfold(train=data, test=test)
     (folds, _), ((final,), grid) = classifier.asked
     splitter = StratifiedKFold(n_splits=4, shuffle=True, random_state=7)
@@ -181,7 +152,7 @@ def test_kfold_has_folds_of_its_own_seed_and_tests_once() -> None:
 
 
 def test_split_keeps_the_classifier_that_the_dev_set_chose() -> None:
-    classifier = Scripted({0.1: 0.5, 0.2: 0.6, 0.3: 0.8})
+    classifier = Scripted(accuracies={0.1: 0.5, 0.2: 0.6, 0.3: 0.8})
     sets = {"train": positive(30, wrong=0), "dev": positive(20, wrong=2)}
     found = classifier.split(**sets, test=positive(40, wrong=10))
     (((fold,), _),) = classifier.asked
@@ -207,7 +178,7 @@ def test_training_again_would_give_the_classifier_that_split_keeps() -> None:
 def test_a_rare_class_is_refused() -> None:
     few = LabelledFeatures(np.zeros((12, 1)), np.array([0] * 9 + [2] * 3))
     with pytest.raises(ValueError, match=r"4 rows of each class.* received 3"):
-        Scripted(SCRIPT).inner_kfold(few)
+        Scripted(accuracies=SCRIPT).inner_kfold(few)
 
 
 def test_the_gradient_is_that_of_the_cross_entropy() -> None:

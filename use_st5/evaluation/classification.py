@@ -17,12 +17,7 @@ import numpy as np
 from use_st5._imports import require
 from use_st5.data.data_folder import DataSource
 from use_st5.encode.vector_store import VectorCache
-from use_st5.evaluation.classifiers import (
-    Classifier,
-    LabelledFeatures,
-    SentEvalClassifier,
-    SklearnClassifier,
-)
+from use_st5.evaluation.classifiers import LabelledFeatures, SentEvalClassifier
 from use_st5.evaluation.labelled_texts import (
     LabelledDataset,
     LabelledTexts,
@@ -173,7 +168,7 @@ TRANSFER_DATASETS = {
 
 
 def _score(
-    embed: VectorCache, data: dict[str, LabelledTexts], classifier: Classifier
+    embed: VectorCache, data: dict[str, LabelledTexts], classifier: SentEvalClassifier
 ) -> TaskResult:
     """Trains a classifier on embeddings and tests it.
 
@@ -197,7 +192,7 @@ def _score(
         scores,
         {part: len(texts) for part, texts in data.items()},
         {
-            "classifier": classifier.name,
+            "classifier": "senteval",
             "dev_accuracy": result.dev_accuracy,
             "regularization": [*result.regularization],
         },
@@ -219,13 +214,8 @@ def _features(embed: VectorCache, texts: LabelledTexts) -> LabelledFeatures:
     return LabelledFeatures(vectors[0], texts.labels)
 
 
-def transfer_task(
-    dataset: LabelledDataset, classifier: Classifier, *, suffix: str = ""
-) -> EvaluationTask:
-    """Accuracy of a classifier on frozen embeddings; the classifier gets the seed of the run.
-
-    For a classifier other than SentEval's, `suffix` is added to the names of task and group.
-    """
+def transfer_task(dataset: LabelledDataset, classifier: SentEvalClassifier) -> EvaluationTask:
+    """Accuracy of a classifier on frozen embeddings; the classifier gets the seed of the run."""
     folds = classifier.folds
     if dataset.dev:
         validation = "the dev set chooses the regularisation"
@@ -242,9 +232,9 @@ def transfer_task(
         return _score(context.embed, data, seeded)
 
     return EvaluationTask(
-        f"{dataset.name.lower().replace('-', '')}{suffix}",
-        f"senteval{suffix}",
-        f"{dataset.name} ({suffix[1:]})" if suffix else dataset.name,
+        dataset.name.lower().replace("-", ""),
+        "senteval",
+        dataset.name,
         f"Accuracy of {classifier.title} on frozen embeddings; {validation}",
         score=score,
         reader=dataset.read,
@@ -291,15 +281,8 @@ def probing_task(name: str, title: str, file: str) -> EvaluationTask:
     )
 
 
-# First the classifier that the toolkit's README names as comparable with the literature, then
-# scikit-learn's, which trains until it converges, without mini-batches, early stopping or held-out
-# rows; then probing.
 TASKS = (
-    *(
-        transfer_task(dataset, classifier, suffix=suffix)
-        for classifier, suffix in ((SentEvalClassifier(), ""), (SklearnClassifier(), "_sklearn"))
-        for dataset in TRANSFER_DATASETS.values()
-    ),
+    *(transfer_task(dataset, SentEvalClassifier()) for dataset in TRANSFER_DATASETS.values()),
     probing_task("length", "SentLen", "sentence_length.txt"),
     probing_task("word_content", "WC", "word_content.txt"),
     probing_task("depth", "TreeDepth", "tree_depth.txt"),

@@ -26,14 +26,12 @@ BLOCK = 1024
 _INNER_KFOLD_SEED = 1111
 _HELD_OUT = 0.05
 
-# A fold: the numbers of the rows to train on, and of those to score on. Without the latter, a
-# classifier that stops early holds out some of the former.
+# A fold: the numbers of the rows to train on, and of those to score on. Without the latter, some of
+# the former are held out.
 Fold = tuple[np.ndarray, np.ndarray | None]
-# A trained linear layer: its accuracy on the rows to score on (NaN if there are none), and its
-# parameters `[classes, dim + 1]` with the biases as the last column.
+# A trained linear layer: its accuracy on the rows to score on, and its parameters
+# `[classes, dim + 1]` with the biases as the last column.
 Trained = tuple[float, np.ndarray]
-# Regularisations.
-Grid = Sequence[float]
 
 
 class PairFeatures:
@@ -92,8 +90,7 @@ class Classification:
         test_accuracy: In 0 … 1, rounded in the same way.
         predictions: The predicted class of each test row, `[rows]`; after `inner_kfold`, the class
             predicted in the outer fold that tested the row.
-        regularization: The chosen strengths, one per trained final classifier: SentEval's L2
-            factor, or scikit-learn's C.
+        regularization: The chosen L2 factors, one per trained final classifier.
     """
 
     dev_accuracy: float
@@ -126,110 +123,6 @@ def predict(
     predicted = [_logits(several, data.read(block)).argmax(axis=1) for block in blocks]
     found = np.concatenate(predicted, axis=1)
     return found if layers.ndim == 3 else found[0]
-
-
-class Classifier:
-    """A kind of classifier with its settings; subclasses are frozen dataclasses.
-
-    Attributes:
-        name: Name of the protocol; results contain it.
-        title: A description for people, with its source.
-        grids: The regularisations that each way of validation tries: "inner_kfold", "kfold" and
-            "split".
-        folds: Number of folds of cross-validation.
-        seed: Seed of all random numbers.
-    """
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-    name: ClassVar[str]
-    grids: ClassVar[dict[str, tuple[float, ...]]]
-    title: ClassVar[str]
-    folds: int
-    seed: int
-
-    def options(self) -> dict[str, Any]:
-        """The name and all settings, ready for JSON."""
-        return {"classifier": self.name, **asdict(self)}
-
-    def settings(self) -> dict[str, Any]:
-        """The `options` that a task records: without the seed, which is that of the run."""
-        return {name: value for name, value in self.options().items() if name != "seed"}
-
-    def fit(
-        self,
-        data: LabelledFeatures,
-        folds: Sequence[Fold],
-        grid: Grid,
-        *,
-        classes: int,
-        dev: LabelledFeatures | None = None,
-    ) -> list[list[Trained]]:
-        """Trains on every fold with every regularisation.
-
-        Args:
-            data: The features and labels that the folds' training rows refer to.
-            folds: Rows to train on and to score on.
-            grid: The regularisations.
-            classes: Number of classes.
-            dev: The features and labels that the folds' dev rows refer to; `data` by default.
-
-        Returns:
-            Trained layers, `[folds][regularisations]`.
-        """
-        with one_blas_thread():
-            return [self._fit(data, fold, grid, classes, dev or data) for fold in folds]
-
-    def _fit(
-        self, data: LabelledFeatures, fold: Fold, grid: Grid, classes: int, dev: LabelledFeatures
-    ) -> list[Trained]:
-        raise NotImplementedError
-
-    def inner_kfold(self, data: LabelledFeatures) -> Classification:
-        """Nested cross-validation: an inner one on each training part chooses the regularisation.
-
-        This is for data without a test set: MR, CR, SUBJ, MPQA.
-        """
-        grid, classes = self.grids["inner_kfold"], _classes(data)
-        predictions = np.empty(len(data), np.int64)
-        test_percents, chosen, dev_percents = [], [], []
-        for train, dev in _folds(self.folds, data.labels, _INNER_KFOLD_SEED):
-            parts = _folds(self.folds, data.labels[train], _INNER_KFOLD_SEED)
-            inner = [(train[part], train[other]) for part, other in parts]
-            best, percent = _best(self.fit(data, inner, grid, classes=classes))
-            ((_, layer),) = self.fit(data, [(train, None)], [grid[best]], classes=classes)[0]
-            predictions[dev] = predict(layer, data, dev)
-            test_percents.append(_percent(predictions[dev], data.labels[dev]))
-            chosen.append(grid[best])
-            dev_percents.append(percent)
-        return Classification(
-            _fraction(round(float(np.mean(dev_percents)), 2)),
-            _fraction(round(float(np.mean(test_percents)), 2)),
-            predictions,
-            tuple(chosen),
-        )
-
-    def kfold(self, *, train: LabelledFeatures, test: LabelledFeatures) -> Classification:
-        """Cross-validation on the training set chooses the regularisation: TREC, MRPC."""
-        grid, classes = self.grids["kfold"], _classes(train, test)
-        folds = [*_folds(self.folds, train.labels, self.seed)]
-        best, percent = _best(self.fit(train, folds, grid, classes=classes))
-        everything = [(np.arange(len(train)), None)]
-        ((_, layer),) = self.fit(train, everything, [grid[best]], classes=classes)[0]
-        return _tested(layer, test, percent, grid[best])
-
-    def split(
-        self, *, train: LabelledFeatures, dev: LabelledFeatures, test: LabelledFeatures
-    ) -> Classification:
-        """The dev set chooses the regularisation: SST, SICK-E, probing, SentGLUE.
-
-        The original trains once more with the chosen regularisation. Each training sets all seeds
-        again, so that gives the same classifier; here the first one is kept.
-        """
-        grid, classes = self.grids["split"], _classes(train, dev, test)
-        fold = (np.arange(len(train)), np.arange(len(dev)))
-        trained = self.fit(train, [fold], grid, classes=classes, dev=dev)
-        best, percent = _best(trained)
-        return _tested(trained[0][best][1], test, percent, grid[best])
 
 
 def _tested(
@@ -269,62 +162,7 @@ def _classes(*sets: LabelledFeatures) -> int:
 
 
 @dataclass(frozen=True)
-class SklearnClassifier(Classifier):
-    """Multinomial logistic regression, trained until it converges (L-BFGS).
-
-    This is the classifier of SentEval's option without torch, and the grids of C are SentEval's.
-    The original ran the solver that was scikit-learn's default before version 0.22 (liblinear: one
-    against all, the intercept regularised too), so its figures differ in the second decimal.
-
-    Attributes:
-        folds: Number of folds of cross-validation.
-        max_iterations: Largest number of iterations of L-BFGS.
-        seed: Seed of the folds of `kfold`.
-    """
-
-    folds: int = 10
-    max_iterations: int = 1000
-    seed: int = 1111
-
-    name: ClassVar[str] = "sklearn"
-    title: ClassVar[str] = "scikit-learn's logistic regression (sklearn), C from SentEval's grid"
-    grids: ClassVar[dict[str, tuple[float, ...]]] = {
-        "inner_kfold": tuple(2.0**power for power in range(-2, 4)),
-        "kfold": tuple(2.0**power for power in range(-1, 6)),
-        "split": tuple(2.0**power for power in range(-2, 4)),
-    }
-
-    def _fit(
-        self, data: LabelledFeatures, fold: Fold, grid: Grid, classes: int, dev: LabelledFeatures
-    ) -> list[Trained]:
-        train, dev_rows = fold
-        features, labels = data.read(train), data.labels[train]
-        linear_model = require("sklearn.linear_model", "evaluation")
-        # Training with each C starts from the previous solution: the same optimum in half the time.
-        model = linear_model.LogisticRegression(max_iter=self.max_iterations, warm_start=True)
-        trained = []
-        for value in grid:
-            layer = _layer(model.set_params(C=value).fit(features, labels), classes)
-            accuracy = float("nan")
-            if dev_rows is not None:
-                accuracy = float(np.mean(predict(layer, dev, dev_rows) == dev.labels[dev_rows]))
-            trained.append((accuracy, layer))
-        return trained
-
-
-def _layer(model: Any, classes: int) -> np.ndarray:
-    """The parameters `[classes, dim + 1]` of scikit-learn's model."""
-    found = np.column_stack([model.coef_, model.intercept_])
-    if len(found) == 1:  # two classes: the score of the second against the first
-        found = np.concatenate([np.zeros_like(found), found])
-    layer = np.zeros((classes, found.shape[1]), np.float32)
-    layer[:, -1] = -np.inf  # a class never seen is never predicted
-    layer[model.classes_] = found
-    return layer
-
-
-@dataclass(frozen=True)
-class SentEvalClassifier(Classifier):
+class SentEvalClassifier:
     """Logistic regression by mini-batches (senteval/tools/classifier.py), without torch.
 
     Initial weights, held-out rows and the order of the batches are those that the original draws
@@ -350,13 +188,11 @@ class SentEvalClassifier(Classifier):
     folds: int = 10
     seed: int = 1111
 
-    name: ClassVar[str] = "senteval"
-    grids: ClassVar[dict[str, tuple[float, ...]]] = dict.fromkeys(
-        ("inner_kfold", "kfold", "split"), (1e-5, 1e-4, 1e-3, 1e-2)
-    )
+    # The L2 factors that are tried.
+    grid: ClassVar[tuple[float, ...]] = (1e-5, 1e-4, 1e-3, 1e-2)
 
     @property
-    def title(self) -> str:  # type: ignore[override]
+    def title(self) -> str:
         """A description for people, with its source."""
         return (
             f"SentEval's own classifier (senteval: logistic regression, {self.optimizer}, batches "
@@ -365,10 +201,35 @@ class SentEvalClassifier(Classifier):
 
     def options(self) -> dict[str, Any]:
         """The name and all settings; as in all earlier records, a hidden layer of size 0."""
-        return {"classifier": self.name, "hidden_dim": 0, "dropout": 0.0, **asdict(self)}
+        return {"classifier": "senteval", "hidden_dim": 0, "dropout": 0.0, **asdict(self)}
+
+    def settings(self) -> dict[str, Any]:
+        """The `options` that a task records: without the seed, which is that of the run."""
+        return {name: value for name, value in self.options().items() if name != "seed"}
+
+    def fit(
+        self,
+        data: LabelledFeatures,
+        folds: Sequence[Fold],
+        grid: Sequence[float],
+        *,
+        classes: int,
+        dev: LabelledFeatures | None = None,
+    ) -> list[list[Trained]]:
+        """Trains on every fold with every regularisation: `[folds][regularisations]`.
+
+        The rows of the folds are those of `data`; if `dev` is given, the rows to score on are its.
+        """
+        with one_blas_thread():
+            return [self._fit(data, fold, grid, classes, dev or data) for fold in folds]
 
     def _fit(
-        self, data: LabelledFeatures, fold: Fold, grid: Grid, classes: int, dev: LabelledFeatures
+        self,
+        data: LabelledFeatures,
+        fold: Fold,
+        grid: Sequence[float],
+        classes: int,
+        dev: LabelledFeatures,
     ) -> list[Trained]:
         """All regularisations together: they have the same seed, and so the same batches.
 
@@ -409,6 +270,53 @@ class SentEvalClassifier(Classifier):
             if (misses > self.tenacity).all():
                 break
         return [*zip(accuracies.tolist(), best, strict=True)]
+
+    def inner_kfold(self, data: LabelledFeatures) -> Classification:
+        """Nested cross-validation: an inner one on each training part chooses the regularisation.
+
+        This is for data without a test set: MR, CR, SUBJ, MPQA.
+        """
+        classes = _classes(data)
+        predictions = np.empty(len(data), np.int64)
+        test_percents, chosen, dev_percents = [], [], []
+        for train, dev in _folds(self.folds, data.labels, _INNER_KFOLD_SEED):
+            parts = _folds(self.folds, data.labels[train], _INNER_KFOLD_SEED)
+            inner = [(train[part], train[other]) for part, other in parts]
+            best, percent = _best(self.fit(data, inner, self.grid, classes=classes))
+            ((_, layer),) = self.fit(data, [(train, None)], [self.grid[best]], classes=classes)[0]
+            predictions[dev] = predict(layer, data, dev)
+            test_percents.append(_percent(predictions[dev], data.labels[dev]))
+            chosen.append(self.grid[best])
+            dev_percents.append(percent)
+        return Classification(
+            _fraction(round(float(np.mean(dev_percents)), 2)),
+            _fraction(round(float(np.mean(test_percents)), 2)),
+            predictions,
+            tuple(chosen),
+        )
+
+    def kfold(self, *, train: LabelledFeatures, test: LabelledFeatures) -> Classification:
+        """Cross-validation on the training set chooses the regularisation: TREC, MRPC."""
+        classes = _classes(train, test)
+        folds = [*_folds(self.folds, train.labels, self.seed)]
+        best, percent = _best(self.fit(train, folds, self.grid, classes=classes))
+        everything = [(np.arange(len(train)), None)]
+        ((_, layer),) = self.fit(train, everything, [self.grid[best]], classes=classes)[0]
+        return _tested(layer, test, percent, self.grid[best])
+
+    def split(
+        self, *, train: LabelledFeatures, dev: LabelledFeatures, test: LabelledFeatures
+    ) -> Classification:
+        """The dev set chooses the regularisation: SST, SICK-E, probing, SentGLUE.
+
+        The original trains once more with the chosen regularisation. Each training sets all seeds
+        again, so that gives the same classifier; here the first one is kept.
+        """
+        classes = _classes(train, dev, test)
+        fold = (np.arange(len(train)), np.arange(len(dev)))
+        trained = self.fit(train, [fold], self.grid, classes=classes, dev=dev)
+        best, percent = _best(trained)
+        return _tested(trained[0][best][1], test, percent, self.grid[best])
 
 
 def torch_linear(random: np.random.RandomState, inputs: int, outputs: int) -> np.ndarray:

@@ -11,10 +11,10 @@ from experiments.use.little_data import (
     little_data_task,
 )
 from tests.evaluation.toys import letter_context
-from use_st5.evaluation.classifiers import SklearnClassifier
+from use_st5.evaluation.classifiers import SentEvalClassifier
 from use_st5.evaluation.labelled_texts import LabelledTexts
 
-CLASSIFIER = SklearnClassifier(seed=3)
+CLASSIFIER = SentEvalClassifier(seed=3)
 
 
 def encode(sentences: list[str]) -> np.ndarray:
