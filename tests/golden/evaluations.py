@@ -12,7 +12,7 @@ import numpy as np
 from use_st5.evaluation import evaluate, select_tasks
 
 TASKS = (
-    "sts12,stsb_dev,stsb,sickr,trec,mrpc,sicke,mr_sklearn,sst2_sklearn,probing_tense,"
+    "sts12,stsb_dev,stsb,sickr,trec,mrpc,sicke,probing_tense,"
     "sentglue_rte,pairs_mrpc,geometry,weat1,weat6b,tatoeba,bucc_de-en,stsb_de"
 )
 
