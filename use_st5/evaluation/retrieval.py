@@ -35,18 +35,11 @@ _SPLITS = ("test.tsv", "dev.tsv", "*.tsv")
 
 
 class RetrievalSet(NamedTuple):
-    """Documents, queries, and which documents answer which query.
-
-    Attributes:
-        name: The name of the set.
-        corpus: Id → document, a title first if it has one. Ids are strings: "007" stays.
-        queries: Id → query.
-        judgements: Id of a query → id of a document → grade.
-    """
+    """Documents, queries, and which documents answer which query."""
 
     name: str
-    corpus: Mapping[str, str]
-    queries: Mapping[str, str]
+    corpus: Mapping[str, str]  # id → document, a title first if it has one; "007" stays
+    queries: Mapping[str, str]  # id → query
     judgements: Judgements
 
 
@@ -83,29 +76,25 @@ def retrieve(
     dataset: RetrievalSet,
     encode_queries: Callable[[list[str]], np.ndarray],
     encode_documents: Callable[[list[str]], np.ndarray],
-    *,
-    depth: int = DEPTH,
 ) -> dict[str, dict[str, float]]:
     """Finds the nearest documents of each query by the cosine, among all of them.
 
-    Equal scores are ordered by the documents' ids, whatever the order of the file.
-
-    Returns:
-        Query → document → similarity, best first, for all queries of the set.
+    Equal scores are ordered by the documents' ids. Returns query → document → similarity, best
+    first, for all queries of the set.
     """
     ids, queries = sorted(dataset.corpus), list(dataset.queries)
     if not ids or not queries:
         return {query: {} for query in queries}
     documents = unit_rows(encode_documents([dataset.corpus[id] for id in ids]))
     vectors = unit_rows(encode_queries([dataset.queries[query] for query in queries]))
-    scores, rows = exact_search(vectors, documents, k=min(depth, len(ids)))
+    scores, rows = exact_search(vectors, documents, k=min(DEPTH, len(ids)))
     return {
         query: {ids[row]: float(score) for row, score in zip(found, of_query, strict=True)}
         for query, found, of_query in zip(queries, rows, scores, strict=True)
     }
 
 
-def bm25(dataset: RetrievalSet, *, depth: int = DEPTH) -> dict[str, dict[str, float]]:
+def bm25(dataset: RetrievalSet) -> dict[str, dict[str, float]]:
     """Finds documents by their words: BM25 (Robertson and Zaragoza 2009) of `bm25s`.
 
     Documents that share no word with a query are not found.
@@ -121,7 +110,7 @@ def bm25(dataset: RetrievalSet, *, depth: int = DEPTH) -> dict[str, dict[str, fl
     for query, text in dataset.queries.items():
         words = library.tokenize([text], return_ids=False, show_progress=False)[0]
         scores = index.get_scores(words) if words else np.zeros(len(ids))
-        order = np.argsort(-scores, kind="stable")[:depth]
+        order = np.argsort(-scores, kind="stable")[:DEPTH]
         run[query] = {ids[row]: float(scores[row]) for row in order if scores[row] > 0}
     return run
 
@@ -145,11 +134,8 @@ def retrieval_scores(judgements: Judgements, run: Run) -> dict[str, float]:
     """Scores rankings as trec_eval does; means over the judged queries.
 
     A judged query that found nothing counts as 0; queries without judgements are left out. Equal
-    scores are ordered by the documents' ids.
-
-    Returns:
-        "ndcg@10" (the grade is the gain, the ideal list is cut at 10), "map@100" (over all relevant
-        documents), "mrr@10", "recall@10" and "recall@100". NaN without a judged query.
+    scores are ordered by the documents' ids. The gain of nDCG is the grade, and the ideal list is
+    cut at 10; MAP is over all relevant documents. NaN without a judged query.
     """
     rows = [
         _scores_of_query(grades, _ranked(run.get(query, {})))
@@ -205,14 +191,8 @@ def _score(context: TaskContext, datasets: Sequence[RetrievalSet]) -> TaskResult
             scores["bm25_ndcg@10"] = retrieval_scores(judgements, words)["ndcg@10"]
             scores["fused_ndcg@10"] = retrieval_scores(judgements, fused(run, words))["ndcg@10"]
         unknown = {id for grades in judgements.values() for id in grades} - {*dataset.corpus}
-        counts = {
-            "documents": len(dataset.corpus),
-            "repeated_documents": len(dataset.corpus) - len({*dataset.corpus.values()}),
-            "queries": len(dataset.queries),
-            "judged_queries": len(judgements),
-            "judged_documents_that_the_corpus_lacks": len(unknown),
-            "ids_of_queries_and_documents": len({*dataset.queries} & {*dataset.corpus}),
-        }
+        counts = {"documents": len(dataset.corpus), "queries": len(dataset.queries)}
+        counts |= {"judged_queries": len(judgements), "unknown_documents": len(unknown)}
         rows.append({"set": dataset.name, **scores, **counts})
     names = [name for name in rows[0] if isinstance(rows[0][name], float)]
     return TaskResult(
