@@ -56,9 +56,7 @@ def similarity_heatmap(
         The figure.
 
     Raises:
-        ValueError: The matrix does not match the sentences, or matplotlib does not support the
-            suffix.
-        ImportError: matplotlib is missing.
+        ValueError: The matrix does not match the sentences, or the suffix is unknown.
     """
     values = np.asarray(matrix, dtype=np.float64)
     count = len(sentences)

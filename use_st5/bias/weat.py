@@ -47,9 +47,6 @@ class WEATTest:
         a: The attributes that are expected near `x`, for example pleasant words.
         b: The attributes that are expected near `y`; any number.
         categories: The categories of `x`, `y`, `a` and `b`, in this order.
-
-    Raises:
-        ValueError: A group is empty, or `x` and `y` differ in size.
     """
 
     name: str
@@ -124,9 +121,6 @@ def run_weat(
             `samples − 1` random partitions and the observed one are counted.
         resamples: Number of resamples of the targets for the interval.
         seed: Seed of the random numbers.
-
-    Raises:
-        ValueError: `encode` returns another shape, numbers that are not finite, or a zero vector.
     """
     size, scores = len(test.x), _associations(as_cache(encode), test)
     x, y = scores[:size], scores[size:]
@@ -164,15 +158,13 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """The 2.5th and the 97.5th percentile of d over resampled targets `[n]`.
 
-    Each resample draws n targets of x and, separately, n targets of y with replacement (Efron and
-    Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13). Resamples whose targets all
-    have the same association have no d and are left out. Both ends are NaN if a group has a single
-    target, or if no resample has any spread.
+    Each resample draws n targets of x and, separately, n targets of y with replacement. Resamples
+    without spread have no d and are left out. Both ends are NaN if a group has a single target, or
+    if no resample has any spread.
 
-    A resample repeats targets, so the spread within its groups is too small by a factor of about
-    `√((n − 1) / n)`: with few targets the interval is somewhat too short and too far from 0. With
-    normally distributed s, it contains the true d in 91 % of the cases for n = 8 and in 93 % for
-    n = 25; if d is above 1, in 86 % and 90 %.
+    With few targets the interval is somewhat too short and too far from 0: with normally
+    distributed s, it contains the true d in 91 % of the cases for n = 8 and in 93 % for n = 25; if
+    d is above 1, in 86 % and 90 %.
     """
     from scipy import stats  # Imported only here: it takes a second.
 
@@ -203,19 +195,12 @@ def count_partitions(
 ) -> tuple[int, int, bool]:
     """Counts the partitions whose statistic is at least the observed one.
 
-    The sums over halves order the partitions as the statistic does: it is twice the sum minus a
-    constant. `scipy.stats.permutation_test` takes five times as long for the same p. Only ties at a
-    statistic of 0 differ: its relative tolerance misses those that differ by rounding.
+    Sums over halves of `scores` `[2n]` (those of x, then those of y) order the partitions as the
+    statistic does: it is twice the sum minus a constant. `scipy.stats.permutation_test` takes five
+    times as long, and its tolerance misses ties at 0 that differ by rounding.
 
-    Args:
-        scores: The association of each target, `[2n]`: those of x, then those of y.
-        samples: All partitions are counted if there are at most this many; otherwise
-            `samples − 1` random ones and the observed one.
-        generator: Random numbers for the draws.
-
-    Returns:
-        The number of partitions whose statistic is at least the observed one (ties included), the
-        number of counted partitions, and whether these are all partitions.
+    Returns that number (ties included), the number of counted partitions, and whether these are all
+    partitions.
     """
     size = len(scores) // 2
     partitions, observed = math.comb(2 * size, size), scores[:size].sum()
@@ -254,9 +239,7 @@ def read_weat(path: str | Path) -> WEATTest:
     suffix is `.jsonl`. It maps each of "targ1", "targ2", "attr1" and "attr2" to {"category": text,
     "examples": list of texts}.
 
-    Raises:
-        FileNotFoundError: The file does not exist.
-        ValueError: The file does not have this format, or `WEATTest` refuses its groups.
+    A ValueError says if the file does not have this format.
     """
     names, remedy = ("targ1", "targ2", "attr1", "attr2"), "Give a file of the sent-bias toolkit."
     test = read_record(path, dict[str, _TextGroup], remedy=remedy, limit=_LIMIT)

@@ -88,8 +88,7 @@ class Classification:
         dev_accuracy: Accuracy of the chosen regularisation, in 0 … 1; means over folds are rounded
             to four decimals, as the original rounds percents to two.
         test_accuracy: In 0 … 1, rounded in the same way.
-        predictions: The predicted class of each test row, `[rows]`; after `inner_kfold`, the class
-            predicted in the outer fold that tested the row.
+        predictions: The predicted class of each test row, `[rows]`.
         regularization: The chosen L2 factors, one per trained final classifier.
     """
 
@@ -100,23 +99,14 @@ class Classification:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Limits BLAS to one thread while the block runs.
-
-    The matrix products of these classifiers are so small that threads wait longer than they work:
-    on a busy machine, several threads take forty times as long as one. threadpoolctl comes with
-    scikit-learn.
-    """
+    """Limits BLAS to one thread: on a busy machine, several take forty times as long here."""
     return require("threadpoolctl", "evaluation").threadpool_limits(1, user_api="blas")
 
 
 def predict(
     layers: np.ndarray, data: LabelledFeatures, rows: np.ndarray | None = None
 ) -> np.ndarray:
-    """The most likely classes by layers `[layers, classes, dim + 1]` or one layer.
-
-    Returns:
-        `[layers, rows]` or `[rows]`; all rows by default.
-    """
+    """The most likely classes by layers `[layers, classes, dim + 1]` or one layer; of all rows."""
     rows = np.arange(len(data)) if rows is None else rows
     several = layers if layers.ndim == 3 else layers[None]
     blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
@@ -437,20 +427,13 @@ def predict_relatedness(
     Tai, Socher and Manning, "Improved Semantic Representations From Tree-Structured Long Short-Term
     Memory Networks" (2015), section 4.2; senteval/tools/relatedness.py. A score y becomes a
     distribution over whole scores whose mean is y; a linear layer with a softmax learns it by
-    squared error. SentEval uses the classes 1 … 5, made for SICK, for STS-B too. Then targets of
-    scores below 1 are not distributions, and a score of 0, whose target is all zeros, is learnt as
-    the uniform distribution, of mean 3. Here the classes are 0 … 5. The rest is as in SentEval:
-    Adam, batches of 64, and Pearson's correlation on held-out pairs after every 50 epochs. The best
-    weights are kept, and training ends at the fourth evaluation without improvement.
+    squared error. SentEval uses the classes 1 … 5, made for SICK, for STS-B too, where a score of 0
+    is then learnt as 3. Here the classes are 0 … 5. The rest is as in SentEval: Adam, batches of
+    64, and Pearson's correlation on held-out pairs after every 50 epochs. The best weights are
+    kept, and training ends at the fourth evaluation without improvement.
 
-    Args:
-        train: Features `[pairs, dim]` and scores `[pairs]` from 0 to 5 to learn from.
-        held_out: Features and scores of other pairs, which decide when training ends.
-        features: Features of the pairs to predict, `[pairs, dim]`.
-        seed: Seed of the initial weights and of the order of the pairs.
-
-    Returns:
-        The predicted scores `[pairs]`, from 0 to 5.
+    `train` and `held_out` are features `[pairs, dim]` and scores `[pairs]` from 0 to 5; `features`
+    are those of the pairs whose scores are returned.
     """
     best: Any = None
     highest, misses = -1.0, 0

@@ -1,6 +1,6 @@
 """Labelled sentences and pairs of sentences, and the published text files that hold them.
 
-A reader raises a FileNotFoundError, or a ValueError that names file and line.
+Each reader raises a FileNotFoundError, or a ValueError that names file and line.
 """
 
 from __future__ import annotations
@@ -58,11 +58,7 @@ Files = tuple[tuple[DataSource, Read], ...]
 class LabelledDataset:
     """A published data set: the files of its parts, and how each is read.
 
-    Attributes:
-        name: For example "MR".
-        train: The files of the training rows; of all rows if there is no test set.
-        dev: The files of the dev rows; empty if there are none.
-        test: The files of the test rows; empty if there are none.
+    Without a test set, the files of `train` have all rows.
     """
 
     name: str
@@ -118,13 +114,11 @@ def read_table(
 
     Args:
         path: The file.
-        texts: The columns of the sentences: names in the header, or numbers, from 0, if the table
-            has no header.
+        texts: The columns of the sentences: names in the header, or numbers from 0 without header.
         label: The column of the label, in the same way.
-        classes: The names of the classes in the order of their numbers; a label is a name or a
-            number. Empty if the label is a score.
-        most_broken: Lines with more or fewer fields than the header are left out if there are at
-            most this many; a table with more of them is refused.
+        classes: The classes in the order of their numbers; a label is a name or a number. Empty if
+            the label is a score.
+        most_broken: Up to this many lines with a wrong number of fields are left out.
     """
     records, broken = read_columns(path, (*texts, label), most_broken=most_broken)
     numbers = {str(number): number for number in range(len(classes))}

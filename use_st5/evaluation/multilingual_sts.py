@@ -1,7 +1,6 @@
 """Semantic textual similarity in and across other languages (m-ST5, sections 4.1 and 4.2).
 
-The pairs are those of `use_st5.evaluation.sts`, and so is the protocol. A reader raises a
-FileNotFoundError, or a ValueError that names file and line.
+The pairs are those of `use_st5.evaluation.sts`, and so is the protocol.
 """
 
 from __future__ import annotations
@@ -27,12 +26,8 @@ from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 def read_sts2017(inputs: Path, scores: Path, *, scored: int | None = None) -> list[STSPair]:
     """Reads a track of SemEval-2017 task 1: two sentences per line, and a score per line.
 
-    Args:
-        inputs: `STS.input.trackN.xx-yy.txt`. The name does not tell which language is first:
-            tracks 2, 4b and 6 have English first.
-        scores: `STS.gs.trackN.xx-yy.txt`.
-        scored: Number of lines, from the first, that the organisers scored, if not all: 250 of the
-            500 lines of track 6.
+    The name of the file does not tell which language is first: tracks 2, 4b and 6 have English
+    first. The organisers scored only the first `scored` lines, if it is given.
     """
     return [
         checked_pair(inputs, number, line.split("\t"), parse_score(scores, number, score))

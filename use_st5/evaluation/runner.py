@@ -87,11 +87,7 @@ class EvaluationRecord:
     failed: dict[str, str] = field(default_factory=dict)
 
     def merged(self, later: EvaluationRecord) -> EvaluationRecord:
-        """A record of both runs; for a task of both, that of the later run counts.
-
-        Args:
-            later: A run of the same model with the same seed.
-        """
+        """A record of this and a later run of a model; of a task of both, the later counts."""
         tasks = {**self.tasks, **later.tasks}
         skipped = {**self.skipped, **later.skipped}
         failed = {**self.failed, **later.failed}
@@ -109,12 +105,7 @@ class EvaluationRecord:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> EvaluationRecord:
-        """Reads a record.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: The file is not a record, or has a later format.
-        """
+        """Reads a record; a ValueError says what is wrong with the file."""
         remedy = "Give a record that `use-st5 evaluate` wrote."
         record = read_record(path, cls, remedy=remedy, version=FORMAT, limit=_LIMIT)
         for name, entry in record.tasks.items():

@@ -2,8 +2,6 @@
 
 The protocol is that of SentEval and of Sentence-T5 (section 5.2): nothing is trained; the
 similarity of two embeddings is correlated with people's scores.
-
-A reader raises a FileNotFoundError, or a ValueError that names file and line.
 """
 
 from __future__ import annotations
@@ -40,10 +38,7 @@ _SEMEVAL_INPUT = re.compile(r"STS\d*\.input\.(.+)\.txt")
 class STSPair:
     """Two sentences and people's mean judgement of their similarity.
 
-    Attributes:
-        first: A sentence.
-        second: Another.
-        score: The score: 0 to 5 in STS, 1 to 5 in SICK; NaN if there is none.
+    The score is 0 to 5 in STS and 1 to 5 in SICK; NaN if there is none.
     """
 
     first: str
@@ -53,12 +48,7 @@ class STSPair:
 
 @dataclass(frozen=True)
 class STSSet:
-    """A named test set.
-
-    Attributes:
-        name: For example "STS12".
-        subsets: Name of a part (the source of its sentences) → its pairs.
-    """
+    """A named test set; `subsets`: name of a part (the source of its sentences) → its pairs."""
 
     name: str
     subsets: dict[str, list[STSPair]]
@@ -73,12 +63,8 @@ def read_semeval_sts(folder: Path, *, name: str | None = None, unscored: bool = 
     """Reads a year of SemEval STS: `STS.input.X.txt` and `STS.gs.X.txt` for each subset X.
 
     Lines without a score are skipped: from 2015 on, the organisers scored only a part of the input.
-    Files of scores without input (STS13's SMT, withdrawn for its licence) are left out.
-
-    Args:
-        folder: The folder of one year.
-        name: The set's name; by default the folder's name.
-        unscored: Whether lines without a score are read, too.
+    With `unscored`, they are read, too. Files of scores without input (STS13's SMT, withdrawn for
+    its licence) are left out. The set's name is by default the folder's.
     """
     subsets = {}
     for path in sorted(folder.glob("STS*.input.*.txt")):
@@ -248,10 +234,6 @@ def evaluate_sts(
 
     Returns:
         One `STSScore` per metric, in order.
-
-    Raises:
-        ValueError: A subset has fewer than two pairs, or `encode` returns another shape or numbers
-            that are not finite.
     """
     if not isinstance(data, STSSet):
         data = STSSet("pairs", {"pairs": list(data)})

@@ -84,22 +84,13 @@ class EvaluationTask:
     read_files: Callable[[DataFolder], tuple[DataSource, ...]] | None = None
 
     def used_sources(self, data: DataFolder) -> tuple[DataSource, ...]:
-        """The data sets that the task reads from a folder.
-
-        Raises:
-            MissingDataError: A data set is missing; the message says how to get it.
-        """
+        """The data sets that the task reads; a MissingDataError says how to get one."""
         for source in self.sources:
             data.find(source)
         return (self.read_files and self.read_files(data)) or self.sources
 
     def read(self, data: DataFolder) -> Any:
-        """Reads the data sets; `use-st5 data` lists them as found if this succeeds.
-
-        Raises:
-            FileNotFoundError: A data set is missing, or a part of it.
-            ValueError: A file is not in its format; the message names file and line.
-        """
+        """Reads the data sets; `use-st5 data` lists them as found if this succeeds."""
         self.used_sources(data)
         return None if self.reader is None else self.reader(data)
 
@@ -124,13 +115,9 @@ def groups() -> dict[str, list[EvaluationTask]]:
 
 
 def select_tasks(wanted: str) -> list[EvaluationTask]:
-    """The tasks that a list names, each once, in the order of the tables.
+    """The tasks that a list of names of tasks and groups, with commas, or "all" means.
 
-    Args:
-        wanted: Names of tasks and groups, with commas between them, or "all".
-
-    Raises:
-        ValueError: A name is unknown, or there are no names.
+    They are in the order of the tables, each once.
     """
     names = {name for part in wanted.split(",") if (name := part.strip())}
     tasks, known = all_tasks(), groups().keys()

@@ -7,8 +7,6 @@ queries, m-ST5 the mean of both directions.
 BUCC: the protocol is LASER's (tasks/bucc and source/mine_bitexts.py), which XTREME and m-ST5
 follow. XTREME's own script is broken as published (an undefined threshold). MTEB's task of this
 name searches the gold sentences only, without margin and threshold: its numbers cannot be compared.
-
-A reader raises a FileNotFoundError, or a ValueError that names file and line.
 """
 
 from __future__ import annotations
@@ -61,15 +59,7 @@ _DIRECTIONS = ("to_english", "from_english")
 
 
 def read_tatoeba(folder: Path, language: str) -> tuple[list[str], list[str]]:
-    """Reads `tatoeba.xxx-eng.xxx` and, line for line, `tatoeba.xxx-eng.eng`.
-
-    Args:
-        folder: LASER's `data/tatoeba/v1`.
-        language: The code xxx, one of `LANGUAGES`.
-
-    Returns:
-        The sentences, and their translations in English.
-    """
+    """Reads `tatoeba.xxx-eng.xxx` and, line for line, `tatoeba.xxx-eng.eng` of LASER's folder."""
     paths = [folder / f"tatoeba.{language}-eng.{side}" for side in (language, "eng")]
     pairs = [(first.strip(), other.strip()) for _, first, other in read_side_by_side(*paths)]
     if not pairs or not all(map(all, pairs)):
@@ -121,12 +111,8 @@ def read_bucc(folder: Path, language: str, part: str) -> BUCCSet:
 
     `xx-en.PART.xx` and `xx-en.PART.en` hold an id, a tab and a sentence per line, and
     `xx-en.PART.gold` the ids of a foreign sentence and of its translation.
-
-    Args:
-        folder: The folder with the three files.
-        language: xx: "de", "fr", "ru" or "zh".
-        part: "sample" and "training" as the organisers named them, or "dev" and "test" as XTREME
-            renamed these two.
+    The parts are "sample" and "training" as the organisers named them, or "dev" and "test" as
+    XTREME renamed these two.
     """
     paths = [folder / f"{language}-en.{part}.{side}" for side in (language, "en", "gold")]
     rows = [[_two_fields(path, *line) for line in numbered_lines(path)] for path in paths]
