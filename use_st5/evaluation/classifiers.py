@@ -37,10 +37,8 @@ Trained = tuple[float, np.ndarray]
 class PairFeatures:
     """The features (u, v, |u − v|, u·v) of matching rows, to be indexed like a float32 array.
 
-    The product is element by element. These are InferSent's features (Conneau et al. 2017, section
-    3.1), which SentEval and its extension to GLUE use for pairs. MNLI's 393 thousand pairs would
-    fill gigabytes: rows are computed when they are read, and only the embeddings `u` and `v`
-    `[pairs, dim]` are kept.
+    These are InferSent's features (Conneau et al. 2017, section 3.1). MNLI's 393 thousand pairs
+    would fill gigabytes: rows are computed when they are read, and only the embeddings are kept.
     """
 
     def __init__(self, u: np.ndarray, v: np.ndarray) -> None:
@@ -82,14 +80,10 @@ class LabelledFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Classification:
-    """Accuracies as SentEval reports them, with what led to them.
+    """Accuracies in 0 … 1, rounded as SentEval rounds percents, with what led to them.
 
-    Attributes:
-        dev_accuracy: Accuracy of the chosen regularisation, in 0 … 1; means over folds are rounded
-            to four decimals, as the original rounds percents to two.
-        test_accuracy: In 0 … 1, rounded in the same way.
-        predictions: The predicted class of each test row, `[rows]`.
-        regularization: The chosen L2 factors, one per trained final classifier.
+    `predictions` has the class of each test row, `regularization` the chosen L2 factor of each
+    trained final classifier.
     """
 
     dev_accuracy: float

@@ -72,10 +72,8 @@ _LEADS = {
 _ONE_TASK = ("tatoeba", "minimal_pairs", "retrieval", "geometry")
 _INTERVALS = (
     "Differences to a model are points more or less, with 95 % intervals; bold: the interval "
-    "leaves out 0. The intervals tell how much other sentences of the same kind would change a "
-    "difference. They assume that each model was measured on other sentences. Therefore they are "
-    "too wide. Those of means treat the sentences of the tasks as different, though STS-B has some "
-    "of STS12 to STS16. They do not include the effect of training again."
+    "leaves out 0. The intervals assume that each model was measured on other sentences, and that "
+    "tasks share none. They do not include the effect of training again."
 )
 
 
@@ -407,8 +405,7 @@ def difference(task: dict[str, Any], base: dict[str, Any]) -> _Interval:
     """The main score of a task minus the baseline's, in the score's own unit.
 
     The interval combines the intervals of the two scores (Newcombe, 1998, method 10; Zou, 2007), as
-    if each model were measured on different sentences. In fact, models are measured on the same
-    sentences and are right on much the same ones, so the interval is wider than necessary.
+    if each model were measured on different sentences, so it is wider than necessary.
     """
     (one, low, high), (other, other_low, other_high) = interval(task), interval(base)
     value = one - other
@@ -423,8 +420,8 @@ def interval(task: dict[str, Any]) -> _Interval:
     """A task's main score, and its 95 % interval over samples of its sentences.
 
     Accuracies have Wilson's interval, correlations over all pairs that of Fisher's z (with Bonett
-    and Wright's standard error for Spearman's), areas under the ROC curve Hanley and McNeil's. The
-    ends are NaN for other scores, and if the record has no number of rows or one below 10.
+    and Wright's standard error for Spearman's). The ends are NaN for other scores, and if the
+    record has no number of rows or one below 10.
     """
     main, counts = task["main"], task["counts"]
     value = math.nan if task["scores"][main] is None else task["scores"][main]
@@ -441,13 +438,6 @@ def interval(task: dict[str, Any]) -> _Interval:
         factor = 1 + value * value / 2 if main.startswith("spearman") else 1.0
         half = _Z * math.sqrt(factor / (rows - 3))
         low, high = math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half)
-    elif main == "auc" and 0 < (positive := counts.get("positive", 0)) < rows:
-        square, negative = value * value, rows - positive
-        variance = value * (1 - value)
-        variance += (positive - 1) * (value / (2 - value) - square)
-        variance += (negative - 1) * (2 * square / (1 + value) - square)
-        half = _Z * math.sqrt(variance / (positive * negative))
-        low, high = max(0.0, value - half), min(1.0, value + half)
     return value, low, high
 
 

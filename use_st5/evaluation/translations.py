@@ -21,7 +21,7 @@ import numpy as np
 from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.encode.similarity import unit_rows
 from use_st5.encode.vector_store import VectorCache
-from use_st5.evaluation.labelled_texts import numbered_lines, read_side_by_side
+from use_st5.evaluation.labelled_texts import numbered_lines, read_side_by_side, split_fields
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 from use_st5.search import exact_search, mine_bitext
 
@@ -115,7 +115,14 @@ def read_bucc(folder: Path, language: str, part: str) -> BUCCSet:
     XTREME renamed these two.
     """
     paths = [folder / f"{language}-en.{part}.{side}" for side in (language, "en", "gold")]
-    rows = [[_two_fields(path, *line) for line in numbered_lines(path)] for path in paths]
+    rows = [
+        [
+            (one.strip(), other.strip())
+            for number, line in numbered_lines(path)
+            for one, other in [split_fields(path, number, line, 2, exactly=True)]
+        ]
+        for path in paths
+    ]
     foreign, english, gold = dict(rows[0]), dict(rows[1]), set(rows[2])
     if [len(foreign), len(english)] != [len(rows[0]), len(rows[1])] or not gold:
         raise ValueError(f"{paths[2]}: expected pairs of ids, and texts with one id each.")
@@ -123,14 +130,6 @@ def read_bucc(folder: Path, language: str, part: str) -> BUCCSet:
         expected = f"expected ids of {paths[0].name} and {paths[1].name}"
         raise ValueError(f"{paths[2]}: {expected}, received {unknown[0]}.")
     return foreign, english, gold
-
-
-def _two_fields(path: Path, number: int, line: str) -> tuple[str, str]:
-    fields = [field.strip() for field in line.split("\t")]
-    if len(fields) != 2 or not all(fields):
-        expected = "expected two tab-separated fields"
-        raise ValueError(f"{path}:{number}: {expected}, received {line[:80]!r}.")
-    return fields[0], fields[1]
 
 
 def _mining_scores(
@@ -163,11 +162,9 @@ def _mining_scores(
 def best_threshold(margins: np.ndarray, right: np.ndarray, gold: int) -> float:
     """The threshold with the largest F1: midway between the last extracted margin and the next.
 
-    This is LASER's BuccOptimize, except for two cases that it does not handle: pairs of equal
-    margins are extracted together or not at all, and if all pairs are extracted, the threshold is
-    the least margin. Of several thresholds with the same F1, the largest is returned; if no pair is
-    right, 0. `margins` are in descending order, `right` says whether each pair is gold, both
-    `[pairs]`; `gold` is the number of gold pairs.
+    This is LASER's BuccOptimize, but pairs of equal margins are extracted together or not at all,
+    and if all pairs are extracted, the threshold is the least margin. If no pair is right, it is 0.
+    `margins` `[pairs]` are in descending order; `gold` is the number of gold pairs.
     """
     if not right.any():
         return 0.0
