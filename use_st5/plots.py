@@ -40,18 +40,13 @@ def similarity_heatmap(
 ) -> Figure:
     """Draws similarities of sentences as a heat map.
 
-    The figure has no window and does not change the global state of matplotlib. A notebook shows it
-    if it is the last value of a cell.
+    The figure has no window. A notebook shows it if it is the last value of a cell.
 
     Args:
         sentences: `n` texts, the labels of rows and columns; long texts are shortened.
         matrix: `[n, n]` similarities, one row per sentence.
-        path: File for the picture; its suffix gives the format (.png, .svg, .pdf). The file is
-            renamed to this name when it is complete.
+        path: File for the picture; its suffix gives the format (.png, .svg, .pdf).
         label: The label of the colour bar.
-
-    Returns:
-        The figure.
 
     Raises:
         ValueError: The matrix does not match the sentences, or the suffix is unknown.
@@ -89,14 +84,9 @@ def training_curves(
     unit: str,
     best: int,
 ) -> Figure:
-    """Draws the losses of a training, and the score by which its best step was chosen.
+    """Draws the losses of a training (name of a task → step → loss), and its validation scores.
 
-    Args:
-        losses: Name of a task → step → loss.
-        scores: Step → score.
-        score: The name of the score.
-        unit: What `scores` counts, such as "step".
-        best: The step that is exported.
+    `scores` counts in `unit`, such as "step"; `best` is the one that is exported.
     """
     figure, axes = _figure(10, 4, 2)
     for task, values in losses.items():

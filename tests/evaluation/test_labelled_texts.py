@@ -140,11 +140,6 @@ def test_columns_without_header_and_several_files(tmp_path: Path) -> None:
     assert texts.labels.tolist() == [1, 0, 1]
 
 
-def test_scores_of_labelled_texts(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv", "one\tscore\na\t4.25\nb\t0\n")
-    assert read_table(path, ("one",), "score").labels.tolist() == [4.25, 0.0]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

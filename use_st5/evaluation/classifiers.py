@@ -306,9 +306,8 @@ class SentEvalClassifier:
 def torch_linear(random: np.random.RandomState, inputs: int, outputs: int) -> np.ndarray:
     """Parameters `[outputs, inputs + 1]` as `torch.nn.Linear` initialises them.
 
-    They are equal to the last bit after `torch.manual_seed(seed)` if `random` is
-    `RandomState(seed)` and neither generator was used before (`kaiming_uniform_` with a = √5;
-    torch/nn/modules/linear.py).
+    They are equal to the last bit after `torch.manual_seed(seed)` if `random` is a new
+    `RandomState(seed)` (`kaiming_uniform_` with a = √5; torch/nn/modules/linear.py).
     """
     gain = math.sqrt(2 / (1 + math.sqrt(5) ** 2))
     weights = _uniform(random, outputs * inputs, math.sqrt(3) * (gain / math.sqrt(inputs)))

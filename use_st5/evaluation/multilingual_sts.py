@@ -6,7 +6,7 @@ The pairs are those of `use_st5.evaluation.sts`, and so is the protocol.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -19,7 +19,7 @@ from use_st5.evaluation.labelled_texts import (
     read_columns,
     read_side_by_side,
 )
-from use_st5.evaluation.sts import STSPair, checked_pair, evaluate_sts
+from use_st5.evaluation.sts import STSPair, checked_pair, evaluate_sts, scored_pairs
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 
@@ -45,13 +45,13 @@ def read_jsts(path: Path) -> list[STSPair]:
         except (ValueError, KeyError, RecursionError) as error:
             expected = "expected an object with sentence1, sentence2 and label"
             raise ValueError(f"{path}:{number}: {expected}, received {line[:80]!r}.") from error
-    return _pairs(path, rows)
+    return scored_pairs(path, rows)
 
 
 def read_korsts(path: Path) -> list[STSPair]:
     """Reads KorSTS (Ham et al. 2020): tab-separated with a header, no quoting."""
     rows, _ = read_columns(path, ("score", "sentence1", "sentence2"))
-    return _pairs(path, ((number, sentences, score) for number, (score, *sentences) in rows))
+    return scored_pairs(path, ((number, sentences, score) for number, (score, *sentences) in rows))
 
 
 def read_cnsd(path: Path) -> list[STSPair]:
@@ -61,7 +61,7 @@ def read_cnsd(path: Path) -> list[STSPair]:
     pairs of different sources have the same numbers.
     """
     rows = ((number, line.split("||")) for number, line in numbered_lines(path))
-    return _pairs(path, ((number, fields[1:-1], fields[-1]) for number, fields in rows))
+    return scored_pairs(path, ((number, fields[1:-1], fields[-1]) for number, fields in rows))
 
 
 def read_stsb_multi_mt(path: Path) -> list[STSPair]:
@@ -72,18 +72,7 @@ def read_stsb_multi_mt(path: Path) -> list[STSPair]:
             expected = "expected 3 comma-separated fields"
             raise ValueError(f"{path}:{number}: {expected}, received {fields}.")
         rows.append((number, fields[:2], fields[2]))
-    return _pairs(path, rows)
-
-
-def _pairs(path: Path, rows: Iterable[tuple[int, list[str], str]]) -> list[STSPair]:
-    """The pairs of line numbers, sentences and scores."""
-    pairs = [
-        checked_pair(path, number, sentences, parse_score(path, number, score))
-        for number, sentences, score in rows
-    ]
-    if not pairs:
-        raise ValueError(f"{path}: expected pairs of sentences, received none.")
-    return pairs
+    return scored_pairs(path, rows)
 
 
 _BY_SA = "CC BY-SA 4.0"

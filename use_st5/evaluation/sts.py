@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -100,7 +100,9 @@ def read_stsb(path: Path, *, name: str | None = None) -> STSSet:
             raise ValueError(f"{path}:{number}: expected 7 or 9 tab-separated fields, {received}")
         pair = checked_pair(path, number, fields[5:7], parse_score(path, number, fields[4]))
         subsets.setdefault(fields[0], []).append(pair)
-    return _named(path, name, subsets)
+    if not subsets:
+        raise ValueError(f"{path}: expected pairs of sentences, found none.")
+    return STSSet(name or path.stem, subsets)
 
 
 def read_sick(path: Path, *, name: str | None = None) -> STSSet:
@@ -109,11 +111,19 @@ def read_sick(path: Path, *, name: str | None = None) -> STSSet:
     Columns used: sentence_A, sentence_B, relatedness_score.
     """
     rows, _ = read_columns(path, ("sentence_A", "sentence_B", "relatedness_score"))
+    pairs = scored_pairs(path, ((number, fields[:2], fields[2]) for number, fields in rows))
+    return STSSet(name or path.stem, {"all": pairs})
+
+
+def scored_pairs(path: Path, rows: Iterable[tuple[int, Sequence[str], str]]) -> list[STSPair]:
+    """The pairs of line numbers of `path`, sentences and scores."""
     pairs = [
         checked_pair(path, number, sentences, parse_score(path, number, score))
-        for number, (*sentences, score) in rows
+        for number, sentences, score in rows
     ]
-    return _named(path, name, {"all": pairs} if pairs else {})
+    if not pairs:
+        raise ValueError(f"{path}: expected pairs of sentences, found none.")
+    return pairs
 
 
 def checked_pair(path: Path, number: int, sentences: Sequence[str], score: float) -> STSPair:
@@ -122,12 +132,6 @@ def checked_pair(path: Path, number: int, sentences: Sequence[str], score: float
     if len(stripped) != 2 or not all(stripped):
         raise ValueError(f"{path}:{number}: expected two sentences, received {stripped}.")
     return STSPair(stripped[0], stripped[1], score)
-
-
-def _named(path: Path, name: str | None, subsets: dict[str, list[STSPair]]) -> STSSet:
-    if not subsets:
-        raise ValueError(f"{path}: expected pairs of sentences, found none.")
-    return STSSet(name or path.stem, subsets)
 
 
 _LICENCE = "scores CC BY-SA 4.0; each source of sentences has its own, see the set's readme"
@@ -223,7 +227,7 @@ class STSScore:
 def evaluate_sts(
     encode: Encode, data: STSSet | Sequence[STSPair], *, metrics: Sequence[str] = ("cosine",)
 ) -> list[STSScore]:
-    """Scores an encoder on one set; each distinct sentence is encoded once.
+    """One score per metric of an encoder on one set; each distinct sentence is encoded once.
 
     Args:
         encode: Sentences → embeddings `[sentences, dim]`, rows in the same order; any object that
@@ -231,9 +235,6 @@ def evaluate_sts(
         data: A set, or pairs (taken as a set of one subset).
         metrics: Among "cosine", "angular" (Eq. 1 of the USE paper) and "dot". Except for rounding,
             Spearman is the same for the first two; Pearson is not.
-
-    Returns:
-        One `STSScore` per metric, in order.
     """
     if not isinstance(data, STSSet):
         data = STSSet("pairs", {"pairs": list(data)})
@@ -313,9 +314,8 @@ def alignment(first: np.ndarray, second: np.ndarray) -> float:
     """Mean squared distance of matching rows of `[pairs, dim]` scaled to length 1, in `[0, 4]`.
 
     Wang and Isola, "Understanding Contrastive Representation Learning through Alignment and
-    Uniformity on the Hypersphere" (ICML 2020), with α = 2 and t = 2. Equations 3 and 4 of the
-    Sentence-T5 paper refer to them and print the distances without the square; its code,
-    t5x_retrieval's utils.py, squares them. A zero row stays zero. NaN if there are no pairs.
+    Uniformity on the Hypersphere" (ICML 2020), with α = 2 and t = 2. The Sentence-T5 paper prints
+    the distances without the square; its code squares them. NaN if there are no pairs.
     """
     if not len(first):
         return math.nan
