@@ -29,7 +29,7 @@ LARGEST_PARTS = {
     "data": 1_965,
     "encode": 1_585,
     "engines": 2_409,
-    "evaluation": 3_695,
+    "evaluation": 3_358,
     "export": 1_541,
     "foundation": 153,
     "hub": 988,

@@ -53,12 +53,7 @@ class PairFeatures:
 
 @dataclass(frozen=True, eq=False)
 class LabelledFeatures:
-    """The features and labels that a classifier is trained and tested on.
-
-    Attributes:
-        features: `[rows, dim]`, finite; SentEval's classifier never reads them as a whole.
-        labels: The class of each row, `[rows]`: integers from 0.
-    """
+    """Features `[rows, dim]` and the class of each row, an integer from 0."""
 
     features: np.ndarray | PairFeatures
     labels: np.ndarray

@@ -138,10 +138,7 @@ def read_table(
 def read_columns(
     path: Path, columns: Sequence[str | int], *, most_broken: int = 0
 ) -> tuple[list[tuple[int, list[str]]], int]:
-    """Line numbers and fields of some columns of a table, and the number of broken lines.
-
-    `read_table` says what the columns and broken lines are.
-    """
+    """Line numbers and fields of columns, and the number of broken lines, as in `read_table`."""
     lines = iter(numbered_lines(path))
     places = [column for column in columns if isinstance(column, int)]
     count, exactly = max(places, default=0) + 1, not places
@@ -185,10 +182,7 @@ def numbered_lines(path: Path, *, encoding: str = "utf-8") -> list[tuple[int, st
 def read_side_by_side(
     path: Path, other: Path, *, first: int | None = None
 ) -> list[tuple[int, str, str]]:
-    """Line numbers, from 1, and the matching lines of two parallel files.
-
-    If `first` is given, only the first `first` lines of `path` have a matching line in `other`.
-    """
+    """Line numbers and matching lines of two files; of the `first` lines of `path` if given."""
     lines, others = [*read_text(path, "utf-8")][:first], [*read_text(other, "utf-8")]
     if len(lines) != len(others):
         expected = f"expected {len(lines)} lines, as many as {path.name} has"

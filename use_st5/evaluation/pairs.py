@@ -1,13 +1,10 @@
 """GLUE's tasks on frozen embeddings (SentGLUE), and pairs by their cosine without training.
 
-Sentence-T5 (Ni et al. 2022), section 8, extends SentEval to GLUE: each sentence is embedded on its
-own, "additional layers" predict from the embeddings, scores are those of GLUE's dev splits. The
-paper does not describe the layers; here they are SentEval's, on (u, v, |u − v|, u·v) for pairs.
-Since the dev split is the test set, a part of the train split is held out to choose the
-regularisation and to stop early.
+Sentence-T5 (Ni et al. 2022), section 8, extends SentEval to GLUE: "additional layers", which the
+paper does not describe, predict from the embeddings. Here they are SentEval's, on (u, v, |u − v|,
+u·v) for pairs. Since GLUE's dev split is the test set, a part of the train split is held out.
 
-Trans-Encoder (Liu et al. 2022), section 3, "binary classification", trains nothing: the area under
-the ROC curve of the cosine of the two embeddings says whether positive pairs come first.
+Trans-Encoder (Liu et al. 2022), section 3, "binary classification", trains nothing.
 
 Columns and the order of the classes are those of GLUE's files and of TensorFlow Datasets' `glue`.
 """

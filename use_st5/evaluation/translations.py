@@ -5,8 +5,7 @@ the error in both directions, XTREME (arXiv 2003.11080) the accuracy with the En
 queries, m-ST5 the mean of both directions.
 
 BUCC: the protocol is LASER's (tasks/bucc and source/mine_bitexts.py), which XTREME and m-ST5
-follow. XTREME's own script is broken as published (an undefined threshold). MTEB's task of this
-name searches the gold sentences only, without margin and threshold: its numbers cannot be compared.
+follow. MTEB's task of this name searches the gold sentences only: its numbers differ.
 """
 
 from __future__ import annotations
