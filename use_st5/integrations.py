@@ -20,9 +20,6 @@ from use_st5.encode.encoder import SentenceEncoder
 def bertopic_backend(encoder: SentenceEncoder) -> Any:
     """The encoder for `BERTopic(embedding_model=…)`, a `bertopic.backend.BaseEmbedder`.
 
-    Raises:
-        ImportError: BERTopic is not installed.
-
     Examples:
         >>> BERTopic(embedding_model=bertopic_backend(use_st5.load("use_dan_en")))
     """
@@ -31,9 +28,6 @@ def bertopic_backend(encoder: SentenceEncoder) -> Any:
 
 def keybert_backend(encoder: SentenceEncoder) -> Any:
     """The encoder for `KeyBERT(model=…)`, a `keybert.backend.BaseEmbedder`.
-
-    Raises:
-        ImportError: KeyBERT is not installed.
 
     Examples:
         >>> KeyBERT(keybert_backend(use_st5.load("use_dan_en")))
@@ -45,9 +39,6 @@ def langchain_embeddings(encoder: SentenceEncoder) -> Any:
     """The encoder for LangChain's vector stores, a `langchain_core.embeddings.Embeddings`.
 
     Queries and documents get the model's prompts for them, if it has some.
-
-    Raises:
-        ImportError: langchain-core is not installed.
 
     Examples:
         >>> InMemoryVectorStore(langchain_embeddings(use_st5.load("use_dan_en")))

@@ -168,10 +168,6 @@ class TrainableEncoder:
             max_length: Texts are cut to this number of tokens; None: the limit of the SavedModel or
                 checkpoint, or the default of the family.
             on_tensor: Called with the name of each tensor of a checkpoint after it was loaded.
-
-        Raises:
-            FileNotFoundError: The source does not exist.
-            ValueError: The source is damaged, or has an unknown format.
         """
         source = local_source(source)
         if os.fspath(source) in bundled_names() or Path(source, SAVED_MODEL_FILE).is_file():

@@ -87,5 +87,5 @@ def test_what_is_none(tmp_path: Path) -> None:
         open_checkpoint(tmp_path / "x")
     (tmp_path / "pytorch_model.bin").write_bytes(b"PK")
     for path in (tmp_path, tmp_path / "pytorch_model.bin"):
-        with pytest.raises(ValueError, match="expected a folder of Hugging Face or"):
+        with pytest.raises(ValueError, match="expected a checkpoint of"):
             open_checkpoint(path)

@@ -137,7 +137,7 @@ def test_other_modules_are_refused(tmp_path: Path) -> None:
     twice = ("Transformer", "Pooling", "Pooling")
     for kinds in (("Pooling",), (), ("Transformer",), backwards, twice):
         write(tmp_path, *kinds)
-        found = ", ".join(kinds) or "nothing"
+        found = ", ".join(kinds) or "none"
         with pytest.raises(ValueError, match=f"expected Transformer, Pooling.*found {found}"):
             read_modules(tmp_path)
 

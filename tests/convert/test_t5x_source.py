@@ -154,7 +154,7 @@ def test_vectors_and_deeper_arrays(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"compressor": {"id": "blosc"}}, "packed by 'blosc'"),
-        ({"zarr_format": 3}, r"\$.zarr_format: expected 2, received 3"),
+        ({"zarr_format": 3}, r"\$.zarr_format: invalid enum value 3"),
         ({"filters": [{"id": "delta"}]}, r"\$.filters: expected array of length <= 0"),
         ({"dtype": "|O"}, r"expected a dtype of numbers.* received '\|O'"),
         ({"dtype": "<f1"}, "expected a dtype of numbers"),
@@ -162,7 +162,7 @@ def test_vectors_and_deeper_arrays(tmp_path: Path) -> None:
         ({"shape": [7, 1e300]}, r"\$.shape\[1\]: expected int"),
         ({"chunks": [3]}, r"chunks \(3,\) of"),
         ({"chunks": [3, 0]}, r"\$.chunks\[1\]: expected int >= 1"),
-        ({"dimension_separator": "../"}, r"\$.dimension_separator: expected '.' or '/'"),
+        ({"dimension_separator": "../"}, r"\$.dimension_separator: invalid"),
     ],
 )
 def test_other_layouts_are_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

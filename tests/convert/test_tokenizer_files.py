@@ -122,9 +122,9 @@ def changed(make: Callable[[], dict[str, Any]], path: str, value: object) -> dic
 
 
 REFUSED = [
-    (wordpiece, "normalizer", {"type": "NFD"}, "expected .*BertNormalizer.*found WordPiece, NFD"),
+    (wordpiece, "normalizer", {"type": "NFD"}, "expected WordPiece.*found WordPiece, NFD"),
     (wordpiece, "normalizer.clean_text", False, "clean_text, .*found .False"),
-    (wordpiece, "pre_tokenizer", None, "BertPreTokenizer.*found .*BertNormalizer and none"),
+    (wordpiece, "pre_tokenizer", None, "found .*BertNormalizer, none"),
     (wordpiece, "post_processor", None, r"post_processor: expected .*'\[SEP\]'\].*, found \[\]"),
     (wordpiece, "model.max_input_chars_per_word", 50, "expected .*100.*found .*50"),
     (wordpiece, "model.vocab.cat", 4, "expected the ids 0 to 11, each once"),
@@ -138,15 +138,15 @@ REFUSED = [
     (wordpiece, "added_tokens", [{"id": 12, "content": "c" * 10**5, "lstrip": True}],
      r"added_tokens: 'c{183}: expected \(False"),
     (wordpiece, "model.unk_token", "u" * 10**5, r"expected .*'\[UNK\]'.*found \(True, 'u{192}\. "),
-    (wordpiece, "pre_tokenizer.type", "p" * 10**5, r"found WordPiece, BertNormalizer and p{80}\. "),
+    (wordpiece, "pre_tokenizer.type", "p" * 10**5, r"found WordPiece, BertNormalizer, p{80}\. "),
     (wordpiece, "post_processor.cls", ["c" * 10**5, 2], r"found \['c{198}\. "),
     (wordpiece, "post_processor",
      {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": []}}]},
      r"post_processor: expected"),
     (byte_pair, "pre_tokenizer.add_prefix_space", True, "add_prefix_space: expected False, found"),
     (byte_pair, "pre_tokenizer.use_regex", False, "use_regex, .*found .False"),
-    (byte_pair, "pre_tokenizer.type", "Metaspace", "and Metaspace; found BPE, none and M"),
-    (byte_pair, "normalizer", {"type": "NFKC"}, "found BPE, NFKC and ByteLevel"),
+    (byte_pair, "pre_tokenizer.type", "Metaspace", "found BPE, none, Metaspace"),
+    (byte_pair, "normalizer", {"type": "NFKC"}, "found BPE, NFKC, ByteLevel"),
     (byte_pair, "model.merges", ["a b c"], "expected pairs of pieces, found 'a b c'"),
     (byte_pair, "model.ignore_merges", True, "model: expected"),
     (byte_pair, "post_processor", {"type": "ByteLevel"}, r"found \['ByteLevel'\]"),
@@ -175,9 +175,7 @@ def test_no_tokenizer(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="merges.txt"):
         read_tokenizer(tmp_path)
     write(tmp_path, "tokenizer_config.json", {"do_basic_tokenize": False})
-    with pytest.raises(
-        ValueError, match="tokenizer_config.json: do_basic_tokenize: .*expected True"
-    ):
+    with pytest.raises(ValueError, match="tokenizer_config.json: do_basic_tokenize: "):
         read_tokenizer(tmp_path)
 
 

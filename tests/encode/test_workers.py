@@ -76,7 +76,7 @@ def test_an_error_of_a_process_is_one_here() -> None:
     with pytest.raises(ValueError, match="refused 1 texts") as raised:
         list(encode_in_workers(Failing(), iter([["a"], ["raise"], ["b"]]), 2))
     assert "in _run" in str(raised.value.__cause__)
-    with pytest.raises(RuntimeError, match="use fewer workers"):
+    with pytest.raises(RuntimeError, match="Use fewer workers"):
         list(encode_in_workers(Failing(), iter([["a"], ["exit"], ["b"]]), 2))
 
 

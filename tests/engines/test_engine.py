@@ -72,7 +72,7 @@ def test_other_models_are_refused(toy_use_dan: Toy, tmp_path: Path) -> None:
     folder = shutil.copytree(toy_use_dan.folders["int8"], tmp_path / "other")
     record = folder / "use_st5.json"
     record.write_text(record.read_text("utf-8").replace('"use_dan"', '"other"'), encoding="utf-8")
-    with pytest.raises(ValueError, match="models of the family other.*tensorflow"):
+    with pytest.raises(ValueError, match="runs no other.*tensorflow"):
         SentenceEncoder(folder, backend="onnx")
     root = tf.train.Checkpoint()
     root.call = tf.function(lambda: tf.constant(1))
@@ -194,7 +194,7 @@ def test_a_cache_that_cannot_be_written_costs_time_alone(
     expected = SentenceEncoder(folder, backend="onnx").encode("a b")
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.warns(UserWarning, match="Set XDG_CACHE_HOME to a folder that can be written"):
+    with pytest.warns(UserWarning, match="Set XDG_CACHE_HOME"):
         found = SentenceEncoder(folder, backend="onnx").encode("a b")
     assert (found == expected).all()
 
@@ -208,7 +208,7 @@ def test_a_configuration_without_a_layer_is_refused(toy_use_transformer: Toy) ->
     with pytest.raises(ValueError, match="do not belong together"):
         onnx_model(folder, dataclasses.replace(manifest, config={"config": fewer}), ENGINE)
     longer = {**shape, "max_length": 10**12}
-    with pytest.raises(ValueError, match="a max_length of 65,536 or less"):
+    with pytest.raises(ValueError, match="max_length: expected 65,536 or less"):
         onnx_model(folder, dataclasses.replace(manifest, config={"config": longer}), ENGINE)
 
 

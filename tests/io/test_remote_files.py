@@ -227,7 +227,7 @@ def test_other_files_are_not_replaced_and_are_no_model(base: str, tmp_path: Path
     with pytest.raises(FileExistsError, match=r"none of your files, found .*README\.md"):
         upload(new, f"{base}/model")
     assert stored(f"{base}/model") == {"README.md": "years"}
-    with pytest.raises(FileExistsError, match=r"a model of use_st5.*Found .*README"):
+    with pytest.raises(FileExistsError, match=r"a model of use_st5.*found .*README"):
         check_replaceable(f"{base}/model")
     for content in ("{}", "no json", '{"files": {"../x": {"bytes": 1}}}'):
         written(f"{base}/model/use_st5.json", content)
@@ -310,7 +310,7 @@ def test_prepared_examples_and_readers(base: str, toy_use_dan: Toy) -> None:
     for name, array in arrays.items():
         np.testing.assert_array_equal(again[name], array)
     assert reader.report.examples == len(arrays["anchor"])
-    with pytest.raises(FileExistsError, match="expected no such folder, found one"):
+    with pytest.raises(FileExistsError, match="prepared exists"):
         prepare(reader, columns, toy_use_dan.tokenizer, f"{base}/prepared")
     assert read_file(f"{path}=2").mixing_weight == 2
     assert read_file(path).task.name == "pairs"

@@ -107,10 +107,6 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
     Args:
         path: A folder, a file, or the prefix of a TensorFlow checkpoint.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint, or one of its files is missing.
-        ValueError: The format is unknown, or the checkpoint is damaged.
     """
     path = Path(path)
     if (path / MODULES).is_file() or (path / CONFIG).is_file():
@@ -135,11 +131,8 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     if not path.exists():
         advice = download_advice(os.fspath(path))
         raise FileNotFoundError(f"{path}: there is nothing of this name. {advice}".rstrip())
-    raise ValueError(
-        f"{path}: expected a folder of Hugging Face or sentence-transformers (config.json, "
-        "modules.json), a T5X checkpoint (a folder checkpoint_N or one file), or a TensorFlow "
-        "checkpoint of Mesh TensorFlow, google-research/bert or the Model Garden (model.ckpt-N)."
-    )
+    formats = "Hugging Face, sentence-transformers, T5X (checkpoint_N) or TensorFlow (model.ckpt-N)"
+    raise ValueError(f"{path}: expected a checkpoint of {formats}.")
 
 
 def _read_settings(path: Path) -> dict[str, Any]:

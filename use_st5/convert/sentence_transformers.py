@@ -160,9 +160,7 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
         )
     if {*kinds} - {*_READ} or not _ORDER.fullmatch("".join(kind[0] for kind in kinds)):
         known = "Transformer, Pooling, Dense or LayerNorm, Normalize; or StaticEmbedding, Normalize"
-        raise ValueError(
-            f"{path}: expected {known}; found {listed(kinds) if kinds else 'nothing'}."
-        )
+        raise ValueError(f"{path}: expected {known}; found {listed(kinds)}.")
     if kinds[0] == "StaticEmbedding":
         return SentenceModules(
             transformer=homes[0],
@@ -215,11 +213,8 @@ def read_similarity(folder: Path) -> SimilarityName:
     path = folder / PROMPTS
     name = _read(path, _Settings).similarity_fn_name if path.is_file() else None
     if name not in (None, "cosine", "dot"):
-        warnings.warn(
-            f"{path}: similarity_fn_name {name!r} is not supported, so texts are compared by the "
-            "cosine.",
-            stacklevel=2,
-        )
+        message = f"{path}: similarity_fn_name {name!r} is not supported: texts have the cosine."
+        warnings.warn(message, stacklevel=2)
     return "dot" if name == "dot" else "cosine"
 
 
@@ -236,17 +231,13 @@ def _max_length_of_table(path: Path) -> int | None:
 
 
 def _max_length(folder: Path, settings: list[_Settings]) -> int | None:
-    """The most tokens of a text that the settings state; None if they state none.
-
-    The settings are those of the Transformer, or since version 6 those of the tokenizer.
-    """
+    """The most tokens of a text that the Transformer's or tokenizer's settings state."""
     path = folder / "tokenizer_config.json"
     limit = _read(path, _Settings).model_max_length if path.is_file() else None
     for each in settings:
         # What version 6 gives to the tokenizer with each text.
-        processing = each.processing_kwargs.get("common", {}) | each.processing_kwargs.get(
-            "text", {}
-        )
+        given = each.processing_kwargs
+        processing = given.get("common", {}) | given.get("text", {})
         length = processing.pop("max_length", None)
         others = {*each.config_args, *each.tokenizer_args} - _HARMLESS
         others |= {name for name, value in processing.items() if value not in _USUAL.get(name, ())}

@@ -95,10 +95,7 @@ class SafetensorsSource(WeightSource):
         if not index.is_file():
             message = f"{self._folder}: expected {SAFETENSORS} or {_SHARDS}, found neither."
             if [*self._folder.glob("*.bin")]:
-                message += (
-                    " use_st5 does not load .bin files, because they can run code. Save the model "
-                    "with safetensors (transformers: model.save_pretrained(folder))."
-                )
+                message += " .bin files can run code: save the model with safetensors."
             raise FileNotFoundError(message)
         content = read_record(index, dict[str, Any], remedy=_AGAIN, limit=_HEADER)
         where = f"{index}: weight_map"

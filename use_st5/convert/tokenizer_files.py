@@ -152,13 +152,7 @@ def read_tokenizer(folder: str | os.PathLike[str]) -> FramedTokenizer:
 def marks_second_text(
     folder: str | os.PathLike[str], tokenizer: FramedTokenizer, *, token_types: int
 ) -> bool:
-    """Whether the second text of a pair has the token type 1, as transformers gives it to a model.
-
-    Args:
-        folder: The folder of a checkpoint of transformers.
-        tokenizer: What `read_tokenizer` makes of it.
-        token_types: The number of token types that the model has.
-    """
+    """Whether the second text of a pair has the token type 1, as transformers gives it."""
     settings = _read_settings(Path(folder))
     names = settings.get("model_input_names")
     without_types = _class_name(settings) in (*_GENERIC, *_WITHOUT_TYPES)
@@ -238,11 +232,8 @@ def _from_whole(tokenizer: _Tokenizer, settings: dict[str, Any]) -> FramedTokeni
         _expect("$.post_processor", frame, ["<s>", "</s>"])
         _expect_spaces(_steps(normalizer), _steps(pre_tokenizer))
         return FramedSentencePieceTokenizer(_framed(tokenizer))
-    raise ValueError(
-        "expected model, normalizer and pre-tokenizer WordPiece, BertNormalizer and "
-        "BertPreTokenizer; BPE, none and ByteLevel; or Unigram, Precompiled and Metaspace; found "
-        f"{parts[0]:.80}, {parts[1]:.80} and {parts[2]:.80}."
-    )
+    found = ", ".join(f"{part:.80}" for part in parts)
+    raise ValueError(f"expected WordPiece, BPE or Unigram with their usual parts; found {found}.")
 
 
 def _steps(part: _Part) -> list[_Part]:
@@ -251,10 +242,7 @@ def _steps(part: _Part) -> list[_Part]:
 
 
 def _expect_spaces(normalizers: list[_Part], pre_tokenizers: list[_Part]) -> None:
-    """Each word must begin with "▁", and several spaces be one.
-
-    `WhitespaceSplit` may be missing: the tokenizer class of transformers adds it.
-    """
+    """Each word must begin with "▁", and several spaces be one."""
     for each in normalizers:
         replaced = (each.pattern, each.content)
         if each.type == "Replace" and replaced not in _REPLACED:

@@ -299,11 +299,7 @@ class SentenceEncoder(SentenceTransformersNames):
         return vectors
 
     def _warn_of_language(self, texts: list[str]) -> None:
-        """Warns once if a model for English gets many texts of other languages.
-
-        It looks at the texts of the first call, the second, the fourth, the eighth …, because the
-        look takes a tenth of the time of a fast model.
-        """
+        """Warns once of other languages; looks at calls 1, 2, 4, 8 … only, to save time."""
         languages = self.manifest.metadata.get("languages") if self.manifest else None
         if languages != ["en"] or len(texts) < MANY_TEXTS or self._judged < 0:
             return

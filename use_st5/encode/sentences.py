@@ -122,11 +122,8 @@ def mostly_not_english(texts: Sequence[str]) -> bool:
 
 def not_english_message(model: str) -> str:
     """Says that a model for English gets texts of other languages, and what to do."""
-    return (
-        f"Most of these texts are not English, but {model} knows only English words: its vectors "
-        "of other languages have almost no meaning. Load a multilingual model, such as "
-        'use_st5.load("hf://sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2").'
-    )
+    other = 'use_st5.load("hf://sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2")'
+    return f"Most of these texts are not English, which alone {model} knows. Load {other}."
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -52,21 +52,14 @@ class TokenLimit:
 
     @classmethod
     def of_model(cls, model: Any, manifest: ModelManifest | None) -> Self:
-        """Returns the limit of a SavedModel.
-
-        Args:
-            model: The loaded model. Models that cut texts can count tokens, unless older versions
-                wrote them.
-            manifest: Its description; None for a SavedModel of another origin.
-        """
+        """Returns the limit of a loaded SavedModel; its manifest is None if it is foreign."""
         limit = manifest.max_length if manifest else None
         return cls(limit, getattr(model, "token_counts", None), known=manifest is not None)
 
     def longer(self, *texts: Sequence[str]) -> np.ndarray:
         """Returns the indices of the texts that are cut, ascending int64; none if this is unknown.
 
-        Args:
-            *texts: The texts; for pairs, the first texts and the second texts.
+        For pairs, `texts` are the first texts and the second texts.
         """
         if self.max_length is None or not self._known:
             return np.zeros(0, np.int64)
@@ -96,11 +89,8 @@ class TokenLimit:
         message = truncation_message(len(indices), len(texts), self.max_length)
         if on_truncation == "error":
             raise ValueError(f"{message}, the first at index {indices[0]}. Shorten or split them.")
-        warnings.warn(
-            f"{message}; the rest is not read. Split them, or pass "
-            'on_truncation="ignore" or "error".',
-            stacklevel=3,
-        )
+        advice = 'Split them, or pass on_truncation="ignore" or "error".'
+        warnings.warn(f"{message}; the rest is not read. {advice}", stacklevel=3)
 
 
 def most_tokens(text: str) -> int:

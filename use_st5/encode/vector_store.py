@@ -153,9 +153,8 @@ class VectorStore:
                 if vectors.dtype.kind != "f" or vectors.shape != expected:
                     raise ValueError(f"expected {expected}, found {vectors.dtype} {vectors.shape}")
             except Exception as error:  # NumPy's parser of headers raises many kinds of errors.
-                raise ValueError(
-                    f"{file}: expected a block of vectors of one model ({error}). Remove the block."
-                ) from error
+                said = f"expected a block of vectors of one model ({error}). Remove it."
+                raise ValueError(f"{file}: {said}") from error
             self._read.add(file)
             self._add([bytes(key) for key in keys], vectors)
 

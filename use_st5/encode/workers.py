@@ -27,14 +27,8 @@ def encode_in_workers(
 ) -> Generator[np.ndarray]:
     """Yields the vectors of each batch, in the order of the batches.
 
-    Each process loads the model from its folder and uses its share of the processor's cores. The
-    processes end with the iterator, also when it is closed early or by Ctrl-C. An error in one of
-    them is raised here, with its traceback as the cause.
-
-    Args:
-        encoder: A `SentenceEncoder`; it is pickled.
-        batches: The texts of each batch.
-        workers: The number of processes.
+    Each process loads the model from its folder. The processes end with the iterator, also when it
+    is closed early or by Ctrl-C. An error in one of them is raised here.
     """
     pool = ProcessPoolExecutor(
         workers,
@@ -54,11 +48,8 @@ def encode_in_workers(
         while results:
             yield results.popleft().result()
     except BrokenProcessPool as error:
-        raise RuntimeError(
-            "A process of encode(workers=…) ended. If it was killed because memory ran out, use "
-            "fewer workers: each one loads the model. A script must call encode below "
-            '`if __name__ == "__main__":`, because each process imports the script.'
-        ) from error
+        advice = 'Use fewer workers; a script calls encode below `if __name__ == "__main__":`'
+        raise RuntimeError(f"A process of encode(workers=…) ended. {advice}.") from error
     except BaseException:  # Ctrl-C and `close` do not wait for the batches that are being encoded.
         for process in [*pool._processes.values()]:
             process.kill()
@@ -69,12 +60,7 @@ def encode_in_workers(
 
 @contextlib.contextmanager
 def _share_of_cores(workers: int) -> Iterator[None]:
-    """Gives each process that starts in the block its share of the processor's cores.
-
-    The environment variables must be set before the start, because NumPy makes its threads when it
-    is imported. If threads of several processes wait for each other on the same cores, they take
-    many times as long.
-    """
+    """Gives each process that starts in the block its share of the cores, by the environment."""
     threads = str(max(1, (os.cpu_count() or 1) // workers))
     unset_names = [name for name in _THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(unset_names, threads))

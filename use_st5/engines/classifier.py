@@ -40,13 +40,7 @@ def read_weights(
     """The kernel `[dimension, labels]` and the bias `[labels]` of a classifier.
 
     The file may be of a stranger: what lies in other files is refused, and nothing is read that is
-    larger than expected.
-
-    Args:
-        path: The `.keras` file.
-        dimension: Dimension of the encoder's vectors.
-        labels: The number of labels.
-        where: The name of the file for messages; None: `path`.
+    larger than expected. `where` names the file in messages.
     """
     h5py = require("h5py", "onnx")
     expected = {"0": (dimension, labels), "1": (labels,)}

@@ -115,11 +115,8 @@ def with_engine(
 ) -> tuple[ModelManifest, FamilyEngine]:
     """The manifest of a model that has an engine, and its engine."""
     if manifest is None or manifest.family is None:
-        raise ValueError(
-            f"{folder}: backend={backend!r} needs use_st5.json, and its family. {_ELSE}"
-        )
+        raise ValueError(f"{folder}: backend={backend!r} needs use_st5.json. {_ELSE}")
     family = families(manifest.family)
     if family is None:
-        what = f"runs no models of the family {manifest.family}"
-        raise ValueError(f"{folder}: backend={backend!r} {what}. {_ELSE}")
+        raise ValueError(f"{folder}: {backend!r} runs no {manifest.family}. {_ELSE}")
     return manifest, family

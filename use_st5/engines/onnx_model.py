@@ -28,14 +28,7 @@ _LARGEST = 2**31  # bytes of a Protocol Buffers message
 def open_engine(
     folder: Path, manifest: ModelManifest | None, backend: Backend, families: Families
 ) -> Engine:
-    """Opens the engine of a model.
-
-    Args:
-        folder: The folder of its SavedModel.
-        manifest: The content of its `use_st5.json`.
-        backend: "onnx" or "onnx-int8".
-        families: The engines of families by name.
-    """
+    """Opens the engine of the model in a folder for the backend "onnx" or "onnx-int8"."""
     manifest, family = with_engine(folder, manifest, backend, families)
     try:
         if family.without_graph and backend == "onnx":
@@ -79,11 +72,8 @@ def onnx_model(
             ENGINES, key, f"the ONNX graph of {folder}", write, is_intact=_is_intact
         )
     except OSError as error:  # If the model's own files are to blame, the error comes again.
-        warnings.warn(
-            f"The cache cannot be used ({error}): the ONNX graph of {folder} is made for this "
-            "process alone. Set XDG_CACHE_HOME to a folder that can be written.",
-            stacklevel=2,
-        )
+        advice = "The graph is made for this process alone. Set XDG_CACHE_HOME to another folder."
+        warnings.warn(f"The cache cannot be used ({error}). {advice}", stacklevel=2)
         scratch = tempfile.mkdtemp(prefix="use_st5_")
         atexit.register(shutil.rmtree, scratch, ignore_errors=True)
         content = Path(scratch, "content")
@@ -92,11 +82,7 @@ def onnx_model(
 
 
 def _identity(manifest: ModelManifest) -> str:
-    """A hash of all that a graph is made from.
-
-    The hash that a manifest claims is not used: `content_hash` follows from the sha256 of the
-    files, with which `onnx_model` compares the files before it writes a graph.
-    """
+    """A hash of all that a graph is made from, not the hash that a manifest claims."""
     facts = manifest.family, manifest.config, manifest.tokenizer, manifest.max_length
     source = json.dumps([manifest.content_hash, *facts], sort_keys=True)
     return hashlib.sha256(source.encode()).hexdigest()

@@ -27,23 +27,12 @@ class TokenIds(Protocol):
     """A tokenizer: texts to ids without padding."""
 
     def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
-        """The ids of each text.
-
-        Args:
-            texts: Texts without lone surrogates.
-            max_tokens: The most ids of a text, including special ones; None cuts nothing.
-        """
+        """The ids of each text, at most `max_tokens`, including special ones."""
         ...
 
 
 class FramedIds:
-    """The ids of word pieces or byte pairs between two special tokens.
-
-    Args:
-        tokenizer: A tokenizer of the package tokenizers.
-        start: The id before a text.
-        end: The id after a text.
-    """
+    """The ids of word pieces or byte pairs between two special tokens."""
 
     def __init__(self, tokenizer: Any, *, start: int, end: int) -> None:
         self._tokenizer = tokenizer
@@ -58,12 +47,7 @@ class FramedIds:
         return [[self._start, *each.ids[:room], self._end] for each in encodings]
 
     def write(self, path: Path, max_tokens: int | None) -> None:
-        """Writes a `tokenizer.json` of the package tokenizers that gives the same ids.
-
-        Args:
-            path: The file.
-            max_tokens: The most ids of a text, including special ones; None cuts nothing.
-        """
+        """Writes a `tokenizer.json` of the package tokenizers that gives the same ids."""
         tokenizers = require("tokenizers", "onnx")
         copy = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
         copy.post_processor = tokenizers.processors.TemplateProcessing(
@@ -102,12 +86,7 @@ class SentencePieceIds:
         return [[*map(self._ids.__getitem__, each), 1] for each in cut_lists]
 
     def _by_bytes(self, text: str) -> str:
-        """A text with each unknown character as often as it has bytes.
-
-        The graph's tokenizer subtracts a penalty for each unknown byte, sentencepiece for each
-        unknown character. The difference is rounded away, or decides between pieces of a run such
-        as `____` whose scores are equal. Successive unknown characters have one id.
-        """
+        """A text with each unknown character as often as it has bytes, as the graph counts it."""
         unknown = self._model.unk_id()
         normal = "".join(
             each * len(each.encode()) if self._model.piece_to_id(each) == unknown else each

@@ -23,12 +23,7 @@ def write_file_list(folder: Path) -> None:
 
 
 def check_replaced_folder(path: str | os.PathLike[str], kind: str) -> None:
-    """Checks that a folder is empty or missing, or holds only what an exporter wrote.
-
-    Args:
-        path: The folder.
-        kind: What the exporter writes, such as "a page".
-    """
+    """Checks that a folder is empty or missing, or holds only what an exporter wrote (`kind`)."""
     folder = Path(path)
     if folder.is_dir() and not any(folder.iterdir()):
         return
@@ -36,18 +31,14 @@ def check_replaced_folder(path: str | os.PathLike[str], kind: str) -> None:
     if folder.is_dir():
         content = other_names(folder, _written_names(folder))
     if content:
-        raise FileExistsError(
-            f"{folder} would be replaced, but holds more than {kind} of use_st5: {content}. Move "
-            "this away, or choose another folder."
-        )
+        raise FileExistsError(f"{folder} holds more than {kind} of use_st5: {content}. Move this.")
 
 
 def _written_names(folder: Path) -> set[str]:
     """The names that the file list of a folder names, and what Python makes of its programs."""
     file_list = folder / FILE_LIST
-    names = (
-        {*file_list.read_text("utf-8", "replace").splitlines()} if file_list.is_file() else set()
-    )
+    listed = file_list.read_text("utf-8", "replace") if file_list.is_file() else ""
+    names = {*listed.splitlines()}
     compiled = (path.relative_to(folder) for path in folder.rglob("__pycache__/*.pyc"))
     sources = {path: path.parents[1] / f"{path.name.partition('.')[0]}.py" for path in compiled}
     return names | {

@@ -62,10 +62,8 @@ def refuse_after_fork() -> None:
     if _started_in is None:
         _started_in = os.getpid()
     elif _started_in != os.getpid():
-        raise RuntimeError(
-            f"This is a fork of process {_started_in}, which loaded a model: TensorFlow would hang."
-            ' Use multiprocessing.get_context("spawn"), or load models only after the fork.'
-        )
+        advice = 'Use multiprocessing.get_context("spawn"), or load models after the fork'
+        raise RuntimeError(f"TensorFlow would hang in a fork of process {_started_in}. {advice}.")
 
 
 def refuse_in_graph() -> None:
@@ -80,10 +78,8 @@ def text_function(
 ) -> Any:
     """The concrete function string `[batch]` → floats `[batch, dimension]` of a loaded model.
 
-    It is traced once for all batch sizes. A call of the loaded object itself traces a graph for
-    each new batch size, unless the model was written with a signature (as by `use_st5.export`).
-
-    A model that cannot be called, such as those of `keras.Model.export`, is run by its signature.
+    It is traced once for all batch sizes. A model that cannot be called, such as those of
+    `keras.Model.export`, is run by its signature.
 
     Args:
         loaded: The SavedModel.
@@ -97,9 +93,8 @@ def text_function(
     except (TypeError, ValueError, AttributeError) as error:
         names = ", ".join(getattr(loaded, "signatures", {})) or "none"
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ValueError(
-            f"Expected a SavedModel that takes a batch of strings: {reason} Signatures: {names}."
-        ) from error
+        found = f"{reason} Signatures: {names}"
+        raise ValueError(f"Expected a SavedModel that takes strings: {found}.") from error
     output = function.structured_outputs
     is_tensor = isinstance(output, (tf.Tensor, tf.TensorSpec))
     if not is_tensor or output.shape.rank not in (None, 2) or not output.dtype.is_floating:

@@ -47,9 +47,7 @@ class Encoder:
             texts: Strings, or bytes in UTF-8; invalid characters become U+FFFD.
         """
         if isinstance(texts, str | bytes):
-            raise TypeError(
-                f"Expected a list of texts, received one text: {texts!r}. Put it in []."
-            )
+            raise TypeError(f"Expected a list of texts, received one: write [{texts!r}].")
         prompted_texts = [self.facts["prompt"] + _valid(text) for text in texts]
         return self._tokens(prompted_texts) if prompted_texts else []
 

@@ -106,11 +106,7 @@ def _root(
 
 
 def _call(graph: EncoderGraph) -> Callable[..., tf.Tensor]:
-    """Strings to vectors, with a tensor for `training`.
-
-    Without its signature, each list of strings that a user passes to the loaded model would trace,
-    and keep, one more graph.
-    """
+    """Strings to vectors, with a signature: each list of strings would trace one more graph."""
 
     # Users can pass arguments by name, so they have names here.
     def of_text(text: tf.Tensor, training: bool = False) -> tf.Tensor:

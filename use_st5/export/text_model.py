@@ -55,7 +55,7 @@ def to_text_model(
     """Writes a folder that ONNX Runtime or LiteRT runs on texts, without TensorFlow and use_st5.
 
     Before the folder appears, its reader encodes 504 sentences, and their vectors are compared with
-    those of the model.
+    those of the model: a cosine below 0.999 (with `int8` 0.99) is a ValueError.
 
     Args:
         name_or_folder: A sentence encoder whose tokenizer has word pieces, byte pairs, or the words
@@ -65,11 +65,6 @@ def to_text_model(
         length: The fixed number of tokens that the network reads, for accelerators that need a
             fixed shape: texts are padded and cut to it, one text per call. None: any number.
         int8: Whether matrix products are computed in int8. Vectors change.
-
-    Raises:
-        FileExistsError: The folder contains anything except an older one of this kind.
-        ValueError: The model is of another kind, the length is too short or longer than the model
-            reads, or a cosine to the model's vectors is below 0.999, with `int8` below 0.99.
     """
     source = model_folder(name_or_folder)
     manifest = text_model_manifest(source, length)
@@ -111,7 +106,6 @@ def text_model_manifest(folder: Path, length: int | None = None) -> ModelManifes
 
 
 def _max_length(manifest: ModelManifest) -> int | None:
-    """The most tokens that a model reads; None if there is no limit."""
     limits = (manifest.max_length, manifest.config.get("config", {}).get("max_positions"))
     return min((each for each in limits if each), default=None)
 

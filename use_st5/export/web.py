@@ -57,10 +57,6 @@ def to_web(
         name_or_folder: A USE-DAN: its folder, or a bundled model's name.
         path: The folder to write. An older page is replaced.
         precision: How the token table is stored.
-
-    Raises:
-        FileExistsError: The folder contains anything except an older page.
-        ValueError: The model is not a USE-DAN, or the precision is unknown.
     """
     if precision not in get_args(Precision):
         raise ValueError(f"Expected the precision 'small' or 'int8', received {precision!r}.")

@@ -94,13 +94,7 @@ def kept_content(
 
     The entry appears when it is complete; the first of several processes wins. Then the entries
     that were not used for the longest time are removed until the limit holds, but not this one.
-
-    Args:
-        part: "models", "archives" or "engines".
-        key: The name of the entry.
-        origin: The name of its source.
-        make: A function that writes the content at the path that it gets.
-        is_intact: Whether an existing content is as it was made.
+    `make` writes the content at the path that it gets; `origin` names its source.
     """
     folder = cache_folder(part) / key
     content = folder / _CONTENT

@@ -302,13 +302,9 @@ def _unpack(file: IO[bytes], target: Path, url: str) -> None:
 
 
 class _Unpacked(gzip.GzipFile):
-    """The bytes of a tar file: `tarfile` reads a header of any size into memory at once.
+    """The bytes of a tar file: `tarfile` reads a header of any size into memory at once."""
 
-    Attributes:
-        room: The number of bytes that may be read.
-    """
-
-    room = _HEADERS
+    room = _HEADERS  # bytes that may be read
 
     def read(self, size: int | None = -1) -> bytes:
         self.room -= sys.maxsize if size is None or size < 0 else size

@@ -171,10 +171,8 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     elif Path(path).is_file():
         content = "a file"
     if content:
-        raise FileExistsError(
-            f"Expected {as_written(path)} to be empty or to contain only a model of use_st5, "
-            f"which is replaced. Found {content}. Move this away, or choose another folder."
-        )
+        where = f"{as_written(path)} to be empty or to contain only a model of use_st5"
+        raise FileExistsError(f"Expected {where}, found {content}. Move this away.")
 
 
 def _read(folder: str | os.PathLike[str]) -> ModelManifest:
@@ -183,12 +181,7 @@ def _read(folder: str | os.PathLike[str]) -> ModelManifest:
 
 
 def other_names(folder: Path, known: Collection[str]) -> str:
-    """Names in a folder to which files belong that are not known; empty if there are none.
-
-    Args:
-        folder: The folder.
-        known: The names of the known files, with "/", relative to the folder.
-    """
+    """Names in a folder to which files belong that are not `known` (relative, with "/")."""
     paths = (each for each in folder.rglob("*") if each.is_symlink() or not each.is_dir())
     files = (each.relative_to(folder) for each in paths)
     names = sorted({name.parts[0] for name in files if name.as_posix() not in known})
@@ -254,12 +247,7 @@ def write_folder(
 ) -> ModelManifest:
     """Writes a SavedModel's root with its card and its description, in one step.
 
-    Args:
-        root: What `tf.saved_model.save` takes, for example a loaded SavedModel.
-        signatures: Concrete functions by name.
-        path: The folder to write.
-        facts: The fields of `ModelManifest` that are not about files and versions.
-        card: The model card, Markdown.
+    `facts` are the fields of `ModelManifest` that are not about files and versions.
     """
     import keras  # Readers need neither.
     import tensorflow as tf
@@ -281,14 +269,7 @@ def write_folder(
 def write_again(
     loaded: Any, source: Path, path: str | os.PathLike[str], *, dimension: int
 ) -> ModelManifest:
-    """Writes a loaded SavedModel as it is now, with the card and the facts of its folder.
-
-    Args:
-        loaded: The SavedModel; weights that were fine-tuned are written as they are.
-        source: The folder that it was loaded from.
-        path: The folder to write.
-        dimension: Dimension of its vectors.
-    """
+    """Writes a loaded SavedModel as it is now, with the card and the facts of its `source`."""
     manifest = ModelManifest.read(source)
     facts: dict[str, Any] = {
         "dimension": dimension,

@@ -51,11 +51,9 @@ def download_advice(name: str) -> str:
     """Advises what to write instead of a name; "" for a path that cannot be a name of a hub."""
     if name in bundled_names():
         return "This is a bundled model. `use-st5 export` writes its folder."
-    if match := _HUB_NAME.fullmatch(name):
-        return (
-            f"If this is a model of Hugging Face's hub, write hf://{match[1] or 'OWNER'}/{match[2]}"
-        )
-    return ""
+    match = _HUB_NAME.fullmatch(name)
+    hub_name = match and f"hf://{match[1] or 'OWNER'}/{match[2]}"
+    return f"If this is a model of Hugging Face's hub, write {hub_name}" if hub_name else ""
 
 
 def _root() -> Path:
@@ -187,11 +185,8 @@ def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
     # Names of models on a hub contain one of these characters; such models are checkpoints.
     advice = close or ([download_advice(given)] if {"/", "-"} & set(given) else [])
     bundled = f"Bundled models: {', '.join(names) or 'none'}."
-    raise FileNotFoundError(
-        " ".join(
-            [f"{given!r} is neither a folder nor a name of a model.", bundled, *advice]
-        ).strip()
-    )
+    said = f"{given!r} is neither a folder nor a name of a model. {bundled} {' '.join(advice)}"
+    raise FileNotFoundError(said.strip())
 
 
 def is_checkpoint(folder: Path) -> bool:

@@ -84,9 +84,8 @@ def sole_writer(
         holder = "another process"
         with contextlib.suppress(OSError, ValueError):
             holder = file.read_text(encoding="utf-8") or holder
-        raise BlockingIOError(
-            f"{target} is being written by {holder}: wait for its end, or choose another path."
-        ) from None
+        message = f"{target} is being written by {holder}: wait, or choose another path."
+        raise BlockingIOError(message) from None
     try:
         if lock.lock_counter == 1:
             with contextlib.suppress(OSError):  # A full disk; Windows keeps others from reading it.
@@ -148,10 +147,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _remove_leftovers(folder: Path, name: str | None) -> None:
-    """Removes what killed writers of a file left in a folder, or of all files below it.
-
-    A folder that was moved aside is moved back.
-    """
+    """Removes what killed writers left, of one file or all; moves a folder back."""
     for path in [*(folder.iterdir() if name else folder.rglob(f".*{_MARK}*"))]:
         match = _TEMPORARY.fullmatch(path.name)
         if match is None or name not in (None, match[1] + match[2]):
@@ -405,10 +401,7 @@ def _replace(files: ModuleType, local: Path, target: str) -> None:
 
 @contextlib.contextmanager
 def _store_errors(remote: str) -> Iterator[ModuleType]:
-    """Gives `tf.io.gfile`, and turns its errors into Python's own, with the path.
-
-    TensorFlow quotes the answer of the store, and names the file in its last line, or not at all.
-    """
+    """Gives `tf.io.gfile`, and turns its errors into Python's own, with the path."""
     tensorflow = require("tensorflow", "tensorflow")
     files: ModuleType = tensorflow.io.gfile
     scheme, schemes = remote.partition("://")[0], files.get_registered_schemes()
