@@ -227,7 +227,7 @@ def test_other_files_are_not_replaced_and_are_no_model(base: str, tmp_path: Path
     with pytest.raises(FileExistsError, match=r"none of your files, found .*README\.md"):
         upload(new, f"{base}/model")
     assert stored(f"{base}/model") == {"README.md": "years"}
-    with pytest.raises(FileExistsError, match=r"a model of use_st5.*found .*README"):
+    with pytest.raises(FileExistsError, match=r"a model of use_st5.*Found .*README"):
         check_replaceable(f"{base}/model")
     for content in ("{}", "no json", '{"files": {"../x": {"bytes": 1}}}'):
         written(f"{base}/model/use_st5.json", content)

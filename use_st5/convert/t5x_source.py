@@ -183,12 +183,7 @@ class _Metadata(msgspec.Struct):
 class ZarrArray:
     """A folder with `.zarray` and a file for each chunk (`0.0`, `1.0` …), plain or gzip.
 
-    T5X uses no more of Zarr than this. The packages zarr and tensorstore would add compressors in
-    native code, which no T5X checkpoint uses.
-
-    Attributes:
-        shape: Its shape.
-        dtype: The dtype of its numbers.
+    T5X uses no more of Zarr than this: no compressors in native code.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -337,9 +337,7 @@ def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
     """The SentencePiece model of a T5 or mT5 folder, as `SentencePieceTokenizer` takes it.
 
     Folders written by transformers 5 contain only `tokenizer.json`. The model is then rebuilt from
-    it: the same pieces, scores and normalisation, without the sentinels (`<extra_id_0>` and so on),
-    which no text contains. (transformers 5 does not store that mT5's byte pieces are bytes; the
-    rebuilt model marks them as bytes again.)
+    it, without the sentinels (`<extra_id_0>` and so on), and with mT5's byte pieces as bytes.
     """
     for name in _T5_MODELS:
         if (path := Path(folder, name)).is_file():

@@ -177,11 +177,7 @@ def assign_weights(
     *,
     on_tensor: Callable[[str], None] = lambda name: None,
 ) -> None:
-    """Reads every tensor of a mapping into its variable, one at a time; call `check_shapes` first.
-
-    If Keras runs on TensorFlow, only a piece of a large tensor (256 MB) is in memory in addition to
-    the variables; otherwise a whole tensor is.
-    """
+    """Reads every tensor of a mapping into its variable, one at a time; see `check_shapes`."""
     for name, target in mapping.items():
         row = 0
         with _writing(target) as write:

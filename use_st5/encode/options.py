@@ -96,10 +96,7 @@ class EncodeOptions:
     ) -> EncodeOptions:
         """Translates the keywords of sentence-transformers; refuses what the encoder does not do.
 
-        Args:
-            keywords: The keywords.
-            prompts: The model's prompts by name.
-            default: The name of its default prompt.
+        `prompts` are the model's prompts by name, `default` is the name of its default prompt.
         """
         if not keywords and default is None:  # The usual call, which may take 0.1 ms in all.
             return cls()
@@ -132,10 +129,7 @@ class EncodeOptions:
         return dimension if self.truncate_dim is None else min(self.truncate_dim, dimension)
 
     def finish(self, vectors: np.ndarray) -> np.ndarray:
-        """Cuts vectors to `[n, width]`, and then scales them to length 1 if `normalize` is set.
-
-        Zeros stay zeros.
-        """
+        """Cuts vectors to `[n, width]`, and scales them to length 1 if `normalize` is set."""
         if self.truncate_dim is not None:
             vectors = vectors[:, : self.truncate_dim]
         return unit_rows(vectors) if self.normalize else vectors
@@ -246,14 +240,7 @@ def usual_prompts(encoder: Any) -> dict[str, str]:
 def chosen_prompt(
     prompt: str | None, name: str | None, prompts: Mapping[str, str], default: str | None = None
 ) -> str:
-    """Returns the text to put before each text: the prompt, the named one, or the default.
-
-    Args:
-        prompt: The caller's prompt; None: use `name`.
-        name: The name of one of the model's prompts; None: the default prompt.
-        prompts: The model's prompts by name.
-        default: The name of its default prompt.
-    """
+    """Returns the text to put before each text: the prompt, the named one, or the default."""
     if prompt is None and name is not None and name not in prompts:
         raise ValueError(f"Expected one of the model's prompts, {[*prompts]}, received {name!r}.")
     text = prompts.get(name or default or "", "") if prompt is None else prompt

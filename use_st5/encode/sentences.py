@@ -79,11 +79,7 @@ def _as_text(text: Any, index: int) -> str:
 
 
 def check_pairs(pairs: Iterable[Any]) -> tuple[list[str], list[str]]:
-    """The first and the second strings of pairs, as `one_or_many` gives them.
-
-    Args:
-        pairs: Any number of pairs of strings or bytes: tuples, lists, rows of an array `[n, 2]`.
-    """
+    """The first and the second strings of pairs, as `one_or_many` gives them."""
     rows = list(pairs)
     for index, pair in enumerate(rows):
         if isinstance(pair, (str, bytes)) or len(pair) != 2:

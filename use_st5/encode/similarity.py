@@ -72,12 +72,7 @@ def compared(
 ) -> np.ndarray:
     """Similarity of every sentence or vector of `a` with every one of `b`, float32 `[n, m]`.
 
-    Args:
-        encode: Sentences → vectors; not called for vectors.
-        a: Sentences, or vectors `[n, dimension]`; one of them counts as `n = 1`.
-        b: The same; None compares `a` with itself.
-        dimension: Dimension of the vectors.
-        metric: As for `pairwise`.
+    One sentence or vector counts as `n = 1`; a `b` of None compares `a` with itself.
     """
 
     def vectors(given: Any, argument: str) -> np.ndarray:

@@ -25,12 +25,10 @@ _ADDED_TOKENS = 2
 class TokenLimit:
     """Finds the texts that a model cuts.
 
-    Texts that are too short to exceed the limit are not tokenized here. The others run through the
-    tokenizer, but not through the model.
+    Texts that are too short to exceed the limit are not tokenized here.
 
     Args:
-        max_length: The most tokens of a text, or of a pair of texts, that are read; None: no limit,
-            or an unknown limit.
+        max_length: The most tokens of a text or pair that are read; None: no or an unknown limit.
         token_counts: Strings `[batch]` (for pairs two such arguments) → int32 `[batch]`; None if
             the model cannot count tokens.
         known: Whether it is known which texts are cut.

@@ -280,7 +280,9 @@ def round_rows(source: Path, path: Path, batches: list[Arrays], *, vnni: bool) -
     for node in products:
         matrix = onnx.numpy_helper.to_array(weights[node.input[1]])
         x, y = node.input[0], node.output[0]
-        if _stays_exact(matrix, statistics[x]):
+        # The last product of a gated feed-forward layer, which int8 would harm, stays exact.
+        largest, _, least = statistics[x]
+        if matrix.shape[1] < matrix.shape[0] and -least > _LOWEST * float(largest.max()):
             continue
         replacements[y], product_arrays = _rounded_product(x, y, matrix, statistics[x], vnni)
         arrays |= product_arrays
@@ -349,13 +351,6 @@ def _values(model: Any, names: list[str], batches: list[Arrays]) -> Iterator[Arr
     )
     for batch in batches:
         yield dict(zip(names, session.run(names, batch), strict=True))
-
-
-def _stays_exact(matrix: np.ndarray, seen: Statistics) -> bool:
-    """Whether a product is the last one of a gated feed-forward layer, which int8 would harm."""
-    inputs, outputs = matrix.shape
-    largest, _, least = seen
-    return outputs < inputs and -least > _LOWEST * float(largest.max())
 
 
 def _rounded_product(

@@ -50,7 +50,10 @@ def onnx_model(
         manifest.check_contents(folder, [ENGINE_NAME])
         return folder / ENGINE_NAME
     kind = ("-int8" if has_vnni() else "-int7") if int8 else ""
-    key = f"{_identity(manifest)[:32]}-{_VERSION}{kind}"
+    # All that a graph is made from; `content_hash` is not the hash that a manifest claims.
+    facts = manifest.family, manifest.config, manifest.tokenizer, manifest.max_length
+    identity = json.dumps([manifest.content_hash, *facts], sort_keys=True).encode()
+    key = f"{hashlib.sha256(identity).hexdigest()[:32]}-{_VERSION}{kind}"
 
     def write(content: Path) -> None:
         content.mkdir()
@@ -79,13 +82,6 @@ def onnx_model(
         content = Path(scratch, "content")
         write(content)
     return content / ENGINE_NAME
-
-
-def _identity(manifest: ModelManifest) -> str:
-    """A hash of all that a graph is made from, not the hash that a manifest claims."""
-    facts = manifest.family, manifest.config, manifest.tokenizer, manifest.max_length
-    source = json.dumps([manifest.content_hash, *facts], sort_keys=True)
-    return hashlib.sha256(source.encode()).hexdigest()
 
 
 def _is_intact(content: Path) -> bool:

@@ -89,15 +89,9 @@ def normal(text: str) -> str:
 
 
 def parts(text: str, *, first: bool = True, last: bool = True) -> list[str]:
-    """The parts of a text between white space, marked if their place matters.
+    """The parts of a normal text between white space, for `tokens_of`.
 
-    Args:
-        text: A text as `normal` returns it.
-        first: Whether it is the beginning of a whole text, and not a later piece of it.
-        last: Whether it is the end of a whole text.
-
-    Returns:
-        Parts for `tokens_of`; none for a text without tokens.
+    They are marked if their place matters: `first` and `last` are true at the ends of a text.
     """
     if _TAKES_SPACE in text:
         return [each + _EDGE * 2 for each in _tokens(text, first=first, last=last)]

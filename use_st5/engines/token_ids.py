@@ -60,12 +60,7 @@ class FramedIds:
 
 
 class SentencePieceIds:
-    """The ids of a SentencePiece model's pieces, followed by the end-of-sentence token.
-
-    Args:
-        model: The bytes of the SentencePiece model.
-        piece_ids: The id of each piece in a larger vocabulary; None if the model's own ids count.
-    """
+    """The ids of a SentencePiece model's pieces, or their `piece_ids`, then that of the end."""
 
     def __init__(self, model: bytes, piece_ids: Sequence[int] | None) -> None:
         sentencepiece = require("sentencepiece", "onnx")

@@ -39,14 +39,7 @@ class Table(NamedTuple):
 
 
 class TableRows(threading.local):
-    """Reads rows of a table into arrays that each thread reuses.
-
-    New arrays of this size would come from the system and go back to it in each call: the page
-    faults took up to a third of the time of `DANEngine.run`.
-
-    Attributes:
-        table: The table.
-    """
+    """Reads rows of a table into arrays that each thread reuses: new ones cost page faults."""
 
     def __init__(self, table: Table, most: int) -> None:
         self.table = table
@@ -124,14 +117,9 @@ def check_shape(folder: Path, name: str, shape: tuple[int, ...], expected: tuple
 
 
 def int8_codes(weights: np.ndarray, *, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds weights to codes in −127 … 127 with a scale for all entries along an axis.
+    """Rounds weights to codes in −127 … 127, with a scale for each row (axis 1) or column (0).
 
-    Args:
-        weights: float32 `[rows, columns]`.
-        axis: 1: a scale for each row; 0: for each column.
-
-    Returns:
-        int8 `[rows, columns]`, and float32 `[rows, 1]` or `[1, columns]`.
+    float32 `[rows, columns]` → int8 of this shape, and float32 `[rows, 1]` or `[1, columns]`.
     """
     if not np.isfinite(weights).all():
         raise ValueError("Expected finite weights to store as int8, received NaN or infinity.")

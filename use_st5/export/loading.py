@@ -81,10 +81,7 @@ def text_function(
     It is traced once for all batch sizes. A model that cannot be called, such as those of
     `keras.Model.export`, is run by its signature.
 
-    Args:
-        loaded: The SavedModel.
-        training: Whether dropout acts.
-        call: The function that is called with the strings and `training`; None: `embed_text`.
+    `call` is called with the strings and `training`; None: `embed_text`.
     """
     text = tf.TensorSpec([None], tf.string, name="text")
     embed = functools.partial(call or functools.partial(embed_text, loaded), training=training)

@@ -1,11 +1,7 @@
 """Writes an encoder as a SavedModel that takes strings and gives vectors.
 
-Memory of the written model: if strings are encoded without dropout, a text of 100 MB takes about
-0.8 GB in addition to the model, 8 bytes for each byte of the text. A text of punctuation only takes
-half as much again, because each character gets a space next to it. In a Sentence-T5 this holds for
-texts with single spaces between ASCII characters; other texts take 40 times their size.
-`preprocess` of a model that cuts nothing, and training, hold all ids and vectors of a batch.
-Invalid UTF-8 is read as U+FFFD, as `use_st5.SentenceEncoder.encode` reads it.
+Without dropout, a text takes about 8 bytes of memory for each of its bytes, in a Sentence-T5 up to
+40. Invalid UTF-8 is read as U+FFFD, as `use_st5.SentenceEncoder.encode` reads it.
 """
 
 from __future__ import annotations

@@ -14,11 +14,7 @@ from use_st5.engines.weights import int8_codes
 
 
 class Float32Table:
-    """A trainable table of float32 embeddings, stored as it was trained.
-
-    Args:
-        table: float32 `[rows, dim]`.
-    """
+    """A trainable table of embeddings, float32 `[rows, dim]`, stored as it was trained."""
 
     precision = "float32"
 
@@ -71,12 +67,7 @@ class Int8Weights:
 
     @classmethod
     def of_kernel(cls, kernel: np.ndarray, name: str = "kernel") -> Self:
-        """Rounds float32 `[inputs, outputs]` to codes with a scale for each output.
-
-        Args:
-            kernel: The matrix.
-            name: Its path in the model, by which a reader of the SavedModel finds it.
-        """
+        """Rounds float32 `[inputs, outputs]` with a scale for each output; `name` is its path."""
         return cls._rounded(kernel, axis=0, name=name)
 
     @classmethod

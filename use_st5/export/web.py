@@ -144,12 +144,8 @@ def codes_by_frequency(table: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray
     The step of a row grows with the square root of its size and the cube root of its rank. Few
     codes differ from 0, so that they take few bits when they are packed.
 
-    Args:
-        table: float32 `[rows, dim]`.
-        ranks: int `[rows]`: 0 for the rows that occur most often in texts.
-
-    Returns:
-        int8 `[rows, dim]`, and float32 `[rows, 1]`.
+    float32 `[rows, dim]` and ranks int `[rows]`, 0 for the most frequent → int8 `[rows, dim]` and
+    float32 `[rows, 1]`.
     """
     sizes = np.sqrt(np.square(table, dtype=np.float32).mean(axis=1))
     rarity = np.cbrt((ranks + _RANK / 100) / _RANK)

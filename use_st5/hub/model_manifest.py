@@ -172,7 +172,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
         content = "a file"
     if content:
         where = f"{as_written(path)} to be empty or to contain only a model of use_st5"
-        raise FileExistsError(f"Expected {where}, found {content}. Move this away.")
+        raise FileExistsError(f"Expected {where}. Found {content}. Move this away.")
 
 
 def _read(folder: str | os.PathLike[str]) -> ModelManifest:
@@ -221,11 +221,7 @@ def _content_hash(files: Mapping[InnerPath, FileEntry]) -> str:
 
 
 def copy_model(folder: Path, target: Path, manifest: ModelManifest | None) -> None:
-    """Copies the files of a model into a new folder, links as the files that they lead to.
-
-    With a manifest, only the files that it names are copied. A SavedModel of another origin has
-    no list of its files, so its whole folder is copied.
-    """
+    """Copies the files that a manifest names into a new folder, without one all files."""
     if manifest is not None:
         for name in (FILE_NAME, *manifest.files):
             (target / name).parent.mkdir(parents=True, exist_ok=True)

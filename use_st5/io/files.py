@@ -59,10 +59,8 @@ def sole_writer(
     Args:
         path: A file or folder, which need not exist.
         inside: Whether the lock file lies in the folder `path`, which is created, instead of next
-            to it. This is for a folder that is written piece by piece and never replaced as a
-            whole. Then the folder above it need not be writable.
-        remote: Whether a folder that is written piece by piece may be remote, because everything
-            in it is written by `atomic_path` and the like.
+            to it: for a folder that is written piece by piece.
+        remote: Whether such a folder may be remote, because `atomic_path` writes its files.
 
     Remote files (gs:// and others) have no lock: only one process may write them.
     """
@@ -113,12 +111,6 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     the next `sole_writer` if the process is killed between the two steps. Parent folders that do
     not exist are created; a symbolic link is followed, not replaced. Remote files and folders
     (gs:// and the like) are written locally and then uploaded.
-
-    Args:
-        path: Where the finished file or folder is to stand.
-
-    Yields:
-        The temporary path; nothing exists there yet.
     """
     if remote := remote_path(path):
         with tempfile.TemporaryDirectory() as folder:

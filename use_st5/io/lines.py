@@ -119,12 +119,7 @@ def lines_of(
     Lines end at `\n` alone: `str.splitlines` would also break at U+0085 and U+2028, which occur
     inside sentences of real files.
 
-    Args:
-        file: An open file, plain or compressed by gzip, with `peek` or one that can be rewound.
-        where: What errors call it.
-        longest: Lines with more bytes are refused.
-        skip_long: Whether a longer line is given as a `LongLine` instead, and the lines after it
-            are read.
+    Lines of more than `longest` bytes are refused, or with `skip_long` given as a `LongLine`.
     """
     content, number = unpacked(file, where=where), 0
     try:
@@ -170,11 +165,7 @@ def in_chunks(
 ) -> Iterator[list[Item]]:
     """Cuts a stream of texts into lists that one call of an encoder gets.
 
-    Args:
-        items: Texts, or items that contain a text.
-        rows: The most items in a list.
-        characters: A list ends with the item that brings it to at least this many characters.
-        length: Returns the number of characters of an item.
+    A list has at most `rows` items, and ends when their `length` reaches `characters`.
     """
     chunk: list[Item] = []
     total = 0

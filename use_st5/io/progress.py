@@ -77,11 +77,7 @@ def watched(
 ) -> Iterator[Item]:
     """Passes items on, and shows how many have passed, as a bar or in lines.
 
-    Args:
-        items: The items to pass on.
-        description: The text before the bar.
-        total: The number of items, if `items` does not state it.
-        transient: Whether the bar disappears at the end; then none is drawn into a file or a pipe.
+    A `transient` bar disappears at the end, and is not drawn into a file or a pipe.
     """
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -134,10 +130,7 @@ def progress_lines(state: Callable[[], str]) -> Iterator[None]:
 
     A line comes every ten seconds; after some minutes, a line comes when another tenth of the time
     has passed. Work of less than ten seconds writes nothing. A block writes nothing while another
-    one runs inside it.
-
-    Args:
-        state: Returns the text of a line before the seconds; it is called in another thread.
+    one runs inside it. `state` is called in another thread.
     """
     if sys.stderr.isatty():
         yield

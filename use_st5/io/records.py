@@ -46,11 +46,10 @@ def read_record(
 
     Args:
         path: The file.
-        kind: A dataclass, a `msgspec.Struct`, or any other type that msgspec knows. Fields that it
-            does not have are not looked at, unless it forbids them.
+        kind: A dataclass, a `msgspec.Struct`, or any other type that msgspec knows.
         remedy: A sentence that says what to do about a file with another content.
         version: The required value of the record's field `format`; None: it has no such field.
-        limit: Files with more bytes are refused before they are read.
+        limit: The most bytes of the file.
         not_finite: Whether NaN and infinities, as Python writes them, are numbers too.
 
     A ValueError names the file, the field (`$` is the whole record), what is wrong, and the remedy.
