@@ -4,14 +4,115 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
+import random
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from use_st5.data import tables
 from use_st5.data.tables import Table, TableReader
 
 _KEYS = ("sentence1", "sentence2", "score")
+_TEXTS = (
+    "a dog",
+    "é",
+    "日本",
+    ' "',
+    'x"y',
+    '"q"',
+    "\t",
+    ",",
+    "\r",
+    "\x00",
+    "\u2028",
+    "\ufeff",
+    " ",
+)
+_SCORES = ("1", "2.5", "-1e2", "9" * 400, "nan", " 3 ", "+4", "1_0", "x", "", ".5", "5.")
+_OBJECTS = (
+    *('{"sentence1": "a", "sentence2": "b", "score": 1}', '{"sentence1": 1}', "[]", " ", "{"),
+    *('{"sentence1": "a", "Sentence1": "b", "sentence2": "c", "score": 1}', '{"x": 1} {"x": 1}'),
+    *('{"sentence1": "a", "sentence1": "b"}', '{"SENTENCE1": "a", "sentence2": "b", "score": "2"}'),
+    *('{"sentence1": "\\ud83d", "sentence2": "b", "score": 1}', '{"score": NaN}', "1"),
+    '{"sentence1": "\\ud83d\\ude00", "sentence2": "b", "score": ' + "9" * 400 + "}",
+)
+
+
+def _line(drawn: random.Random, suffix: str) -> str:
+    if suffix == "jsonl":
+        return drawn.choice(_OBJECTS if drawn.random() < 0.3 else _OBJECTS[:1])
+    cells = [
+        "".join(drawn.choices(_TEXTS, k=2)) if drawn.random() < 0.3 else f"text {drawn.random()}"
+        for _ in range(2)
+    ]
+    if suffix == "csv" and drawn.random() < 0.9:
+        cells = [f'"{cell.replace(chr(34), chr(34) * 2)}"' for cell in cells]
+    cells.append(drawn.choice(_SCORES) if drawn.random() < 0.2 else "0.5")
+    return ("\t" if suffix == "tsv" else ",").join(cells[: drawn.choice((3, 3, 3, 3, 2))])
+
+
+def _content(seed: int, suffix: str) -> bytes:
+    """A table with faults of all kinds."""
+    drawn = random.Random(f"{seed} {suffix}")
+    head = [] if suffix == "jsonl" else [("\t" if suffix == "tsv" else ",").join(_KEYS)]
+    ends = drawn.choice(("\n", "\r\n", "\n\n"))
+    text = ends.join([*head, *(_line(drawn, suffix) for _ in range(drawn.randint(1, 40)))])
+    content = text.encode() + drawn.choice((b"", b"\n", b"\xff\n"))
+    return drawn.choice((b"", b"\xef\xbb\xbf")) + content
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
+def test_rows_and_report_are_those_of_row_by_row(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "MAX_MALFORMED", 1)
+    path, good = tmp_path / f"table.{suffix}", 0
+    for seed in range(40):
+        path.write_bytes(_content(seed, suffix))
+        columns = dict(zip(_KEYS, _KEYS, strict=True))
+        whole, single = Table(path, columns, score="score"), Table(path, columns, score="score")
+        try:
+            expected = [*single]
+        except ValueError:
+            with pytest.raises(ValueError, match=path.name):
+                whole.read()
+            continue
+        assert whole.read().to_pylist() == expected
+        assert whole.report == single.report
+        assert whole.content == hashlib.sha256(path.read_bytes()).hexdigest()
+        good += 1
+    assert good > 10
+
+
+@pytest.mark.parametrize("block", [64, 2**23])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
+def test_arrow_reads_what_is_in_order(
+    suffix: str, end: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_BLOCK", block)
+    texts = [' "', "日本", 'x"y,', "\ufeff", ",", '"q"', "a\u2028b"]
+    rows = [(f"{text}{n}", f"{n}{text}", n / 4) for n, text in enumerate(texts * 9)]
+    if suffix == "jsonl":
+        lines = [json.dumps(dict(zip(_KEYS, row, strict=True))) for row in rows]
+    else:
+        quoted = (
+            (lambda cell: f'"{cell.replace(chr(34), chr(34) * 2)}"') if suffix == "csv" else str
+        )
+        comma = "," if suffix == "csv" else "\t"
+        cells = [(quoted(first), quoted(second), str(score)) for first, second, score in rows]
+        lines = [comma.join(row) for row in [_KEYS, *cells]]
+    path = tmp_path / f"table.{suffix}"
+    path.write_bytes(f"\ufeff{end.join(lines)}".encode())
+    table = Table(path, dict(zip(_KEYS, _KEYS, strict=True)), score="score")
+    monkeypatch.setattr(TableReader, "__iter__", None)
+    assert table.read().to_pylist() == [
+        {"sentence1": first.strip(), "sentence2": second.strip(), "score": score}
+        for first, second, score in rows
+    ]
+    assert table.report.rows == len(rows)
 
 
 def write(path: Path, text: str | bytes) -> Path:
@@ -72,7 +173,7 @@ def test_rows_that_a_quote_joins_are_counted_with_their_lines(tmp_path: Path) ->
 def test_carriage_returns_alone_and_utf16_are_refused(tmp_path: Path) -> None:
     """Both were one row or rows of NULs."""
     (path := tmp_path / "a.csv").write_bytes(b"text\rone\rtwo\r")
-    with pytest.raises(ValueError, match=r"a\.csv: .*line feed"):
+    with pytest.raises(ValueError, match=r"a\.csv: .*carriage returns"):
         Table(path, {"text": "text"}).read()
     path.write_bytes("text\none\n".encode("utf-16-be"))
     with pytest.raises(ValueError, match=r"received UTF-16.*iconv -f UTF-16BE"):

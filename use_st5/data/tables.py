@@ -1,4 +1,9 @@
-"""Tables (jsonl, tsv, csv, parquet): row by row, or all good rows as one Arrow table."""
+"""Tables (jsonl, tsv, csv, parquet): row by row, or as one Arrow table.
+
+`TableReader` goes through the rows one by one and says what is wrong with each bad one. `Table`
+lets Arrow parse the file in blocks; if Arrow refuses a block, or a row in it might be bad, it reads
+the file again as `TableReader` does. So there is one reader that knows bad rows.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +21,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+import pyarrow.json as arrow_json
 from pyarrow import parquet
 
 from use_st5.io.files import file_sha256
 from use_st5.io.lines import (
+    GZIP_DAMAGE,
     LongLine,
     as_paths,
     batched,
     check_file,
     read_lines,
+    unpacked,
 )
 
 _log = logging.getLogger(__name__)
@@ -56,8 +67,11 @@ _MOST_LINES = 1000
 # So is a row if this share of its lines has as many commas as a row, and at least so many commas.
 _LIKE_ROWS, _COMMAS_OF_ROWS = 0.9, 20
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-# Rows that are read for the names of the columns; examples that become a table at once.
-_SAMPLE, _AT_ONCE = 200, 10_000
+# Rows that are read for the names of the columns; examples that become a table at once; bytes that
+# Arrow parses at once.
+_SAMPLE, _AT_ONCE, _BLOCK = 200, 10_000, 2**23
+# All characters that `str.strip` removes.
+_SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
 
 
 class MalformedRowError(ValueError):
@@ -440,22 +454,23 @@ class TableReader(Reader):
     def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
         file_format = self.file_format or format_of(path)
         if file_format == "parquet":
-            return enumerate(self._parquet(path), start=1)
+            rows = (row for batch in self._parquet(path) for row in batch.to_pylist())
+            return enumerate(rows, start=1)
         numbered = records(path, file_format=file_format)
         if file_format == "jsonl":
             return ((line, self._from_object(row)) for line, row in numbered)
         return self._table_rows(path, numbered)
 
-    def _parquet(self, path: Path) -> Iterator[dict[str, Any]]:
-        places: dict[str, str] = {}
+    def _parquet(self, path: Path) -> Iterator[pa.Table]:
+        """Yields tables of the columns, named by their keys."""
+        names: dict[str, str] = {}
 
-        def choose(names: list[str]) -> Iterable[str]:
-            places.update({key: names[at] for key, at in self._places(path, names).items()})
-            return dict.fromkeys(places.values())
+        def choose(in_file: list[str]) -> Iterable[str]:
+            names.update({key: in_file[at] for key, at in self._places(path, in_file).items()})
+            return dict.fromkeys(names.values())
 
         for batch in parquet_batches(path, choose):
-            for row in batch.to_pylist():
-                yield {key: row[name] for key, name in places.items()}
+            yield pa.table([batch.column(name) for name in names.values()], [*names])
 
     def _table_rows(self, path: Path, rows: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
         names: list[str] = []
@@ -549,8 +564,18 @@ class Table(TableReader):
 
     def read(self) -> pa.Table:
         """Reads the file: scores become float64, all other columns large_string."""
-        table = table_of(self, self.columns, self.score)
-        self.content = self.content or file_sha256(self.paths[0])
+        (path,) = self.paths
+        try:
+            parts = self._parsed(path) if self.memory is None else iter([self.memory])
+            table = pa.concat_tables(map(self._cleaned, parts))
+            if not table.num_rows:
+                raise ValueError("no rows")
+        except (ValueError, OSError, KeyError, csv.Error, pa.ArrowException, *GZIP_DAMAGE):
+            # This says what is wrong, row by row.
+            table = table_of(self, self.columns, self.score)
+        else:
+            self.report = ReadReport(rows=table.num_rows, examples=table.num_rows)
+        self.content = self.content or file_sha256(path)
         return table
 
     def _rows(self, path: Path) -> Iterator[tuple[int, Any]]:
@@ -560,6 +585,110 @@ class Table(TableReader):
 
     def _examples(self, row: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [clean_row(row, self.columns, self.label, self.score)]
+
+    def _parsed(self, path: Path) -> Iterator[pa.Table]:
+        """Yields the rows as Arrow reads them; a ValueError if a row does not have a line."""
+        file_format = format_of(path)
+        if file_format == "parquet":
+            yield from self._parquet(path)
+            return
+        places: dict[str, int] = {}
+        for data in _blocks(path):
+            if file_format == "jsonl":
+                table = _parsed_objects(data, self.columns)
+            else:
+                if not places:
+                    line, _, data = data.partition(b"\n")
+                    text = line.decode().removesuffix("\r")
+                    is_csv = file_format == "csv"
+                    names = next(csv.reader([text], strict=True)) if is_csv else _fields(text)
+                    places = self._places(path, names)
+                table = _parsed_fields(data, places, len(names), file_format)
+            if table.num_rows != data.count(b"\n"):
+                raise ValueError("rows over several lines, or blank ones")
+            yield table
+
+    def _cleaned(self, table: pa.Table) -> pa.Table:
+        """The rows of a table without white space around texts; a ValueError if one may be bad."""
+        columns = []
+        for key in self.columns:
+            values = table[key]
+            type_ = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+            is_text = pa.types.is_string(type_) or pa.types.is_large_string(type_)
+            if is_text:
+                sizes = pc.binary_length(values.cast(TEXT))
+                values = pc.utf8_trim(values.cast(TEXT), characters=_SPACES)
+            if key == self.score:
+                values = values.cast(pa.float64(), safe=False)
+                good = pc.is_finite(values)
+            elif is_text:
+                good = pc.and_(pc.greater(pc.binary_length(values), 0), pc.less(sizes, LONGEST_ROW))
+            elif key == self.label and pa.types.is_integer(type_):
+                values = values.cast(TEXT)
+                good = pc.is_valid(values)
+            else:
+                raise ValueError("no texts")
+            if not pc.all(good, skip_nulls=False, min_count=0).as_py():
+                raise ValueError("a row that may be bad")
+            columns.append(values)
+        return pa.table(columns, [*self.columns])
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """Yields a file in parts that end with a line; a ValueError if its lines are unusual."""
+    with path.open("rb") as file:
+        content = unpacked(file, where=str(path))
+        start = True
+        while data := content.read(_BLOCK):
+            tail = content.readline(LONGEST_ROW + 1)
+            if len(tail) > LONGEST_ROW:
+                raise ValueError("a long line")
+            data += tail
+            data = data if data.endswith(b"\n") else data + b"\n"
+            data.decode()
+            if data.count(b"\r") != data.count(b"\r\n"):
+                raise ValueError("carriage returns")
+            yield data.removeprefix(b"\xef\xbb\xbf") if start else data
+            start = False
+
+
+def _parsed_fields(
+    data: bytes, places: Mapping[str, int], width: int, file_format: str
+) -> pa.Table:
+    """Rows of tsv or csv as Arrow reads them; a ValueError if Python may read them differently."""
+    data = b"\n" + data  # Arrow skips a blank line, but also a byte order mark.
+    quoted = file_format == "csv" and b'"' in data
+    if quoted:  # Every quote must open or close a field, or be one of two inside a field.
+        codes = np.frombuffer(data, np.uint8)
+        quotes = np.flatnonzero(codes == ord('"'))
+        opens = np.isin(codes[quotes[0::2] - 1], np.frombuffer(b',\n"', np.uint8))
+        closes = np.isin(codes[quotes[1::2] + 1], np.frombuffer(b',\n\r"', np.uint8))
+        if len(quotes) % 2 or not (opens.all() and closes.all()):
+            raise ValueError("quotes")
+    names = [str(place) for place in range(width)]
+    chosen = [names[place] for place in places.values()]
+    table = arrow_csv.read_csv(
+        pa.BufferReader(data),
+        read_options=arrow_csv.ReadOptions(column_names=names, block_size=len(data)),
+        parse_options=arrow_csv.ParseOptions(
+            delimiter="," if file_format == "csv" else "\t",
+            quote_char='"' if quoted else False,
+            newlines_in_values=quoted,
+        ),
+        convert_options=arrow_csv.ConvertOptions(
+            include_columns=chosen, column_types=dict.fromkeys(chosen, TEXT), check_utf8=False
+        ),
+    )
+    return table.rename_columns([*places])
+
+
+def _parsed_objects(data: bytes, columns: Mapping[str, Any]) -> pa.Table:
+    """Rows of jsonl as Arrow reads them; a ValueError if keys differ only in case."""
+    table = arrow_json.read_json(pa.BufferReader(data))
+    folded = Counter(map(_folded, table.column_names))
+    if any(folded[_folded(name)] > 1 for name in columns.values()):
+        raise ValueError("keys that differ in case")
+    return pa.table([table[name] for name in columns.values()], [*columns])
 
 
 def column_names(path: Path, *, where: str) -> list[str]:
