@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.plots import similarity_heatmap
+from use_st5.plots import interval_plot, save, similarity_heatmap
 
 SENTENCES = ["How old are you?", "What is your age?", "The train costs $5 or $6."]
 MATRIX = np.array([[1.0, 0.8, -0.1], [0.8, 1.0, 0.2], [-0.1, 0.2, 1.0]], np.float32)
@@ -70,3 +70,18 @@ def test_a_failure_leaves_an_older_picture_alone(
     with pytest.raises(KeyboardInterrupt):
         similarity_heatmap(SENTENCES, MATRIX, path=tmp_path / "map.png")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["older"]
+
+
+def test_intervals_stand_in_the_rows_of_their_labels(tmp_path: Path) -> None:
+    series = {"a": [[1, 0, 2], [3, np.nan, np.nan]], "b": [[np.nan] * 3, [-5, -6, -4]]}
+    figure = interval_plot(["$first", "second"], series, axis="points")
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == [r"\$first", "second"]
+    marks = {line.get_label(): line.get_xydata() for line in axes.lines[:2]}
+    assert np.round(marks["a"]).tolist() == [[1, 0], [3, 1]]
+    assert np.round(marks["b"]).tolist() == [[-5, 1]]
+    bars = [each.get_segments() for each in axes.collections]
+    assert [[segment[:, 0].tolist() for segment in each] for each in bars] == [[[0, 2]], [[-6, -4]]]
+    for n in (1, 2):
+        save(figure, tmp_path / f"{n}.png")
+    assert (tmp_path / "1.png").read_bytes() == (tmp_path / "2.png").read_bytes()

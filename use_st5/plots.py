@@ -1,4 +1,4 @@
-"""Plots of similarities and training runs; needs matplotlib (extra `plots`)."""
+"""Plots of similarities, scores and training runs; needs matplotlib (extra `plots`)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from use_st5.io.progress import without_controls
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
-__all__ = ["similarity_heatmap", "training_curves"]
+__all__ = ["interval_plot", "similarity_heatmap", "training_curves"]
 
 # Row labels have two lines; the rotated column labels have one.
 _ROW_CHARACTERS = 56
@@ -29,6 +30,7 @@ _LARGE_CELL_ROWS = 16
 _LARGE_CELL_INCHES = 0.6
 _SMALL_CELL_INCHES = 0.3
 _DOTS_PER_INCH = 150
+_MARKERS = "osD^vPX"
 
 
 def similarity_heatmap(
@@ -73,6 +75,34 @@ def similarity_heatmap(
     figure.colorbar(image, ax=axes, label=label, fraction=0.04, pad=0.02)
     if path is not None:
         save(figure, path)
+    return figure
+
+
+def interval_plot(labels: Sequence[str], series: Mapping[str, ArrayLike], *, axis: str) -> Figure:
+    """Draws values with their intervals, a row for each label.
+
+    Args:
+        labels: The names of the rows.
+        series: Name → `[rows, 3]`: value, lower and upper end of the interval. What is not finite
+            is not drawn.
+        axis: The name of the horizontal axis.
+    """
+    rows = np.arange(len(labels), dtype=np.float64)
+    figure, axes = _figure(9, 1.2 + len(labels) * max(0.35, 0.15 * len(series)))
+    for place, (name, values) in enumerate(series.items()):
+        value, low, high = np.asarray(values, np.float64).T
+        height = rows + 0.7 * ((place + 0.5) / len(series) - 0.5)
+        drawn, bounded = np.isfinite(value), np.isfinite(value + low + high)
+        colour = f"C{place % 10}"
+        axes.hlines(height[bounded], low[bounded], high[bounded], color=colour)
+        marker = _MARKERS[place % len(_MARKERS)]
+        axes.plot(value[drawn], height[drawn], marker, color=colour, label=_series_label(name))
+    left, right = axes.get_xlim()
+    if left < 0 < right:
+        axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_yticks(rows, [_row_label(label, 96) for label in labels], fontsize=8)
+    axes.set(xlabel=axis, ylim=(len(labels) - 0.5, -0.5))
+    figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
@@ -131,11 +161,15 @@ def _label_axes(axes: Axes, sentences: Sequence[str]) -> None:
     ticks = range(len(sentences))
     size = 9 if len(sentences) <= _LARGE_CELL_ROWS else 7
     columns = [_shorten(sentence, _COLUMN_CHARACTERS) for sentence in sentences]
-    rows = [textwrap.fill(_shorten(text, _ROW_CHARACTERS), 32) for text in sentences]
+    rows = [_row_label(sentence) for sentence in sentences]
     axes.set_xticks(ticks, columns, rotation=45, ha="left", rotation_mode="anchor", fontsize=size)
     axes.set_yticks(ticks, rows, fontsize=size)
     axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
     axes.spines[:].set_visible(False)
+
+
+def _row_label(text: str, characters: int = _ROW_CHARACTERS) -> str:
+    return textwrap.fill(_shorten(text, characters), characters // 2 + 4)
 
 
 def _series_label(name: str) -> str:

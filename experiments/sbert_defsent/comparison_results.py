@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from experiments.seed_table import seed_table
 from use_st5.evaluation import EvaluationRecord
 from use_st5.io import atomic_path
+from use_st5.plots import interval_plot
 
 # Row → its name in the paper.
 NAMES = {
@@ -138,24 +138,7 @@ def _write_plots(
     for name, (rows, axis) in plots.items():
         if rows:
             labels, series = _series(rows)
-            _figure(labels, series, axis).savefig(output / f"{name}.svg")
-
-
-def _figure(labels: list[str], series: Mapping[str, np.ndarray], axis: str) -> Any:
-    """Draws values `[labels, 3]` with the ends of their intervals, a row for each label."""
-    from matplotlib.figure import Figure
-
-    height = 1.2 + len(labels) * max(0.35, 0.15 * len(series))
-    figure = Figure(figsize=(9, height), layout="constrained")
-    axes, rows = figure.subplots(), np.arange(len(labels))
-    for place, (name, values) in enumerate(series.items()):
-        value, low, high = values.T
-        heights = rows + 0.7 * ((place + 0.5) / len(series) - 0.5)
-        axes.errorbar(value, heights, xerr=(value - low, high - value), fmt="o", label=name)
-    axes.set_yticks(rows, labels)
-    axes.set(xlabel=axis, ylim=(len(labels) - 0.5, -0.5))
-    figure.legend(loc="outside upper center", ncols=2)
-    return figure
+            interval_plot(labels, series, axis=axis).savefig(output / f"{name}.svg")
 
 
 def _series(rows: Mapping[str, list[Values]]) -> tuple[list[str], dict[str, np.ndarray]]:
