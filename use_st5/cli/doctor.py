@@ -42,6 +42,7 @@ USES = {
     "litert": "models for LiteRT",
     "plots": "heat maps",
     "evaluation": "evaluate",
+    "documents": "pairs",
     "search": "indexes of --kind hnsw",
     "serve": "serve",
     "beam": "embed --runner",
