@@ -269,9 +269,9 @@ def test_refusals(toy: Any, tmp_path: Path) -> None:
     config = toy.model.get_config()
     field = "num_embeddings" if "num_embeddings" in config["config"] else "vocabulary_size"
     shape = {**config["config"], field: rows - 1}
-    with pytest.raises(ValueError, match=f"at most {rows - 1} ids, .* received {rows} ids"):
+    with pytest.raises(ValueError, match=f"has {rows} ids, the table {rows - 1} rows"):
         export(type(toy.model).from_config({**config, "config": shape}))
-    with pytest.raises(ValueError, match="'int8'. Expected one of .'float32',. for a Sequential"):
+    with pytest.raises(ValueError, match="one of ..float32.,., received 'int8'"):
         export(keras.Sequential(), precision="int8")
     assert not list(tmp_path.iterdir())
 
