@@ -173,7 +173,7 @@ def test_rows_that_a_quote_joins_are_counted_with_their_lines(tmp_path: Path) ->
 def test_carriage_returns_alone_and_utf16_are_refused(tmp_path: Path) -> None:
     """Both were one row or rows of NULs."""
     (path := tmp_path / "a.csv").write_bytes(b"text\rone\rtwo\r")
-    with pytest.raises(ValueError, match=r"a\.csv: .*carriage returns"):
+    with pytest.raises(ValueError, match=r"a\.csv: expected lines that end in a line feed"):
         Table(path, {"text": "text"}).read()
     path.write_bytes("text\none\n".encode("utf-16-be"))
     with pytest.raises(ValueError, match=r"received UTF-16.*iconv -f UTF-16BE"):

@@ -119,7 +119,7 @@ def mostly_not_english(texts: Sequence[str]) -> bool:
 def not_english_message(model: str) -> str:
     """Says that a model for English gets texts of other languages, and what to do."""
     other = 'use_st5.load("hf://sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2")'
-    return f"Most of these texts are not English, which alone {model} knows. Load {other}."
+    return f"Most of these texts are not English, but {model} knows only English. Load {other}."
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
