@@ -67,6 +67,13 @@ LOSSES: dict[str, tuple[Callable[[], TaskLoss], dict[str, str]]] = {
         dict(zip(PAIR, ("premise", "hypothesis", "sentence"), strict=True)),
     ),
     "definition": (losses.DefinitionLoss, {"definition": "sentence", "word": "label"}),
+    "gist": (
+        lambda: losses.GISTEmbedLoss(guide_dim=toy.TEACHER, margin=0.1),
+        {
+            **{"anchor": "premise", "positive": "hypothesis"},
+            **{"guide_anchor": "teacher", "guide_positive": "teacher"},
+        },
+    ),
     "input_response": (losses.InputResponseLoss, {}),
     "label": (lambda: losses.LabelLoss(num_classes=3, dropout=0.1), {"text": "sentence"}),
     "matryoshka": (
