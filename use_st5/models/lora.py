@@ -188,7 +188,9 @@ def load_lora(model: keras.Model, path: str | os.PathLike[str]) -> LoRAAdapters:
         with safe_open(where, framework="np") as file:
             metadata = (file.metadata() or {}).get(METADATA)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+    except FileNotFoundError:
+        raise
+    except (SafetensorError, OSError) as error:  # A folder, for example.
         raise ValueError(f"{where}: expected a safetensors file ({error}).") from error
     if metadata is None:
         raise ValueError(f"{where}: expected adapters of use_st5, found no metadata {METADATA!r}.")
