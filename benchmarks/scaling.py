@@ -41,7 +41,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 
 if TYPE_CHECKING:
-    from use_st5.training.array_data import ArrayData
+    from use_st5.data.arrays import ArrayData
 
 ROOT = Path(__file__).resolve().parents[1]
 _IDS = 32_000
@@ -147,7 +147,7 @@ def sources(options: argparse.Namespace, folder: str) -> dict[str, Callable[[], 
 
     from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
     from use_st5.training.batch_files import BatchFiles
-    from use_st5.training.task_stream import array_dataset
+    from use_st5.training.tensorflow_step import array_dataset
 
     data = pairs(options.rows * options.batches, options.length)
     files = BatchFiles(
@@ -180,7 +180,7 @@ def sources(options: argparse.Namespace, folder: str) -> dict[str, Callable[[], 
 
 def pairs(examples: int, length: int) -> ArrayData:
     """Random pairs of texts, without padding."""
-    from use_st5.training.array_data import ArrayData
+    from use_st5.data.arrays import ArrayData
 
     draw = np.random.default_rng(0)
     shape = (examples, length)

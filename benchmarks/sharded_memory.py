@@ -66,10 +66,10 @@ def compiled(args: Any) -> Any:
     import keras
     import numpy as np
 
+    from use_st5.data.arrays import ArrayData
     from use_st5.losses.contrastive_loss import ContrastiveLoss
     from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.training.arguments import TrainingArguments
-    from use_st5.training.array_data import ArrayData
     from use_st5.training.jax_loop import JaxStep, sharded
     from use_st5.training.task import Task
 
@@ -121,10 +121,10 @@ def measured(args: Any) -> float:
     import keras
     import numpy as np
 
+    from use_st5.data.arrays import ArrayData
     from use_st5.losses.contrastive_loss import ContrastiveLoss
     from use_st5.models.t5.sentence_t5 import SentenceT5
     from use_st5.training.arguments import TrainingArguments
-    from use_st5.training.array_data import ArrayData
     from use_st5.training.jax_loop import JaxLoop, sharded
     from use_st5.training.task import Task
 

@@ -26,7 +26,7 @@ LARGEST_PARTS = {
     "bias": 284,
     "cli": 3_915,
     "convert": 1_575,
-    "data": 1_945,
+    "data": 2_101,
     "encode": 1_529,
     "engines": 2_328,
     "evaluation": 3_435,
@@ -37,14 +37,14 @@ LARGEST_PARTS = {
     "io": 919,
     "layers": 1_169,
     "losses": 1_611,
-    "models": 5_145,
+    "models": 5_147,
     "plots": 192,
     "search": 618,
     "serve": 723,
     "sklearn": 112,
     "tokenizers": 2_676,
     "trainable_encoder": 460,
-    "training": 6_810,
+    "training": 6_635,
 }
 
 

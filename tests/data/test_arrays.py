@@ -254,10 +254,10 @@ def test_a_damaged_header(tmp_path: Path, changes: dict, field: str) -> None:
 def test_the_real_tokenizer_and_training_data(
     tmp_path: Path, few_at_once: Callable[[int], None]
 ) -> None:
+    from use_st5.data.arrays import ArrayData
     from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
     from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-    from use_st5.training.array_data import ArrayData
-    from use_st5.training.task_stream import array_dataset
+    from use_st5.training.tensorflow_step import array_dataset
 
     vocabulary = NGramVocabulary(("the", "cat", "."), ("the cat",), 2, 0)
     tokenizer = NGramTokenizer(vocabulary)

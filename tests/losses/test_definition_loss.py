@@ -9,8 +9,8 @@ from keras import ops
 
 from tests.losses.fixed_encoder import FixedEncoder, log_softmax, one_id
 from tests.training import toy
+from use_st5.data.arrays import ArrayData
 from use_st5.losses.definition_loss import DefinitionLoss
-from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
 from use_st5.training.tensorflow_step import TensorFlowLoop
 

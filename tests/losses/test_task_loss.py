@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from use_st5 import losses
+from use_st5.data.arrays import ArrayData
 from use_st5.losses import ContrastiveLoss, TaskLoss, task_loss
-from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
 
 # The base classes have no example.

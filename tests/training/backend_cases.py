@@ -9,12 +9,12 @@ import numpy as np
 
 from experiments.sentence_t5.span_corruption_loss import SpanCorruptionLoss
 from tests.training import toy
+from use_st5.data.arrays import ArrayData
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.t5.model import T5, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.training.array_data import ArrayData
 from use_st5.training.loop import TrainingLoop
 from use_st5.training.optimizers import LinearDecay
 from use_st5.training.task import Task

@@ -21,6 +21,7 @@ from experiments.sentence_t5.span_corruption_loss import SpanCorruptionLoss
 from tests.toy_encoders import USE_TRANSFORMER
 from tests.training import toy
 from use_st5 import losses
+from use_st5.data.arrays import ArrayData
 from use_st5.losses.task_loss import TaskLoss, VectorLoss
 from use_st5.models.bert.model import BertConfig, ProjectionConfig, SentenceBert
 from use_st5.models.cross_encoder.model import CrossEncoderModel
@@ -31,7 +32,6 @@ from use_st5.models.t5.model import T5, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.models.use_dan.model import USEDAN, USEDANConfig
 from use_st5.models.use_transformer.model import USETransformer, USETransformerConfig
-from use_st5.training.array_data import ArrayData
 from use_st5.training.optimizers import Adam
 from use_st5.training.task import Task
 from use_st5.training.tensorflow_step import TensorFlowLoop

@@ -13,8 +13,8 @@ import numpy as np
 
 from tests.training import toy
 from use_st5 import losses
+from use_st5.data.arrays import ArrayData
 from use_st5.losses.task_loss import Feature, TaskLoss, VectorLoss
-from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
 
 ROWS, BATCH, BUCKETS = 48, 16, (2, toy.LENGTH)

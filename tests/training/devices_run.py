@@ -76,7 +76,7 @@ def under_tensorflow() -> Callable[[str, Mapping[str, int]], Results]:
 
 def from_files(trainer: Any, start: list[np.ndarray]) -> dict[str, list[float]]:
     """Repeats the steps with the same compiled functions, on batches from files."""
-    from use_st5.training.task_stream import TaskStream
+    from use_st5.training.tensorflow_step import TaskStream
 
     for variable, value in zip(trainer._trainable_variables(), start, strict=True):
         variable.assign(value)

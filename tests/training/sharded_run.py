@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.sharded_memory import compiled
 from tests.training.backend_cases import CASES, STEPS, weights
-from use_st5.training.array_data import check_shared
+from use_st5.data.arrays import check_shared
 from use_st5.training.jax_loop import JaxLoop, parts_of_batch, sharded
 
 LAYOUTS = {"data": 1, "model": 4}

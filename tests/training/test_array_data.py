@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from use_st5.training.array_data import ArrayData
-from use_st5.training.task_stream import array_dataset
+from use_st5.data.arrays import ArrayData
+from use_st5.training.tensorflow_step import array_dataset
 
 
 def batches_of(data: ArrayData, count: int, **options: int) -> list[np.ndarray]:

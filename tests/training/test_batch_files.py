@@ -15,12 +15,11 @@ import tensorflow as tf
 from tests.training import toy
 from tests.training.strategy_run import trained
 from tests.training.test_strategies import free_ports
+from use_st5.data.arrays import ArrayData
 from use_st5.training import batch_files
-from use_st5.training.array_data import ArrayData
 from use_st5.training.batch_files import BatchFiles
 from use_st5.training.strategies import strategy_by_name
-from use_st5.training.task_stream import array_dataset
-from use_st5.training.tensorflow_step import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop, array_dataset
 
 SERVER = """
 import sys

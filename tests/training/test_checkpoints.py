@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tests.training import toy
+from use_st5.data.arrays import ArrayData
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.models.lora import apply_lora
 from use_st5.models.t5.model import T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
-from use_st5.training.array_data import ArrayData
 from use_st5.training.checkpoints import (
     Checkpoints,
     changing_variables,

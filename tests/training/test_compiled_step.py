@@ -141,7 +141,7 @@ COMPILED = """
 import keras
 from tests.toy_encoders import USE_TRANSFORMER
 from tests.training import toy
-from use_st5.training.array_data import ArrayData
+from use_st5.data.arrays import ArrayData
 from use_st5.training.task import Task
 from use_st5.training.tensorflow_step import TensorFlowLoop
 names = ("premise", "hypothesis", "label")

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from tests.training import toy
-from use_st5.training.array_data import ArrayData
+from use_st5.data.arrays import ArrayData
 from use_st5.training.loop import Metrics, TrainingLoop
 from use_st5.training.optimizers import Adam
 from use_st5.training.task import Task, steps_of_tasks

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.training import toy
+from use_st5.data.arrays import ArrayData
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.task_loss import Feature, TaskLoss
 from use_st5.losses.teacher_loss import TeacherLoss
-from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task, shuffling_seed, task_in_turn
 
 

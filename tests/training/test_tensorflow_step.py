@@ -13,11 +13,11 @@ import tensorflow as tf
 from keras import ops
 
 from tests.training import toy
+from use_st5.data.arrays import ArrayData
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.task_loss import LOCAL, Feature, TaskLoss, encode_together
 from use_st5.training import tensorflow_step
 from use_st5.training.arguments import TrainingArguments
-from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
 from use_st5.training.tensorflow_step import PiecewiseEncoder, TensorFlowLoop, TrainStep
 

@@ -754,7 +754,9 @@ def test_other_languages_than_the_models_are_said_before(
         rows = (f"{text.format(n)},{text.format(n)}" for n in range(100))
         path.write_text("\n".join(["anchor,positive", *rows]), encoding="utf-8")
         made = make_plan("toy", encoder, [read_file(path)], [], [], make_arguments(steps=2))
-        said[language] = any("not English, but toy knows only English" in line for line in made.lines())
+        said[language] = any(
+            "not English, but toy knows only English" in line for line in made.lines()
+        )
     assert said == {"de": languages == ["en"], "en": False}
 
 

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tests.toy_encoders import WORDS, Toy
 from tests.training import toy
+from use_st5.data.arrays import ArrayData
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.models.bert.model import BertConfig, SentenceBert
@@ -20,7 +21,6 @@ from use_st5.models.t5.model import T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import TrainingArguments
-from use_st5.training.array_data import ArrayData
 from use_st5.training.tasks import TASKS
 from use_st5.training.tensorflow_step import TensorFlowLoop
 from use_st5.training.trainer import Trainer, frozen_parts

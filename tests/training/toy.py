@@ -10,12 +10,12 @@ import keras
 import numpy as np
 from keras import ops
 
+from use_st5.data.arrays import ArrayData
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.input_response_loss import InputResponseLoss
 from use_st5.losses.skip_thought_loss import SkipThoughtLoss
 from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.training.arguments import TrainingArguments
-from use_st5.training.array_data import ArrayData
 from use_st5.training.task import Task
 
 ROWS, LENGTH, VOCABULARY, DIMENSION, TEACHER = 64, 5, 30, 8, 6

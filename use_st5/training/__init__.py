@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from use_st5._public import public_names
 
 if TYPE_CHECKING:
+    from use_st5.data.arrays import ArrayData as ArrayData
     from use_st5.training.arguments import NAMED_SETTINGS as NAMED_SETTINGS
     from use_st5.training.arguments import FileArguments as FileArguments
     from use_st5.training.arguments import TrainingArguments as TrainingArguments
-    from use_st5.training.array_data import ArrayData as ArrayData
     from use_st5.training.classifier import Classifier as Classifier
     from use_st5.training.history import History as History
     from use_st5.training.jax_loop import sharded as sharded

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from use_st5.data.arrays import ArrayData
 from use_st5.io.files import remote_path
-from use_st5.training.array_data import ArrayData
 
 # Batches that a pipeline has ready.
 _PREFETCHED = 4

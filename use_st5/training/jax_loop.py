@@ -11,9 +11,9 @@ import numpy as np
 from keras import ops
 
 from use_st5._imports import require
+from use_st5.data.arrays import check_shared
 from use_st5.losses.task_loss import LOCAL, encode_together
 from use_st5.training.arguments import TrainingArguments
-from use_st5.training.array_data import check_shared
 from use_st5.training.checkpoints import changing_variables, frozen_weights
 from use_st5.training.loop import Metrics, TrainingLoop
 from use_st5.training.task import Task, micro_batches, shuffling_seed

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from use_st5.data.arrays import ArrayData
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.arguments import Order
-from use_st5.training.array_data import ArrayData
 
 
 @dataclasses.dataclass

@@ -16,6 +16,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from use_st5.data.arrays import check_shared
 from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.encode.sentences import mostly_not_english, not_english_message
 from use_st5.io.files import as_written, remote_path, write_json
@@ -28,7 +29,6 @@ from use_st5.models.family import known_family
 from use_st5.models.lora import apply_lora
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments, completed, make_arguments
-from use_st5.training.array_data import check_shared
 from use_st5.training.classifier import Classifier, has_heads, probe_weights, write_classifiers
 from use_st5.training.history import History, write_plot
 from use_st5.training.model_card import card

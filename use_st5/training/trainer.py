@@ -15,11 +15,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import keras
 import numpy as np
 
-from use_st5.data.arrays import Dataset, PreparedColumn, prepare, rows_of
+from use_st5.data.arrays import (
+    ArrayData,
+    Dataset,
+    PreparedColumn,
+    fitting_batch_size,
+    prepare,
+    rows_of,
+)
 from use_st5.io.progress import watched
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.training.arguments import ModelPart, TrainingArguments
-from use_st5.training.array_data import ArrayData, fitting_batch_size
 from use_st5.training.history import History
 from use_st5.training.loop import TrainingLoop
 from use_st5.training.task import Task

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import keras
 import numpy as np
 
+from use_st5.data.arrays import ArrayData, row_lengths
 from use_st5.io.files import atomic_path, sole_writer, write_json
 from use_st5.io.records import read_record
 from use_st5.losses.scored_pair_loss import PairLogitLoss, PairObjective, ScoredPairLoss
@@ -30,7 +31,6 @@ from use_st5.training.arguments import (
     ModelPart,
     TrainingArguments,
 )
-from use_st5.training.array_data import ArrayData, row_lengths
 from use_st5.training.checkpoints import saving_quietly
 from use_st5.training.history import History
 from use_st5.training.optimizers import LinearWarmup, adamw
