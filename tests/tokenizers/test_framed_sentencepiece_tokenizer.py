@@ -164,7 +164,7 @@ def test_an_exported_vocabulary(tokenizer: FramedSentencePieceTokenizer) -> None
     [
         ("model.vocab", [["<pad>", 0.0], ["</s>", 0.0]], r"first pieces: .*found .*'<pad>'"),
         ("model.byte_fallback", True, "byte_fallback: expected False, found True"),
-        ("normalizer", {"type": "Lowercase"}, "found Unigram, Lowercase and Sequence"),
+        ("normalizer", {"type": "Lowercase"}, "found Unigram, Lowercase, Sequence"),
         ("pre_tokenizer", {"type": "ByteLevel"}, r"expected \['Metaspace'\], found \['ByteL"),
         ("post_processor", None, r"expected \['<s>', '</s>'\], found \[\]"),
         ("pre_tokenizer", METASPACE | {"replacement": "_"},
