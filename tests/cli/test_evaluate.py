@@ -50,6 +50,9 @@ class Prompted(Lengths):
 class Usual(Prompted):
     prompts, default_prompt_name = {"usual": "u: "}, "usual"
 
+class Sides(Lengths):
+    prompts = {"query": "q: ", "document": "d: "}
+
 def made():
     return Batched()
 
@@ -516,3 +519,22 @@ def test_list_in_a_fresh_process_imports_no_tensorflow(fresh_python: Callable) -
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     assert ast.literal_eval(fresh_python("-c", code)) == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "sides"), [(None, {"query": "q: ", "document": "d: "}), ("", {})]
+)
+def test_retrieval_gets_the_prompts_of_both_sides(
+    use: Callable, monkeypatch: pytest.MonkeyPatch, prompt: str | None, sides: dict[str, str]
+) -> None:
+    given: list[dict[str, str]] = []
+
+    def score(context: TaskContext, data: None) -> TaskResult:
+        given.append(dict(context.prompts))
+        return TaskResult("first", {"first": 1.0}, {"texts": 1})
+
+    task = EvaluationTask("sides", "own", "Sides", "The prompts of both sides", score=score)
+    monkeypatch.setattr("use_st5.evaluation.task.all_tasks", lambda: {"sides": task})
+    options = () if prompt is None else ("--prompt", prompt)
+    result = use("evaluate", "encoders.py:Sides", "--tasks", "sides", "--no-cache", *options)
+    assert given == [sides], result.stderr

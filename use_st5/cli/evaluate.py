@@ -193,6 +193,7 @@ def _run(
                 cache=cache,
                 progress=progress,
                 command=shlex.join(["use-st5", *sys.argv[1:]]),
+                prompts=encoder.prompts,
             )
         except KeyboardInterrupt as interrupt:
             finished = f"interrupted after {progress.done} of {len(tasks)} tasks"

@@ -7,7 +7,7 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -222,13 +222,15 @@ class CountingEncoder:
 class NamedEncoder:
     """A model to evaluate.
 
-    `identity` is a text that changes with its weights and the prompt; None if unknown.
+    `identity` is a text that changes with its weights and the prompt; None if unknown. `prompts`
+    are those of a "query" and a "document", unless the user chose one for all texts.
     """
 
     name: str
     identity: str | None
     encode: Callable[[list[str]], Any]
     say_truncated: Callable[[], None]
+    prompts: Mapping[str, str]
 
 
 def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> NamedEncoder:
@@ -237,14 +239,14 @@ def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> Name
     If NAME is a class, or has no `encode`, it is called without arguments. The `encode` of such an
     object gets the prompt or the name of the prompt.
     """
-    from use_st5.encode.options import default_prompt
+    from use_st5.encode.options import default_prompt, usual_prompts
 
     model = chosen.name
     place, _, name = model.rpartition(":")
     options: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
     is_own = place and name.isidentifier() and not Path(model).exists()
     if is_own:
-        encoder = _own_encoder(place, name)
+        encoder = loaded = _own_encoder(place, name)
         given = {"prompt": chosen.prompt, "prompt_name": chosen.prompt_name}
         options |= {option: text for option, text in given.items() if text is not None}
         usual = default_prompt(encoder)
@@ -264,7 +266,10 @@ def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> Name
     name = encoder_name if isinstance(encoder_name, str) and encoder_name else name
     encode = functools.partial(encoder.encode, **options)
     say_truncated = (lambda: None) if is_own else encoder.say_truncated
-    return NamedEncoder(name, None if identity is None else str(identity), encode, say_truncated)
+    is_chosen = chosen.prompt is not None or chosen.prompt_name is not None
+    prompts = {} if is_chosen else usual_prompts(loaded)
+    identity = None if identity is None else str(identity)
+    return NamedEncoder(name, identity, encode, say_truncated, prompts)
 
 
 def _own_encoder(place: str, name: str) -> Any:

@@ -142,6 +142,7 @@ def evaluate(
     cache: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     command: str = "",
+    prompts: Mapping[str, str] | None = None,
 ) -> EvaluationRecord:
     """Evaluates an encoder on tasks.
 
@@ -160,6 +161,7 @@ def evaluate(
         cache: The folder that keeps results and embeddings; None keeps nothing.
         progress: Shows the progress.
         command: The command line, for the record.
+        prompts: What retrieval puts before a "query" and a "document"; None: the encoder's own.
 
     Raises:
         MissingDataError: A data set is missing. This is checked before any sentence is encoded.
@@ -177,7 +179,8 @@ def evaluate(
     hashes = {task.name: _hashes(task, folder) for task in tasks}
     embed = VectorCache(getattr(encoder, "encode", encoder), store=kept and kept / "embeddings")
     # Without a folder, `_hashes` has refused the tasks that need one.
-    context = TaskContext(embed, cast(DataFolder, folder), seed, usual_prompts(encoder))
+    prompts = usual_prompts(encoder) if prompts is None else prompts
+    context = TaskContext(embed, cast(DataFolder, folder), seed, prompts)
     results: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
     progress = progress or Progress()
