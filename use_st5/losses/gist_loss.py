@@ -90,6 +90,7 @@ class GISTEmbedLoss(VectorLoss):
     ) -> tuple[Any, dict[str, Any]]:
         ours = dict(zip(self._columns, map(l2_normalize, vectors), strict=True))
         guides = {name: l2_normalize(batch[f"guide_{name}"]) for name in self._columns}
+        all_ours, all_guides = ({n: gather(v) for n, v in x.items()} for x in (ours, guides))
         positive = ops.sum(guides["anchor"] * guides["positive"], axis=-1, keepdims=True)
         scale = ops.abs(positive) if self.margin_strategy == "relative" else 1.0
         limit = positive - self.margin * scale
@@ -103,9 +104,8 @@ class GISTEmbedLoss(VectorLoss):
         pairs += [("anchor", name) for name in self._columns[2:]]
         logits = []
         for first, second in pairs:
-            cosines, guided = (
-                ops.matmul(x[first], ops.transpose(gather(x[second]))) for x in (ours, guides)
-            )
+            cosines = ops.matmul(ours[first], ops.transpose(all_ours[second]))
+            guided = ops.matmul(guides[first], ops.transpose(all_guides[second]))
             excluded = guided > limit
             if second in self._columns[2:]:
                 excluded |= equal_ids(batch["positive"], gather(batch[second]))
