@@ -9,10 +9,14 @@ runs here again:
     KERAS_BACKEND=jax python -m experiments.bundled_models.accelerator train PACK use_dan_en
     python -m experiments.bundled_models.accelerator export PACK use_dan_en OUT
 
-Each command continues: what is complete in PACK is not made again. The models go on from the
-bundled weights. They learn the teachers' vectors of passages, queries and sentences
-(`TeacherLoss`), and to find the passages of the pairs among hard negatives that the teachers mined,
-at several lengths of the vectors (`GISTEmbedLoss` in `MatryoshkaLoss`).
+Each command continues: what is complete in PACK is not made again. On a processor without an
+accelerator, `use-st5 embed PACK/texts.txt --model MINILM --backend onnx-int8 -o PACK/minilm.npy`
+computes a teacher's vectors in a tenth of the time (`teach` then mines the negatives), and
+`pack --words 65000 --bigrams 24000` gives USE-DAN the terms of the new text.
+
+The models go on from the bundled weights. They learn the teachers' vectors of passages, queries and
+sentences (`TeacherLoss`), and to find the passages of the pairs among hard negatives that the
+teachers mined, at several lengths of the vectors (`GISTEmbedLoss` in `MatryoshkaLoss`).
 """
 
 from __future__ import annotations
@@ -116,7 +120,12 @@ def load_weights(folder: Path, name: str) -> list[np.ndarray]:
 
 
 def pack(
-    folder: Path, data: Path, teachers: dict[str, Path], further: Path | None, most: int
+    folder: Path,
+    data: Path,
+    teachers: dict[str, Path],
+    further: Path | None,
+    most: int,
+    terms: tuple[int, int] | None,
 ) -> None:
     """Writes texts, pairs, teachers and the students' weights in parts."""
     import use_st5
@@ -133,26 +142,45 @@ def pack(
         for _, query, passage in read_pairs(data)
         if query in rows and passage in rows
     ]
+    (folder / "texts.txt").write_text("\n".join([*texts, ""]), encoding="utf-8")
     write_parts(folder, _TEXTS, lzma.compress("\n".join(texts).encode(), preset=4))
     np.save(folder / "pairs.npy", np.array(pairs, np.int32))
     for name, source in teachers.items():
         _pack_teacher(source, folder / name)
     for name in STUDENTS:
-        encoder = use_st5.TrainableEncoder.load(name)
-        save_weights(folder, f"{name}.start", encoder.model.get_weights())
-        shutil.copytree(
-            _MODELS / name / "assets",
-            folder / f"{name}.assets",
-            dirs_exist_ok=True,
-        )
-        config, own = encoder.model.get_config(), encoder.model.own_arguments
-        facts = {
-            "config": config["config"],
-            "own": {key: config[key] for key in own},
-            "tokenizer": encoder.tokenizer.kind,
-        }
-        (folder / f"{name}.json").write_text(json.dumps(facts, default=list), encoding="utf-8")
+        _pack_student(folder, name, use_st5.TrainableEncoder.load(name))
+    if terms is not None:
+        _widen(folder, texts, teachers["minilm"], terms)
     print(f"{len(texts):,} texts, {len(pairs):,} pairs")
+
+
+def _pack_student(folder: Path, name: str, encoder: Any) -> None:
+    """A student's weights, tokenizer and settings."""
+    save_weights(folder, f"{name}.start", encoder.model.get_weights())
+    shutil.copytree(_MODELS / name / "assets", folder / f"{name}.assets", dirs_exist_ok=True)
+    config, own = encoder.model.get_config(), encoder.model.own_arguments
+    facts = {
+        "config": config["config"],
+        "own": {key: config[key] for key in own},
+        "tokenizer": encoder.tokenizer.kind,
+    }
+    (folder / f"{name}.json").write_text(json.dumps(facts, default=list), encoding="utf-8")
+
+
+def _widen(folder: Path, texts: list[str], teacher: Path, terms: tuple[int, int]) -> None:
+    """Gives USE-DAN the words and bi-grams of the texts."""
+    import use_st5
+    from experiments.bundled_models.wider_vocabulary import wider_model, wider_vocabulary
+    from use_st5.tokenizers import NGramTokenizer
+
+    encoder = use_st5.TrainableEncoder.load("use_dan_en")
+    old: Any = encoder.tokenizer
+    words, bigrams = terms
+    new = wider_vocabulary(old.vocabulary, texts, words=words, bigrams=bigrams)
+    word_vectors = use_st5.load(teacher, backend="onnx").encode([*new.unigrams], show_progress=True)
+    wider = wider_model(encoder.model, old.vocabulary, new, word_vectors)
+    _pack_student(folder, "use_dan_en", use_st5.TrainableEncoder(wider, NGramTokenizer(new)))
+    new.save(folder / "use_dan_en.assets" / "vocabulary.txt")
 
 
 def _pack_teacher(source: Path, target: Path) -> None:
@@ -343,12 +371,17 @@ def train(
 def export(folder: Path, name: str, target: Path) -> None:
     """Writes the trained student as a SavedModel in int8."""
     import use_st5
+    from use_st5.tokenizers import NGramTokenizer, NGramVocabulary
 
     start = use_st5.TrainableEncoder.load(name)
     model = student_model(folder, name, dtype=None)
     model.set_weights(load_weights(folder, f"{name}.trained"))
     limit = None if start.max_length is None else STUDENTS[name].max_tokens
-    encoder = use_st5.TrainableEncoder(model, start.tokenizer, name=name, max_length=limit)
+    tokenizer = start.tokenizer
+    if name == "use_dan_en":
+        vocabulary = NGramVocabulary.load(folder / f"{name}.assets" / "vocabulary.txt")
+        tokenizer = NGramTokenizer(vocabulary)
+    encoder = use_st5.TrainableEncoder(model, tokenizer, name=name, max_length=limit)
     encoder.export(target, precision="int8")
 
 
@@ -362,6 +395,8 @@ def main() -> None:
         command.add_argument("folder", type=Path, metavar="PACK")
     packing.add_argument("--data", type=Path, required=True)
     packing.add_argument("--further", type=Path, help="a file of further texts, one a line")
+    packing.add_argument("--words", type=int, help="words of a wider USE-DAN")
+    packing.add_argument("--bigrams", type=int, default=24_000, help="its bi-grams")
     packing.add_argument("--most", type=int, default=10**9, help="texts of search at most")
     for name in TEACHERS:
         packing.add_argument(f"--{name}", type=Path, help=f"the folder of {name}")
@@ -375,7 +410,8 @@ def main() -> None:
     if options.command == "pack":
         given = {name: getattr(options, name) for name in TEACHERS}
         teachers = {name: path for name, path in given.items() if path is not None}
-        pack(options.folder, options.data, teachers, options.further, options.most)
+        terms = (options.words, options.bigrams) if options.words else None
+        pack(options.folder, options.data, teachers, options.further, options.most, terms)
     elif options.command == "teach":
         teach(options.folder)
     elif options.command == "train":
