@@ -135,9 +135,7 @@ def test_a_header_that_claims_gigabytes(folder: Path, unbuilt: None) -> None:
     for size in (2**33, 2**63, 0):
         path.write_bytes(struct.pack("<Q", size) + b"{}")
         grow(path, 2**34)
-        with pytest.raises(
-            ValueError, match=f"a header of {size:,} bytes, expected 1 to 4,194,304"
-        ):
+        with pytest.raises(ValueError, match=r"model.safetensors: is no safetensors file"):
             read_sentence_t5(open_checkpoint(folder))
     path.write_bytes(b"abc")
     with pytest.raises(ValueError, match="model.safetensors: is no safetensors file"):
@@ -236,17 +234,16 @@ def test_arrays_that_claim_more_than_their_chunks_have(tmp_path: Path, unbuilt: 
     metadata = json.loads(path.read_text(encoding="utf-8"))
     claimed = {"shape": [10**9, 8], "chunks": [10**9, 8]}
     path.write_text(json.dumps(metadata | claimed), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"chunks \[1000000000, 8\]"):
+    with pytest.raises(ValueError, match=r"expected 1 chunks \(31,007,751\), found 1"):
         read_sentence_t5(open_checkpoint(tmp_path / "folder"))
 
 
 def test_data_of_tensorflow_that_is_cut(tmp_path: Path) -> None:
     tf.train.Checkpoint(a=tf.Variable(np.ones((50, 20), np.float32))).write(str(tmp_path / "c"))
-    source = TensorFlowSource(tmp_path / "c")
-    source.check_stored(["a"])
+    TensorFlowSource(tmp_path / "c")
     os.truncate(tmp_path / "c.data-00000-of-00001", 1000)
-    with pytest.raises(ValueError, match=r"c.index: expected 4,000 bytes of data .* 1,000"):
-        source.check_stored(["a"])
+    with pytest.raises(ValueError, match="c: expected 4,000 bytes of data, found 1,000"):
+        TensorFlowSource(tmp_path / "c")
 
 
 def test_the_newest_checkpoint_lies_beside_the_file_that_names_it(tmp_path: Path) -> None:

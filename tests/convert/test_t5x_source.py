@@ -182,22 +182,22 @@ def test_damaged_chunks(tmp_path: Path) -> None:
     content = chunk.read_bytes()
     for damaged in (content[:30], b"", b"no gzip", gzip.compress(b"\0" * 10**6)):
         chunk.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"0\.0: .*Copy"):
+        with pytest.raises(ValueError, match=r"a(/0\.0)?: .*(Copy|found 1)"):
             next(ZarrArray(tmp_path / "a").rows())
     chunk.unlink()
-    with pytest.raises(FileNotFoundError, match=r"0\.0: expected a file"):
+    with pytest.raises(ValueError, match="expected 1 chunks"):
         next(ZarrArray(tmp_path / "a").rows())
 
 
 def test_chunks_are_held_against_the_array_before_they_are_read(tmp_path: Path) -> None:
     write_zarr(tmp_path / "a", ARRAY, chunks=(3, 2))
-    ZarrArray(tmp_path / "a").check_chunks()
+    ZarrArray(tmp_path / "a")
     path = tmp_path / "a" / ".zarray"
     metadata = json.loads(path.read_text(encoding="utf-8"))
     for shape, chunks in (([10**6, 10**6], [1, 1]), ([10**9, 9], [10**9, 9])):
         path.write_text(json.dumps({**metadata, "shape": shape, "chunks": chunks}))
         with pytest.raises(ValueError, match="expected .* chunks"):
-            ZarrArray(tmp_path / "a").check_chunks()
+            ZarrArray(tmp_path / "a")
     path.write_text(json.dumps(metadata))
     with (tmp_path / "a" / "0.0").open("ab") as file:
         file.truncate(2**40)  # sparse

@@ -174,14 +174,10 @@ def test_damaged_folders(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"index.json: \$: expected object, received array"):
         SafetensorsSource(tmp_path)
     write_index(tmp_path, a="one.safetensors")
-    with pytest.raises(FileNotFoundError, match="expected the shard one.safetensors"):
+    with pytest.raises(ValueError, match="one.safetensors: .*No such file"):
         SafetensorsSource(tmp_path)
     (tmp_path / "one.safetensors").write_bytes(b"\x00" * 100)
     with pytest.raises(ValueError, match="one.safetensors: is no safetensors file"):
-        SafetensorsSource(tmp_path)
-    save_file({"a": np.zeros(1, np.float32)}, tmp_path / "one.safetensors")
-    write_index(tmp_path, a="one.safetensors", b="one.safetensors")
-    with pytest.raises(ValueError, match="no shard has the tensor 'b'"):
         SafetensorsSource(tmp_path)
     write_index(tmp_path, a="../one.safetensors")
     with pytest.raises(ValueError, match="weight_map.*expected a path inside"):
@@ -253,4 +249,3 @@ def test_optimizers_are_left_out(tmp_path: Path) -> None:
         "encoder/block_000/scale": 3,
         "encoder/global_step_layer": 5,
     }
-    source.check_stored(source.shapes())

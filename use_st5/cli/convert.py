@@ -79,13 +79,10 @@ def convert(
     with sole_model(to, overwrite=overwrite):
         start_keras("convert")
         from use_st5.convert.checkpoint import open_checkpoint
-        from use_st5.convert.sentence_transformers import MODULES
         from use_st5.trainable_encoder import TrainableEncoder
 
         with waiting(f"loading {as_written(source)}"):
             checkpoint = open_checkpoint(local_source(source))
-        if pooling is not None and checkpoint.modules is not None:
-            raise typer.BadParameter(f"{MODULES} sets the pooling: leave --pooling out.")
         with waiting(f"converting {as_written(source)}"):
             encoder = TrainableEncoder.of_checkpoint(
                 checkpoint,

@@ -76,8 +76,7 @@ class Checkpoint:
         if self.modules is None or self.modules.pooling is None:
             return requested
         if requested is not None:
-            where = self.where / MODULES
-            raise ValueError(f"{where}: sets the pooling. Leave out pooling={requested!r}.")
+            raise ValueError(f"{self.where / MODULES}: sets the pooling; leave out {requested!r}.")
         return self.modules.pooling
 
     @property

@@ -196,15 +196,12 @@ def read_prompts(folder: Path, modules: SentenceModules) -> tuple[dict[str, str]
     settings = _read(path, _Settings)
     named = {name: prompt or "" for name, prompt in settings.prompts.items()}
     default = settings.default_prompt_name
-    if default is not None and default not in {"query", "document", *named}:
-        names = f"{[*named]!s:.200}"
-        raise ValueError(f"{path}: expected default_prompt_name in {names}, not {default!r:.200}.")
+    if default not in {None, "query", "document", *named}:
+        raise ValueError(f"{path}: default_prompt_name {default!r:.200} is none of the prompts.")
     if (dim := settings.truncate_dim) is not None:
-        advice = f"Remove it, and write encode(texts, truncate_dim={dim})."
-        raise ValueError(f"{path}: expected no truncate_dim, received {dim}. {advice}")
+        raise ValueError(f"{path}: remove truncate_dim; write encode(texts, truncate_dim={dim}).")
     if not modules.include_prompt:
-        why = "use_st5 pools the tokens of a prompt like all others"
-        raise ValueError(f"{modules.pooling_file}: expected include_prompt to be true: {why}.")
+        raise ValueError(f"{modules.pooling_file}: expected include_prompt to be true.")
     return named, default
 
 
@@ -243,9 +240,8 @@ def _max_length(folder: Path, settings: list[_Settings]) -> int | None:
         others |= {name for name, value in processing.items() if value not in _USUAL.get(name, ())}
         others |= {name for name in ("query_length", "document_length") if getattr(each, name)}
         if others:
-            advice = "Write them into config.json or tokenizer_config.json, or remove them"
-            found = f"found {listed(sorted(others))}"
-            raise ValueError(f"{folder}: use_st5 does not read all settings, {found}. {advice}.")
+            found = listed(sorted(others))
+            raise ValueError(f"{folder}: write {found} into config.json or tokenizer_config.json.")
         if length is not None:
             return check_record(length, Tokens, where=f"{folder}: max_length", remedy=_REMEDY)
         if each.max_seq_length is not None:
@@ -273,8 +269,7 @@ def _layer(folder: Path, kind: str) -> LayerModule:
         return LayerModule(where=path, width=settings.dimension, source=source)
     names = (settings.module_input_name, settings.module_output_name or "sentence_embedding")
     if settings.use_residual or names != ("sentence_embedding", "sentence_embedding"):
-        what = "module_input_name, module_output_name and use_residual of a sentence embedding"
-        raise ValueError(f"{path}: expected {what}, found {names!s:.200}. {_REMEDY}")
+        raise ValueError(f"{path}: expected a layer of sentence embeddings, found {names!s:.200}.")
     activation = settings.activation_function.split(".")[-1][:200]
     width, bias = settings.out_features, settings.bias
     return LayerModule(where=path, width=width, bias=bias, activation=activation, source=source)

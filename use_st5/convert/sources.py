@@ -6,8 +6,7 @@ import glob
 import math
 import os
 import re
-import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from use_st5.io.records import InnerPath, check_record, read_bounded, read_recor
 SAFETENSORS = "model.safetensors"
 _SHARDS = "model.safetensors.index.json"
 _PIECE = 2**24  # bytes
-_HEADER = 2**22  # bytes: fifty times the header of the largest T5
+_INDEX_LIMIT = 2**22  # bytes: fifty times the index of the largest T5
 _AGAIN = "Copy it again."
 _DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL")
 
@@ -33,15 +32,31 @@ class SafetensorsSource(WeightSource):
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.where = os.fspath(folder)
-        self._folder = Path(folder)
-        files = self._files()
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._homes: dict[str, Path] = {}
-        for file in sorted(set(files.values())):
-            self._read_header(file)
-        if missing := sorted(set(files) - set(self._homes) - {""}):
-            where = self._folder / _SHARDS
-            raise ValueError(f"{where}: no shard has the tensor {missing[0]!r:.200}. {_AGAIN}")
+        folder, index = Path(folder), Path(folder, _SHARDS)
+        names: set[str] = {SAFETENSORS}
+        if not (folder / SAFETENSORS).is_file():
+            if not index.is_file():
+                message = f"{folder}: expected {SAFETENSORS} or {_SHARDS}, found neither."
+                if [*folder.glob("*.bin")]:
+                    message += " .bin files can run code: save the model with safetensors."
+                raise FileNotFoundError(message)
+            content = read_record(index, dict[str, Any], remedy=_AGAIN, limit=_INDEX_LIMIT)
+            kind, where = dict[str, InnerPath], f"{index}: weight_map"
+            shards = check_record(content.get("weight_map"), kind, where=where, remedy=_AGAIN)
+            names = {*shards.values()}
+        for path in sorted(folder / name for name in names):
+            try:
+                with safe_open(path, framework="np") as file:
+                    for name in file.keys():  # noqa: SIM118 (no mapping)
+                        tensor = file.get_slice(name)
+                        self._shapes[name], self._homes[name] = tuple(tensor.get_shape()), path
+                        if (dtype := tensor.get_dtype()) not in _DTYPES:
+                            raise ValueError(f"{name:.200} has {dtype}: save the model in float32")
+            except Exception as error:  # safetensors' own class is not public
+                reason = f"{type(error).__name__}: {error!s:.200}"
+                raise ValueError(f"{path}: is no safetensors file ({reason}). {_AGAIN}") from error
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name → shape of every tensor, without reading one."""
@@ -64,49 +79,6 @@ class SafetensorsSource(WeightSource):
         for start in range(0, rows, step):
             with safe_open(self._homes[name], framework="np") as file:
                 yield file.get_slice(name)[start : min(start + step, rows)]
-
-    def _read_header(self, path: Path) -> None:
-        with path.open("rb") as file:
-            begin = file.read(8)
-        # The header is read as a whole.
-        (size,) = struct.unpack("<Q", begin) if len(begin) == 8 else (0,)
-        if not 0 < size <= min(_HEADER, path.stat().st_size - 8):
-            received = f"a header of {size:,} bytes, expected 1 to {_HEADER:,}"
-            raise ValueError(f"{path}: is no safetensors file: {received}. {_AGAIN}")
-        dtypes = {}
-        try:
-            with safe_open(path, framework="np") as file:
-                for name in file.keys():  # noqa: SIM118 (no mapping)
-                    tensor = file.get_slice(name)
-                    self._shapes[name], dtypes[name] = tuple(tensor.get_shape()), tensor.get_dtype()
-                    self._homes[name] = path
-        except Exception as error:  # safetensors' own class is not public
-            reason = f"{type(error).__name__}: {error!s:.200}"
-            raise ValueError(f"{path}: is no safetensors file ({reason}). {_AGAIN}") from error
-        for name, dtype in dtypes.items():
-            if dtype not in _DTYPES:
-                raise ValueError(f"{path}: {name:.200} has {dtype}. Save the model in float32.")
-
-    def _files(self) -> dict[str, Path]:
-        """Name of a tensor → its file; if there is no index, "" → the only file."""
-        single, index = self._folder / SAFETENSORS, self._folder / _SHARDS
-        if single.is_file():
-            return {"": single}
-        if not index.is_file():
-            message = f"{self._folder}: expected {SAFETENSORS} or {_SHARDS}, found neither."
-            if [*self._folder.glob("*.bin")]:
-                message += " .bin files can run code: save the model with safetensors."
-            raise FileNotFoundError(message)
-        content = read_record(index, dict[str, Any], remedy=_AGAIN, limit=_HEADER)
-        where = f"{index}: weight_map"
-        names = check_record(
-            content.get("weight_map"), dict[str, InnerPath], where=where, remedy=_AGAIN
-        )
-        files = {name: self._folder / file for name, file in names.items()}
-        for file in files.values():
-            if file.parent != self._folder or not file.is_file():
-                raise FileNotFoundError(f"{index}: expected the shard {file.name} here. {_AGAIN}")
-        return files
 
 
 _INDEX = ".index"
@@ -139,25 +111,19 @@ class TensorFlowSource(WeightSource):
         with _damage_reported(f"{prefix}: expected a TensorFlow checkpoint"):
             self._reader = tf.train.load_checkpoint(prefix)
             shapes = self._reader.get_variable_to_shape_map()
+            dtypes = self._reader.get_variable_to_dtype_map()
         names = [name for name in shapes if not _NO_WEIGHT.fullmatch(name)]
         self._stored = {name.removesuffix(_VALUE): name for name in names}
         self._shapes = {name: tuple(shapes[stored]) for name, stored in self._stored.items()}
+        # An index alone could state shapes of any size.
+        least = sum(math.prod(shapes[name]) * dtypes[name].size for name in names)
+        files = Path(prefix).parent.glob(f"{glob.escape(Path(prefix).name)}.data-*")
+        if (size := sum(file.stat().st_size for file in files)) < least:
+            raise ValueError(f"{prefix}: expected {least:,} bytes of data, found {size:,}.")
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name → shape of every tensor, without reading one."""
         return dict(self._shapes)
-
-    def check_stored(self, names: Iterable[str]) -> None:
-        """Compares the shapes of tensors with the size of the data files."""
-        dtypes = self._reader.get_variable_to_dtype_map()
-        expected = sum(
-            math.prod(self._shapes[name]) * dtypes[self._stored[name]].size for name in names
-        )
-        files = Path(self.where).parent.glob(f"{glob.escape(Path(self.where).name)}.data-*")
-        size = sum(file.stat().st_size for file in files)
-        if size < expected:
-            sizes = f"{expected:,} bytes of data or more, found {size:,}"
-            raise ValueError(f"{self.where}{_INDEX}: expected {sizes}. {_AGAIN}")
 
     def read(self, name: str) -> np.ndarray:
         """One tensor in the dtype it is stored in."""

@@ -9,7 +9,7 @@ import mmap
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -54,12 +54,6 @@ class T5XSource(WeightSource):
         """One tensor in the dtype it is stored in."""
         pieces = [*self.pieces(name)]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-
-    def check_stored(self, names: Iterable[str]) -> None:
-        """Compares the shapes of tensors with the bytes that are stored for them."""
-        for name in names:
-            if isinstance(array := self._arrays[name], ZarrArray):
-                array.check_chunks()
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
         """One tensor in pieces along its first axis."""
@@ -203,6 +197,16 @@ class ZarrArray:
         self._size = math.prod(self._chunk) * self.dtype.itemsize
         # The most bytes of a file; deflate adds a little to data that it cannot shrink.
         self._largest = self._size + (self._size // 1000 + 1024) * self._compressed
+        # The shape is compared with the files before memory is taken. Zarr leaves out chunks that
+        # contain only the fill value; chunks of weights never do.
+        files = [path for path in folder.rglob("*") if path.name != _METADATA]
+        stored = sum(min(path.stat().st_size, self._largest) for path in files if path.is_file())
+        pairs = zip(self.shape, self._chunk, strict=True)
+        count = math.prod(-(-length // chunk) for length, chunk in pairs)
+        least = count * (self._size // _MOST_DEFLATED if self._compressed else self._size)
+        if len(files) < count or stored < least:
+            found = f"{len(files):,} with {stored:,} bytes"
+            raise ValueError(f"{folder}: expected {count:,} chunks ({least:,}), found {found}.")
 
     def rows(self) -> Iterator[np.ndarray]:
         """The array in pieces along its first axis, each as long as a chunk."""
@@ -217,19 +221,6 @@ class ZarrArray:
                 part = piece[(slice(None), *map(slice, corner, ends))]
                 part[...] = self._read((row, *column))[tuple(map(slice, part.shape))]
             yield piece
-
-    def check_chunks(self) -> None:
-        """Compares the shape with the files of the chunks, without reading them."""
-        files = [path for path in self._folder.rglob("*") if path.name != _METADATA]
-        stored = sum(min(path.stat().st_size, self._largest) for path in files if path.is_file())
-        pairs = zip(self.shape, self._chunk, strict=True)
-        count = math.prod(-(-length // chunk) for length, chunk in pairs)
-        smallest = count * (self._size // _MOST_DEFLATED if self._compressed else self._size)
-        # Zarr leaves out chunks that contain only the fill value; chunks of weights never do.
-        if len(files) < count or stored < smallest:
-            chunks = f"{count:,} chunks {list(self._chunk)} with {smallest:,} bytes or more"
-            received = f"{len(files):,} with {stored:,} bytes"
-            raise ValueError(f"{self._folder}: expected {chunks}, found {received}. {_AGAIN}")
 
     def _read(self, numbers: tuple[int, ...]) -> np.ndarray:
         """Reads a whole chunk, including any part that reaches beyond the array."""

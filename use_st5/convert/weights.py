@@ -35,9 +35,6 @@ class WeightSource(abc.ABC):
     def read(self, name: str) -> np.ndarray:
         """One tensor in the dtype it is stored in."""
 
-    def check_stored(self, names: Iterable[str]) -> None:  # noqa: B027 (not every format's)
-        """Compares shapes with the stored bytes, if opening a file of the format does not."""
-
     def pieces(self, name: str) -> Iterator[np.ndarray]:
         """One tensor in pieces along its first axis, in order; small ones if the format can."""
         yield self.read(name)
@@ -83,10 +80,6 @@ class RenamedSource(WeightSource):
             return np.concatenate([*self.pieces(name)])
         tensor = self._source.read(self._names[name])
         return tensor.reshape(self._reshaped.get(name, tensor.shape))
-
-    def check_stored(self, names: Iterable[str]) -> None:
-        """Compares the shapes of tensors with the bytes that are stored for them."""
-        self._source.check_stored(self._names[name] for name in names)
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
         """One tensor in pieces along its first axis."""
@@ -149,7 +142,6 @@ def check_shapes(
         wrong = {"Missing": missing, "Other shapes": mismatches, "Unknown": unknown}
         found = " ".join(f"{what}: {listed(names)}." for what, names in wrong.items())
         raise ValueError(f"{source.where}: expected the tensors of the model. {found}")
-    source.check_stored(expected)
 
 
 def check_layers(layers: int, source: WeightSource) -> None:
