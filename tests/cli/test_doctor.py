@@ -142,8 +142,7 @@ def test_all_extras_together_leave_pip_nothing_to_try(
 def test_every_requirement_is_looked_at() -> None:
     """All in setup.py, except the extras for developers and for other libraries."""
     setup = setup_arguments()
-    extras = setup["extras_require"].keys() - {"all", "dev", "docs", "peers", "integrations"}
-    assert extras == doctor_module.USES.keys()
+    extras = setup["extras_require"].keys() - {*doctor_module._NOT_FOR_USERS}
     texts = [*setup["install_requires"]]
     texts += [text for extra in extras for text in setup["extras_require"][extra]]
     names = {Requirement(text).name for text in texts if Requirement(text).marker is None}

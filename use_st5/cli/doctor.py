@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -29,25 +30,10 @@ Finding = tuple[str, str, str, str]
 # The packages that TensorFlow has; the packages of the same minor version.
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly")
 _MINOR_OF_TENSORFLOW = ("tf-keras", "tensorflow-text", "tf-models-official")
-# The extras of use_st5 for its users; if several have the same package, the first one is named.
-USES = {
-    "hub": "hub.load and hub.KerasLayer",
-    "hub-models": "models by name, hf://ORG/NAME",
-    "kerashub": "Gemma, Qwen and others of KerasHub",
-    "text": "T5 and Sentence-T5 models",
-    "data": "TFDS data sets",
-    "tfmodels": "Model Garden; brings TensorFlow 2.20",
-    "jax": "training under JAX",
-    "onnx": "models for ONNX Runtime",
-    "litert": "models for LiteRT",
-    "plots": "heat maps",
-    "evaluation": "evaluate",
-    "documents": "pairs",
-    "search": "indexes of --kind hnsw",
-    "serve": "serve",
-    "beam": "embed --runner",
-    "transfer": "the experiment transfer_tables",
-}
+# The extras for developers and for other libraries, which are not looked at.
+_NOT_FOR_USERS = ("all", "dev", "docs", "peers", "integrations")
+# The name of the extra in a requirement of an installed package.
+_EXTRA = re.compile(r"""extra == ["']([\w-]+)["']""")
 # They import pkg_resources without declaring it; setuptools 82 removed it.
 _NEED_PKG_RESOURCES = ("tensorflow-hub", "tf-models-official")
 # PyTorch's wheels for GPUs bring triton. With TensorFlow 2.20 and 2.21, triton 3.4 to 3.6 load in
@@ -142,15 +128,15 @@ def package_findings(
 
 def _on_this_platform(required: Iterable[str]) -> Iterator[tuple[Requirement, str]]:
     """Yields each package once, with the extra that requires it, or "" if it is always needed."""
-    requirements = [Requirement(text) for text in required]
     seen = set()
-    for extra in ("", *USES):
-        for requirement in requirements:
-            if requirement.name not in seen and (
-                requirement.marker.evaluate({"extra": extra}) if requirement.marker else not extra
-            ):
-                seen.add(requirement.name)
-                yield requirement, extra
+    extras = [(_EXTRA.search(text), Requirement(text)) for text in required]
+    for match, requirement in sorted(extras, key=lambda pair: pair[0] is not None):
+        extra = match[1] if match else ""
+        if requirement.name in seen or extra in _NOT_FOR_USERS:
+            continue
+        if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+            seen.add(requirement.name)
+            yield requirement, extra
 
 
 def _finding(
@@ -163,7 +149,7 @@ def _finding(
 ) -> Finding:
     subject, bounds = subject or requirement.name, requirement.specifier
     if version is None and extra:
-        return "-", subject, f"not installed (optional: {USES[extra]})", install_line(extra)
+        return "-", subject, f"not installed (optional, extra {extra})", install_line(extra)
     if version is None or not bounds.contains(version, prereleases=True):
         lower_first = ",".join(sorted(map(str, bounds), reverse=True))
         remedy = f'pip install "{requirement.name}{lower_first}"'
