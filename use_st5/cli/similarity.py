@@ -6,9 +6,8 @@ import contextlib
 import json
 import sys
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -90,73 +89,76 @@ def similarity(
     if pairs is not None:
         if heatmap is not None:
             raise typer.BadParameter("--heatmap expects texts or --file: pairs have no matrix.")
-        _pair_by_pair(_read_pairs(pairs), metric, chosen, as_json)
-        return
-    if file is not None:
-        with open_texts(file, column=column) as lines:
-            texts = list(lines)
-    texts = texts or []
-    most = _TEXT_LIMIT if heatmap is None else _HEATMAP_LIMIT
-    if not 2 <= len(texts) <= most:
-        raise ValueError(f"expected 2 to {most:,} texts, received {len(texts):,}")
+        compared = _read_pairs(pairs)
+    else:
+        compared = texts or []
+        if file is not None:
+            with open_texts(file, column=column) as lines:
+                compared = list(lines)
+        most = _TEXT_LIMIT if heatmap is None else _HEATMAP_LIMIT
+        if not 2 <= len(compared) <= most:
+            raise ValueError(f"expected 2 to {most:,} texts, received {len(compared):,}")
     if heatmap is not None:  # Errors appear before the model is loaded.
         require("matplotlib", "plots")
         from use_st5.plots import check_picture
 
         check_picture(heatmap)
     with contextlib.nullcontext() if heatmap is None else sole_file(heatmap):
-        _all_against_all(texts, metric, chosen, heatmap, as_json)
+        encoder = CountingEncoder(load_encoder(chosen), chosen)
+        metric = metric or encoder.similarity_fn_name
+        with progress_lines(lambda: f"encoding {len(compared):,} texts"):
+            vectors = encoder.encode(compared)
+        encoder.say_truncated()
+        answer = {"model": encoder.name, "metric": metric}
+        if pairs is None:
+            matrix = encoder.similarity(vectors, metric=metric)
+            _show_matrix(compared, matrix, answer, heatmap, as_json)
+        else:
+            _show_pairs(compared, vectors, answer, as_json)
 
 
-def _read_pairs(file: str) -> list[tuple[str, str]]:
-    pairs = []
+def _read_pairs(file: str) -> list[str]:
+    """The two texts of each line, one after the other."""
+    texts = []
     with open_input(file) as stream:
         for number, line in decoded_lines(stream, where=file):
             cells = line.split("\t")
             if len(cells) != 2:
                 raise ValueError(f"{file}:{number}: expected 1 tab, received {len(cells) - 1}")
-            pairs.append((cells[0], cells[1]))
-    return pairs
+            texts += cells
+    return texts
 
 
-def _pair_by_pair(
-    pairs: Sequence[tuple[str, str]], metric: Metric | None, model: ModelChoice, as_json: bool
+def _show_pairs(
+    texts: list[str], vectors: np.ndarray, answer: dict[str, Any], as_json: bool
 ) -> None:
-    encoder = CountingEncoder(load_encoder(model), model)
-    metric = metric or encoder.similarity_fn_name
     import numpy as np
 
     from use_st5.encode.similarity import similarity_by_name
 
-    vectors = _encoded([text for pair in pairs for text in pair], encoder)
-    scores = np.asarray(similarity_by_name(metric)(vectors[::2], vectors[1::2])).tolist()
+    scores = similarity_by_name(answer["metric"])(vectors[::2], vectors[1::2])
+    rows = [*zip(np.asarray(scores).tolist(), texts[::2], texts[1::2], strict=True)]
     if as_json:
-        rows = [
-            {"texts": list(texts), "similarity": score}
-            for texts, score in zip(pairs, scores, strict=True)
-        ]
-        answer = {"model": encoder.name, "metric": metric, "pairs": rows}
-        echo(json.dumps(answer, ensure_ascii=False))
-        return
-    print_table(
-        [metric, "first", "second"],
-        [(f"{score:.4f}", *texts) for texts, score in zip(pairs, scores, strict=True)],
-    )
+        pairs = [{"texts": [a, b], "similarity": score} for score, a, b in rows]
+        echo(json.dumps({**answer, "pairs": pairs}, ensure_ascii=False))
+    else:
+        cells = [(f"{score:.4f}", a, b) for score, a, b in rows]
+        print_table([answer["metric"], "first", "second"], cells)
 
 
-def _all_against_all(
+def _show_matrix(
     texts: list[str],
-    metric: Metric | None,
-    model: ModelChoice,
+    matrix: np.ndarray,
+    answer: dict[str, Any],
     heatmap: Path | None,
     as_json: bool,
 ) -> None:
-    encoder = CountingEncoder(load_encoder(model), model)
-    metric = metric or encoder.similarity_fn_name
-    matrix = encoder.similarity(_encoded(texts, encoder), metric=metric)
+    import numpy as np
+
+    metric = answer["metric"]
     if as_json:
-        answer = {"model": encoder.name, "metric": metric, "texts": texts}
-        echo(json.dumps({**answer, "similarity": matrix.tolist()}, ensure_ascii=False))
+        answer |= {"texts": texts, "similarity": matrix.tolist()}
+        echo(json.dumps(answer, ensure_ascii=False))
     elif len(texts) <= _TABLE_LIMIT:
         numbers = [str(number) for number in range(1, len(texts) + 1)]
         # 80 characters have space for this.
@@ -166,8 +168,14 @@ def _all_against_all(
             for number, text, row in zip(numbers, texts, matrix, strict=True)
         ]
         print_table(["", "text", *numbers], rows, title=f"{metric} similarity")
-    else:
-        _print_closest(texts, matrix, metric)
+    else:  # For each text the most similar other text.
+        others = matrix.copy()
+        np.fill_diagonal(others, -np.inf)
+        closest = [
+            (f"{others[row, column]:.3f}", texts[row], texts[column])
+            for row, column in enumerate(others.argmax(axis=1))
+        ]
+        print_table([metric, "text", "closest other text"], closest)
     if heatmap is not None:
         from use_st5.plots import similarity_heatmap
 
@@ -176,23 +184,3 @@ def _all_against_all(
             warnings.filterwarnings("ignore", message="Glyph .* missing")
             similarity_heatmap(texts, matrix, path=heatmap, label=f"{metric} similarity")
         say(f"heat map: {heatmap}")
-
-
-def _encoded(texts: list[str], encoder: CountingEncoder) -> np.ndarray:
-    with progress_lines(lambda: f"encoding {len(texts):,} texts"):
-        vectors = encoder.encode(texts)
-    encoder.say_truncated()
-    return vectors
-
-
-def _print_closest(texts: list[str], matrix: np.ndarray, metric: str) -> None:
-    """Prints for each text the most similar other text."""
-    import numpy as np
-
-    others = matrix.copy()
-    np.fill_diagonal(others, -np.inf)
-    rows = [
-        (f"{others[row, column]:.3f}", texts[row], texts[column])
-        for row, column in enumerate(others.argmax(axis=1))
-    ]
-    print_table([metric, "text", "closest other text"], rows)
