@@ -10,7 +10,7 @@ from use_st5.cli.output import echo, print_cards, print_table, say, write_table
 from use_st5.training.rows import read_file
 
 COLUMNS = ["task", "what it needs", "from"]
-ROWS = [("sts12", "[bold]a[/bold]", "here"), ("weat1", "", "there " * 30)]
+ROWS = [("sts12", "[bold]a[/bold]", "here"), ("weat1", "", "there")]
 
 
 def test_a_pipe_gets_lines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,16 +30,14 @@ def test_a_terminal_gets_cards_without_empty_cells(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", "60")
     print_cards(COLUMNS, ROWS)
-    drawn = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
-    lines = [line.rstrip() for line in drawn.splitlines()]
-    assert lines[:3] == ["sts12", "  what it needs  [bold]a[/bold]", "  from           here"]
-    assert lines[3] == "weat1"
-    assert lines[4].startswith("  from  there there")
-    assert all(len(line) <= 60 for line in lines)
-    assert all(line.startswith("        there") for line in lines[5:])
-    assert sum(line.count("there") for line in lines[4:]) == 30
+    assert capsys.readouterr().out.splitlines() == [
+        "sts12",
+        "  what it needs  [bold]a[/bold]",
+        "  from           here",
+        "weat1",
+        "  from           there",
+    ]
 
 
 def drawn_table(

@@ -109,17 +109,9 @@ def print_cards(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not sys.stdout.isatty():
         print_table(columns, rows)
         return
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
-    columns, *rows = [[without_controls(cell) for cell in row] for row in (columns, *rows)]
+    width = max(map(len, columns[1:]))
     for head, *cells in rows:
-        card = Table.grid(padding=(0, 2))
+        echo(head)
         for column, cell in zip(columns[1:], cells, strict=True):
             if cell:
-                card.add_row(Text(column, style="dim"), Text(cell))
-        console.print(Text(head, style="bold"))
-        console.print(Padding(card, (0, 0, 0, 2)))
+                echo(f"  {column:{width}}  {cell}")
