@@ -221,9 +221,6 @@ def embedded(
     Continues the unfinished work of an earlier call. The messages call the result `shown`. `usual`
     names prompts, as for `ModelChoice.prompt_of`.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
-
     digest, total = hashlib.sha256(), 0
     for text in texts:
         digest.update(text.encode() + b"\n")
@@ -244,12 +241,9 @@ def embedded(
     if job.rows_done:
         say(f"continuing {shown} after {job.rows_done:,} of {total:,} rows")
     started, rows_before = time.monotonic(), job.rows_done
-    terminal = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    hidden = not terminal.is_terminal
     limits: dict[str, Any] = {"rows": _CHUNK_ROWS, "characters": _CHUNK_CHARACTERS, "length": len}
     try:
-        with progress_bars(*columns, console=terminal, disable=hidden) as progress:
+        with progress_bars() as progress:
             task = progress.add_task("rows", total=total, completed=job.rows_done)
             for chunk in in_chunks(itertools.islice(texts, job.rows_done, None), **limits):
                 vectors, cut = encode_counting(encoder, chunk, show_progress=False, **options)

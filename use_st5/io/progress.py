@@ -57,11 +57,7 @@ def with_progress(
     if not show:
         yield from batches
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
-
-    columns = ("Encoding", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with progress_bars(*columns, console=Console(stderr=True)) as progress:
+    with progress_bars(disable=False) as progress:
         task = progress.add_task("Encoding", total=total)
         for batch in batches:
             yield batch
@@ -77,34 +73,30 @@ def watched(
 ) -> Iterator[Item]:
     """Passes items on, and shows how many have passed, as a bar or in lines.
 
-    A `transient` bar disappears at the end, and is not drawn into a file or a pipe.
+    A `transient` bar disappears at the end.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(show_speed=True),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    console = Console(stderr=True)
-    hidden = transient and not console.is_terminal  # Otherwise it would end with an empty line.
-    with progress_bars(*columns, console=console, transient=transient, disable=hidden) as bars:
+    with progress_bars(transient=transient) as bars:
         yield from bars.track(items, total, description=description)
 
 
 @contextlib.contextmanager
 def progress_bars(
-    *columns: str | ProgressColumn, console: Console, lines: bool = True, **options: Any
+    *columns: str | ProgressColumn,
+    console: Console | None = None,
+    lines: bool = True,
+    **options: Any,
 ) -> Iterator[Progress]:
     """Gives rich's `Progress` for a block; if the console is no terminal, lines say how far it is.
 
     `lines` says whether they do; `disable` affects only the bars.
     """
-    from rich.progress import Progress
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    with Progress(*columns, console=console, **options) as progress:
+    console = console or Console(stderr=True)
+    usual = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    options = {"disable": not console.is_terminal, **options}
+    with Progress(*(columns or usual), console=console, **options) as progress:
         if not lines or console.is_terminal:
             yield progress
             return
