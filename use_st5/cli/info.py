@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -68,22 +69,10 @@ def _facts(folder: Path) -> dict[str, Any]:
         facts["bytes"] = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     else:
         manifest.check_contents(folder)
-        facts |= {
-            "name": manifest.name,
-            "summary": _summary(folder),
-            "dimension": manifest.dimension,
-            "max_length": manifest.max_length,
-            "parameters": manifest.parameters,
-            "trainable_parameters": manifest.trainable_parameters,
-            "precision": manifest.precision,
-            "prompts": manifest.prompts,
-            "default_prompt_name": manifest.default_prompt_name,
-            "similarity_fn_name": manifest.similarity_fn_name,
-            "bytes": manifest.size_bytes,
-            "files": f"{len(manifest.files)}, as they were exported (sha256)",
-            "versions": manifest.versions,
-            "metadata": manifest.metadata,
-        }
+        facts["summary"] = _summary(folder)
+        facts |= dataclasses.asdict(manifest)
+        facts["bytes"] = manifest.size_bytes
+        facts["files"] = f"{len(manifest.files)}, as they were exported (sha256)"
     facts["signatures"] = _signatures(folder)
     return facts
 
