@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import json
 import re
 import shlex
@@ -23,11 +22,12 @@ from use_st5.cli.models import (
     PromptOption,
     named_encoder,
 )
-from use_st5.cli.output import echo, manual, print_cards, print_table, say, waiting
+from use_st5.cli.output import echo, manual, print_cards, print_table, say
+from use_st5.io.progress import progress_bars
 
 if TYPE_CHECKING:
     from use_st5.cli.models import NamedEncoder
-    from use_st5.data.data_folder import DataFolder, DataSource
+    from use_st5.data.data_folder import DataSource
     from use_st5.evaluation.runner import EvaluationRecord
     from use_st5.evaluation.task import EvaluationTask
 
@@ -178,10 +178,11 @@ def _run(
     cache: Path | None,
 ) -> EvaluationRecord:
     """Runs the tasks; after Ctrl-C it prints how many are done."""
-    from use_st5.cli.evaluation_tasks import drawn_progress
+    from use_st5.cli.evaluation_tasks import EvaluationProgress
     from use_st5.evaluation.runner import evaluate as run_tasks
 
-    with drawn_progress() as progress:
+    with progress_bars(transient=True) as bars:
+        progress = EvaluationProgress(bars)
         try:
             return run_tasks(
                 progress.encoding(encoder.encode),
@@ -248,9 +249,8 @@ DATA_HELP = manual(
     f"""List the evaluation sets that are available, and how to get the others.
 
     The command looks for the published file names in --data, or else in the folder of the
-    environment variable {DATA_VARIABLE}, and up to two folders deeper. It reads the sets that are
-    there; if one cannot be read, the reason is shown. experiments/prepare_data.py of the repository
-    makes the files of some sets from a download.""",
+    environment variable {DATA_VARIABLE}, and up to two folders deeper. experiments/prepare_data.py
+    of the repository makes the files of some sets from a download.""",
     "use-st5 data --data data",
     "USE_ST5_DATA=data use-st5 data",
 )
@@ -262,49 +262,18 @@ def show_data(folder: DataOption = None) -> None:
     from use_st5.evaluation.task import all_tasks
 
     data_folder = None if folder is None else DataFolder(folder)
-    users: dict[DataSource, list[EvaluationTask]] = {}
+    groups: dict[DataSource, dict[str, None]] = {}  # in the order of the tasks
     for task in all_tasks().values():
         for source in task.sources:
-            users.setdefault(source, []).append(task)
-    with waiting("reading the data sets"):
-        states = [_place(source, tasks, data_folder) for source, tasks in users.items()]
+            groups.setdefault(source, {})[task.group] = None
+
+    def place(source: DataSource) -> str:
+        if data_folder is None or not data_folder.has(source):
+            return "unknown" if data_folder is None else "missing"
+        return data_folder.find(source).relative_to(data_folder.path).as_posix()
+
     rows = [
-        (
-            source.name,
-            state,
-            ", ".join(dict.fromkeys(task.group for task in tasks)),
-            source.origin,
-            source.licence,
-        )
-        for (source, tasks), state in zip(users.items(), states, strict=True)
+        (source.name, place(source), ", ".join(names), source.origin, source.licence)
+        for source, names in groups.items()
     ]
     print_cards(["data set", "found", "for", "from", "licence"], rows)
-
-
-def _place(source: DataSource, tasks: list[EvaluationTask], folder: DataFolder | None) -> str:
-    """The place of the data set, and if it cannot be read, the reason."""
-    if folder is None:
-        return "unknown"
-    if not folder.has(source):
-        return "missing"
-    path = folder.find(source)
-    place = path.relative_to(folder.path).as_posix()
-    errors = [_reading_error(task, folder) for task in tasks]
-    about_it = [error for error in errors if str(path) in error]
-    # Another file of a task may be the reason. If any task was read, this set can be read.
-    reason = next(iter(about_it), errors[0] if all(errors) else "")
-    return f"{place}, cannot be read: {reason}" if reason else place
-
-
-@functools.cache
-def _reading_error(task: EvaluationTask, folder: DataFolder) -> str:
-    """The error in a task's data sets; empty if they can be read, or if one is missing."""
-    from use_st5.data.data_folder import MissingDataError
-
-    try:
-        task.read(folder)
-    except MissingDataError:
-        return ""
-    except (OSError, ValueError) as error:
-        return str(error)
-    return ""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
+from rich.progress import TaskID
 
 from use_st5.cli.output import echo, print_cards, print_table, say
 from use_st5.data.data_folder import DataFolder, MissingDataError
@@ -20,7 +18,6 @@ from use_st5.encode.vector_store import Encode
 from use_st5.evaluation.bias import own_test
 from use_st5.evaluation.runner import Progress
 from use_st5.evaluation.task import EvaluationTask, missing_data, select_tasks
-from use_st5.io.progress import progress_bars
 
 _ALL = "all"
 _NO_FOLDER = "expected a data folder, received none. Give it with --data or in USE_ST5_DATA"
@@ -143,15 +140,3 @@ def main_score(result: dict[str, Any]) -> tuple[str, str]:
     """The name and the value of the score that tables show."""
     value = result["scores"][result["main"]]
     return result["main"], "undefined" if value is None else f"{value:.4f}"
-
-
-@contextmanager
-def drawn_progress() -> Iterator[EvaluationProgress]:
-    """Shows bars on standard error while the block runs; lines if that is not a terminal."""
-    terminal = Console(stderr=True)
-    text = TextColumn("{task.description}")
-    columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with progress_bars(
-        *columns, console=terminal, transient=True, disable=not terminal.is_terminal
-    ) as bars:
-        yield EvaluationProgress(bars)
