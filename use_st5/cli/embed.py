@@ -149,7 +149,27 @@ def embed(
             raise typer.BadParameter("standard output gets jsonl only. Give -o FILE.")
         _to_standard_output(source, column, chosen, options)
         return
-    _to_named_file(source, column, Path(output), chosen, form, options, overwrite=overwrite)
+    target = Path(output)
+    layout = form or target.suffix.removeprefix(".")
+    if layout not in get_args(Format):
+        raise typer.BadParameter(f"{output} ends neither in .npy nor in .jsonl: give --format.")
+    remote = remote_path(output)
+    # The rows grow beside the file that a link names.
+    grown = staging_path(remote) if remote else target.resolve()
+    with (
+        sole_file(target, overwrite=overwrite, remote=True, inputs=[source]),
+        sole_writer(grown),
+        open_texts(source, column=column, beside=grown) as texts,
+    ):
+        shown = grown if remote else target
+        job = embedded(texts, grown, chosen, layout, options, shown=shown)
+        if remote:
+            with waiting(f"uploading it to {remote}"):
+                upload(job.whole_file(), remote)
+            say(f"written: {remote}")
+        else:
+            job.whole_file().replace(grown)
+        job.discard()
 
 
 def _with_beam(pattern: str, folder: str, model: ModelChoice, options: dict[str, Any]) -> None:
@@ -169,41 +189,6 @@ def _with_beam(pattern: str, folder: str, model: ModelChoice, options: dict[str,
         say(f"{cut}; the rest was not read")
     if report.bad_rows and not report.rows:
         raise ValueError(f"{pattern}: no row has a text; {folder}/bad-*.jsonl has the reasons")
-
-
-def _to_named_file(
-    source: str,
-    column: str | None,
-    output: Path,
-    model: ModelChoice,
-    form: Format | None,
-    options: dict[str, Any],
-    *,
-    overwrite: bool,
-) -> None:
-    layout = form or output.suffix.removeprefix(".")
-    if layout not in get_args(Format):
-        raise typer.BadParameter(f"{output} ends neither in .npy nor in .jsonl: give --format.")
-    remote = remote_path(output)
-    # The rows grow beside the file that a link names.
-    target = staging_path(remote) if remote else output.resolve()
-    if remote:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    elif not target.parent.is_dir():
-        raise FileNotFoundError(f"{output.parent}: expected a folder to write to, found none")
-    with (
-        sole_file(output, overwrite=overwrite, remote=True, inputs=[source]),
-        sole_writer(target),
-        open_texts(source, column=column, beside=target) as texts,
-    ):
-        job = embedded(texts, target, model, layout, options, shown=target if remote else output)
-        if remote:
-            with waiting(f"uploading it to {remote}"):
-                upload(job.whole_file(), remote)
-            say(f"written: {remote}")
-        else:
-            job.whole_file().replace(target)
-        job.discard()
 
 
 def embedded(
@@ -320,12 +305,18 @@ class EmbeddingJob:
                 state = read_record(self._state, _State, remedy="")
             except (FileNotFoundError, ValueError) as error:
                 raise FileExistsError(f"{self.folder}: move these other files away") from error
-        header = self._header()
+        header = io.BytesIO()
+        if self.description["format"] == "npy":
+            import numpy as np
+
+            shape = (self.description["rows"], self.description["dimension"])
+            facts = {"descr": "<f4", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(header, facts)
         if (
             state is not None
             and state.description == self.description
             and self._data.is_file()
-            and len(header) <= state.bytes <= self._data.stat().st_size
+            and header.tell() <= state.bytes <= self._data.stat().st_size
         ):
             os.truncate(self._data, state.bytes)
             self.rows_done, self.truncated = state.rows_done, state.truncated
@@ -333,7 +324,7 @@ class EmbeddingJob:
             return True
         self.folder.mkdir(exist_ok=True)
         self._write_state()  # From here on the folder is ours.
-        self._bytes = self._data.write_bytes(header)
+        self._bytes = self._data.write_bytes(header.getvalue())
         self._write_state()
         return state is None
 
@@ -364,18 +355,6 @@ class EmbeddingJob:
         state = _State(self.description, self.rows_done, self.truncated, self._bytes)
         self._new_state.write_bytes(msgspec.json.encode(state))
         self._new_state.replace(self._state)
-
-    def _header(self) -> bytes:
-        if self.description["format"] == "jsonl":
-            return b""
-        import numpy as np
-
-        header = io.BytesIO()
-        shape = (self.description["rows"], self.description["dimension"])
-        np.lib.format.write_array_header_1_0(
-            header, {"descr": "<f4", "fortran_order": False, "shape": shape}
-        )
-        return header.getvalue()
 
 
 def to_bytes(texts: list[str], vectors: np.ndarray, layout: str) -> bytes:
