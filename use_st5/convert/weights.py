@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import abc
-import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,12 +169,19 @@ def assign_weights(
 ) -> None:
     """Reads every tensor of a mapping into its variable, one at a time; see `check_shapes`."""
     for name, target in mapping.items():
-        row = 0
-        with _writing(target) as write:
-            for piece in source.pieces(name):
-                check_weights(piece, name, source)
-                write(row, piece)
-                row += len(piece)
+        variable, row = target.variable, 0
+        size = math.prod(variable.shape) * np.dtype(variable.dtype).itemsize
+        in_place = keras.backend.backend() == "tensorflow" and size >= _LARGE
+        tensor = None if in_place else np.empty(target.stored_shape(), variable.dtype)
+        for piece in source.pieces(name):
+            check_weights(piece, name, source)
+            if tensor is None:
+                _write_in_place(target, row, piece)
+            else:
+                tensor[row : row + len(piece)] = piece
+            row += len(piece)
+        if tensor is not None:
+            variable.assign(tensor.T if target.transposed else tensor)
         on_tensor(name)
 
 
@@ -187,23 +192,6 @@ def check_weights(piece: np.ndarray, name: str, source: WeightSource) -> None:
         raise ValueError(f"{where}: expected floats, found {piece.dtype}. Save it in float32.")
     if not np.isfinite(piece).all():
         raise ValueError(f"{source.where}: expected finite numbers, {name} holds NaN or infinity.")
-
-
-@contextlib.contextmanager
-def _writing(target: Target) -> Iterator[Callable[[int, np.ndarray], None]]:
-    """Yields a function that writes some rows, as stored, at their place in the variable."""
-    variable = target.variable
-    size = math.prod(variable.shape) * np.dtype(variable.dtype).itemsize
-    if keras.backend.backend() == "tensorflow" and size >= _LARGE:
-        yield partial(_write_in_place, target)
-        return
-    tensor = np.empty(target.stored_shape(), variable.dtype)
-
-    def write(row: int, piece: np.ndarray) -> None:
-        tensor[row : row + len(piece)] = piece
-
-    yield write
-    variable.assign(tensor.T if target.transposed else tensor)
 
 
 def _write_in_place(target: Target, row: int, piece: np.ndarray) -> None:
