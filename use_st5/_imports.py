@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import os
@@ -24,22 +25,17 @@ def install_line(extra: str) -> str:
     checkout = Path(__file__).resolve().parents[1]
     if (checkout / "setup.py").is_file():
         return f'pip install --editable "{checkout}[{extra}]"'
-    return " ".join(["pip install", *(f'"{package}"' for package in _packages_of(extra))])
-
-
-def _packages_of(extra: str) -> list[str]:
-    """The requirements of an extra, as this installation states them."""
     from packaging.requirements import Requirement
 
-    try:
-        requirement_texts = importlib.metadata.requires("use_st5") or []
-    except importlib.metadata.PackageNotFoundError:
-        requirement_texts = []
-    requirements = [Requirement(each) for each in requirement_texts]
-    extra_requirements = [
-        each for each in requirements if each.marker and each.marker.evaluate({"extra": extra})
+    requirements = []
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        requirements = [Requirement(each) for each in importlib.metadata.requires("use_st5") or []]
+    packages = [
+        f'"{each.name}{each.specifier}"'
+        for each in requirements
+        if each.marker and each.marker.evaluate({"extra": extra})
     ]
-    return [f"{each.name}{each.specifier}" for each in extra_requirements]
+    return " ".join(["pip install", *packages])
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -51,9 +47,6 @@ def require(module: str, extra: str) -> ModuleType:
 
     Returns:
         The imported module.
-
-    Raises:
-        ImportError: it is missing, or it is there and does not load.
     """
     if module.startswith("onnxruntime"):  # Else it writes about this device, and sends it.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

@@ -16,7 +16,6 @@ from use_st5.io.files import atomic_path
 from use_st5.io.progress import without_controls
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
@@ -49,15 +48,11 @@ def similarity_heatmap(
         matrix: `[n, n]` similarities, one row per sentence.
         path: File for the picture; its suffix gives the format (.png, .svg, .pdf).
         label: The label of the colour bar.
-
-    Raises:
-        ValueError: The matrix does not match the sentences, or the suffix is unknown.
     """
     values = np.asarray(matrix, dtype=np.float64)
     count = len(sentences)
     if not count or values.shape != (count, count):
-        expected = f"expected a matrix of shape {(count, count)} for {count} sentences"
-        raise ValueError(f"{expected}, received {values.shape}")
+        raise ValueError(f"expected a matrix {(count, count)}, received {values.shape}")
     require("matplotlib", "plots")
     if path is not None:
         check_picture(path)
@@ -69,9 +64,18 @@ def similarity_heatmap(
     image = axes.imshow(
         values, cmap="YlGnBu", vmin=min(0.0, values.min()), vmax=max(1.0, values.max())
     )
-    _label_axes(axes, sentences)
-    if count <= _LARGE_CELL_ROWS:
-        _write_values(axes, values, image.norm)
+    size = 9 if count <= _LARGE_CELL_ROWS else 7
+    columns = [_shorten(sentence, _COLUMN_CHARACTERS) for sentence in sentences]
+    rows = [_row_label(sentence) for sentence in sentences]
+    turned = {"rotation": 45, "ha": "left", "rotation_mode": "anchor"}
+    axes.set_xticks(range(count), columns, fontsize=size, **turned)
+    axes.set_yticks(range(count), rows, fontsize=size)
+    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+    axes.spines[:].set_visible(False)
+    for (row, column), value in np.ndenumerate(values if count <= _LARGE_CELL_ROWS else []):
+        # The colour map is dark at its upper end.
+        colour = "white" if image.norm(value) > 0.5 else "black"
+        axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=9)
     figure.colorbar(image, ax=axes, label=label, fraction=0.04, pad=0.02)
     if path is not None:
         save(figure, path)
@@ -157,17 +161,6 @@ def check_picture(path: str | os.PathLike[str]) -> None:
         raise ValueError(f"{path}: expected a picture that ends in .{', .'.join(sorted(types))}")
 
 
-def _label_axes(axes: Axes, sentences: Sequence[str]) -> None:
-    ticks = range(len(sentences))
-    size = 9 if len(sentences) <= _LARGE_CELL_ROWS else 7
-    columns = [_shorten(sentence, _COLUMN_CHARACTERS) for sentence in sentences]
-    rows = [_row_label(sentence) for sentence in sentences]
-    axes.set_xticks(ticks, columns, rotation=45, ha="left", rotation_mode="anchor", fontsize=size)
-    axes.set_yticks(ticks, rows, fontsize=size)
-    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
-    axes.spines[:].set_visible(False)
-
-
 def _row_label(text: str, characters: int = _ROW_CHARACTERS) -> str:
     return textwrap.fill(_shorten(text, characters), characters // 2 + 4)
 
@@ -183,10 +176,3 @@ def _shorten(sentence: str, characters: int) -> str:
         text = text[: characters - 1].rstrip() + "…"
     # A dollar sign would start a formula.
     return text.replace("$", r"\$")
-
-
-def _write_values(axes: Axes, values: np.ndarray, norm: Any) -> None:
-    for (row, column), value in np.ndenumerate(values):
-        # The colour map is dark at its upper end.
-        colour = "white" if norm(value) > 0.5 else "black"
-        axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=9)

@@ -150,14 +150,6 @@ def sole_file(
 
 
 @contextlib.contextmanager
-def sole_folder(path: Path) -> Iterator[None]:
-    """Makes the local folder `path` and lets only this process write into it in the block."""
-    writes_remote(path, allowed=False)
-    with sole_writer(path, inside=True):
-        yield
-
-
-@contextlib.contextmanager
 def sole_model(
     folder: Path,
     *,

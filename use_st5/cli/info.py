@@ -11,7 +11,7 @@ import typer
 
 from use_st5.cli.models import DEFAULT_MODEL, find_model, start_tensorflow
 from use_st5.cli.output import echo, manual, print_table
-from use_st5.hub.model_manifest import CARD_NAME, ModelManifest
+from use_st5.hub.model_manifest import CARD_NAME, ModelManifest, read_card
 
 HELP = manual(
     """Describe a model: size, dimension, signatures and its model card.
@@ -40,10 +40,9 @@ def info(
     """Describes a model."""
     folder = find_model(model)
     if card:
-        path = folder / CARD_NAME
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: expected a model card, found none")
-        echo(path.read_text(encoding="utf-8").rstrip("\n"))
+        if not (text := read_card(folder)):
+            raise FileNotFoundError(f"{folder / CARD_NAME}: expected a model card, found none")
+        echo(text.rstrip("\n"))
         return
     facts = _facts(folder)
     if as_json:
@@ -79,10 +78,7 @@ def _facts(folder: Path) -> dict[str, Any]:
 
 def _summary(folder: Path) -> str:
     """The first paragraph of the card below its front matter and its title."""
-    path = folder / CARD_NAME
-    if not path.is_file():
-        return ""
-    text = path.read_text(encoding="utf-8")
+    text = read_card(folder)
     if text.startswith("---\n"):
         text = text.partition("\n---\n")[2]
     paragraphs = (" ".join(part.split()) for part in text.split("\n\n"))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from use_st5.cli.files import sole_folder
 from use_st5.cli.output import echo, manual
+from use_st5.io.files import sole_writer
 
 if TYPE_CHECKING:
     from use_st5.evaluation.runner import EvaluationRecord
@@ -41,7 +41,7 @@ def report(
 ) -> None:
     """Compares evaluations in tables and plots."""
     read = _read(records)
-    with sole_folder(output):
+    with sole_writer(output, inside=True):
         from use_st5.evaluation.report import write_report
 
         written = write_report(read, output, baseline=baseline)

@@ -126,7 +126,10 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary, moved_aside = target.with_name(name), target.with_name(name + _OLDER)
     try:
         yield temporary
-        _flush(temporary)
+        for file in (temporary, *temporary.rglob("*")):
+            if file.is_file():
+                with file.open("rb+" if os.name == "nt" else "rb") as stream:
+                    os.fsync(stream.fileno())
         if temporary.is_dir() and target.is_dir():
             target.rename(moved_aside)
         temporary.replace(target)
@@ -157,14 +160,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def _flush(path: Path) -> None:
-    """Flushes a file, or every file below a folder, to the disk."""
-    for file in (path, *path.rglob("*")):
-        if file.is_file():
-            with file.open("rb+" if os.name == "nt" else "rb") as stream:
-                os.fsync(stream.fileno())
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

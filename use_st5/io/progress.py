@@ -128,7 +128,17 @@ def progress_lines(state: Callable[[], str]) -> Iterator[None]:
         yield
         return
     ended = threading.Event()
-    thread = threading.Thread(target=_say_lines, args=(state, ended), daemon=True)
+
+    def say_lines() -> None:
+        began, wait = time.monotonic(), _LINE_EVERY
+        while not ended.wait(wait):
+            passed = time.monotonic() - began
+            if _states and _states[-1] is state and (said := state()):
+                sys.stderr.write(f"{said}, {passed:.0f} s\n")
+                sys.stderr.flush()
+            wait = max(_LINE_EVERY, passed / 10)
+
+    thread = threading.Thread(target=say_lines, daemon=True)
     _states.append(state)
     thread.start()
     try:
@@ -137,17 +147,6 @@ def progress_lines(state: Callable[[], str]) -> Iterator[None]:
         _states.remove(state)
         ended.set()
         thread.join()
-
-
-def _say_lines(state: Callable[[], str], ended: threading.Event) -> None:
-    began = time.monotonic()
-    wait = _LINE_EVERY
-    while not ended.wait(wait):
-        passed = time.monotonic() - began
-        if _states and _states[-1] is state and (said := state()):
-            sys.stderr.write(f"{said}, {passed:.0f} s\n")
-            sys.stderr.flush()
-        wait = max(_LINE_EVERY, passed / 10)
 
 
 @contextlib.contextmanager
