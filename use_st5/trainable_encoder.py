@@ -216,8 +216,12 @@ class TrainableEncoder:
             default_prompt_name=default,
             similarity_fn_name=checkpoint.similarity_fn_name,
         )
-        if not tf.distribute.has_strategy():  # in its scope no model can be called
-            _check_finite(encoder, checkpoint)
+        if tf.distribute.has_strategy():  # In its scope no model can be called.
+            return encoder
+        if not np.isfinite(_probe_vectors(encoder)).all():  # Finite weights may be far too large.
+            name = model.dtype_policy.name
+            text = f"its weights are damaged, or too large for {name}"
+            raise ValueError(f"{checkpoint.where}: {text}.")
         return encoder
 
     @classmethod
@@ -242,7 +246,17 @@ class TrainableEncoder:
 
         manifest = ModelManifest.read(folder)
         if manifest is None or manifest.family is None or manifest.tokenizer is None:
-            return cls._of_foreign(folder, manifest)
+            # Its layers are unknown; it is trained through its own variables.
+            from use_st5.models.saved_model.family import TextSavedModel
+            from use_st5.tokenizers.byte_tokenizer import ByteTokenizer
+
+            return cls(
+                TextSavedModel(folder),
+                ByteTokenizer(),
+                name=manifest.name if manifest else folder.name,
+                card=read_card(folder),
+                metadata=manifest.metadata if manifest else {},
+            )
         manifest.check_sizes(folder)
         family = family_named(manifest.family)
         tokenizer = family.tokenizer_class(manifest.tokenizer).from_assets(folder / "assets")
@@ -269,20 +283,6 @@ class TrainableEncoder:
         if comparable and not tf.distribute.has_strategy():  # in its scope no model can be called
             _check_vectors(encoder, loaded, folder)
         return encoder
-
-    @classmethod
-    def _of_foreign(cls, folder: Path, manifest: ModelManifest | None) -> Self:
-        """Loads a SavedModel with unknown layers; it is trained through its own variables."""
-        from use_st5.models.saved_model.family import TextSavedModel
-        from use_st5.tokenizers.byte_tokenizer import ByteTokenizer
-
-        return cls(
-            TextSavedModel(folder),
-            ByteTokenizer(),
-            name=manifest.name if manifest else folder.name,
-            card=read_card(folder),
-            metadata=manifest.metadata if manifest else {},
-        )
 
     @property
     def dimension(self) -> int:
@@ -441,13 +441,6 @@ class TrainableEncoder:
 def _probe_vectors(encoder: TrainableEncoder) -> np.ndarray:
     pairs = list(zip(_PROBE, _PROBE[::-1], strict=True))
     return encoder.encode(_PROBE if encoder.inputs == 1 else pairs)
-
-
-def _check_finite(encoder: TrainableEncoder, checkpoint: Checkpoint) -> None:
-    """Checks that a converted model gives numbers: finite weights may be far too large."""
-    if not np.isfinite(_probe_vectors(encoder)).all():
-        dtype = encoder.model.dtype_policy.name
-        raise ValueError(f"{checkpoint.where}: its weights are damaged, or too large for {dtype}.")
 
 
 def _check_vectors(encoder: TrainableEncoder, loaded: Any, folder: Path) -> None:

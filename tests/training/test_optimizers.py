@@ -99,12 +99,6 @@ def test_names_of_all_backends_are_known() -> None:
         assert not pattern.search(name), name
 
 
-def test_constant_for_a_tenth_then_a_line_to_zero() -> None:
-    schedule = LinearDecay(1e-3, 100)
-    rates = [float(schedule(step)) for step in (0, 9, 10, 55, 100, 150)]
-    np.testing.assert_allclose(rates, [1e-3, 1e-3, 1e-3, 0.5e-3, 0.0, 0.0], atol=1e-9)
-
-
 def test_adafactor_takes_a_decay_and_keras_restores_it() -> None:
     optimizer = keras.optimizers.Adafactor(LinearDecay(0.5, 10, constant_share=0.2))
     copy = keras.optimizers.Adafactor.from_config(optimizer.get_config())
@@ -117,20 +111,6 @@ def test_adafactor_takes_a_decay_and_keras_restores_it() -> None:
 
 def rates(schedule: LinearWarmup, *steps: int) -> list[float]:
     return [float(schedule(step)) for step in steps]
-
-
-def test_a_tenth_up_then_down_to_zero() -> None:
-    """Sentence-BERT's: `WarmupLinear` of sentence-transformers."""
-    found = rates(LinearWarmup(2e-5, 200), 0, 1, 10, 20, 110, 199, 200, 300)
-    np.testing.assert_allclose(
-        found, np.array([0, 0.05, 0.5, 1, 0.5, 1 / 180, 0, 0]) * 2e-5, rtol=1e-5
-    )
-
-
-def test_a_tenth_up_then_level() -> None:
-    """DefSent's: `get_constant_schedule_with_warmup` of transformers."""
-    found = rates(LinearWarmup(8e-6, 200, decay=False), 0, 5, 20, 110, 200)
-    np.testing.assert_allclose(found, np.array([0, 0.25, 1, 1, 1]) * 8e-6, rtol=1e-5)
 
 
 def test_a_warm_up_of_part_of_a_step_is_one_of_a_step() -> None:

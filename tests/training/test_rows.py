@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import hashlib
 import importlib
 import json
 from collections.abc import Callable, Mapping
@@ -140,21 +139,6 @@ def test_a_range_that_is_asked_for() -> None:
     assert score_range("cos.csv", -0.5, 0.5, requested=(-1, 1)).target(0) == 0.5
     with pytest.raises(ValueError, match=r"sts.csv: expected scores from 0 to 3, found 1 to"):
         score_range("sts.csv", 1, 4, requested=(0, 3))
-
-
-def test_rows_are_held_out_with_all_that_begin_alike(table: Callable[..., TrainingFile]) -> None:
-    rows = [(f"question {n // 3}", f"answer {n}") for n in range(300)]
-    found = add_statistics(table("qa", "anchor positive", rows), Words())
-    held, _ = held_out_rows(found, tested=False)
-    assert 50 <= len(held) <= 70
-    measured = validation_set(found, held, "qa")
-    left = leave_out(found, [measured])
-    assert left.kept == 300 - len(held)
-    assert left.shared == 0, "no question is on both sides"
-    trains = training_table(left, [measured]).to_pylist()
-    assert len(trains) == left.kept
-    assert not {row["anchor"] for row in trains} & {row["anchor"] for row in held}
-    assert held == held_out_rows(found, tested=False)[0], "nothing is drawn"
 
 
 def test_too_few_rows_want_a_file_of_their_own(table: Callable[..., TrainingFile]) -> None:
@@ -543,30 +527,10 @@ def test_rows_that_are_all_bad_are_not_an_empty_file(tmp_path: Path) -> None:
         read_file(path)
 
 
-def test_a_file_is_read_once_and_may_change_afterwards(tmp_path: Path) -> None:
-    path = tmp_path / "topics.tsv"
-    path.write_text("text\tlabel\na b\tone\nc d\ttwo\n")
-    source = read_file(path)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert (len(list(source)), source.content) == (2, digest)
-    with path.open("a") as file:
-        file.write("e\tthree\n")
-    assert (len(list(source)), source.content) == (2, digest)
-
-
 def test_labels_are_words_or_numbers(tmp_path: Path) -> None:
     path = tmp_path / "topics.jsonl"
     path.write_text('{"text": "a b", "label": 1}\n{"text": "c", "label": "two"}\n')
     assert [row["label"] for row in read_file(path)] == ["1", "two"]
-
-
-def test_own_names_of_columns(tmp_path: Path) -> None:
-    path = tmp_path / "faq.csv"
-    path.write_text("Title,body,id\nOne?,Yes.,1\n")
-    source = read_file(path, columns={"anchor": "title", "positive": "body"})
-    assert list(source) == [{"anchor": "One?", "positive": "Yes."}]
-    with pytest.raises(ValueError, match="expected the columns of a task, found 'Title', 'body'"):
-        read_file(path)
 
 
 def test_the_column_that_is_asked_for_comes_before_others(tmp_path: Path) -> None:
@@ -574,12 +538,6 @@ def test_the_column_that_is_asked_for_comes_before_others(tmp_path: Path) -> Non
     path.write_text("title,anchor,body\nOne?,no,Yes.\n")
     source = read_file(path, columns={"anchor": "title", "positive": "body"})
     assert list(source) == [{"anchor": "One?", "positive": "Yes."}]
-
-
-def test_names_of_columns_may_have_spaces_around_them(tmp_path: Path) -> None:
-    path = tmp_path / "faq.csv"
-    path.write_text("anchor, positive\nOne?,Yes.\n")
-    assert list(read_file(path)) == [{"anchor": "One?", "positive": "Yes."}]
 
 
 def test_a_text_runs_on_or_is_a_sentence_a_line(tmp_path: Path) -> None:

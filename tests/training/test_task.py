@@ -18,11 +18,6 @@ def task_with(loss: TaskLoss, **changes: Any) -> Task:
     return Task("t", loss, ArrayData({k: v for k, v in columns.items() if v is not None}))
 
 
-def test_what_fits_passes() -> None:
-    for task in toy.tasks():
-        task.check_features()
-
-
 @pytest.mark.parametrize(
     ("loss", "changes", "message"),
     [

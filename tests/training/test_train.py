@@ -25,22 +25,18 @@ import tensorflow as tf
 import use_st5
 from tests.tiny_bert import write_tiny_bert
 from tests.toy_encoders import WORDS, Toy
-from tests.training.words import Words
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.contrastive_loss import ContrastiveLoss
-from use_st5.losses.definition_loss import DefinitionLoss
 from use_st5.losses.label_loss import LabelLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
-from use_st5.losses.scored_pair_loss import ScoredPairLoss
-from use_st5.losses.simcse_loss import SimCSELoss
 from use_st5.losses.task_loss import Feature, VectorLoss
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import make_arguments
 from use_st5.training.model_loading import open_model
-from use_st5.training.rows import TrainingFile, add_statistics, read_file
+from use_st5.training.rows import TrainingFile, read_file
 from use_st5.training.tasks import PAIRS, SCORED_PAIRS, TASKS, TaskSpec
-from use_st5.training.train import check_dimensions, make_plan, train
+from use_st5.training.train import make_plan, train
 from use_st5.training.validation import ValidationSet, retrieval
 
 SENTENCES = [" ".join(words) for words in itertools.permutations(WORDS[:6], 3)]
@@ -253,6 +249,9 @@ def test_a_guide_masks_what_it_takes_for_positives(start: str, tmp_path: Path) -
     texts = write(tmp_path / "texts.csv", [{"text": text} for text in SENTENCES])
     with pytest.raises(ValueError, match="guide: expected a file of pairs"):
         train(start, texts, tmp_path / "no", guide=str(guide), **FEW)
+    with pytest.raises(ValueError, match="loss: expected arguments .* received bidirectional"):
+        options = {**FEW, "guide": str(guide), "loss": {"bidirectional": True}}
+        train(start, path, tmp_path / "no", **options)
 
 
 def test_a_plain_t5_becomes_an_encoder_of_unit_vectors(
@@ -506,37 +505,6 @@ def test_an_interrupted_encoder_has_its_weights_of_before(
         assert train(encoder, files, tmp_path / "tuned", **options).steps == 3
 
 
-def test_a_loss_of_ones_own_and_a_callback(start: str, tmp_path: Path) -> None:
-    """The loss reads the task's columns by their keys; the card and the log name it."""
-
-    class Cubic(ScoredPairLoss):
-        """The cube of the distance."""
-
-        def from_vectors(self, vectors: list[Any], batch: dict[str, Any], **_: Any) -> Any:
-            u, v = (each / keras.ops.norm(each, axis=1, keepdims=True) for each in vectors)
-            cosine = keras.ops.sum(u * v, axis=1)
-            return keras.ops.mean(keras.ops.abs(cosine - batch["score"]) ** 3), {}
-
-        metric_names = ()
-
-    calls: list[int] = []
-    said: list[str] = []
-    options: dict[str, Any] = {
-        "loss": Cubic(),
-        "callbacks": [
-            keras.callbacks.LambdaCallback(on_train_batch_end=lambda n, logs: calls.append(n))
-        ],
-        "log": said.append,
-    }
-    files = write(tmp_path / "sts.csv", scored())
-    trained = use_st5.train(start, files, tmp_path / "mine", **options, **FEW)
-    assert (trained.steps, len(calls)) == (4, 4)
-    assert any("loss with Cubic" in line for line in said)
-    assert '"class": "Cubic"' in (trained.folder / "README.md").read_text()
-    request = json.loads((trained.run / "request.json").read_text())
-    assert request["settings"]["loss"]["class"] == "Cubic"
-
-
 def test_rows_in_memory_train_like_a_file(start: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {**FEW, "steps": 2, "evaluations": 1, "learning_rate": 0.05}
     rows, measured = scored(40), scored(20, start=60)
@@ -758,43 +726,3 @@ def test_other_languages_than_the_models_are_said_before(
             "not English, but toy knows only English" in line for line in made.lines()
         )
     assert said == {"de": languages == ["en"], "en": False}
-
-
-@pytest.mark.parametrize(("asked", "per_call"), [(7, 1), (104, 10)])
-def test_as_many_steps_are_planned_as_are_asked_for(asked: int, per_call: int) -> None:
-    arguments = make_arguments(steps=asked)
-    assert (arguments.steps_of(9), arguments.execution_steps(asked)) == (asked, per_call)
-
-
-@pytest.mark.parametrize(
-    ("columns", "settings", "kind", "temperature"),
-    [
-        # Ours for pairs; Ni et al. 2021, section 4.1 (τ = 0.01); Gao et al. 2021, section 3.
-        ("anchor positive", {}, ContrastiveLoss, 0.05),
-        ("anchor positive", {"loss": {"temperature": 0.02}}, ContrastiveLoss, 0.02),
-        ("anchor positive", {"name": "sentence_t5"}, ContrastiveLoss, 0.01),
-        ("text", {}, SimCSELoss, 0.05),
-        ("text", {"name": "simcse"}, SimCSELoss, 0.05),
-    ],
-)
-def test_the_temperature(
-    columns: str,
-    settings: dict[str, Any],
-    kind: type,
-    temperature: float,
-    table: Callable[..., TrainingFile],
-) -> None:
-    width = len(columns.split())
-    rows = [tuple(f"word {n} {column}" for column in range(width)) for n in range(4)]
-    found = add_statistics(table("mine", columns, rows), Words())
-    loss = found.task.make_loss(found, None, make_arguments(**settings).loss)
-    assert type(loss) is kind
-    assert loss.temperature == temperature
-
-
-def test_vectors_that_can_be_cut_need_a_loss_of_vectors() -> None:
-    arguments = make_arguments(matryoshka_dimensions=(4, 16))
-    loss = MatryoshkaLoss(ContrastiveLoss(), dimensions=(4, 16))
-    check_dimensions([loss, DefinitionLoss()], 16, arguments)
-    with pytest.raises(ValueError, match="needs only vectors, received DefinitionLoss"):
-        check_dimensions([DefinitionLoss()], 16, arguments)

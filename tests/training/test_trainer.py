@@ -191,24 +191,6 @@ def epochs_of(encoder: TrainableEncoder, **options: Any) -> Trainer:
     return Trainer(encoder, tasks, args, **evaluate, **options)
 
 
-def test_a_run_that_was_cut_off_in_an_epoch_ends_with_the_same_weights(
-    toy_use_dan: Toy, encoder: TrainableEncoder, tmp_path: Path
-) -> None:
-    def fail(batch: int, logs: Any) -> None:
-        if batch == 6:
-            raise RuntimeError("cut off")
-
-    whole = epochs_of(encoder, folder=tmp_path / "whole").train()
-    cut, rest = (TrainableEncoder.load(toy_use_dan.folders["float32"]) for _ in range(2))
-    failing = keras.callbacks.LambdaCallback(on_train_batch_end=fail)
-    with pytest.raises(RuntimeError, match="cut off"):
-        epochs_of(cut, folder=tmp_path / "cut", callbacks=[failing]).train()
-    history = epochs_of(rest, folder=tmp_path / "cut").train()
-    assert history.records[0]["step"] == 6, "it goes on from the end of the first epoch"
-    assert history.to_state() == whole.to_state()
-    np.testing.assert_array_equal(weights(rest), weights(encoder))
-
-
 class Naming(toy.ToyEncoder):
     """The toy with the attributes of a family's model, and a dense layer as its head."""
 

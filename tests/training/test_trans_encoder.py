@@ -217,30 +217,6 @@ def drawn_by(seed: int, make: Callable[[], keras.Model]) -> Callable[[], keras.M
     return made
 
 
-@pytest.mark.end_to_end
-def test_what_is_frozen_stays_and_the_rest_learns(tmp_path: Path) -> None:
-    starts = {"bi": drawn_by(1, bi), "cross": drawn_by(2, cross)}
-    parts = {
-        name: dataclasses.replace(getattr(SMALL, name), freeze=("embedding",))
-        for name in ("to_cross", "to_bi")
-    }
-    settings = dataclasses.replace(SMALL, cycles=1, **parts)
-    # By these scores the first bi-encoder is as bad as possible, so a trained one is kept.
-    validation_scores = -scores(inference(starts["bi"]()), "bi", VALIDATION)
-    models = train_trans_encoder(
-        [student(**starts)], validation_scores, tmp_path, settings=settings, **OPTIONS
-    )
-    for each in models[1:]:
-        start, model = starts[each.kind](), starts[each.kind]()
-        model.load_weights(each.weights)
-        tables = [getattr(one, "encoder", one).embedding.get_weights()[0] for one in (start, model)]
-        np.testing.assert_array_equal(*tables)
-        same = [
-            (a == b).all() for a, b in zip(start.get_weights(), model.get_weights(), strict=True)
-        ]
-        assert sum(same) < len(same) / 2
-
-
 def test_the_start_of_a_bi_encoder_is_evaluated_and_kept_if_nothing_beats_it(
     tmp_path: Path,
 ) -> None:
@@ -363,11 +339,6 @@ def test_without_refreshing_weights_go_from_kind_to_kind(tmp_path: Path) -> None
     end.load_weights(models[2].weights)
     for here, there in zip(judge.encoder.get_weights(), end.get_weights(), strict=True):
         np.testing.assert_array_equal(here, there)
-
-
-def test_students_of_one_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="different names"):
-        train_trans_encoder([student(), student()], SCORES, tmp_path, settings=SMALL, **OPTIONS)
 
 
 def test_a_folder_with_another_course_is_refused(

@@ -100,7 +100,8 @@ class PreparedColumn:
         if array.ndim != axes or array.dtype.kind not in numbers or not np.isfinite(array).all():
             expected = {"label": "int32 labels", "score": "finite numbers"}.get(self.kind)
             expected = expected or "vectors of finite numbers, all of one length"
-            wrong = next((v for v in values if not _is_number(v)), values[0])
+            finite = (isinstance(v, int | float | np.number) and np.isfinite(v) for v in values)
+            wrong = next((v for v, good in zip(values, finite, strict=True) if not good), values[0])
             raise ValueError(f"expected {expected}, received {wrong!r:.80}")
         if self.kind == "label" and np.abs(array).max() >= 2**31:
             raise ValueError(f"expected int32 labels, received {array.max()}")
@@ -114,10 +115,6 @@ class PreparedColumn:
         ids = np.asarray(to_ids(values, self.max_tokens)).astype(self.dtype, copy=False)
         # The ids for an encoder may be only as wide as the longest of these texts.
         return np.pad(ids, [(0, 0), (0, max(0, (self.max_tokens or 0) - ids.shape[1]))])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and math.isfinite(value)
 
 
 class _Array(msgspec.Struct):
@@ -242,7 +239,14 @@ def open_prepared(
                 f"{folder}: expected the {what} that made this folder, received another one (they "
                 f"differ in {', '.join(names)}). Prepare the examples in another folder."
             )
-    return {name: _open_array(folder, name, array) for name, array in header.arrays.items()}
+    arrays = {}
+    for name, array in header.arrays.items():
+        path, dtype, shape = folder / f"{name}.bin", np.dtype(array.dtype), tuple(array.shape)
+        expected = dtype.itemsize * math.prod(shape)
+        if path.stat().st_size != expected:
+            raise ValueError(f"{path}: expected {expected} bytes for {dtype} of {shape}. {_AGAIN}")
+        arrays[name] = np.memmap(path, dtype=dtype, mode="r", shape=shape)
+    return arrays
 
 
 def fingerprint(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -342,15 +346,6 @@ def _settings(columns: Mapping[str, PreparedColumn]) -> dict[str, dict[str, Any]
         name: dataclasses.asdict(column) | {"key": column.key or name}
         for name, column in columns.items()
     }
-
-
-def _open_array(folder: Path, name: str, described: _Array) -> np.memmap:
-    path = folder / f"{name}.bin"
-    dtype, shape = np.dtype(described.dtype), tuple(described.shape)
-    expected = dtype.itemsize * math.prod(shape)
-    if path.stat().st_size != expected:
-        raise ValueError(f"{path}: expected {expected} bytes for {dtype} of {shape}. {_AGAIN}")
-    return np.memmap(path, dtype=dtype, mode="r", shape=shape)
 
 
 def check_shared(batch_size: int, **parts: int) -> None:

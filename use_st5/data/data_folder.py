@@ -79,12 +79,11 @@ class DataFolder:
     def hashes(self, sources: Iterable[DataSource]) -> dict[str, str]:
         """SHA-256 of each file of data sets, by its path relative to the data folder."""
         files = {file for source in sources for file in self._files(source)}
-        return {file.relative_to(self.path).as_posix(): self._hash(file) for file in sorted(files)}
-
-    def _hash(self, file: Path) -> str:
-        if file not in self._hashes:  # several tasks read the same file
+        for file in files - self._hashes.keys():  # Several tasks read the same file.
             self._hashes[file] = file_sha256(file)
-        return self._hashes[file]
+        return {
+            file.relative_to(self.path).as_posix(): self._hashes[file] for file in sorted(files)
+        }
 
     def _files(self, source: DataSource) -> list[Path]:
         path_groups = (

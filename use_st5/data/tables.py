@@ -487,7 +487,13 @@ class TableReader(Reader):
                 places = self._places(path, names)
                 if has_header:
                     continue
-            yield line, self._from_fields(row, places, len(names))
+            needed = [place for key, place in places.items() if key not in self.optional]
+            least = 1 + max(needed, default=0)
+            if len(row) < least or names and len(row) > len(names):
+                reason = f"{len(row)} fields, expected {len(names) or least}"
+                yield line, MalformedRowError(reason)
+            else:
+                yield line, {k: row[at] if at < len(row) else "" for k, at in places.items()}
 
     def _places(self, path: Path, names: list[str]) -> dict[str, int]:
         """Key → position in a row."""
@@ -507,12 +513,6 @@ class TableReader(Reader):
                     f"{names}"
                 )
         return places
-
-    def _from_fields(self, row: list[str], places: Mapping[str, int], width: int) -> Any:
-        least = 1 + max((p for key, p in places.items() if key not in self.optional), default=0)
-        if len(row) < least or width and len(row) > width:
-            return MalformedRowError(f"{len(row)} fields, expected {width or least}")
-        return {key: row[place] if place < len(row) else "" for key, place in places.items()}
 
     def _from_object(self, row: Any) -> Any:
         if not isinstance(row, dict):
@@ -593,9 +593,14 @@ class Table(TableReader):
             yield from self._parquet(path)
             return
         places: dict[str, int] = {}
+        columns: Mapping[str, Any] = self.columns
         for data in _blocks(path):
             if file_format == "jsonl":
-                table = _parsed_objects(data, self.columns)
+                table = arrow_json.read_json(pa.BufferReader(data))
+                folded = Counter(map(_folded, table.column_names))
+                if any(folded[_folded(name)] > 1 for name in columns.values()):
+                    raise ValueError("keys that differ in case")
+                table = pa.table([table[name] for name in columns.values()], [*columns])
             else:
                 if not places:
                     line, _, data = data.partition(b"\n")
@@ -680,15 +685,6 @@ def _parsed_fields(
         ),
     )
     return table.rename_columns([*places])
-
-
-def _parsed_objects(data: bytes, columns: Mapping[str, Any]) -> pa.Table:
-    """Rows of jsonl as Arrow reads them; a ValueError if keys differ only in case."""
-    table = arrow_json.read_json(pa.BufferReader(data))
-    folded = Counter(map(_folded, table.column_names))
-    if any(folded[_folded(name)] > 1 for name in columns.values()):
-        raise ValueError("keys that differ in case")
-    return pa.table([table[name] for name in columns.values()], [*columns])
 
 
 def column_names(path: Path, *, where: str) -> list[str]:

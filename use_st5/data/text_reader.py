@@ -68,9 +68,12 @@ class TextReader:
         """Starts a pass over all triples of neighbouring sentences."""
         report = self.report = ReadReport()
         for path in self.paths:
-            for example in _triples(chain.from_iterable(self._paragraphs(path, report))):
-                report.examples += 1
-                yield example
+            window: deque[str] = deque(maxlen=3)
+            for sentence in chain.from_iterable(self._paragraphs(path, report)):
+                window.append(sentence)
+                if len(window) == 3:
+                    report.examples += 1
+                    yield dict(zip(("previous", "sentence", "next"), window, strict=True))
         self._check(report)
 
     def sentences(self) -> Iterator[str]:
@@ -119,14 +122,6 @@ def _decoded(path: Path, report: ReadReport) -> Iterator[str]:
                 yield line.decode("cp1252")
             except UnicodeDecodeError:  # Five bytes mean nothing there; all mean one in latin-1.
                 yield line.decode("latin-1")
-
-
-def _triples(sentences: Iterable[str]) -> Iterator[dict[str, str]]:
-    window: deque[str] = deque(maxlen=3)
-    for sentence in sentences:
-        window.append(sentence)
-        if len(window) == 3:
-            yield dict(zip(("previous", "sentence", "next"), window, strict=True))
 
 
 def short_line(lines: list[str]) -> float | None:

@@ -133,12 +133,17 @@ def in_batch_softmax(
         gather: The function that gathered the rows.
     """
     products = ops.matmul(queries, ops.transpose(candidates))
-    rows = ops.shape(queries)[0]
-    labels = gather.first_row(rows) + ops.arange(rows, dtype="int32")
-    true_mask = ops.arange(ops.shape(products)[1], dtype="int32")[None, :] == labels[:, None]
+    labels, true_mask = own_candidates(products, gather)
     logits = scale * (products - margin * ops.cast(true_mask, "float32"))
     logits = ops.where(ops.logical_and(repeated, ops.logical_not(true_mask)), EXCLUDED, logits)
     return cross_entropy(labels, logits)
+
+
+def own_candidates(products: Any, gather: Gather) -> tuple[Any, Any]:
+    """The place of each row's own candidate, int32 `[rows]`, and its mask `[rows, candidates]`."""
+    rows, candidates = ops.shape(products)
+    labels = gather.first_row(rows) + ops.arange(rows, dtype="int32")
+    return labels, ops.arange(candidates, dtype="int32")[None, :] == labels[:, None]
 
 
 def equal_ids(a: Any, b: Any) -> Any:

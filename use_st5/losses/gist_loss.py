@@ -9,7 +9,7 @@ from keras.saving import register_keras_serializable
 
 from use_st5.layers.attention import EXCLUDED
 from use_st5.layers.pooling import l2_normalize
-from use_st5.losses.contrastive_loss import equal_ids, negative_names
+from use_st5.losses.contrastive_loss import equal_ids, negative_names, own_candidates
 from use_st5.losses.task_loss import Feature, Gather, VectorLoss, cross_entropy
 
 
@@ -97,9 +97,7 @@ class GISTEmbedLoss(VectorLoss):
         repeated = ops.logical_or(
             *(equal_ids(batch[name], gather(batch[name])) for name in ("anchor", "positive"))
         )
-        rows = ops.shape(positive)[0]
-        labels = gather.first_row(rows) + ops.arange(rows, dtype="int32")
-        own = ops.arange(ops.shape(repeated)[1], dtype="int32")[None, :] == labels[:, None]
+        labels, own = own_candidates(repeated, gather)
         pairs = [("anchor", "positive"), ("anchor", "anchor"), ("positive", "positive")]
         pairs += [("anchor", name) for name in self._columns[2:]]
         logits = []

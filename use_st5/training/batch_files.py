@@ -77,8 +77,19 @@ class BatchFiles:
         """
         tf.io.gfile.makedirs(self.folder)
         for block in self._blocks(start, end):
-            if not tf.io.gfile.exists(self._done(block)):
-                self._write_block(block)
+            if tf.io.gfile.exists(self._done(block)):
+                continue
+            with ExitStack() as stack:
+                writers = [
+                    stack.enter_context(tf.io.TFRecordWriter(self._file(block, shard)))
+                    for shard in range(self.shards)
+                ]
+                for step in block:
+                    columns = self.data.batch(step, self.batch_size, self.seed)
+                    for shard, writer in enumerate(writers):
+                        writer.write(self._record(columns, shard))
+            with tf.io.gfile.GFile(self._done(block), "w") as file:
+                file.write(json.dumps({"shards": self.shards, "steps": len(block)}))
 
     def dataset(
         self, start: int, end: int, *, replica_count: int = 1, replicas: range = range(1)
@@ -118,19 +129,6 @@ class BatchFiles:
             values = tf.transpose(values, [0, 2, 1, *range(3, 4 + len(shape))])
             columns[name] = tf.reshape(values, [replicas, micro * shards * rows, *shape])
         return columns
-
-    def _write_block(self, block: range) -> None:
-        with ExitStack() as stack:
-            writers = [
-                stack.enter_context(tf.io.TFRecordWriter(self._file(block, shard)))
-                for shard in range(self.shards)
-            ]
-            for step in block:
-                columns = self.data.batch(step, self.batch_size, self.seed)
-                for shard, writer in enumerate(writers):
-                    writer.write(self._record(columns, shard))
-        with tf.io.gfile.GFile(self._done(block), "w") as file:
-            file.write(json.dumps({"shards": self.shards, "steps": len(block)}))
 
     def _record(self, columns: dict[str, np.ndarray], shard: int) -> bytes:
         """A shard's part of each micro-batch of a batch, as a serialized `tf.train.Example`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,25 @@ def card(
     settings = json.dumps(changed, indent=1, ensure_ascii=False)
     # Longer than every row of backticks in the settings, which would end the block.
     fence = max(["``", *re.findall("`+", settings)], key=len) + "`"
+    best, unit = history.best_step or 0, plan.unit
+    choice = (
+        f"{unit} {best} of {history.step}, the best of {len(history.evaluations)} evaluations by "
+        f"{plan.monitor}"
+        if best
+        else f"the start, because no {unit} was better by {plan.monitor}"
+    )
+    rows = _described(plan.sets, plan.validation)
+    scores = [
+        f"Scores are multiplied by 100. Validation, {rows}, chose the exported weights:",
+        f"{markdown_text(choice)}."
+        + ("" if plan.tests else " Without test rows, the scores are optimistic."),
+        "",
+        *_table("validation", validation),
+    ]
+    if plan.tests:
+        rows = _described(plan.tests, plan.test)
+        scores += [f"Test, {rows}, chose nothing and was evaluated once.", ""]
+        scores += _table("test", test)
     return "\n".join(
         [
             f"# {markdown_text(target.name)}",
@@ -53,7 +72,7 @@ def card(
             "",
             "## Scores",
             "",
-            *_scores(plan, history, validation, test),
+            *scores,
             "## Data",
             "",
             *("| file | task | columns | rows | weight | sha256 |", "|---" * 6 + "|", *files),
@@ -68,33 +87,6 @@ def card(
             "",
         ]
     )
-
-
-def _scores(
-    plan: TrainingPlan,
-    history: History,
-    validation: Mapping[str, Scores],
-    test: Mapping[str, Scores],
-) -> Iterator[str]:
-    """The tables of the validation and the test scores, each with the use of its rows."""
-    best, unit = history.best_step or 0, plan.unit
-    choice = (
-        f"{unit} {best} of {history.step}, the best of {len(history.evaluations)} evaluations by "
-        f"{plan.monitor}"
-        if best
-        else f"the start, because no {unit} was better by {plan.monitor}"
-    )
-    rows = _described(plan.sets, plan.validation)
-    yield f"Scores are multiplied by 100. Validation, {rows}, chose the exported weights:"
-    yield f"{markdown_text(choice)}." + (
-        "" if plan.tests else " Without test rows, the scores are optimistic."
-    )
-    yield ""
-    yield from _table("validation", validation)
-    if plan.tests:
-        yield f"Test, {_described(plan.tests, plan.test)}, chose nothing and was evaluated once."
-        yield ""
-        yield from _table("test", test)
 
 
 def _described(sets: Sequence[ValidationSet], files: Sequence[TrainingFile]) -> str:

@@ -207,12 +207,3 @@ def scored_by(scorer: CrossEncoder, rows: Iterator[Row]) -> Iterator[Row]:
     for chunk in batched(rows, 2048):
         scores = scorer.predict((row["sentence1"], row["sentence2"]) for row in chunk)
         yield from (row | {"score": float(s)} for row, s in zip(chunk, scores, strict=True))
-
-
-def texts_with_vectors(texts: Sequence[str], file: VectorFile) -> list[str]:
-    """The texts that have a vector in a file; if there are none, it is a ValueError."""
-    embedded_texts = [text for text in texts if text in file]
-    if not embedded_texts:
-        none = f"found none of {len(texts):,} texts in the file"
-        raise ValueError(f"teacher: {none}. Embed the training texts with use-st5 embed.")
-    return embedded_texts

@@ -28,7 +28,7 @@ from use_st5.io.lines import batched, in_threads, read_lines
 from use_st5.io.progress import waiting
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.trainable_encoder import TrainableEncoder
-from use_st5.training.model_loading import VectorFile, scored_by, texts_with_vectors
+from use_st5.training.model_loading import VectorFile, scored_by
 from use_st5.training.tasks import (
     DEFINITIONS,
     INFERENCE,
@@ -355,7 +355,14 @@ def read_files(
         return file
 
     evaluations = [[*map(read_evaluation, part)] for part in (validation, test)]
-    _check_columns(columns or {}, [*training, *evaluations[0], *evaluations[1]])
+    every_file = [*training, *evaluations[0], *evaluations[1]]
+    used = {_folded(name) for file in every_file for name in file.columns.values()}
+    for key, name in (columns or {}).items():
+        if _folded(name) not in used:
+            known = dict.fromkeys(name for file in every_file for name in file.names)
+            keys = known_columns({file.task.name: file.task for file in every_file if file.names})
+            text = f"expected a key of {keys} and a name of {', '.join(known)}"
+            raise ValueError(f"columns: {text}; received {key!r} for {name!r}.")
     return training, evaluations[0], evaluations[1]
 
 
@@ -394,7 +401,8 @@ def read_file(
                 reader = Table(path if memory is None else memory, own, name=name, **options)
             table, report, content = reader.read(), reader.report, reader.content
             if spec.stands_in_for(NEIGHBOURS):
-                if requested is None and not _is_running_text(table["text"][:_SAMPLE].to_pylist()):
+                sample = [split_sentences(t) for t in table["text"][:_SAMPLE].to_pylist()]
+                if requested is None and sum(map(len, sample)) < _RUNNING * len(sample):
                     spec = task_for([*renamed], name, TEXTS.name, tasks)
                 else:
                     rows = (split_sentences(text) for text in table["text"].to_pylist())
@@ -432,27 +440,11 @@ def _read_text(
     return spec, pa.table({key: pa.array(sentences, TEXT)}), reader.report
 
 
-def _is_running_text(texts: Sequence[str]) -> bool:
-    """Whether texts hold several sentences each."""
-    return sum(len(split_sentences(text)) for text in texts) >= _RUNNING * len(texts)
-
-
 def _with_neighbours(texts: Iterable[Sequence[str]]) -> pa.Table:
     """The sentences of each text, each with the one before and the one after it."""
     names = ("previous", "text", "next")
     triples = (row for text in texts for row in zip(text, text[1:], text[2:], strict=False))
     return table_of((dict(zip(names, row, strict=True)) for row in triples), names)
-
-
-def _check_columns(columns: Mapping[str, str], files: Sequence[TrainingFile]) -> None:
-    """Refuses a key, or a name of a column, that no file uses."""
-    used = {_folded(name) for file in files for name in file.columns.values()}
-    names = dict.fromkeys(name for file in files for name in file.names)
-    keys = known_columns({file.task.name: file.task for file in files if file.names})
-    for key, name in columns.items():
-        if _folded(name) not in used:
-            text = f"expected a key of {keys} and a name of {', '.join(names)}"
-            raise ValueError(f"columns: {text}; received {key!r} for {name!r}.")
 
 
 def _folded(name: str) -> str:
@@ -832,7 +824,8 @@ def loss_table(
 ) -> pa.Table:
     """The training rows of a file as a loss reads them: feature → texts with prompts, or numbers.
 
-    If the loss predicts the defined words, rows whose word is not one token are left out.
+    For the vector of a guide, the column has the text without its prompt. If the loss predicts the
+    defined words, rows whose word is not one token are left out.
     """
     task, table = file.task, training_table(file, sets)
     keys = loss_keys(file, loss, scored=scorer is not None)
@@ -848,9 +841,9 @@ def loss_table(
         table = pa.Table.from_pylist([*scored_by(scorer, rows_of(table))])
     columns: dict[str, Any] = {}
     for feature in loss.features:
-        if feature.kind == "vector":  # Another model gives it.
+        key = keys.get(feature.name.removeprefix("guide_"), "")
+        if feature.kind == "vector" and not key:  # Another model gives it.
             continue
-        key = keys[feature.name]
         column = table[key]
         if feature.is_text:
             column = with_prompt(column, file.prompts.get(key))
@@ -869,16 +862,14 @@ def guided_rows(
     guide: TrainableEncoder | VectorFile,
     loss: TaskLoss,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of `loss_table`, with the vectors of the guide as `guide_NAME`, without prompts."""
-    table, texts = loss_table(file, sets, encoder, None, loss), training_table(file, sets)
-    keys = loss_keys(file, loss, scored=False)
+    """The rows of `loss_table`, with the vectors of the guide."""
+    table = loss_table(file, sets, encoder, None, loss)
+    names = [feature.name for feature in loss.features if feature.kind == "vector"]
     for start in range(0, len(table), _AT_ONCE):
-        vectors = {
-            f"guide_{name}": guide.encode(texts[key].slice(start, _AT_ONCE).to_pylist())
-            for name, key in keys.items()
-        }
-        for number, row in enumerate(table.slice(start, _AT_ONCE).to_pylist()):
-            yield row | {name: rows[number] for name, rows in vectors.items()}
+        part = table.slice(start, _AT_ONCE)
+        vectors = [guide.encode(part[name].to_pylist()) for name in names]
+        for row, *row_vectors in zip(part.to_pylist(), *vectors, strict=True):
+            yield row | dict(zip(names, row_vectors, strict=True))
 
 
 def teacher_texts(
@@ -904,8 +895,11 @@ def teacher_texts(
         pairs |= dict.fromkeys(itertools.chain.from_iterable(zip(*columns, strict=True)))
     if not isinstance(teacher, VectorFile):
         return [*pairs]
-    covered = {*texts_with_vectors([text for text, _ in pairs], teacher)}
-    return [pair for pair in pairs if pair[0] in covered]
+    covered = [pair for pair in pairs if pair[0] in teacher]
+    if not covered:
+        none = f"found none of {len(pairs):,} texts in the file"
+        raise ValueError(f"teacher: {none}. Embed the training texts with use-st5 embed.")
+    return covered
 
 
 def teacher_rows(

@@ -47,9 +47,20 @@ def strategy_by_name(name: str, *, tpu: str | None = None) -> tf.distribute.Stra
             example = """{"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}, "task": …}"""
             raise ValueError(f"multi_worker needs TF_CONFIG on every machine, such as {example}")
         return tf.distribute.MultiWorkerMirroredStrategy()
-    if name == "tpu":
-        return _tpu(tpu)
-    raise ValueError(f"strategy: expected one, mirrored, multi_worker or tpu, received {name!r}.")
+    if name != "tpu":
+        words = "one, mirrored, multi_worker or tpu"
+        raise ValueError(f"strategy: expected {words}, received {name!r}.")
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu or "local")
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except Exception as error:  # Of TensorFlow, of Google's client, or of the network.
+        problem = "No TPU on this machine" if tpu is None else f"No TPU was found at {tpu!r}"
+        # TensorFlow without TPUs lacks the operation that starts one; its message does not help.
+        if not isinstance(error, tf.errors.NotFoundError):
+            problem += f" ({type(error).__name__}: {str(error)[:200]})"
+        raise ValueError(f"{problem}: install tensorflow-tpu, as docs/on_a_tpu.md says.") from error
+    return tf.distribute.TPUStrategy(resolver)
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
@@ -104,20 +115,6 @@ def _sum_over_workers(strategy: tf.distribute.Strategy) -> Callable[[tf.Tensor],
 def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
     """Returns when every worker of a multi-worker strategy has called it."""
     any_worker(strategy, False)
-
-
-def _tpu(name: str | None) -> tf.distribute.Strategy:
-    try:
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(name or "local")
-        tf.config.experimental_connect_to_cluster(resolver)
-        tf.tpu.experimental.initialize_tpu_system(resolver)
-    except Exception as error:  # Of TensorFlow, of Google's client, or of the network.
-        problem = "No TPU on this machine" if name is None else f"No TPU was found at {name!r}"
-        # TensorFlow without TPUs lacks the operation that starts one; its message does not help.
-        if not isinstance(error, tf.errors.NotFoundError):
-            problem += f" ({type(error).__name__}: {str(error)[:200]})"
-        raise ValueError(f"{problem}: install tensorflow-tpu, as docs/on_a_tpu.md says.") from error
-    return tf.distribute.TPUStrategy(resolver)
 
 
 class ReplicaGather(Gather):

@@ -306,7 +306,15 @@ def task_for(
     that reads the text may decide otherwise. `requested` is the task that the user named, if any.
     """
     if requested is not None:
-        return _requested(names, where, requested, tasks)
+        if requested not in tasks:
+            text = f"expected one of {', '.join(tasks)}, received {requested!r}"
+            raise ValueError(f"task: {text}.")
+        task = tasks[requested]
+        if missing := [key for key in task.needed if key not in task.columns_in(names)]:
+            columns = " and ".join(" or ".join(task.columns[key]) for key in missing)
+            text = f"expected the columns {columns} for the task {requested}, found {_shown(names)}"
+            raise ValueError(f"{where}: {text}. Give the names in the file with --column KEY=NAME.")
+        return task
     fitting = [task for task in tasks.values() if {*task.needed} <= {*task.columns_in(names)}]
     # A text with a label is more than a text, a scored pair more than a pair.
     used = [{*task.columns_in(names).values()} for task in fitting]
@@ -340,21 +348,6 @@ def known_columns(tasks: Mapping[str, TaskSpec] = TASKS) -> str:
         for task in tasks.values()
     )
     return "; ".join(dict.fromkeys(texts))
-
-
-def _requested(
-    names: Sequence[str], where: str, requested: str, tasks: Mapping[str, TaskSpec]
-) -> TaskSpec:
-    if requested not in tasks:
-        raise ValueError(f"task: expected one of {', '.join(tasks)}, received {requested!r}.")
-    task = tasks[requested]
-    if missing := [key for key in task.needed if key not in task.columns_in(names)]:
-        columns = " and ".join(" or ".join(task.columns[key]) for key in missing)
-        raise ValueError(
-            f"{where}: expected the columns {columns} for the task {requested}, "
-            f"found {_shown(names)}. Give the names in the file with --column KEY=NAME."
-        )
-    return task
 
 
 def _shown(names: Sequence[str]) -> str:

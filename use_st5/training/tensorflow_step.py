@@ -250,20 +250,16 @@ class TrainStep:
 
     def _gradients(self, batch: Batch) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
         """Loss and metrics of one micro-batch, and its share of the gradient of the whole batch."""
-        loss, metrics, gradients = (
-            self._direct_gradients(batch)
-            if self._pieces is None
-            else self._cached_gradients(batch, self._pieces)
-        )
+        if self._pieces is None:
+            with tf.GradientTape() as tape:
+                loss, metrics = self.loss(self.encoder, batch, training=True, gather=self._gather)
+                share = self._share(loss)
+            gradients = tape.gradient(share, [v.value for v in self._variables])
+        else:
+            loss, metrics, gradients = self._cached_gradients(batch, self._pieces)
         convert = _rows_once if self._takes_sparse else tf.convert_to_tensor
         gradients = [None if g is None else convert(g) for g in gradients]
         return tf.stack([loss, *(metrics[name] for name in self.names[1:])]), gradients
-
-    def _direct_gradients(self, batch: Batch) -> Found:
-        with tf.GradientTape() as tape:
-            loss, metrics = self.loss(self.encoder, batch, training=True, gather=self._gather)
-            share = self._share(loss)
-        return loss, metrics, tape.gradient(share, [v.value for v in self._variables])
 
     def _cached_gradients(self, batch: Batch, encode: PiecewiseEncoder) -> Found:
         """Loss, metrics and gradients through the vectors, which are encoded in pieces."""

@@ -198,7 +198,6 @@ def train(
         lists = [given_files(name, value) for name, value in given.items()]
         options: dict[str, Any] = {"task": task, "columns": columns, "tasks": tasks}
         parts = read_files(*lists, **options, prompts=arguments.prompts)
-        _check_loss_arguments(parts[0], arguments)
         request = request_of(model, *parts, arguments)
         work = stack.enter_context(run_folder(target, request, overwrite=overwrite))
         if not overwrite and (done := result_of(work, target)) is not None:
@@ -206,14 +205,27 @@ def train(
                 f"{as_written(target)}: the same training is already complete. Give --overwrite to "
                 "train again."
             )
-            return _as_trained(done, work, target)
+            names = [Path(name).name for name in done["classifiers"]]
+            return Trained(
+                folder=target,
+                run=work,
+                before=done["validation"]["before"],
+                after=done["validation"]["after"],
+                monitor=done["monitor"],
+                best_step=done["best_step"],
+                steps=done["steps"],
+                classifiers=[Classifier.load(work / name, encoder=target) for name in names],
+                test_before=done["test"]["before"],
+                test_after=done["test"]["after"],
+            )
         encoder = open_model(model, parts[0], arguments)
         if runtime_options["strategy"] is not None:
             with strategy_scope(runtime_options["strategy"]):
                 encoder = copied(encoder)
         plan = make_plan(model, encoder, *parts, arguments)
-        if plan.in_cycles:
-            _check_cycles(target, runtime_options)
+        if plan.in_cycles and (callbacks or batch_files or remote_path(target)):
+            text = "expected no callbacks, no batch_files and a local folder"
+            raise ValueError(f"{text}: pairs without a score are trained in cycles.")
         begin(work, request, overwrite=overwrite)
         # An encoder that we loaded is discarded on failure, so its weights need no backup.
         if isinstance(model, TrainableEncoder):
@@ -348,33 +360,6 @@ def _runtime_options(
     return {"strategy": made_strategy, "batch_files": files, "callbacks": callbacks}
 
 
-def _check_cycles(target: Path, runtime_options: Mapping[str, Any]) -> None:
-    """Refuses batch files, callbacks and a remote folder: a cycle is several trainings."""
-    for name in ("batch_files", "callbacks"):
-        if value := runtime_options[name]:
-            text = "expected None: pairs without a score are trained in cycles. Leave it out"
-            raise ValueError(f"{name}: {text}. Received: {value}")
-    if remote := remote_path(target):
-        text = "expected a local folder, because pairs without a score are trained in cycles"
-        raise ValueError(f"{remote}: {text}. Copy it at the end.")
-
-
-def _as_trained(record: Mapping[str, Any], work: Path, target: Path) -> Trained:
-    names = [Path(name).name for name in record["classifiers"]]
-    return Trained(
-        folder=target,
-        run=work,
-        before=record["validation"]["before"],
-        after=record["validation"]["after"],
-        monitor=record["monitor"],
-        best_step=record["best_step"],
-        steps=record["steps"],
-        classifiers=[Classifier.load(work / name, encoder=target) for name in names],
-        test_before=record["test"]["before"],
-        test_after=record["test"]["after"],
-    )
-
-
 @dataclasses.dataclass(kw_only=True)
 class TrainingPlan:
     """The plan of a training on files.
@@ -467,7 +452,16 @@ class TrainingPlan:
             yield f"teacher: {self.arguments.teacher}"
         if self.arguments.guide:
             yield f"guide: {self.arguments.guide}"
-        yield self._cycles_line() if self.in_cycles else self._steps_line()
+        if self.in_cycles:
+            cycles = settings_of_cycles(self.arguments)
+            yield (
+                f"training: {cycles.cycles} cycles: a cross-encoder is trained on the encoder's "
+                f"scores (learning rate {cycles.to_cross.learning_rate:.3g}), the encoder on its "
+                f"scores (learning rate {cycles.to_bi.learning_rate:.3g}, "
+                f"{cycles.to_bi.epochs:g} epochs)"
+            )
+        else:
+            yield self._steps_line()
 
     def evaluation_lines(self) -> Iterator[str]:
         """The log lines that say which rows are evaluated with which metric."""
@@ -510,14 +504,6 @@ class TrainingPlan:
             score = main_score(self.tests)
             yield f"test: {_change(score, trained.test_before, trained.test_after)}"
 
-    def _cycles_line(self) -> str:
-        cycles = settings_of_cycles(self.arguments)
-        return (
-            f"training: {cycles.cycles} cycles: a cross-encoder is trained on the encoder's scores "
-            f"(learning rate {cycles.to_cross.learning_rate:.3g}), the encoder on its scores "
-            f"(learning rate {cycles.to_bi.learning_rate:.3g}, {cycles.to_bi.epochs:g} epochs)"
-        )
-
     def _steps_line(self) -> str:
         arguments = self.arguments
         loss = type(arguments.loss).__name__
@@ -552,7 +538,18 @@ def make_plan(
     for file in files:
         leave_out(file, [*sets, *tests])
     teacher = open_teacher(arguments.teacher) if arguments.teacher else None
-    guide = _open_guide(arguments.guide, files) if arguments.guide else None
+    guide: Any = None
+    if arguments.guide:
+        guide = open_teacher(arguments.guide)
+        guided_files = [file for file in files if file.task.stands_in_for(PAIRS)]
+        if isinstance(guide, CrossEncoder) or not guided_files:
+            raise ValueError("guide: expected a file of pairs (anchor, positive), and an encoder.")
+        for file in guided_files:
+            file.task = guided(file.task, guide.dimension)
+    valid = {name for file in files for name in argument_names(file.task.loss)}
+    if unknown := set() if isinstance(arguments.loss, TaskLoss) else {*arguments.loss} - valid:
+        text = f"expected arguments among {', '.join(sorted(valid))}"
+        raise ValueError(f"loss: {text}, received {', '.join(sorted(unknown))}.")
     family = known_family(encoder.model)
     precisions = family.precisions if family else ("float32",)
     if (precision := arguments.precision or encoder.stored) not in precisions:
@@ -583,19 +580,6 @@ def make_plan(
     return plan
 
 
-def _open_guide(name: str, files: Sequence[TrainingFile]) -> TrainableEncoder | VectorFile:
-    """Opens the guide, and gives the files of pairs the loss that it guides."""
-    guide = open_teacher(name)
-    if isinstance(guide, CrossEncoder):
-        raise ValueError(f"guide: expected an encoder, received the cross-encoder {name}.")
-    guided_files = [file for file in files if file.task.stands_in_for(PAIRS)]
-    if not guided_files:
-        raise ValueError("guide: expected a file of pairs (anchor, positive), received none.")
-    for file in guided_files:
-        file.task = guided(file.task, guide.dimension)
-    return guide
-
-
 def _plan_tasks(plan: TrainingPlan) -> None:
     """Adds the tasks, the learning rate and the steps to a plan."""
     files, encoder = plan.files, plan.encoder
@@ -612,24 +596,39 @@ def _plan_tasks(plan: TrainingPlan) -> None:
     for name, file in plan.named_files.items():
         if vectors is not None and any(map(file.task.stands_in_for, (TEXTS, NEIGHBOURS))):
             continue  # For these tasks the teacher's vectors say more than the losses.
-        _check_scores(file, arguments)
-        make_loss = partial(_file_loss, file, encoder, arguments)
+        words = [("objective", "bce"), ("similarity", "angular")]
+        if (
+            file.scores
+            and file.scores.target(file.score_limits[0]) < 0
+            and isinstance(arguments.loss, Mapping)
+            and any(arguments.loss.get(name) == word for name, word in words)
+        ):
+            text = "expected scores from 0 to 1 for this loss, found lower ones"
+            raise ValueError(f"{file.name}: {text}. Give --score-range -1,1 to scale them.")
+        make = partial(file.task.make_loss, file, encoder, arguments.loss)
+        make_loss = partial(_with_dimensions, make, arguments)
         loss_keys(file, make_loss(), scored=scorer is not None)  # Fails before the training.
         rows = partial(loss_table, file, plan.held, encoder, scorer)
         if plan.guide is not None and file.task.stands_in_for(PAIRS):
             rows = partial(guided_rows, file, plan.held, encoder, plan.guide)
         plan.tasks[name] = rows, make_loss
         plan.weights[name] = file.mixing_weight or len(files) * file.kept / total
-    teachers = [("teacher", vectors, 1.0, _TEACHER_WEIGHTS)] if vectors is not None else []
+    teachers: list[Any] = []
+    if vectors is not None:
+        teachers = [("teacher", vectors, 1.0, _TEACHER_WEIGHTS)]
     if arguments.keep:
         teachers = [("start", encoder, arguments.keep, _OWN_WEIGHTS), *teachers]
     for name, teacher, weight, options in teachers:
         texts = teacher_texts(teacher, encoder, files, plan.held)
-        make_loss = partial(_teacher_loss, teacher.dimension, arguments, options)
-        plan.tasks[name] = partial(_teacher_rows, teacher, texts), make_loss
+        make = partial(TeacherLoss, teacher_dim=teacher.dimension, **options)
+        rows = partial(lambda teacher, texts, loss: teacher_rows(teacher, texts), teacher, texts)
+        plan.tasks[name] = rows, partial(_with_dimensions, make, arguments)
         plan.weights[name] = weight * len(files)
-    losses = [make_loss() for _, make_loss in plan.tasks.values()]
-    check_dimensions(losses, encoder.dimension, arguments)
+    dimensions = arguments.matryoshka_dimensions
+    fits = any(isinstance(make_loss(), MatryoshkaLoss) for _, make_loss in plan.tasks.values())
+    if dimensions and (max(dimensions) > encoder.dimension or not fits):
+        text = f"expected up to {encoder.dimension}, and a loss that needs only vectors"
+        raise ValueError(f"matryoshka_dimensions: {text}; received {dimensions}.")
     if not (teachers or any(file.mixing_weight for file in files)):
         plan.weights = {}
     # A file with fewer rows than a batch is read in one step.
@@ -637,55 +636,11 @@ def _plan_tasks(plan: TrainingPlan) -> None:
     plan.steps = arguments.steps_of(examples * (1 + arguments.keep))
 
 
-def _file_loss(file: TrainingFile, encoder: TrainableEncoder, arguments: FileArguments) -> TaskLoss:
-    return _with_dimensions(file.task.make_loss(file, encoder, arguments.loss), arguments)
-
-
-def _teacher_rows(teacher: Any, texts: Sequence[tuple[str, str]], loss: TaskLoss) -> Iterator[Any]:
-    return teacher_rows(teacher, texts)
-
-
-def _teacher_loss(dimension: int, arguments: FileArguments, weights: Mapping[str, Any]) -> TaskLoss:
-    return _with_dimensions(TeacherLoss(teacher_dim=dimension, **weights), arguments)
-
-
-def _with_dimensions(loss: TaskLoss, arguments: FileArguments) -> TaskLoss:
+def _with_dimensions(make: Callable[[], TaskLoss], arguments: FileArguments) -> TaskLoss:
+    loss = make()
     if arguments.matryoshka_dimensions and isinstance(loss, VectorLoss):
         return MatryoshkaLoss(loss, dimensions=arguments.matryoshka_dimensions)
     return loss
-
-
-def _check_loss_arguments(files: Sequence[TrainingFile], arguments: FileArguments) -> None:
-    """Refuses an argument that no task's loss takes."""
-    if isinstance(arguments.loss, TaskLoss):
-        return
-    valid = {name for file in files for name in argument_names(file.task.loss)}
-    if unknown := set(arguments.loss) - valid:
-        text = f"expected arguments among {', '.join(sorted(valid))}"
-        raise ValueError(f"loss: {text}, received {', '.join(sorted(unknown))}.")
-
-
-def check_dimensions(losses: Sequence[TaskLoss], width: int, arguments: FileArguments) -> None:
-    """Refuses `matryoshka_dimensions` that have no effect, or are larger than the vectors."""
-    dimensions = arguments.matryoshka_dimensions
-    if dimensions and max(dimensions) > width:
-        raise ValueError(f"matryoshka_dimensions: expected up to {width}, received {dimensions}.")
-    if dimensions and not any(isinstance(loss, MatryoshkaLoss) for loss in losses):
-        names = ", ".join(type(loss).__name__ for loss in losses)
-        raise ValueError(
-            f"matryoshka_dimensions: expected a loss that needs only vectors, received {names}."
-        )
-
-
-def _check_scores(file: TrainingFile, arguments: FileArguments) -> None:
-    """Refuses scores below 0 if the loss does not take them."""
-    if file.scores is None or isinstance(arguments.loss, TaskLoss):
-        return
-    lowest, _ = file.score_limits
-    for name, word in (("objective", "bce"), ("similarity", "angular")):
-        if arguments.loss.get(name) == word and file.scores.target(lowest) < 0:
-            text = f"expected scores from 0 to 1 for the loss with {name}={word}, found {lowest:g}"
-            raise ValueError(f"{file.name}: {text}. Give --score-range -1,1 to scale them.")
 
 
 def exported_prompts(files: Sequence[TrainingFile]) -> tuple[dict[str, str], str | None]:

@@ -290,7 +290,17 @@ def frozen_parts(model: keras.Model, parts: Collection[ModelPart]) -> Iterator[N
         model: A built model.
         parts: The parts to freeze.
     """
-    by_part = _variables_of_parts(model) if parts else {}
+    embedding, head = (getattr(model, name, None) for name in ("embedding", "head"))
+    table = {id(variable): variable for variable in getattr(embedding, "weights", [])}
+    heads = {id(v): v for v in getattr(head, "weights", []) if id(v) not in table}
+    side_layers = (getattr(model, name, None) for name in _BESIDE_THE_TABLE)
+    sides = {id(v): v for layer in side_layers if layer is not None for v in layer.weights}
+    by_part = {
+        "embedding": [*table.values()],
+        "all_embeddings": [*(table | sides).values()],
+        "encoder": [v for v in model.weights if id(v) not in table | heads],
+        "head": [*heads.values()],
+    }
     for part in parts:
         if not by_part.get(part):
             part_names = [name for name, variables in by_part.items() if variables]
@@ -303,19 +313,3 @@ def frozen_parts(model: keras.Model, parts: Collection[ModelPart]) -> Iterator[N
     finally:
         for variable in frozen:
             variable.trainable = True
-
-
-def _variables_of_parts(model: keras.Model) -> dict[str, list[keras.Variable]]:
-    """The weights of each part."""
-    embedding, head = (getattr(model, name, None) for name in ("embedding", "head"))
-    table = {id(variable): variable for variable in getattr(embedding, "weights", [])}
-    head_variables = {id(v): v for v in getattr(head, "weights", []) if id(v) not in table}
-    rest = [v for v in model.weights if id(v) not in table and id(v) not in head_variables]
-    side_layers = (getattr(model, name, None) for name in _BESIDE_THE_TABLE)
-    inputs = table | {id(v): v for layer in side_layers if layer is not None for v in layer.weights}
-    return {
-        "embedding": [*table.values()],
-        "all_embeddings": [*inputs.values()],
-        "encoder": rest,
-        "head": [*head_variables.values()],
-    }

@@ -132,7 +132,9 @@ def halves_retrieval(text: str) -> Metric:
     """The mean reciprocal rank of a text's second half, given the first, by the cosine."""
 
     def scores(encode: Encode, rows: Sequence[Row], examples: Sequence[Row]) -> Scores:
-        return _retrieval(encode, [_halves(row[text]) for row in rows])
+        words = [row[text].split() for row in rows]
+        cut = [(each[: len(each) // 2], each[len(each) // 2 :]) for each in words]
+        return _retrieval(encode, [(" ".join(first), " ".join(rest)) for first, rest in cut])
 
     return Metric("mrr", "mean reciprocal rank of a text's second half, given the first", scores)
 
@@ -184,11 +186,6 @@ def _retrieval(
         "accuracy@1": float((rank < 1.5).mean()),
         "accuracy@10": float((rank < 10.5).mean()),
     }
-
-
-def _halves(text: str) -> tuple[str, str]:
-    words = text.split()
-    return " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])
 
 
 def ridge_classes(known: np.ndarray, labels: np.ndarray, points: np.ndarray, n: int) -> np.ndarray:
