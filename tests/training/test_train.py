@@ -25,6 +25,7 @@ import tensorflow as tf
 import use_st5
 from tests.tiny_bert import write_tiny_bert
 from tests.toy_encoders import WORDS, Toy
+from use_st5.evaluation.retrieval import read_retrieval_set, retrieval_scores, retrieve
 from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.label_loss import LabelLoss
@@ -252,6 +253,75 @@ def test_a_guide_masks_what_it_takes_for_positives(start: str, tmp_path: Path) -
     with pytest.raises(ValueError, match="loss: expected arguments .* received bidirectional"):
         options = {**FEW, "guide": str(guide), "loss": {"bidirectional": True}}
         train(start, path, tmp_path / "no", **options)
+
+
+def retrieval_folder(folder: Path, relevant: list[tuple[str, str]], others: list[str]) -> Path:
+    """A set in BEIR's layout: queries with one relevant document each, and other documents."""
+    (folder / "qrels").mkdir(parents=True)
+    texts = {
+        "queries": [query for query, _ in relevant],
+        "corpus": [document for _, document in relevant] + others,
+    }
+    for name, column in texts.items():
+        rows = (json.dumps({"_id": str(n), "text": text}) for n, text in enumerate(column))
+        (folder / f"{name}.jsonl").write_text("\n".join(rows))
+    lines = ["query-id\tcorpus-id\tscore", *(f"{n}\t{n}\t1" for n in range(len(relevant)))]
+    (folder / "qrels" / "dev.tsv").write_text("\n".join(lines))
+    return folder
+
+
+def test_a_retrieval_set_chooses_the_best_step_and_a_resumed_run_the_same(
+    start: str, tmp_path: Path
+) -> None:
+    """By nDCG@10 with the prompts that the result keeps; its pairs are not trained on."""
+    other = dict(zip(WORDS[:6], WORDS[6:12], strict=True))
+    answers = [" ".join(other[word] for word in text.split()) for text in SENTENCES]
+    rows = [{"query": q, "answer": a} for q, a in zip(SENTENCES, answers, strict=True)]
+    relevant = [(row["query"], row["answer"]) for row in rows[::4]]
+    folder = retrieval_folder(tmp_path / "set", relevant, answers)
+    prompts = {"query": f"{WORDS[0]}: ", "answer": f"{WORDS[1]}: "}
+    options: dict[str, Any] = {**FEW, "steps": 12, "evaluations": 6, "learning_rate": 0.01}
+    options |= {"validation": folder, "prompts": prompts}
+    path, said = write(tmp_path / "pairs.csv", rows), []
+    whole = train(start, path, tmp_path / "whole", log=said.append, **options)
+    assert any("30 rows are not trained on" in line for line in said)
+    scores = json.loads((whole.run / "history.json").read_text())[""]["evaluations"]
+    assert whole.monitor == "ndcg@10"
+    assert whole.best_step == max(scores, key=lambda each: each["ndcg@10"])["step"] > 0
+    encoder, dataset = use_st5.load(whole.folder), read_retrieval_set(folder)
+    found = retrieve(dataset, encoder.encode_query, encoder.encode_document)
+    assert whole.after == pytest.approx(retrieval_scores(dataset.judgements, found), abs=1e-6)
+
+    def stop(step: int, logs: Any) -> None:
+        if step == 4:
+            raise KeyboardInterrupt
+
+    interrupt = keras.callbacks.LambdaCallback(on_train_batch_end=stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(start, path, tmp_path / "cut", callbacks=[interrupt], **options)
+    resumed = train(start, path, tmp_path / "cut", **options)
+    assert (resumed.best_step, resumed.after) == (whole.best_step, whole.after)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("qrels/dev.tsv", None, "qrels: expected a file such as test.tsv"),
+        ("corpus.jsonl", None, "corpus.jsonl: expected a file, found none"),
+        ("corpus.jsonl", '{"_id": "x", "text": "a"}', "set: expected judgements above 0"),
+    ],
+)
+def test_a_folder_that_is_no_retrieval_set_is_refused_before_the_training(
+    file: str, content: str | None, message: str, start: str, tmp_path: Path
+) -> None:
+    folder = retrieval_folder(tmp_path / "set", [("a", "b")], [])
+    (folder / file).unlink()
+    if content is not None:
+        (folder / file).write_text(content)
+    path = write(tmp_path / "pairs.csv", paired())
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        train(start, path, tmp_path / "tuned", validation=folder, **FEW)
+    assert not (tmp_path / "tuned.run").exists()
 
 
 def test_a_plain_t5_becomes_an_encoder_of_unit_vectors(

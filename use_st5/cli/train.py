@@ -34,10 +34,11 @@ HELP = manual(
     that of one: a file with a sentence a line can be running text.
 
     The model is evaluated before the first step and ten times during the training: on --validation
-    FILE, or on rows that are held out. The best step is exported to --to, or the start itself if no
-    step is better. It is evaluated once more on --test FILE; without --validation and --test, on
-    half of the rows that are held out. The folder TO.run has the curves of the run, run.png
-    (extra plots), the checkpoints and TensorBoard's files. The same command continues an
+    FILE, by nDCG@10 on the retrieval set --validation FOLDER (corpus.jsonl, queries.jsonl,
+    qrels/*.tsv), or on rows that are held out. The best step is exported to --to, or the start
+    itself if no step is better. It is evaluated once more on --test FILE; without --validation and
+    --test, on half of the rows that are held out. The folder TO.run has the curves of the run,
+    run.png (extra plots), the checkpoints and TensorBoard's files. The same command continues an
     interrupted run, without --overwrite, which starts again.
 
     --strategy mirrored trains on all GPUs of the machine, tpu on a TPU (--tpu NAME for a TPU of
@@ -67,7 +68,8 @@ def train(
     ] = None,
     to: Annotated[str | None, typer.Option(help="The folder to write.")] = None,
     validation: Annotated[
-        Words, typer.Option(metavar="FILE", help="Rows that choose the best step.")
+        Words,
+        typer.Option(metavar="FILE", help="Rows or a retrieval set; chooses the best step."),
     ] = None,
     test: Annotated[
         Words, typer.Option(metavar="FILE", help="Rows for one evaluation of the result.")

@@ -43,9 +43,9 @@ class RetrievalSet(NamedTuple):
     judgements: Judgements
 
 
-def read_retrieval_set(folder: Path) -> RetrievalSet:
+def read_retrieval_set(folder: Path, *, splits: Sequence[str] = _SPLITS) -> RetrievalSet:
     """Reads a set in BEIR's layout: the test split, else the dev split, else the first."""
-    files = [path for split in _SPLITS for path in sorted((folder / QRELS).glob(split))]
+    files = [path for split in splits for path in sorted((folder / QRELS).glob(split))]
     if not files:
         raise FileNotFoundError(f"{folder / QRELS}: expected a file such as test.tsv, found none.")
     judgements: dict[str, dict[str, int]] = {}

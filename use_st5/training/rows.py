@@ -23,6 +23,13 @@ from use_st5.data.text_hashes import text_hashes
 from use_st5.data.text_reader import TextReader, split_sentences
 from use_st5.data.tfds_reader import DataSet
 from use_st5.encode.cross_encoder import CrossEncoder
+from use_st5.evaluation.retrieval import (
+    RetrievalSet,
+    read_retrieval_set,
+    retrieval_scores,
+    retrieve,
+)
+from use_st5.hub.model_manifest import describe_files
 from use_st5.io.files import as_written, cached_path, file_sha256, remote_path
 from use_st5.io.lines import batched, in_threads, read_lines
 from use_st5.io.progress import waiting
@@ -33,6 +40,7 @@ from use_st5.training.tasks import (
     DEFINITIONS,
     INFERENCE,
     NEIGHBOURS,
+    PAIRS,
     SCORED_PAIRS,
     TASKS,
     TEXTS,
@@ -41,7 +49,7 @@ from use_st5.training.tasks import (
     known_columns,
     task_for,
 )
-from use_st5.training.validation import Row, ValidationSet
+from use_st5.training.validation import Encode, Metric, Row, Scores, ValidationSet
 
 Prompts = str | Mapping[str, str]
 # A file, the name of a data set, or rows in memory with a name for logs, cards and results.
@@ -138,6 +146,7 @@ class TrainingFile:
         scores: The range of the scores; None if the rows have no scores.
         left_out: Number of rows that are validation or test rows (`leave_out`).
         shared: Number of other rows that share a text with these.
+        retrieval: The set of a folder in BEIR's layout; the table has its relevant pairs.
     """
 
     name: str
@@ -153,6 +162,7 @@ class TrainingFile:
     scores: ScoreRange | None = None
     left_out: int = 0
     shared: int = 0
+    retrieval: RetrievalSet | None = None
 
     def __iter__(self) -> Iterator[Row]:
         """The rows of the table one by one."""
@@ -343,7 +353,9 @@ def read_files(
         key_prompts = {key: text for file in training for key, text in file.prompts.items()}
         options["prompts"] = key_prompts | dict(prompts)
 
-    def read_evaluation(given: Given) -> TrainingFile:
+    def read_evaluation(given: Given, split: str) -> TrainingFile:
+        if not isinstance(given, tuple) and (folder := cached_path(as_written(given))).is_dir():
+            return _read_folder(as_written(given), folder, split)
         try:
             file = read_file(given, task=task, **options)
         except ValueError:  # The given task does not fit: its columns decide.
@@ -354,7 +366,10 @@ def read_files(
             raise ValueError(f"{file.name}: {text}")
         return file
 
-    evaluations = [[*map(read_evaluation, part)] for part in (validation, test)]
+    evaluations = [
+        [read_evaluation(given, split) for given in part]
+        for part, split in ((validation, "dev.tsv"), (test, "test.tsv"))
+    ]
     every_file = [*training, *evaluations[0], *evaluations[1]]
     used = {_folded(name) for file in every_file for name in file.columns.values()}
     for key, name in (columns or {}).items():
@@ -364,6 +379,28 @@ def read_files(
             text = f"expected a key of {keys} and a name of {', '.join(known)}"
             raise ValueError(f"columns: {text}; received {key!r} for {name!r}.")
     return training, evaluations[0], evaluations[1]
+
+
+def _read_folder(name: str, folder: Path, split: str) -> TrainingFile:
+    """Reads a retrieval set in BEIR's layout, whose relevant pairs are the rows."""
+    dataset = read_retrieval_set(folder, splits=(split, "test.tsv", "dev.tsv", "*.tsv"))
+    texts = [
+        (dataset.queries[query], dataset.corpus[document])
+        for query, grades in dataset.judgements.items()
+        for document, grade in grades.items()
+        if grade > 0 and query in dataset.queries and document in dataset.corpus
+    ]
+    if not texts:
+        text = "expected judgements above 0 of queries and documents in these files, found none"
+        raise ValueError(f"{name}: {text}.")
+    return TrainingFile(
+        name=name,
+        task=PAIRS,
+        columns={"anchor": "anchor", "positive": "positive"},
+        table=table_of(({"anchor": a, "positive": p} for a, p in texts), ("anchor", "positive")),
+        content=describe_files(folder)[1],
+        retrieval=dataset,
+    )
 
 
 def read_file(
@@ -608,17 +645,19 @@ def validation_and_test_sets(
     files: Sequence[TrainingFile],
     validation: Sequence[TrainingFile],
     test: Sequence[TrainingFile],
+    prompts: Sequence[str] = ("", ""),
 ) -> tuple[Sets, Sets]:
     """The validation sets, by which the best step is chosen, and the test sets, used once.
 
     Without files for both, rows of the training files are held out, half of them for the test if
-    there are enough. Without validation files, only the validation rows are held out.
+    there are enough. Without validation files, only the validation rows are held out. `prompts`
+    are those of the queries and of the documents of retrieval sets.
     """
     if not (validation or test):
         return _held_out(files, tested=True)
-    tests = _sets_from_files(test, files, others=[])
+    tests = _sets_from_files(test, files, [], prompts)
     if validation:
-        sets = _sets_from_files(validation, files, others=tests)
+        sets = _sets_from_files(validation, files, tests, prompts)
     else:
         sets, _ = _held_out(files, tested=False)
     return [without_rows_of(part, tests) for part in sets], tests
@@ -657,12 +696,19 @@ def _held_out(files: Sequence[TrainingFile], *, tested: bool) -> tuple[Sets, Set
 
 
 def _sets_from_files(
-    evaluated: Sequence[TrainingFile], files: Sequence[TrainingFile], others: Sets
+    evaluated: Sequence[TrainingFile],
+    files: Sequence[TrainingFile],
+    others: Sets,
+    prompts: Sequence[str],
 ) -> Sets:
     """Sets of rows of files; labels are taught by the training file that has them."""
     sets = []
     for file, name in zip(evaluated, short_names(evaluated), strict=True):
         check_rows(file)
+        if file.retrieval is not None:
+            task = dataclasses.replace(PAIRS, metric=_ndcg(file.retrieval, *prompts))
+            sets.append(ValidationSet(name, task, file.table.to_pylist()))
+            continue
         rows = spread(file.table, file.rows, _MOST_ROWS)
         if file.task.label is None:
             sets.append(ValidationSet(name, file.task, rows, prompts=file.prompts))
@@ -671,6 +717,21 @@ def _sets_from_files(
         other_rows = [row for part in same_task for row in part.rows]
         sets.append(validation_set(_teaching_file(files, file), rows, name, others=other_rows))
     return sets
+
+
+def _ndcg(dataset: RetrievalSet, query_prompt: str, document_prompt: str) -> Metric:
+    """Measures an encoder on all of a retrieval set, whatever the rows are."""
+
+    def scores(encode: Encode, rows: Sequence[Row], examples: Sequence[Row]) -> Scores:
+        run = retrieve(
+            dataset,
+            lambda texts: encode([query_prompt + text for text in texts]),
+            lambda texts: encode([document_prompt + text for text in texts]),
+        )
+        return retrieval_scores(dataset.judgements, run)
+
+    sizes = f"{len(dataset.judgements):,} queries among {len(dataset.corpus):,} documents"
+    return Metric("ndcg@10", f"nDCG@10 of {sizes}, by cosine", scores)
 
 
 def _teaching_file(files: Sequence[TrainingFile], evaluated: TrainingFile) -> TrainingFile:

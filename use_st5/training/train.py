@@ -18,6 +18,7 @@ import numpy as np
 
 from use_st5.data.arrays import check_shared
 from use_st5.encode.cross_encoder import CrossEncoder
+from use_st5.encode.options import DOCUMENT, QUERY, first_prompt_name
 from use_st5.encode.sentences import mostly_not_english, not_english_message
 from use_st5.io.files import as_written, remote_path, write_json
 from use_st5.io.progress import progress_lines
@@ -167,9 +168,10 @@ def train(
             in memory: a DataFrame, an Arrow table, a list of dicts, a data set of Hugging Face or
             `tf.data`.
         to: The folder to write, a SavedModel that takes strings.
-        validation: Files whose rows choose the best step; none: rows of `files` are held out.
-        test: Files that test the result, once. Without validation and test files, half of the
-            held-out rows.
+        validation: Files whose rows choose the best step, or folders of retrieval sets in BEIR's
+            layout, whose nDCG@10 does; none: rows of `files` are held out.
+        test: Files or folders that test the result, once. Without validation and test files, half
+            of the held-out rows.
         task: The name of the task of all files, or names by file; None: their columns decide.
         tasks: Tasks of your own; one replaces that of `TASKS` with the same name.
         columns: The files' own names for columns, such as `{"anchor": "title"}`.
@@ -534,7 +536,14 @@ def make_plan(
     """Decides what the arguments leave open."""
     for file in files:
         add_statistics(file, encoder.tokenizer, scores=arguments.score_range)
-    sets, tests = validation_and_test_sets(files, validation, test)
+    kept_prompts, default = exported_prompts(files)
+    kept_prompts = {**encoder.prompts, **kept_prompts}
+    default = default or encoder.default_prompt_name
+    sides = [
+        kept_prompts.get(first_prompt_name(names, kept_prompts) or default or "", "")
+        for names in (QUERY, DOCUMENT)
+    ]
+    sets, tests = validation_and_test_sets(files, validation, test, sides)
     for file in files:
         leave_out(file, [*sets, *tests])
     teacher = open_teacher(arguments.teacher) if arguments.teacher else None
