@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import stats
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from use_st5.evaluation import classifiers
 from use_st5.evaluation.classifiers import (
     BLOCK,
     OPTIMIZERS,
@@ -368,60 +367,21 @@ def test_soft_labels_by_hand() -> None:
     np.testing.assert_allclose(found, expected, atol=1e-15)
 
 
-def test_gradient_is_that_of_the_mean_squared_error() -> None:
-    generator = np.random.default_rng(1)
-    features = generator.normal(size=(7, 4))
-    targets = soft_labels(generator.uniform(0, 5, 7))
-
-    def loss(weights: np.ndarray) -> float:
-        powers = np.exp(features @ weights.reshape(4, 6))
-        return float(np.mean((powers / powers.sum(axis=1, keepdims=True) - targets) ** 2))
-
-    start = generator.normal(size=24)
-    numeric = optimize.approx_fprime(start, loss, 1e-6)
-    found = classifiers._squares_gradient(features, targets, start.reshape(4, 6))
-    np.testing.assert_allclose(found.ravel(), numeric, atol=1e-6)
-
-
-def toy(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def toy(seed: int, count: int) -> LabelledFeatures:
     """Scores, and features that show how near each whole score is, for a linear layer to learn."""
     generator = np.random.default_rng(seed)
     scores = generator.uniform(0, 5, count)
     noise = generator.normal(size=(count, 8), scale=0.3)
     noise[:, :6] += 5 * soft_labels(scores)
-    return noise, scores
+    return LabelledFeatures(noise, scores)
 
 
 def test_scores_are_learnt_down_to_zero() -> None:
-    train, held_out, (features, scores) = toy(0, 400), toy(1, 40), toy(2, 200)
-    found = predict_relatedness(train, held_out, features, seed=3)
+    sets = {"train": toy(0, 400), "dev": toy(1, 40), "test": toy(2, 200)}
+    scores, found = sets["test"].labels, predict_relatedness(**sets, seed=3)
     assert found.shape == (200,)
     assert ((found >= 0) & (found <= 5)).all()
     assert stats.pearsonr(found, scores).statistic > 0.98
     # With SentEval's classes 1 … 5 a prediction could not be below 1.
     assert found[scores < 0.5].mean() < 0.7
-    assert np.array_equal(found, predict_relatedness(train, held_out, features, seed=3))
-
-
-def test_learning_ends_at_the_fourth_time_without_improvement(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The best weights so far count; the counter is not reset by an improvement."""
-    slopes = [1.0, -1.0, -1.0, 2.0, -1.0, -1.0, 3.0]
-    yielded = []
-
-    def learn(*_: object) -> object:
-        for slope in slopes:
-            yielded.append(slope)
-            weights = np.zeros((2, 6))
-            weights[0, 5] = slope
-            yield weights
-
-    monkeypatch.setattr(classifiers, "_learn", learn)
-    monkeypatch.setattr(classifiers, "correlation", lambda _, found, __: found[1] - found[0])
-    features = np.array([[-1.0], [1.0]])
-    data = (features, np.array([1.0, 4.0]))
-    found = predict_relatedness(data, data, features)
-    assert yielded == slopes[:6]  # ends before the better 3.0
-    expected = 5 * np.exp(2.0) / (5 + np.exp(2.0)) + 10 / (5 + np.exp(2.0))
-    assert found[1] == pytest.approx(expected, rel=1e-6)
+    assert np.array_equal(found, predict_relatedness(**sets, seed=3))

@@ -20,7 +20,6 @@ from use_st5.encode.vector_store import Encode, VectorCache
 from use_st5.evaluation import sts
 from use_st5.evaluation.sts import (
     STS16,
-    STSB_DEV,
     SUITE,
     TASKS,
     STSPair,
@@ -31,7 +30,6 @@ from use_st5.evaluation.sts import (
     read_sick,
     read_sts,
     read_stsb,
-    sts_task,
     uniformity,
 )
 from use_st5.evaluation.task import TaskContext, TaskResult
@@ -348,9 +346,8 @@ def test_a_zero_vector_is_similar_to_nothing() -> None:
 
 def test_real_file_against_scipy(data_dir: Path) -> None:
     """The test itself reads, embeds (with counts of words) and correlates the development split."""
-    result = sts_task("stsb_dev", STSB_DEV).run(
-        TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
-    )
+    task = next(task for task in TASKS if task.name == "stsb_dev")
+    result = task.run(TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir)))
     path = data_dir / "sts_raw" / "stsbenchmark" / "sts-dev.csv"
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
     encode, genres = BagOfWords().encode, [row[0] for row in rows]

@@ -16,7 +16,6 @@ from use_st5.evaluation.translations import (
     TASKS,
     TATOEBA,
     BUCCSet,
-    _accuracies,
     _mining_scores,
     best_threshold,
     bucc_task,
@@ -79,19 +78,32 @@ def encode(sentences: list[str]) -> np.ndarray:
     return np.array([VECTORS[sentence] for sentence in sentences])
 
 
+def accuracies(foreign: list[str], english: list[str]) -> dict[str, float]:
+    """The accuracies of a language whose sentences are these."""
+    context = TaskContext(VectorCache(encode), DataFolder("."))
+    result = TASKS[0].score(context, dict.fromkeys(LANGUAGES, (foreign, english)))
+    return result.details["languages"]["deu"]
+
+
 def test_by_hand() -> None:
     """deux, at 45 degrees, is nearest to three; trois, at 90, to two; un to one.
 
     In the other direction one finds un, and two and three find trois: two thirds are right. To
     English one third is right.
     """
-    score = _accuracies(VectorCache(encode), ["un", "deux", "trois"], ["one", "two", "three"])
-    assert score == {"pairs": 3, "to_english": 1 / 3, "from_english": 2 / 3}
+    assert accuracies(["un", "deux", "trois"], ["one", "two", "three"]) == {
+        "pairs": 3,
+        "to_english": 1 / 3,
+        "from_english": 2 / 3,
+    }
 
 
 def test_of_a_sentence_on_two_lines_the_first_is_found() -> None:
-    score = _accuracies(VectorCache(encode), ["un", "trois", "un"], ["one", "three", "one"])
-    assert score == {"pairs": 3, "to_english": 2 / 3, "from_english": 2 / 3}
+    assert accuracies(["un", "trois", "un"], ["one", "three", "one"]) == {
+        "pairs": 3,
+        "to_english": 2 / 3,
+        "from_english": 2 / 3,
+    }
 
 
 def test_groups_are_means_over_their_languages(tmp_path: Path) -> None:

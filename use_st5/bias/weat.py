@@ -14,7 +14,6 @@ import itertools
 import json
 import math
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -22,7 +21,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from use_st5.encode.similarity import unit_rows
-from use_st5.encode.vector_store import Encode, VectorCache, as_cache
+from use_st5.encode.vector_store import Encode, as_cache
 from use_st5.io.lines import batched
 from use_st5.io.records import named_errors, read_record
 
@@ -122,27 +121,22 @@ def run_weat(
         resamples: Number of resamples of the targets for the interval.
         seed: Seed of the random numbers.
     """
-    size, scores = len(test.x), _associations(as_cache(encode), test)
-    x, y = scores[:size], scores[size:]
+    groups = (test.x + test.y, test.a, test.b)
+    texts = [text for group in groups for text in group]
+    vectors = unit_rows(as_cache(encode)(texts))
+    zero = ~vectors.any(axis=1)
+    if zero.any():
+        raise ValueError(f"encode: received a zero vector for {texts[int(zero.argmax())]!r}.")
+    targets, a, b = np.split(vectors, np.cumsum([len(group) for group in groups[:2]]))
+    # The mean of the cosines is the product with the mean.
+    scores = targets @ (a.mean(axis=0) - b.mean(axis=0))
+    x, y = np.split(scores, 2)
     # Separate random streams: the interval does not depend on whether p was sampled.
     for_partitions, for_interval = np.random.default_rng(seed).spawn(2)
     low, high = bootstrap_interval(x, y, ddof=ddof, resamples=resamples, generator=for_interval)
     count, partitions, exact = count_partitions(scores, samples, for_partitions)
     effect_size = float(effect_sizes(x, y, ddof))
     return WEATResult(effect_size, low, high, count / partitions, exact, partitions)
-
-
-def _associations(embed: VectorCache, test: WEATTest) -> np.ndarray:
-    """The association s of each target, `[2n]`: those of x, then those of y."""
-    groups = (test.x + test.y, test.a, test.b)
-    texts = [text for group in groups for text in group]
-    vectors = unit_rows(embed(texts))
-    zero = ~vectors.any(axis=1)
-    if zero.any():
-        raise ValueError(f"encode: received a zero vector for {texts[int(zero.argmax())]!r}.")
-    targets, a, b = np.split(vectors, np.cumsum([len(group) for group in groups[:2]]))
-    # The mean of the cosines is the product with the mean.
-    return targets @ (a.mean(axis=0) - b.mean(axis=0))
 
 
 def effect_sizes(x: np.ndarray, y: np.ndarray, ddof: int) -> np.ndarray:
@@ -202,29 +196,18 @@ def count_partitions(
     Returns that number (ties included), the number of counted partitions, and whether these are all
     partitions.
     """
-    size = len(scores) // 2
-    partitions, observed = math.comb(2 * size, size), scores[:size].sum()
-    exact = partitions <= samples
-    blocks = _all_sums(scores) if exact else _drawn_sums(scores, samples - 1, generator)
-    count = sum(int((sums >= observed - TIE).sum()) for sums in blocks)
-    return (count, partitions, True) if exact else (1 + count, samples, False)
-
-
-def _all_sums(scores: np.ndarray) -> Iterator[np.ndarray]:
-    """Sums of the scores over each possible half of the targets, in blocks."""
-    halves = itertools.combinations(scores, len(scores) // 2)
-    for block in batched(halves, max(1, BLOCK // len(scores))):
-        yield np.sum(block, axis=1)
-
-
-def _drawn_sums(
-    scores: np.ndarray, draws: int, generator: np.random.Generator
-) -> Iterator[np.ndarray]:
-    """Sums of the scores over halves drawn at random, in blocks."""
-    block = max(1, BLOCK // len(scores))
-    for start in range(0, draws, block):
-        copies = np.tile(scores, (min(block, draws - start), 1))
-        yield generator.permuted(copies, axis=1)[:, : len(scores) // 2].sum(axis=1)
+    size, block = len(scores) // 2, max(1, BLOCK // len(scores))
+    partitions, least = math.comb(2 * size, size), scores[:size].sum() - TIE
+    if partitions <= samples:
+        blocks = batched(itertools.combinations(scores, size), block)
+        count = sum(int((np.sum(halves, axis=1) >= least).sum()) for halves in blocks)
+        return count, partitions, True
+    count = 1  # the observed one
+    for start in range(0, samples - 1, block):
+        copies = np.tile(scores, (min(block, samples - 1 - start), 1))
+        halves = generator.permuted(copies, axis=1)[:, :size]
+        count += int((halves.sum(axis=1) >= least).sum())
+    return count, samples, False
 
 
 class _TextGroup(TypedDict):

@@ -198,6 +198,8 @@ class SentEvalClassifier:
         """Trains on every fold with every regularisation: `[folds][regularisations]`.
 
         The rows of the folds are those of `data`; if `dev` is given, the rows to score on are its.
+        Without rows to score on, 5 % of the training rows are held out. All regularisations have
+        the same seed, and so the same batches: they are trained together.
         """
         with one_blas_thread():
             return [self._fit(data, fold, grid, classes, dev or data) for fold in folds]
@@ -210,10 +212,6 @@ class SentEvalClassifier:
         classes: int,
         dev: LabelledFeatures,
     ) -> list[Trained]:
-        """All regularisations together: they have the same seed, and so the same batches.
-
-        Without dev rows, 5 % of the training rows are held out.
-        """
         # Torch and NumPy have generators of their own with the same seed.
         random, draws = (np.random.RandomState(self.seed) for _ in range(2))
         rows, dev_rows = fold
@@ -404,68 +402,48 @@ def soft_labels(scores: np.ndarray) -> np.ndarray:
 
 
 def predict_relatedness(
-    train: tuple[np.ndarray, np.ndarray],
-    held_out: tuple[np.ndarray, np.ndarray],
-    features: np.ndarray,
-    *,
-    seed: int = 1111,
+    *, train: LabelledFeatures, dev: LabelledFeatures, test: LabelledFeatures, seed: int = 1111
 ) -> np.ndarray:
-    """Learns graded relatedness from features, and predicts that of other pairs.
+    """Learns graded relatedness, labels from 0 to 5, and predicts that of the pairs of `test`.
 
     Tai, Socher and Manning, "Improved Semantic Representations From Tree-Structured Long Short-Term
     Memory Networks" (2015), section 4.2; senteval/tools/relatedness.py. A score y becomes a
     distribution over whole scores whose mean is y; a linear layer with a softmax learns it by
     squared error. SentEval uses the classes 1 … 5, made for SICK, for STS-B too, where a score of 0
     is then learnt as 3. Here the classes are 0 … 5. The rest is as in SentEval: Adam, batches of
-    64, and Pearson's correlation on held-out pairs after every 50 epochs. The best weights are
-    kept, and training ends at the fourth evaluation without improvement.
-
-    `train` and `held_out` are features `[pairs, dim]` and scores `[pairs]` from 0 to 5; `features`
-    are those of the pairs whose scores are returned.
+    64, and Pearson's correlation on `dev` after every 50 epochs. The best weights are kept, and
+    training ends at the fourth evaluation without improvement.
     """
-    best: Any = None
-    highest, misses = -1.0, 0
+    # The last column is for the bias.
+    inputs, held_out, asked = (
+        np.pad(np.asarray(part.features[:], np.float32), ((0, 0), (0, 1)), constant_values=1.0)
+        for part in (train, dev, test)
+    )
+    targets = soft_labels(train.labels).astype(np.float32)
+    generator, bound = np.random.default_rng(seed), (inputs.shape[1] - 1) ** -0.5  # as in torch
+    first = generator.uniform(-bound, bound, (inputs.shape[1], targets.shape[1]))
+    weights: np.ndarray = first.astype(np.float32)
+    best = weights
+    adam, highest, misses = Adam(weights, np.zeros_like(weights)), -1.0, 0
     with one_blas_thread():
-        for weights in _learn(train[0], soft_labels(train[1]), seed):
-            pearson = correlation(stats.pearsonr, _means(held_out[0], weights), held_out[1])
-            if pearson > highest or best is None:
-                best = weights.copy()
+        for epoch in range(1, 1001):
+            order = generator.permutation(len(inputs))
+            for start in range(0, len(order), 64):
+                x, y = inputs[order[start : start + 64]], targets[order[start : start + 64]]
+                probabilities = softmax(x @ weights, axis=1)
+                slope = np.float32(2 / y.size) * (probabilities - y) * probabilities
+                adam.step(x.T @ (slope - probabilities * slope.sum(axis=1, keepdims=True)))
+            if epoch % 50:
+                continue
+            pearson = correlation(stats.pearsonr, _mean_scores(held_out, weights), dev.labels)
             if pearson > highest:
-                highest = pearson
+                best, highest = weights.copy(), pearson
             else:
                 misses += 1
             if misses > 3:
                 break
-    return _means(features, best)
+    return _mean_scores(asked, best)
 
 
-def _learn(features: np.ndarray, targets: np.ndarray, seed: int) -> Iterator[np.ndarray]:
-    """Yields the weights `[dim + 1, classes]`, bias last, every 50 epochs; always one array."""
-    generator = np.random.default_rng(seed)
-    features, targets = _with_bias(features), targets.astype(np.float32)
-    bound = (features.shape[1] - 1) ** -0.5  # as torch.nn.Linear is initialised
-    weights = generator.uniform(-bound, bound, (features.shape[1], targets.shape[1]))
-    weights = weights.astype(np.float32)
-    optimizer = Adam(weights, np.zeros_like(weights))
-    for epoch in range(1, 1001):
-        order = generator.permutation(len(features))
-        for start in range(0, len(order), 64):
-            rows = order[start : start + 64]
-            optimizer.step(_squares_gradient(features[rows], targets[rows], weights))
-        if epoch % 50 == 0:
-            yield weights
-
-
-def _squares_gradient(features: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The gradient of the mean squared error of the probabilities."""
-    probabilities = softmax(features @ weights, axis=1)
-    slope = np.float32(2 / targets.size) * (probabilities - targets) * probabilities
-    return features.T @ (slope - probabilities * slope.sum(axis=1, keepdims=True))
-
-
-def _means(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return softmax(_with_bias(features) @ weights, axis=1) @ np.arange(weights.shape[1])
-
-
-def _with_bias(features: np.ndarray) -> np.ndarray:
-    return np.pad(np.asarray(features, np.float32), ((0, 0), (0, 1)), constant_values=1.0)
+def _mean_scores(inputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return softmax(inputs @ weights, axis=1) @ np.arange(weights.shape[1])

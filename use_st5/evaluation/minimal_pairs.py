@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 from use_st5.encode.similarity import cosine
-from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 
 # Kind → items of three sentences each.
@@ -36,19 +35,13 @@ def minimal_pairs() -> dict[str, list[list[str]]]:
 
 def _score(context: TaskContext, kinds: dict[str, list[list[str]]]) -> TaskResult:
     """The share of items whose paraphrase is nearer by cosine; a tie counts as a miss."""
-    # Encodes all sentences in one call.
-    context.embed([text for items in kinds.values() for item in items for text in item])
-    nearer = {kind: _nearer(context.embed, items) for kind, items in kinds.items()}
-    of_all = np.concatenate([*nearer.values()])
-    scores = {"accuracy": float(of_all.mean())}
-    scores |= {f"accuracy_{kind}": float(each.mean()) for kind, each in nearer.items()}
-    return TaskResult("accuracy", scores, {"items": len(of_all)})
-
-
-def _nearer(embed: VectorCache, items: list[list[str]]) -> np.ndarray:
-    """Whether the paraphrase is nearer, `[items]`."""
-    sentences, paraphrases, altered = (embed([*texts]) for texts in zip(*items, strict=True))
-    return cosine(sentences, paraphrases) > cosine(sentences, altered)
+    vectors = context.embed([text for items in kinds.values() for item in items for text in item])
+    nearer = cosine(vectors[::3], vectors[1::3]) > cosine(vectors[::3], vectors[2::3])
+    parts = np.split(nearer, np.cumsum([len(items) for items in kinds.values()])[:-1])
+    scores = {"accuracy": float(nearer.mean())}
+    for kind, part in zip(kinds, parts, strict=True):
+        scores[f"accuracy_{kind}"] = float(part.mean())
+    return TaskResult("accuracy", scores, {"items": len(nearer)})
 
 
 TASKS = (

@@ -23,7 +23,6 @@ from scipy import stats
 from use_st5._imports import require
 from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.encode.similarity import cosine
-from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation import classification
 from use_st5.evaluation.classifiers import (
     LabelledFeatures,
@@ -84,15 +83,15 @@ _QQP = _table(
 )
 
 
-def _read_cola_dev(folder: Path) -> LabelledTexts:
-    """Reads the two files that GLUE's dev split consists of, in this order."""
-    return joined([_COLA(folder / f"{part}_domain_dev.tsv") for part in ("in", "out_of")])
-
-
 COLA = glue_dataset(
     "CoLA",
     _COLA,
-    lambda path: _read_cola_dev(path) if path.is_dir() else _COLA(path),
+    # The published dev split has two files.
+    lambda path: (
+        joined([_COLA(path / f"{part}_domain_dev.tsv") for part in ("in", "out_of")])
+        if path.is_dir()
+        else _COLA(path)
+    ),
     train=("CoLA/train.tsv", "cola_public/raw/in_domain_train.tsv"),
     dev=("CoLA/dev.tsv", "cola_public/raw"),
 )
@@ -124,32 +123,6 @@ RTE = glue_dataset(
 )
 
 
-def _predict(
-    embed: VectorCache, train: LabelledTexts, dev: LabelledTexts, *, graded: bool, seed: int
-) -> np.ndarray:
-    """Learns from frozen embeddings, and predicts the class or the score of each row of `dev`.
-
-    Training uses 95 % of the training rows; a random 5 % choose the regularisation, and when to
-    stop. Scores are learnt as soft labels.
-    """
-    order = np.random.default_rng(seed).permutation(len(train))
-    count = max(1, round(_HELD_OUT * len(train)))
-    fitted, held_out = train.rows(order[count:]), train.rows(order[:count])
-    features = [_features(embed, texts) for texts in (fitted, held_out, dev)]
-    if graded:
-        train_set, held_out_set = (features[0][:], fitted.labels), (features[1][:], held_out.labels)
-        return predict_relatedness(train_set, held_out_set, features[2][:], seed=seed)
-    return (
-        SentEvalClassifier(seed=seed)
-        .split(
-            train=LabelledFeatures(features[0], fitted.labels),
-            dev=LabelledFeatures(features[1], held_out.labels),
-            test=LabelledFeatures(features[2], dev.labels),
-        )
-        .predictions
-    )
-
-
 def _sklearn_metrics() -> Any:
     return require("sklearn.metrics", "evaluation")
 
@@ -164,13 +137,8 @@ _METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 }
 
 
-def _features(embed: VectorCache, texts: LabelledTexts) -> np.ndarray | PairFeatures:
-    vectors = texts.embedded(embed)
-    return vectors[0] if len(vectors) == 1 else PairFeatures(*vectors)
-
-
 def sentglue_task(
-    name: str, dataset: LabelledDataset, metrics: tuple[str, ...], features: str
+    name: str, dataset: LabelledDataset, metrics: tuple[str, ...], columns: str
 ) -> EvaluationTask:
     """A GLUE task on frozen embeddings.
 
@@ -187,8 +155,20 @@ def sentglue_task(
     settings = {"classifier": "soft labels 0 … 5"} if graded else SentEvalClassifier().settings()
 
     def score(context: TaskContext, splits: dict[str, LabelledTexts]) -> TaskResult:
+        # 95 % of the training rows are learnt; a random 5 % choose the L2 factor and when to stop.
         train, dev = splits["train"], splits["dev"]
-        predictions = _predict(context.embed, train, dev, graded=graded, seed=context.seed)
+        order = np.random.default_rng(context.seed).permutation(len(train))
+        count = max(1, round(_HELD_OUT * len(train)))
+        parts = {"train": train.rows(order[count:]), "dev": train.rows(order[:count]), "test": dev}
+        sets = {}
+        for part, texts in parts.items():
+            vectors = texts.embedded(context.embed)
+            features = vectors[0] if len(vectors) == 1 else PairFeatures(*vectors)
+            sets[part] = LabelledFeatures(features, texts.labels)
+        if graded:
+            predictions = predict_relatedness(**sets, seed=context.seed)
+        else:
+            predictions = SentEvalClassifier(seed=context.seed).split(**sets).predictions
         scores = {name: float(_METRICS[name](dev.labels, predictions)) for name in metrics}
         counts = {"train": len(train), "dev": len(dev), "broken_lines": train.broken_lines}
         return TaskResult(metrics[0], scores, counts)
@@ -197,14 +177,14 @@ def sentglue_task(
         name,
         "sentglue",
         dataset.name,
-        f"{metrics[0]} on GLUE's dev split; {predictor} on ({features}) of frozen "
+        f"{metrics[0]} on GLUE's dev split; {predictor} on ({columns}) of frozen "
         "embeddings, trained on a random 95 % of the train split, the other 5 % "
         f"{'decide' if graded else 'choose the L2 factor and decide'} when to stop "
         "(Sentence-T5, section 8; its classifier is not described there)",
         score=score,
         reader=dataset.read,
         sources=dataset.sources,
-        options={"features": features, **settings},
+        options={"features": columns, **settings},
     )
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from use_st5 import plots
 from use_st5._imports import require
 from use_st5.evaluation.runner import EvaluationRecord
@@ -70,6 +72,13 @@ _LEADS = {
 }
 # Groups whose table has a column for each score of their one task.
 _ONE_TASK = ("tatoeba", "minimal_pairs", "retrieval", "geometry")
+_BIAS = ("weat", "seat")
+_LOWER_IS_BETTER = ("alignment", "uniformity")
+_BIAS_CAPTION = (
+    "Effect sizes with their 95 % intervals. To the right of 0, the first targets are nearer to "
+    "the first attributes."
+)
+_BETTER = "with 95 % intervals. To the right of 0 a model is better."
 _INTERVALS = (
     "Differences to a model are points more or less, with 95 % intervals; bold: the interval "
     "leaves out 0. The intervals assume that each model was measured on other sentences, and that "
@@ -105,10 +114,8 @@ def write_report(
     drawn = _plots(records, base)
     captions = None if drawn is None else {group: caption for group, (caption, _) in drawn.items()}
     text = report_text(records, base, captions)
-    pictures = {
-        Path(folder, f"{group}.png"): figure for group, (_, figure) in (drawn or {}).items()
-    }
-    for path, figure in pictures.items():
+    pictures = [Path(folder, f"{group}.png") for group in drawn or ()]
+    for path, (_, figure) in zip(pictures, (drawn or {}).values(), strict=True):
         plots.save(figure, path)
     report = Path(folder, "report.md")
     with atomic_path(report) as temporary:
@@ -183,7 +190,7 @@ def _section(records: _Records, base: EvaluationRecord, group: str) -> Iterator[
     tasks, names = _tasks_of(records, group), [_name_of(record) for record in records]
     yield f"## {markdown_text(_TITLES.get(group, group.replace('_', ' ').capitalize()))}"
     yield from (f"**Not comparable.** {markdown_text(text)}." for text in _cautions(records, tasks))
-    if group in ("weat", "seat"):
+    if group in _BIAS:
         cells = {
             name: [_bias_cell(record, test) for test in tasks]
             for name, record in zip(names, records, strict=True)
@@ -191,11 +198,9 @@ def _section(records: _Records, base: EvaluationRecord, group: str) -> Iterator[
         yield _table("Test", map(_bias_label, tasks.values()), cells)
     elif group in _ONE_TASK and group in tasks:
         entries = [record.tasks[group] for record in records if group in record.tasks]
-        scores = dict.fromkeys(score for entry in entries for score in entry["scores"])
-        higher = group != "geometry"
         cells = {
-            score.replace("_", " "): _score_column(records, [group], score, higher=higher)
-            for score in scores
+            score.replace("_", " "): _score_column(records, [group], score)
+            for score in dict.fromkeys(score for entry in entries for score in entry["scores"])
         }
         yield _table("Model", names, cells)
     else:
@@ -207,11 +212,7 @@ def _section(records: _Records, base: EvaluationRecord, group: str) -> Iterator[
         yield from _differences(records, base, columns)
     if lead := _LEADS.get(group):
         yield lead
-    yield "\n".join(_protocols(records, tasks))
-
-
-def _protocols(records: _Records, tasks: _Tasks) -> Iterator[str]:
-    """Each main score with its protocol and options once, with the tasks that have them."""
+    # Each main score with its protocol and options once, with the tasks that have them.
     titles: dict[str, list[str]] = {}
     for name, task in tasks.items():
         mains = sorted({each.tasks[name]["main"] for each in records if name in each.tasks})
@@ -220,40 +221,35 @@ def _protocols(records: _Records, tasks: _Tasks) -> Iterator[str]:
         words = f"{scores}. {task['protocol'].rstrip('.')}."
         words += f" Options: {options}." if options else ""
         titles.setdefault(words, []).append(task["title"])
-    for words, names in titles.items():
-        yield f"- {markdown_text(', '.join(names))}: {markdown_text(words)}"
+    yield "\n".join(
+        f"- {markdown_text(', '.join(some))}: {markdown_text(words)}"
+        for words, some in titles.items()
+    )
 
 
 def _differences(
     records: _Records, base: EvaluationRecord, columns: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """A table of the mean differences to the baseline, if any; `columns`: heading → tasks."""
+    """A table of the mean differences to the baseline, if any; `columns`: heading → tasks.
+
+    A difference is bold if its interval leaves out 0.
+    """
     others = [record for record in records if record is not base]
-    cells = {}
+    cells: dict[str, list[str]] = {}
     for title, names in columns.items():
         found = [_difference_to(record, base, names) for record in others]
-        if any(found):
+        for difference in found if any(found) else ():
             factor = 100 if _is_times_100(base.tasks[names[0]]["main"]) else 1
-            cells[title] = [_difference_cell(difference, factor) for difference in found]
+            text = _MISSING if difference is None else _UNDEFINED
+            if difference is not None and not math.isnan(difference[0]):
+                text, *ends = (f"{factor * x:+z.2f}".replace("-", "−") for x in difference)
+                if not math.isnan(difference[1]):
+                    text = f"{text} ({' to '.join(ends)})"
+                    text = f"**{text}**" if difference[1] > 0 or difference[2] < 0 else text
+            cells.setdefault(title, []).append(text)
     if cells:
         corner = f"Difference to {markdown_text(_name_of(base))}"
         yield _table(corner, map(_name_of, others), cells)
-
-
-def _difference_cell(found: _Interval | None, factor: int) -> str:
-    """A difference and its interval; bold if the interval leaves out 0."""
-    if found is None or math.isnan(found[0]):
-        return _MISSING if found is None else _UNDEFINED
-    value, low, high = (_signed(factor * number) for number in found)
-    if math.isnan(found[1]):
-        return value
-    text = f"{value} ({low} to {high})"
-    return f"**{text}**" if found[1] > 0 or found[2] < 0 else text
-
-
-def _signed(value: float) -> str:
-    text = _number(value)
-    return text if text.startswith("−") or float(text) == 0 else f"+{text}"
 
 
 def _groups_of(records: _Records) -> list[str]:
@@ -287,10 +283,7 @@ def _name_of(record: EvaluationRecord) -> str:
 
 
 def _score_of(record: EvaluationRecord, task: str, name: str | None = None) -> float | None:
-    """A score, by default the task's main one, in its natural unit.
-
-    None if it was not measured, NaN if it is undefined.
-    """
+    """A score, by default the main one; None if it was not measured, NaN if it is undefined."""
     entry = record.tasks.get(task)
     if entry is None or (key := name or entry["main"]) not in entry["scores"]:
         return None
@@ -300,8 +293,7 @@ def _score_of(record: EvaluationRecord, task: str, name: str | None = None) -> f
 
 def _number(value: float, digits: int = 2) -> str:
     """A number with a true minus sign, and no minus before a zero."""
-    text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+    return f"{value:z.{digits}f}".replace("-", "−")
 
 
 def _is_times_100(score: str) -> bool:
@@ -313,13 +305,11 @@ def _shown(value: float | None, score: str) -> str:
     """The cell of a score, by its name."""
     if value is None or math.isnan(value):
         return _MISSING if value is None else _UNDEFINED
-    digits = 3 if score.startswith(("alignment", "uniformity")) else 2
+    digits = 3 if score.startswith(_LOWER_IS_BETTER) else 2
     return _number(value * 100 if _is_times_100(score) else value, digits)
 
 
-def _score_column(
-    records: _Records, names: Sequence[str], score: str | None = None, *, higher: bool = True
-) -> list[str]:
+def _score_column(records: _Records, names: Sequence[str], score: str | None = None) -> list[str]:
     """The cells of the mean over tasks, by default of their main scores; the best is bold.
 
     The mean of a model that lacks one of the tasks is missing.
@@ -334,7 +324,7 @@ def _score_column(
     measured = [value for value in values if value is not None and not math.isnan(value)]
     if len(measured) < 2 or _cautions(records, names):
         return cells
-    best = _shown(max(measured) if higher else min(measured), key)
+    best = _shown((min if key.startswith(_LOWER_IS_BETTER) else max)(measured), key)
     return [f"**{cell}**" if cell == best else cell for cell in cells]
 
 
@@ -394,11 +384,9 @@ def _difference_to(
     if not both or _cautions((record, base), names):
         return None
     found = [difference(record.tasks[name], base.tasks[name]) for name in names]
-    values, lows, highs = zip(*found, strict=True)
-    value = sum(values) / len(found)
-    low = math.hypot(*(x - end for x, end in zip(values, lows, strict=True))) / len(found)
-    high = math.hypot(*(end - x for x, end in zip(values, highs, strict=True))) / len(found)
-    return value, value - low, value + high
+    values, lows, highs = np.array(found).T / len(found)
+    value = float(values.sum())
+    return value, value - math.hypot(*(values - lows)), value + math.hypot(*(highs - values))
 
 
 def difference(task: dict[str, Any], base: dict[str, Any]) -> _Interval:
@@ -409,10 +397,8 @@ def difference(task: dict[str, Any], base: dict[str, Any]) -> _Interval:
     """
     (one, low, high), (other, other_low, other_high) = interval(task), interval(base)
     value = one - other
-    below, above = (
-        math.hypot(one - low, other_high - other),
-        math.hypot(high - one, other - other_low),
-    )
+    below = math.hypot(one - low, other_high - other)
+    above = math.hypot(high - one, other - other_low)
     return value, value - below, value + above
 
 
@@ -442,44 +428,33 @@ def interval(task: dict[str, Any]) -> _Interval:
 
 
 def _plots(records: _Records, base: EvaluationRecord) -> dict[str, tuple[str, Figure]] | None:
-    """Name of a group → the caption and the figure of its plot; None if matplotlib is missing."""
+    """Name of a group → the caption and the figure of its plot; None if matplotlib is missing.
+
+    Association tests with their intervals, others as differences to the baseline that have one.
+    """
     try:
         require("matplotlib", "plots")
     except ImportError:
         return None
-    drawn = {group: _plot(records, base, group) for group in _groups_of(records)}
-    return {group: plot for group, plot in drawn.items() if plot and group in _TITLES}
-
-
-def _plot(records: _Records, base: EvaluationRecord, group: str) -> tuple[str, Figure] | None:
-    """Association tests with intervals, others as differences to the baseline, if any."""
-    tasks = _tasks_of(records, group)
-    if group in ("weat", "seat"):
-        bars = {_name_of(each): [_bias_values(each, test) for test in tasks] for each in records}
-        caption = (
-            "Effect sizes with their 95 % intervals. To the right of 0, the first targets are "
-            "nearer to the first attributes."
-        )
-        labels = [*map(_bias_label, tasks.values())]
-        return caption, plots.interval_plot(labels, bars, axis="effect size d")
-    return None if group in _ONE_TASK else _difference_plot(records, base, tasks)
-
-
-def _difference_plot(
-    records: _Records, base: EvaluationRecord, tasks: _Tasks
-) -> tuple[str, Figure] | None:
-    """Those differences to the baseline that have intervals, by task."""
-    others = [record for record in records if record is not base]
-    rows = {}
-    for name, task in tasks.items():
-        found = [_difference_to(record, base, [name]) or (math.nan,) * 3 for record in others]
-        if any(math.isfinite(low) for _, low, _ in found):
-            rows[task["title"]] = [[100 * value for value in values] for values in found]
-    if not rows:
-        return None
-    series = {_name_of(other): [row[n] for row in rows.values()] for n, other in enumerate(others)}
-    caption = (
-        f"Difference to {_name_of(base)} by task, with 95 % intervals. To the right of 0 a "
-        "model is better."
-    )
-    return caption, plots.interval_plot([*rows], series, axis="difference × 100")
+    drawn = {}
+    for group in (name for name in _groups_of(records) if name in _TITLES.keys() - {*_ONE_TASK}):
+        is_bias = group in _BIAS
+        models = [record for record in records if is_bias or record is not base]
+        rows = {}
+        for name, task in _tasks_of(records, group).items():
+            if is_bias:
+                rows[_bias_label(task)] = [_bias_values(model, name) for model in models]
+                continue
+            values = [_difference_to(model, base, [name]) or (math.nan,) * 3 for model in models]
+            if any(math.isfinite(low) for _, low, _ in values):
+                rows[task["title"]] = [(100 * x, 100 * low, 100 * high) for x, low, high in values]
+        if rows:
+            columns = zip(*rows.values(), strict=True)
+            series = dict(zip(map(_name_of, models), columns, strict=True))
+            if is_bias:
+                axis, caption = "effect size d", _BIAS_CAPTION
+            else:
+                axis = "difference × 100"
+                caption = f"Difference to {_name_of(base)} by task, {_BETTER}"
+            drawn[group] = caption, plots.interval_plot([*rows], series, axis=axis)
+    return drawn

@@ -137,36 +137,25 @@ def retrieval_scores(judgements: Judgements, run: Run) -> dict[str, float]:
     scores are ordered by the documents' ids. The gain of nDCG is the grade, and the ideal list is
     cut at 10; MAP is over all relevant documents. NaN without a judged query.
     """
-    rows = [
-        _scores_of_query(grades, _ranked(run.get(query, {})))
-        for query, grades in judgements.items()
-    ]
-    names = ("ndcg@10", "map@100", "mrr@10", "recall@10", "recall@100")
-    means = np.mean(rows, axis=0) if rows else [math.nan] * len(names)
-    return {name: float(mean) for name, mean in zip(names, means, strict=True)}
+    totals = dict.fromkeys(("ndcg@10", "map@100", "mrr@10", "recall@10", "recall@100"), 0.0)
+    for query, grades in judgements.items():
+        ranking = _ranked(run.get(query, {}))
+        gains = [max(0, grades.get(document, 0)) for document in ranking[:10]]
+        ideal = sorted((max(0, grade) for grade in grades.values()), reverse=True)[:10]
+        relevant = {document for document, grade in grades.items() if grade >= 1}
+        places = [place for place, one in enumerate(ranking[:100], start=1) if one in relevant]
+        precisions = [hits / place for hits, place in enumerate(places, start=1)]
+        count = max(1, len(relevant))
+        totals["ndcg@10"] += _discounted(gains) / (_discounted(ideal) or 1)
+        totals["map@100"] += sum(precisions) / count
+        totals["mrr@10"] += 1 / places[0] if places and places[0] <= 10 else 0
+        totals["recall@10"] += sum(place <= 10 for place in places) / count
+        totals["recall@100"] += len(places) / count
+    return {name: total / (len(judgements) or math.nan) for name, total in totals.items()}
 
 
 def _ranked(scores: Mapping[str, float]) -> list[str]:
     return sorted(scores, key=lambda document: (-scores[document], document))
-
-
-def _scores_of_query(grades: Mapping[str, int], ranking: Sequence[str]) -> tuple[float, ...]:
-    gains = [max(0, grades.get(document, 0)) for document in ranking[:10]]
-    ideal = sorted((max(0, grade) for grade in grades.values()), reverse=True)[:10]
-    relevant = {document for document, grade in grades.items() if grade >= 1}
-    places = [
-        place for place, document in enumerate(ranking[:100], start=1) if document in relevant
-    ]
-    count = max(1, len(relevant))
-    precisions = [hits / place for hits, place in enumerate(places, start=1)]
-    first = places[0] if places and places[0] <= 10 else math.inf
-    return (
-        _discounted(gains) / (_discounted(ideal) or 1),
-        sum(precisions) / count,
-        1 / first,
-        sum(place <= 10 for place in places) / count,
-        len(places) / count,
-    )
 
 
 def _discounted(gains: Sequence[int]) -> float:

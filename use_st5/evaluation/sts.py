@@ -145,41 +145,35 @@ _SEMEVAL = {
 }
 
 
-def _semeval(year: str) -> DataSource:
-    task, archived = _SEMEVAL[year]
-    folders = (f"STS{year}-en-test", f"STS{year}", archived)
-    return DataSource(
+STS12, STS13, STS14, STS15, STS16 = (
+    DataSource(
         f"STS{year}",
-        tuple(f"{folder}/STS*.txt" for folder in folders),
+        (f"STS{year}-en-test/STS*.txt", f"STS{year}/STS*.txt", f"{archived}/STS*.txt"),
         f"{task}: its test data with gold scores, http://ixa2.si.ehu.eus/stswiki, or "
         "SentEval's data/downstream/get_transfer_data.bash",
         _LICENCE,
     )
-
-
-def _stsb(part: str) -> DataSource:
-    return DataSource(
+    for year, (task, archived) in _SEMEVAL.items()
+)
+STSB_TRAIN, STSB_DEV, STSB_TEST = (
+    DataSource(
         f"STS-B {part}",
         (f"stsbenchmark/sts-{part}.csv", f"STSBenchmark/sts-{part}.csv"),
         "the STS Benchmark of SemEval-2017 task 1, http://ixa2.si.ehu.eus/stswiki (the original, "
         "with seven tab-separated columns; GLUE's copy has others)",
         _LICENCE,
     )
-
-
-def _sick(part: str) -> DataSource:
-    file = "SICK_test_annotated.txt" if part == "test" else f"SICK_{part}.txt"
-    return DataSource(
+    for part in ("train", "dev", "test")
+)
+SICK_TRAIN, SICK_TRIAL, SICK_TEST = (
+    DataSource(
         f"SICK-R {part}",
-        (f"sick2014/{file}", f"SICK/{file}"),
+        (f"sick2014/SICK_{file}.txt", f"SICK/SICK_{file}.txt"),
         "SemEval-2014 task 1, http://marcobaroni.org/composes/sick.html",
         "CC BY-NC-SA 3.0",
     )
-
-
-STS12, STS13, STS14, STS15, STS16 = map(_semeval, _SEMEVAL)
-STSB_TRAIN, STSB_DEV, STSB_TEST = map(_stsb, ("train", "dev", "test"))
-SICK_TRAIN, SICK_TRIAL, SICK_TEST = map(_sick, ("train", "trial", "test"))
+    for part, file in (("train", "train"), ("trial", "trial"), ("test", "test_annotated"))
+)
 # Name → every set that `read_sts` reads.
 STS_SOURCES = {
     source.name: source
@@ -294,22 +288,6 @@ def _score_set(context: TaskContext, data: STSSet) -> TaskResult:
     return TaskResult("spearman_all", scores, {"pairs": len(data.pairs)}, {"subsets": subsets})
 
 
-def sts_task(name: str, source: DataSource) -> EvaluationTask:
-    """Correlations on one set that `read_sts` knows, in all aggregations."""
-    return EvaluationTask(
-        name,
-        "sts",
-        source.name,
-        "Correlation of the embeddings' cosine similarity with the gold scores, nothing trained; "
-        "all: over all pairs at once (SimCSE, Sentence-T5), mean: of the subsets' correlations, "
-        "wmean: of these weighted by their pairs (SemEval); pearson_angular_all: with the angular "
-        "similarity of Eq. 1 of the USE paper",
-        score=_score_set,
-        reader=partial(read_sts, source=source),
-        sources=(source,),
-    )
-
-
 def alignment(first: np.ndarray, second: np.ndarray) -> float:
     """Mean squared distance of matching rows of `[pairs, dim]` scaled to length 1, in `[0, 4]`.
 
@@ -363,9 +341,26 @@ def _score_geometry(context: TaskContext, data: STSSet) -> TaskResult:
     return TaskResult("uniformity", scores, counts)
 
 
+_PROTOCOL = (
+    "Correlation of the embeddings' cosine similarity with the gold scores, nothing trained; all: "
+    "over all pairs at once (SimCSE, Sentence-T5), mean: of the subsets' correlations, wmean: of "
+    "these weighted by their pairs (SemEval); pearson_angular_all: with the angular similarity of "
+    "Eq. 1 of the USE paper"
+)
 _NAMES = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb_dev", "stsb", "sickr")
 TASKS = (
-    *(sts_task(name, source) for name, source in zip(_NAMES, SUITE, strict=True)),
+    *(
+        EvaluationTask(
+            name,
+            "sts",
+            source.name,
+            _PROTOCOL,
+            score=_score_set,
+            reader=partial(read_sts, source=source),
+            sources=(source,),
+        )
+        for name, source in zip(_NAMES, SUITE, strict=True)
+    ),
     EvaluationTask(
         "geometry",
         "geometry",

@@ -11,7 +11,6 @@ follow. MTEB's task of this name searches the gold sentences only: its numbers d
 from __future__ import annotations
 
 import glob
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,30 +65,22 @@ def read_tatoeba(folder: Path, language: str) -> tuple[list[str], list[str]]:
     return [first for first, _ in pairs], [other for _, other in pairs]
 
 
-def _accuracies(embed: VectorCache, foreign: list[str], english: list[str]) -> dict[str, float]:
-    """Searches for the nearest sentence by cosine, in both directions.
+def _score_tatoeba(
+    context: TaskContext, data: dict[str, tuple[list[str], list[str]]]
+) -> TaskResult:
+    """The accuracies of all languages, and their means over 14, 36 and 112 of them.
 
     Only the sentence at the same place counts as right, as in the published code, even if it occurs
     at several places. Of equally near sentences, the first is taken. "to_english": the foreign
     sentences are the queries.
     """
-    first, second = unit_rows(embed(foreign)), unit_rows(embed(english))
-    sides = {"to_english": (first, second), "from_english": (second, first)}
-    found = {way: exact_search(*vectors, k=1)[1][:, 0] for way, vectors in sides.items()}
-    right = {way: float(np.mean(rows == np.arange(len(rows)))) for way, rows in found.items()}
-    return {"pairs": len(first), **right}
-
-
-def _read_tatoeba(data: DataFolder) -> dict[str, tuple[list[str], list[str]]]:
-    folder = data.find(TATOEBA)
-    return {code: read_tatoeba(folder, code) for code in LANGUAGES}
-
-
-def _score_tatoeba(
-    context: TaskContext, data: dict[str, tuple[list[str], list[str]]]
-) -> TaskResult:
-    """The accuracies of all languages, and their means over 14, 36 and 112 of them."""
-    accuracies = {code: _accuracies(context.embed, *sides) for code, sides in data.items()}
+    accuracies: dict[str, dict[str, float]] = {}
+    for code, (foreign, english) in data.items():
+        sides = unit_rows(context.embed(foreign)), unit_rows(context.embed(english))
+        accuracies[code] = {"pairs": len(foreign)}
+        for way, (queries, others) in zip(_DIRECTIONS, (sides, sides[::-1]), strict=True):
+            rows = exact_search(queries, others, k=1)[1][:, 0]
+            accuracies[code][way] = float(np.mean(rows == np.arange(len(rows))))
     scores = {}
     for size, codes in GROUPS.items():
         ways = np.array([[accuracies[code][way] for way in _DIRECTIONS] for code in codes])
@@ -141,9 +132,13 @@ def _mining_scores(
     one with the largest F1 on these gold pairs is used; the scores are then optimistic.
     """
     *sides, gold = data
-    (foreign, foreign_ids), (english, english_ids) = map(_unique, sides)
-    rows, margins = mine_bitext(embed(foreign), embed(english), k=k)
-    pairs = [(foreign_ids[one], english_ids[other]) for one, other in rows.tolist()]
+    ids: list[dict[str, str | None]] = [{}, {}]  # sentence → its id; None if it has several
+    for by_text, side in zip(ids, sides, strict=True):
+        for name, sentence in side.items():
+            by_text[sentence] = None if sentence in by_text else name
+    rows, margins = mine_bitext(*(embed([*by_text]) for by_text in ids), k=k)
+    foreign, english = ([*by_text.values()] for by_text in ids)
+    pairs = [(foreign[one], english[other]) for one, other in rows.tolist()]
     known = np.array([None not in pair for pair in pairs], dtype=bool)
     margins, right = margins[known], np.array([pair in gold for pair in pairs], dtype=bool)[known]
     if threshold is None:
@@ -174,13 +169,6 @@ def best_threshold(margins: np.ndarray, right: np.ndarray, gold: int) -> float:
     return float((margins[last] + next_margins[last]) / 2)
 
 
-def _unique(sentences: dict[str, str]) -> tuple[list[str], list[str | None]]:
-    """The distinct sentences, and the id of each; None if it has several."""
-    counts = Counter(sentences.values())
-    ids = {sentence: one if counts[sentence] == 1 else None for one, sentence in sentences.items()}
-    return [*ids], [*ids.values()]
-
-
 def _bucc_parts(folder: Path, language: str) -> tuple[str, ...]:
     """The part for development, and then another one with gold pairs; () if there is none."""
 
@@ -193,15 +181,6 @@ def _bucc_parts(folder: Path, language: str) -> tuple[str, ...]:
         return ()
     test_parts = [part for part in _TEST if part != development and complete(part)]
     return (development, *test_parts[:1])
-
-
-def _read_parts(folder: Path, language: str) -> dict[str, BUCCSet]:
-    parts = _bucc_parts(folder, language)
-    if not parts:
-        expected = f"expected {language}-en.X.{language}, .en and .gold"
-        of = ", ".join(_DEVELOPMENT)
-        raise FileNotFoundError(f"{folder}: {expected} with X one of {of}; found none complete.")
-    return {part: read_bucc(folder, language, part) for part in parts}
 
 
 def _score_bucc(context: TaskContext, parts: dict[str, BUCCSet]) -> TaskResult:
@@ -244,6 +223,14 @@ def bucc_task(language: str) -> EvaluationTask:
             for side, source in zip((language, "en", "gold"), sources, strict=True)
         )
 
+    def read(data: DataFolder) -> dict[str, BUCCSet]:
+        folder = data.find(sources[2])
+        if not (parts := _bucc_parts(folder, language)):
+            names = f"{language}-en.X.{language}, .en and .gold with X one of "
+            names += ", ".join(_DEVELOPMENT)
+            raise FileNotFoundError(f"{folder}: expected {names}, found none complete.")
+        return {part: read_bucc(folder, language, part) for part in parts}
+
     return EvaluationTask(
         f"bucc_{language}-en",
         "bucc",
@@ -252,7 +239,7 @@ def bucc_task(language: str) -> EvaluationTask:
         "the best on the development gold; f1: on test gold (the organisers' training part, as in "
         "XTREME), f1_dev: on the development gold itself, which is optimistic (mSimCSE)",
         score=_score_bucc,
-        reader=lambda data: _read_parts(data.find(sources[2]), language),
+        reader=read,
         sources=sources,
         read_files=read_files,
         options={"k": _NEIGHBOURS},
@@ -269,7 +256,7 @@ TASKS = (
         "112 LASER's; from_english: the queries are English (XTREME), to_english: they are "
         "foreign, neither: the mean of both (m-ST5)",
         score=_score_tatoeba,
-        reader=_read_tatoeba,
+        reader=lambda data: {code: read_tatoeba(data.find(TATOEBA), code) for code in LANGUAGES},
         sources=(TATOEBA,),
     ),
     *map(bucc_task, ("de", "fr", "ru", "zh")),
