@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import use_st5
 from tests.beam.test_rows import tfrecord_bytes
 from tests.beam.toy_file_system import ToyFileSystem
-from use_st5.beam import CorpusReport, embed_corpus, pipeline, read_vectors
+from use_st5.beam import CorpusReport, embed_corpus, read_vectors
 from use_st5.beam import corpus as corpus_module
 from use_st5.beam.corpus import REPORT
 
@@ -183,21 +183,6 @@ def test_a_report_that_names_other_places_is_refused(fake: Any, tmp_path: Path) 
     (folder / REPORT).write_text(json.dumps({"run": "../x"}))
     with pytest.raises(ValueError, match=r"expected the name of a run, found '../x'"):
         read_vectors(folder)
-
-
-def test_a_bundle_that_is_retried_writes_each_row_once(
-    fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pipeline, "_BLOCK_ROWS", 10)
-    for name in "abc":
-        lines = "".join(f"{name} {number}\n" for number in range(45))
-        (tmp_path / f"{name}.txt").write_text(lines)
-    fake.failing_calls = {2, 5, 6}
-    folder = tmp_path / "vectors"
-    report = embed_corpus(str(tmp_path / "*.txt"), folder, runner="BundleBasedDirectRunner")
-    assert len(fake.calls) > 15
-    assert set(read(folder)) == {f"{name}.txt:{row}" for name in "abc" for row in range(1, 46)}
-    assert (report.rows, report.files) == (135, 3)
 
 
 def test_other_file_systems_serve_corpus_and_vectors(

@@ -193,12 +193,3 @@ def test_a_damaged_store(tmp_path: Path, part: str, content: np.ndarray | bytes 
         np.save(path, content)
     with pytest.raises(ValueError, match=r"keys-\w+\.npy: expected a block"):
         VectorCache(toy, store=tmp_path)
-
-
-def test_a_store_of_two_models(tmp_path: Path) -> None:
-    VectorCache(toy, store=tmp_path)(["a"])
-    for path in tmp_path.glob("keys-*.npy"):
-        np.save(path.with_name("keys-0.npy"), np.load(path))
-        np.save(path.with_name("vectors-0.npy"), np.zeros((1, 4)))
-    with pytest.raises(ValueError, match="one model"):
-        VectorCache(toy, store=tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from tests.evaluation.toys import letter_context
 from use_st5.data.data_folder import DataFolder, DataSource
 from use_st5.encode.vector_store import VectorCache
-from use_st5.evaluation.classification import TASKS, probing_task, read_probing
+from use_st5.evaluation.classification import probing_task, read_probing
 from use_st5.evaluation.classifiers import SentEvalClassifier
 from use_st5.evaluation.labelled_texts import (
     LabelledDataset,
@@ -33,23 +33,6 @@ def test_lines_end_at_line_feeds_alone_and_numbers_count_blank_lines(file: Path)
     # str.splitlines splits at these characters; here they are parts of a sentence.
     file.write_bytes("\ufeffa\r\n\n \t\nb\u2028c\x85d\x0be\x1cf".encode())
     assert numbered_lines(file) == [(1, "a"), (4, "b\u2028c\x85d\x0be\x1cf")]
-
-
-def test_what_is_no_text(file: Path) -> None:
-    file.write_bytes("café\n".encode("latin-1"))
-    assert numbered_lines(file, encoding="latin-1") == [(1, "café")]
-    with pytest.raises(ValueError, match=r"file\.tsv:1: expected UTF-8"):
-        numbered_lines(file)
-    file.write_bytes(b"a\nb\0c\n")
-    with pytest.raises(ValueError, match=r"file\.tsv:2: expected a line .* a NUL byte"):
-        numbered_lines(file, encoding="latin-1")
-    with file.open("wb") as stream:
-        stream.write(b"a\n" + 1_000_001 * b"b")
-        stream.truncate(10_000_000_000)  # ten gigabytes, all of it a hole
-    with pytest.raises(ValueError, match=r"file\.tsv:2: .* more than 1,000,000 bytes"):
-        numbered_lines(file)
-    with pytest.raises(FileNotFoundError, match=r"none\.tsv: expected a file"):
-        numbered_lines(file.with_name("none.tsv"))
 
 
 def test_side_by_side(file: Path) -> None:
@@ -82,15 +65,6 @@ def test_scores(file: Path) -> None:
     for text in ("", "high", "nan", "inf", "4,2", "-0.1", "5.01"):
         with pytest.raises(ValueError, match=rf"file\.tsv:3: .* from 0 to 5, received '{text}'"):
             parse_score(file, 3, text)
-
-
-def test_rows_keep_sentences_beside_their_labels() -> None:
-    texts = LabelledTexts((["a", "b", "c"], ["d", "e", "f"]), np.array([0, 1, 2]))
-    chosen = texts.rows(np.array([2, 0]))
-    assert chosen.columns == (["c", "a"], ["f", "d"])
-    assert chosen.labels.tolist() == [2, 0]
-    assert len(chosen) == 2
-    assert texts.rows(texts.labels > 0).columns == (["b", "c"], ["e", "f"])
 
 
 def test_a_sentence_without_text_is_embedded_as_a_full_stop() -> None:
@@ -204,7 +178,6 @@ def test_errors_name_file_and_line_of_probing(tmp_path: Path, text: str, message
         read_probing(write_probing(tmp_path, text))
 
 
-PROBES = [task for task in TASKS if task.group == "probing"]
 TASK = probing_task("toy", "Toy", "toy.txt")
 
 
@@ -227,8 +200,3 @@ def test_result(tmp_path: Path) -> None:
     assert result.details["classifier"] == SentEvalClassifier(seed=7).options()
     assert result.details["l2"] in (1e-5, 1e-4, 1e-3, 1e-2)
     json.dumps(result.details)
-
-
-def test_options_are_those_of_older_records() -> None:
-    expected = {"mlp_grid": False, "classifier": "senteval", "hidden_dim": 0, "dropout": 0.0}
-    assert all(expected.items() <= task.options.items() for task in PROBES)

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from tests.evaluation.toys import letter_context
 from use_st5.data.data_folder import DataFolder, DataSource, MissingDataError
@@ -188,32 +186,6 @@ def test_scores_are_learnt_from_distances() -> None:
     assert learnt(graded(0, 400), graded(1, 200), "pearson")["pearson"] > 0.95
 
 
-def glue_scores(labels: np.ndarray, found: np.ndarray, names: list[str]) -> dict[str, float]:
-    return {name: float(glue._METRICS[name](labels, found)) for name in names}
-
-
-# True positives 3, false negatives 1, false positives 2, true negatives 4.
-GOLD = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
-
-
-FOUND = np.array([1, 1, 1, 0, 1, 1, 0, 0, 0, 0])
-
-
-def test_scores_by_hand() -> None:
-    found = glue_scores(GOLD, FOUND, ["accuracy", "f1", "matthews"])
-    assert found == {
-        "accuracy": pytest.approx(0.7),
-        "f1": pytest.approx(2 * 3 / (2 * 3 + 2 + 1)),
-        "matthews": pytest.approx((3 * 4 - 2 * 1) / (5 * 4 * 6 * 5) ** 0.5),
-    }
-    # The same class for all: no correlation, no true positive.
-    assert glue_scores(GOLD, np.zeros(10, int), ["matthews", "f1"]) == {"matthews": 0, "f1": 0}
-    assert glue_scores(GOLD, 1 - GOLD, ["matthews"])["matthews"] == -1.0
-
-
-GENERATOR = np.random.default_rng(0)
-
-
 def angles(sentences: list[str]) -> np.ndarray:
     """Embeds sentences that are written angles in degrees."""
     radians = np.radians([float(sentence) for sentence in sentences])
@@ -240,14 +212,6 @@ def test_by_hand() -> None:
     assert pair_auc(angles, turned_round) == pytest.approx(1.5 / 6)
 
 
-def test_is_the_statistic_of_mann_and_whitney() -> None:
-    degrees, labels = GENERATOR.uniform(0, 180, 300), GENERATOR.integers(2, size=300)
-    similarities = np.cos(np.radians(degrees))
-    hits, others = similarities[labels == 1], similarities[labels == 0]
-    expected = stats.mannwhitneyu(hits, others).statistic / (len(hits) * len(others))
-    assert pair_auc(angles, turned([*degrees], [*labels])) == pytest.approx(expected)
-
-
 def test_pairs_of_one_class_are_refused() -> None:
     for labels in ([1, 1], [0, 0]):
         with pytest.raises(ValueError, match="Expected positive and negative pairs"):
@@ -255,9 +219,6 @@ def test_pairs_of_one_class_are_refused() -> None:
 
 
 TOY = glue_dataset("Toy", _table(1, 0, classes="no yes", most_broken=1))
-
-
-GRADED = glue_dataset("Toy", _table(2, 0, 1))
 
 
 def write_tasks(folder: Path, name: str, lines: list[str]) -> None:
@@ -275,29 +236,6 @@ def test_classes(tmp_path: Path) -> None:
     assert result.scores == {"matthews": 1.0, "accuracy": 1.0}
     assert result.counts == {"train": 200, "dev": 10, "broken_lines": 1}
     assert result == task.run(letter_context(tmp_path, seed=7))
-
-
-def test_scores_tasks(tmp_path: Path) -> None:
-    rows = [f"{'x' * (n % 6)}.\t.\t{n % 6 * 0.9}" for n in range(120)]
-    write_tasks(tmp_path, "train.tsv", 3 * rows)
-    write_tasks(tmp_path, "dev.tsv", rows[:12])
-    task = sentglue_task("sentglue_graded", GRADED, ("pearson", "spearman"), "u, v, |u − v|, u·v")
-    result = task.run(letter_context(tmp_path, seed=7))
-    assert result.main == "pearson"
-    assert result.scores["pearson"] > 0.9
-    assert result.scores["spearman"] == pytest.approx(1.0)
-
-
-def test_what_a_record_says() -> None:
-    classes = sentglue_task("a", TOY, ("accuracy",), "u")
-    assert classes.title == "Toy"
-    assert "accuracy on GLUE's dev split; SentEval's logistic regression" in classes.protocol
-    assert "5 % choose the L2 factor" in classes.protocol
-    assert classes.options["optimizer"] == "adam"
-    graded = sentglue_task("b", GRADED, ("pearson",), "u, v")
-    assert "soft labels 0 … 5" in graded.protocol
-    assert "the other 5 % decide when to stop" in graded.protocol
-    assert json.loads(json.dumps(graded.options)) == graded.options
 
 
 TASK = pair_task(

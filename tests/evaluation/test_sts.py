@@ -426,18 +426,3 @@ def test_undefined_geometry() -> None:
     score = measured(encode_directions, NEAR_AND_FAR[3:])
     assert math.isnan(score.scores["alignment_above_4"])
     assert score.counts["positives_from_4"] == 0
-
-
-def test_counts_of_the_test_split(data_dir: Path) -> None:
-    context = TaskContext(VectorCache(BagOfWords().encode), DataFolder(data_dir))
-    result = TASKS[-1].run(context)
-    path = data_dir / "sts_raw" / "stsbenchmark" / "sts-test.csv"
-    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
-    gold = [float(row[4]) for row in rows]
-    assert result.counts == {
-        "pairs": 1379,
-        "positives_above_4": sum(score > 4 for score in gold),
-        "positives_from_4": sum(score >= 4 for score in gold),
-        "sentences": len({row[column].strip() for row in rows for column in (5, 6)}),
-    }
-    assert result.scores["uniformity"] < result.scores["uniformity_with_self_pairs"] < 0

@@ -61,7 +61,11 @@ def read_rows(
         file_format: The format; None: the file's name says it, without a `.gz` at the end.
     """
     columns = [text_field] if id_field is None else [text_field, id_field]
-    number, file_format = 0, file_format or _format_of(name)
+    suffix = PurePosixPath(name.lower().removesuffix(".gz")).suffix
+    if file_format is None and suffix not in _FORMATS:
+        expected = f"expected a name with one of {', '.join(_FORMATS)}, or a format"
+        raise ValueError(f"{name}: {expected}.")
+    number, file_format = 0, file_format or _FORMATS[suffix]
     try:
         if file_format in ("text", "jsonl"):
             records = _line_records(file, name, columns, objects=file_format == "jsonl")
@@ -125,25 +129,15 @@ def _tfrecord(file: BinaryIO, columns: list[str]) -> _Records:
                 except Exception:  # protobuf's DecodeError, whose place depends on its version
                     yield number, MalformedRowError("expected a tf.train.Example"), record
                 else:
-                    yield number, {key: _only_value(features, key) for key in columns}, record
+                    fields = {}
+                    for key in columns:  # None if there is no value, a list if there are several.
+                        lists = features[key] if key in features else tf.train.Feature()
+                        values = [*lists.bytes_list.value, *lists.int64_list.value]
+                        values += lists.float_list.value
+                        fields[key] = values[0] if len(values) == 1 else values or None
+                    yield number, fields, record
         except tf.errors.DataLossError as error:
             raise ValueError(f"expected records of TensorFlow ({error.message})") from error
-
-
-def _only_value(features: Any, key: str) -> Any:
-    """Returns the value of a feature; None if it has none, a list if it has several."""
-    if key not in features:
-        return None
-    feature = features[key]
-    values = [*feature.bytes_list.value, *feature.int64_list.value, *feature.float_list.value]
-    return values[0] if len(values) == 1 else values or None
-
-
-def _format_of(name: str) -> FileFormat:
-    suffix = PurePosixPath(name.lower().removesuffix(".gz")).suffix
-    if suffix not in _FORMATS:
-        raise ValueError(f"{name}: expected a name with one of {', '.join(_FORMATS)}, or a format.")
-    return _FORMATS[suffix]
 
 
 def as_text(value: Any, field: str) -> str:

@@ -91,17 +91,13 @@ class SentenceEncoder(SentenceTransformersNames):
             if self.manifest.texts != 1:
                 raise ValueError(f"{self.folder}: a cross-encoder. Use CrossEncoder.load.")
         self.model: Any = None
-        if backend == "tensorflow":
-            self._load_saved_model()
+        self._run: Callable[[list[str]], np.ndarray]
+        if backend != "tensorflow":
+            engine = open_engine(self.folder, self.manifest, backend, family_engine)
+            counts = getattr(engine, "token_counts", None)
+            self._limit = TokenLimit(engine.max_length, counts, takes_tensors=False)
+            self._run, self._dimension = engine.run, engine.dimension
             return
-        engine = open_engine(self.folder, self.manifest, backend, family_engine)
-        self._run: Callable[[list[str]], np.ndarray] = engine.run
-        self._limit = TokenLimit(
-            engine.max_length, getattr(engine, "token_counts", None), takes_tensors=False
-        )
-        self._dimension = engine.dimension
-
-    def _load_saved_model(self) -> None:
         import tensorflow as tf  # Other backends do not need it.
 
         from use_st5.export import loading
@@ -210,7 +206,13 @@ class SentenceEncoder(SentenceTransformersNames):
         empty = [] if on_empty == "encode" else empty_texts(texts, refuse=on_empty == "raise")
         texts = options.add_prompt(texts)
         self._limit.report(texts, on_truncation)
-        self._warn_of_language(texts)
+        languages = self.manifest.metadata.get("languages") if self.manifest else None
+        if languages == ["en"] and len(texts) >= MANY_TEXTS and self._judged >= 0:
+            self._judged += 1
+            # Calls 1, 2, 4, 8 … are judged only, to save time, and one warning is enough.
+            if self._judged & (self._judged - 1) == 0 and mostly_not_english(texts):
+                self._judged = -1
+                warnings.warn(not_english_message(self.name), stacklevel=2)
         vectors = self._encoded(texts, options, batch_size, workers, show_progress)
         if empty:
             vectors[empty] = 0.0
@@ -297,16 +299,6 @@ class SentenceEncoder(SentenceTransformersNames):
             for batch in with_progress(batches, len(texts), show):
                 vectors[batch] = options.finish(next(results))
         return vectors
-
-    def _warn_of_language(self, texts: list[str]) -> None:
-        """Warns once of other languages; looks at calls 1, 2, 4, 8 … only, to save time."""
-        languages = self.manifest.metadata.get("languages") if self.manifest else None
-        if languages != ["en"] or len(texts) < MANY_TEXTS or self._judged < 0:
-            return
-        self._judged += 1
-        if self._judged & (self._judged - 1) == 0 and mostly_not_english(texts):
-            self._judged = -1
-            warnings.warn(not_english_message(self.name), stacklevel=3)
 
     def _check_process(self) -> None:
         if self.backend == "tensorflow":

@@ -80,7 +80,17 @@ def compared(
             given = np.asarray(given)
         if not isinstance(given, np.ndarray) or given.dtype.kind in "OSTU":
             return np.atleast_2d(encode(given))
-        return _checked_vectors(given, dimension, argument)
+        if given.dtype.kind not in "fiu":
+            raise TypeError(f"{argument}: expected sentences or vectors, received {given.dtype}.")
+        rows = np.atleast_2d(given)
+        if rows.ndim != 2 or rows.shape[1] != dimension:
+            expected = f"{argument}: expected vectors [n, {dimension}]"
+            raise ValueError(f"{expected}, received {list(given.shape)}.")
+        with np.errstate(over="ignore"):
+            bad = np.flatnonzero(~np.isfinite(rows.astype(np.float32)).all(axis=1))
+        if len(bad):
+            raise ValueError(f"{argument}: not finite in {len(bad)} rows, first {bad[0]}.")
+        return rows
 
     similarity_by_name(metric)
     left = vectors(a, "a")
@@ -122,20 +132,6 @@ def quantized(vectors: np.ndarray, precision: Precision) -> np.ndarray:
     codes = np.floor((vectors - lowest) / np.where(steps == 0, 1, steps))
     codes = np.clip(codes, 0, 255)
     return codes.astype(np.uint8) if precision == "uint8" else (codes - 128).astype(np.int8)
-
-
-def _checked_vectors(given: np.ndarray, dimension: int, argument: str) -> np.ndarray:
-    """Returns finite vectors as `[n, dimension]`."""
-    if given.dtype.kind not in "fiu":
-        raise TypeError(f"{argument}: expected sentences or vectors, received {given.dtype}.")
-    vectors, received = np.atleast_2d(given), list(given.shape)
-    if vectors.ndim != 2 or vectors.shape[1] != dimension:
-        raise ValueError(f"{argument}: expected vectors [n, {dimension}], received {received}.")
-    with np.errstate(over="ignore"):
-        bad_rows = np.flatnonzero(~np.isfinite(vectors.astype(np.float32)).all(axis=1))
-    if len(bad_rows):
-        raise ValueError(f"{argument}: not finite in {len(bad_rows)} rows, first {bad_rows[0]}.")
-    return vectors
 
 
 _SIMILARITIES = {"cosine": cosine, "angular": angular, "dot": dot}

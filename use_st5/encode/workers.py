@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import multiprocessing
 import os
 import pickle
 import signal
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -36,11 +35,16 @@ def encode_in_workers(
         initializer=_start,
         initargs=(pickle.dumps(encoder),),
     )
+    unset_names = [name for name in _THREADS if name not in os.environ]
     results: collections.deque[Future[np.ndarray]] = collections.deque()
     try:
-        with _share_of_cores(workers):
-            for _ in range(workers):  # This starts the processes.
+        os.environ.update(dict.fromkeys(unset_names, str(max(1, (os.cpu_count() or 1) // workers))))
+        try:
+            for _ in range(workers):  # This starts the processes, each with its share of the cores.
                 pool.submit(os.getpid)
+        finally:
+            for name in unset_names:
+                del os.environ[name]
         for batch in batches:
             results.append(pool.submit(_encode, batch))
             if len(results) == _AHEAD * workers:
@@ -56,19 +60,6 @@ def encode_in_workers(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-@contextlib.contextmanager
-def _share_of_cores(workers: int) -> Iterator[None]:
-    """Gives each process that starts in the block its share of the cores, by the environment."""
-    threads = str(max(1, (os.cpu_count() or 1) // workers))
-    unset_names = [name for name in _THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(unset_names, threads))
-    try:
-        yield
-    finally:
-        for name in unset_names:
-            del os.environ[name]
 
 
 def _start(pickled: bytes) -> None:
