@@ -28,7 +28,7 @@ from use_st5.encode.sentences import (
     one_or_many,
 )
 from use_st5.encode.similarity import compared
-from use_st5.encode.token_limit import OnTruncation, TokenLimit
+from use_st5.encode.token_limit import OnTruncation, TokenLimit, window_means
 from use_st5.export.loading import refuse_in_graph
 from use_st5.hub.model_manifest import (
     SAVED_MODEL_FILE,
@@ -331,18 +331,25 @@ class TrainableEncoder:
         texts, to_ids, single = self._read(sentences)
         rows = texts[0] if len(texts) == 1 else list(map("".join, zip(*texts, strict=True)))
         empty = [] if on_empty == "encode" else empty_texts(rows, refuse=on_empty == "raise")
+        owners = None
         if len(texts) == 1:
-            rows = options.add_prompt(rows)
-            texts = (rows,)
             limit = TokenLimit(self.max_length, self.tokenizer.token_counts)
-            limit.report(rows, on_truncation)
-        vectors = np.empty((len(rows), options.width(self.dimension)), np.float32)
+            if on_truncation == "split":
+                rows, owners = limit.split(rows, options.prompt)
+            else:
+                rows = options.add_prompt(rows)
+                limit.report(rows, on_truncation)
+            texts = (rows,)
+        kept = options if owners is None else EncodeOptions()
+        vectors = np.empty((len(rows), kept.width(self.dimension)), np.float32)
         embed = self._compiled()
         batches = list(length_sorted_batches(rows, sentences=batch_size))
         show = bool(options.show_progress if show_progress is None else show_progress)
         for indices in with_progress(batches, len(rows), show):
             ids = to_ids(*([each[i] for i in indices] for each in texts), self.max_length)
-            vectors[indices] = options.finish(keras.ops.convert_to_numpy(embed(ids)))
+            vectors[indices] = kept.finish(keras.ops.convert_to_numpy(embed(ids)))
+        if owners is not None:
+            vectors = options.finish(window_means(vectors, owners)).astype(np.float32)
         vectors[empty] = 0.0
         vectors = options.quantize(vectors)
         return vectors[0] if single else vectors

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
+import random
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import use_st5
+from tests.toy_encoders import Toy
 from use_st5.encode.encoder import SentenceEncoder
+from use_st5.encode.similarity import cosine, unit_rows
 from use_st5.encode.token_limit import most_tokens
 from use_st5.export.saved_model import write_graph
 from use_st5.models.encoder_model import checked_length
@@ -19,6 +25,7 @@ from use_st5.models.use_transformer.model import USETransformer, USETransformerC
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 from use_st5.tokenizers.token_tokenizer import UnigramTokenizer
+from use_st5.trainable_encoder import TrainableEncoder
 
 # With a limit of four tokens, the third text and the last two are cut.
 TEXTS = ["a b c d", "", "a b c d e f g", "don't a", "abcdefgh", "ü a b c d", "a, b, c"]
@@ -59,7 +66,7 @@ def silence() -> Any:
 
 
 def test_one_warning_a_call_says_how_many(encoder: SentenceEncoder) -> None:
-    with pytest.warns(UserWarning, match="3 of 7 texts are longer than 4 tokens; .* Split") as said:
+    with pytest.warns(UserWarning, match="3 of 7 texts are longer than 4 tokens; .* Pass") as said:
         vectors = encoder.encode(TEXTS, batch_size=2)
     assert len(said) == 1
     assert said[0].filename == __file__
@@ -128,3 +135,78 @@ def test_an_older_export_cannot_tell(folders: dict[str, Path], silence: None) ->
 def test_it_still_counts_when_it_was_saved_again(encoder: SentenceEncoder, tmp_path: Path) -> None:
     encoder.save(tmp_path / "copy")
     assert SentenceEncoder(tmp_path / "copy").truncated(TEXTS).tolist() == LONGER
+
+
+@pytest.mark.parametrize("prompt", ["", "a cat "])
+def test_windows_hold_every_word_and_repeat_an_eighth(
+    toy_use_transformer: Toy, prompt: str
+) -> None:
+    limit = SentenceEncoder(toy_use_transformer.folder)._limit
+    room = 16 - len(prompt.split())
+    counts = [*range(60), 500]
+    rows, owners = limit.split([" ".join(map(str, range(count))) for count in counts], prompt)
+    assert not len(limit.longer(rows))
+    for index, count in enumerate(counts):
+        windows = [
+            [int(word) for word in row.removeprefix(prompt).split()]
+            for row, owner in zip(rows, owners, strict=True)
+            if owner == index
+        ]
+        assert {number for window in windows for number in window} == {*range(count)}
+        if count > room:
+            assert all(window == [*range(window[0], window[0] + room)] for window in windows)
+            pairs = itertools.pairwise(windows)
+            assert all(one[-1] - other[0] + 1 >= room // 8 for one, other in pairs)
+            assert len(windows) == math.ceil((count - room // 8) / (room - room // 8))
+
+
+def test_words_without_end_are_cut_and_a_long_prompt_is_refused(encoder: SentenceEncoder) -> None:
+    for text in ("x" * 500, "ü" * 99, "don't" * 40, "a" + " \t\n" * 50 + "b c d e f"):
+        rows, _ = encoder._limit.split([text], "")
+        assert not len(encoder.truncated(rows))
+        assert {*"".join(rows)} == {*text}
+    with pytest.raises(ValueError, match="The prompt alone has 5 of 4 tokens"):
+        encoder.encode(["a b c d e f"], prompt="a b c d e ", on_truncation="split")
+    assert encoder.encode([], on_truncation="split").shape == (0, 8)
+
+
+def test_a_long_text_gets_the_mean_of_its_windows(encoder: SentenceEncoder) -> None:
+    texts = ["a b c d e f g", "a b"]
+    rows, owners = encoder._limit.split(texts, "")
+    assert (rows, owners.tolist()) == (["a b c d", "d e f g", "a b"], [0, 0, 1])
+    one, other, short = encoder.encode(rows).astype(np.float64)
+    mean = (one + other) / np.linalg.norm(one + other)
+    np.testing.assert_allclose(
+        encoder.encode(texts, on_truncation="split"), [mean, short], atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "onnx", "trainable"])
+def test_the_vector_of_a_long_text_does_not_depend_on_others(toy: Toy, backend: Any) -> None:
+    if backend == "trainable":
+        encoder: Any = TrainableEncoder.load(toy.folder)
+    else:
+        encoder = SentenceEncoder(toy.folder, backend=backend)
+    draw = random.Random(0)
+    texts = [" ".join(draw.choices(["cat", "a", "dog.", "x"], k=k)) for k in (0, 5, 17, 70, 300, 9)]
+    vectors = encoder.encode(texts, on_truncation="split")
+    np.testing.assert_allclose(vectors[1], encoder.encode(texts[1]), atol=1e-6)
+    for size in (1, 3):
+        again = encoder.encode(texts[::-1], batch_size=size, on_truncation="split")[::-1]
+        np.testing.assert_allclose(again, vectors, atol=1e-5)
+    short = encoder.encode(
+        texts, on_truncation="split", truncate_dim=3, normalize_embeddings=True, prompt=""
+    )
+    np.testing.assert_allclose(short, unit_rows(vectors[:, :3]), atol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["onnx", "onnx-int8"])
+def test_engines_split_as_tensorflow_does(backend: Any) -> None:
+    texts = ["The cat sat on the mat, and the dog read the paper. " * 40, "How old are you?"]
+    expected = use_st5.load("use_transformer_en").encode(texts, on_truncation="split")
+    encoder = use_st5.load("use_transformer_en", backend=backend)
+    vectors = encoder.encode(texts, on_truncation="split")
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert (cosine(vectors, expected) > (0.99 if backend == "onnx-int8" else 1 - 1e-6)).all()
+    again = encoder.encode(texts[0], on_truncation="split", batch_size=1)
+    np.testing.assert_allclose(again, vectors[0], atol=1e-5)

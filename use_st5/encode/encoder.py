@@ -31,7 +31,7 @@ from use_st5.encode.sentences import (
     one_or_many,
 )
 from use_st5.encode.similarity import compared
-from use_st5.encode.token_limit import OnTruncation, TokenLimit
+from use_st5.encode.token_limit import OnTruncation, TokenLimit, window_means
 from use_st5.encode.workers import encode_in_workers
 from use_st5.engines import BACKENDS, Backend, open_engine
 from use_st5.hub.model_manifest import (
@@ -182,7 +182,8 @@ class SentenceEncoder(SentenceTransformersNames):
                 like any text; "zero": return zeros; "raise": raise a ValueError.
             on_truncation: What to do with texts of more than `max_length` tokens. "warn": cut them,
                 with one warning that gives their number; "ignore": cut them; "error": raise a
-                ValueError.
+                ValueError; "split": encode overlapping windows of a text, and return the mean of
+                their vectors, scaled to their length.
             workers: Number of processes, for 100,000 texts and more. Each one loads the model. A
                 script must then call `encode` below `if __name__ == "__main__":`.
             **keywords: Keywords of sentence-transformers: `prompt` and `prompt_name` (added before
@@ -204,8 +205,11 @@ class SentenceEncoder(SentenceTransformersNames):
         options = EncodeOptions.from_keywords(keywords, self.prompts, self.default_prompt_name)
         texts, single = one_or_many(sentences)
         empty = [] if on_empty == "encode" else empty_texts(texts, refuse=on_empty == "raise")
-        texts = options.add_prompt(texts)
-        self._limit.report(texts, on_truncation)
+        if on_truncation == "split":
+            texts, owners = self._limit.split(texts, options.prompt)
+        else:
+            texts = options.add_prompt(texts)
+            self._limit.report(texts, on_truncation)
         languages = self.manifest.metadata.get("languages") if self.manifest else None
         if languages == ["en"] and len(texts) >= MANY_TEXTS and self._judged >= 0:
             self._judged += 1
@@ -213,7 +217,13 @@ class SentenceEncoder(SentenceTransformersNames):
             if self._judged & (self._judged - 1) == 0 and mostly_not_english(texts):
                 self._judged = -1
                 warnings.warn(not_english_message(self.name), stacklevel=2)
-        vectors = self._encoded(texts, options, batch_size, workers, show_progress)
+        show = options.show_progress if show_progress is None else show_progress
+        if on_truncation == "split":
+            vectors = self._encoded(texts, EncodeOptions(), batch_size, workers, show)
+            means = options.finish(window_means(vectors, owners))
+            vectors = np.ascontiguousarray(means, np.float32)
+        else:
+            vectors = self._encoded(texts, options, batch_size, workers, show)
         if empty:
             vectors[empty] = 0.0
         vectors = options.quantize(vectors)
@@ -284,7 +294,6 @@ class SentenceEncoder(SentenceTransformersNames):
         show: bool | None,
     ) -> np.ndarray:
         """Computes the vectors of many texts, batch by batch, in this process or in others."""
-        show = options.show_progress if show is None else show
         batches = [np.zeros(1, np.int64)]
         if len(texts) != 1:
             batches = list(length_sorted_batches(texts, sentences=batch_size))

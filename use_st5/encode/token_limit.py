@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Sequence
@@ -10,16 +11,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from use_st5.encode.sentences import length_sorted_batches
+from use_st5.encode.similarity import unit_rows
 
 if TYPE_CHECKING:
     from use_st5.hub.model_manifest import ModelManifest
 
-OnTruncation = Literal["warn", "ignore", "error"]
+OnTruncation = Literal["warn", "ignore", "error", "split"]
 
 # Tokens are counted for at most this many texts and characters at a time.
 _TEXTS, _CHARACTERS = 4096, 1_000_000
 # A tokenizer adds at most two tokens to a text, such as [CLS] and [SEP].
 _ADDED_TOKENS = 2
+# Windows are cut between words; a longer word counts as several.
+_WORD = re.compile(r"\S{1,30}")
 
 
 class TokenLimit:
@@ -64,16 +68,20 @@ class TokenLimit:
         short = self.max_length - _ADDED_TOKENS * len(texts)
         rows = list(map("".join, zip(*texts, strict=True)))
         indices = np.array([i for i, row in enumerate(rows) if most_tokens(row) > short], np.int64)
-        candidates = [rows[i] for i in indices]
-        counts = np.zeros(len(candidates), np.int32)
-        for batch in length_sorted_batches(candidates, sentences=_TEXTS, characters=_CHARACTERS):
-            inputs: list[Any] = [[column[i] for i in indices[batch]] for column in texts]
+        counts = self._counted(*([column[i] for i in indices] for column in texts))
+        return indices[counts > self.max_length]
+
+    def _counted(self, *texts: Sequence[str]) -> np.ndarray:
+        rows = list(map("".join, zip(*texts, strict=True)))
+        counts = np.zeros(len(rows), np.int64)
+        for batch in length_sorted_batches(rows, sentences=_TEXTS, characters=_CHARACTERS):
+            inputs: list[Any] = [[column[i] for i in batch] for column in texts]
             if self._takes_tensors:
                 import tensorflow as tf  # Models of other backends count without it.
 
                 inputs = [tf.constant(column, tf.string) for column in inputs]
             counts[batch] = np.asarray(self._token_counts(*inputs))
-        return indices[counts > self.max_length]
+        return counts
 
     def report(self, texts: Sequence[str], on_truncation: OnTruncation) -> None:
         """Reports before any work which texts will be cut; for `SentenceEncoder.encode`."""
@@ -87,8 +95,63 @@ class TokenLimit:
         message = truncation_message(len(indices), len(texts), self.max_length)
         if on_truncation == "error":
             raise ValueError(f"{message}, the first at index {indices[0]}. Shorten or split them.")
-        advice = 'Split them, or pass on_truncation="ignore" or "error".'
+        advice = 'Pass on_truncation="split", "ignore" or "error".'
         warnings.warn(f"{message}; the rest is not read. {advice}", stacklevel=3)
+
+    def split(self, texts: Sequence[str], prompt: str) -> tuple[list[str], np.ndarray]:
+        """Cuts the texts that are too long with the prompt before them into windows.
+
+        Returns:
+            The texts and windows with the prompt before each, and the index of each one's text.
+        """
+        if not self._known:
+            raise ValueError('on_truncation="split": this SavedModel cannot count its tokens.')
+        rows, owners = [prompt + text for text in texts], np.arange(len(texts))
+        windows = {int(i): self._windows(texts[i], prompt) for i in self.longer(rows)}
+        pieces = [windows.get(i, [row]) for i, row in enumerate(rows)]
+        return [row for some in pieces for row in some], np.repeat(owners, [*map(len, pieces)])
+
+    def _windows(self, text: str, prompt: str) -> list[str]:
+        """Windows of whole words that fill the limit; at least an eighth of one is in the next."""
+        one, two = self._counted(["a", "a a"])
+        limit, added = self.max_length or 0, 2 * one - two  # [CLS] and the like
+        room = int(limit - (self._counted([prompt])[0] if prompt else added))
+        if room < 1:
+            raise ValueError(f"The prompt alone has {limit - room} of {limit} tokens.")
+        places = [match.span() for match in _WORD.finditer(text)] or [(0, len(text))]
+        words, inverse = np.unique([text[a:b] for a, b in places], return_inverse=True)
+        sizes = np.maximum(self._counted(words.tolist()) - added, 0)[inverse]
+        ends = np.cumsum(sizes)
+        starts, first, last, windows = ends - sizes, 0, 0, []
+        while last < len(places):
+            last = max(first + 1, int(np.searchsorted(ends, starts[first] + room, side="right")))
+            windows.append(text[places[first][0] : places[last - 1][1]])
+            # The last window is as full as the others.
+            following = min(starts[first] + room - room // 8, ends[-1] - room)
+            first = min(last, int(np.searchsorted(starts, following)))
+        fitting: list[str] = []
+        while windows:  # Between other words a word may have more tokens than alone.
+            rows = [prompt + window for window in windows]
+            fits = (self._counted(rows) <= limit) | (np.array([*map(len, windows)]) < 2)
+            fitting += [row for row, fit in zip(rows, fits, strict=True) if fit]
+            wide = [window for window, fit in zip(windows, fits, strict=True) if not fit]
+            windows = [half for w in wide for half in (w[: len(w) // 2], w[len(w) // 2 :])]
+        return fitting
+
+
+def window_means(vectors: np.ndarray, owners: np.ndarray) -> np.ndarray:
+    """Vectors `[texts, dim]` of texts, of those of their windows `[windows, dim]`.
+
+    A text's vector has the direction of the mean, and the mean length of its windows' vectors.
+    `owners` `[windows]` are the indices of the texts, ascending.
+    """
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    counts = np.diff(starts, append=len(owners))
+    means = unit_rows(np.add.reduceat(vectors, starts, axis=0, dtype=np.float64))
+    lengths = np.add.reduceat(np.linalg.norm(vectors, axis=1), starts) / counts
+    means = (means * lengths[:, None]).astype(np.float32)
+    means[counts == 1] = vectors[starts[counts == 1]]
+    return means
 
 
 def most_tokens(text: str) -> int:
