@@ -50,7 +50,7 @@ def main() -> None:
             peer.save_pretrained(folder)
             checkpoint = open_checkpoint(folder)
             encoder = read_sentence_t5(checkpoint)
-            first = read_sentence_t5(checkpoint, pooling="decoder")
+            first = read_sentence_t5(checkpoint.chosen(pooling="decoder"))
         for label, ids in batches().items():
             print(f"| {name} | {label} | {' | '.join(differences(peer, encoder, first, ids))} |")
 

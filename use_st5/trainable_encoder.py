@@ -151,7 +151,6 @@ class TrainableEncoder:
         vocabulary: str | os.PathLike[str] | None = None,
         dtype: Any = None,
         max_length: int | None = None,
-        on_tensor: Callable[[str], None] = lambda name: None,
     ) -> Self:
         """Loads an encoder from a model or a checkpoint of any supported format.
 
@@ -167,7 +166,6 @@ class TrainableEncoder:
                 float32, whatever Keras's global policy is.
             max_length: Texts are cut to this number of tokens; None: the limit of the SavedModel or
                 checkpoint, or the default of the family.
-            on_tensor: Called with the name of each tensor of a checkpoint after it was loaded.
         """
         source = local_source(source)
         if os.fspath(source) in bundled_names() or Path(source, SAVED_MODEL_FILE).is_file():
@@ -180,7 +178,6 @@ class TrainableEncoder:
             vocabulary=vocabulary,
             dtype=dtype,
             max_length=max_length,
-            on_tensor=on_tensor,
         )
 
     @classmethod
@@ -192,19 +189,13 @@ class TrainableEncoder:
         vocabulary: str | os.PathLike[str] | None = None,
         dtype: Any = None,
         max_length: int | None = None,
-        on_tensor: Callable[[str], None] = lambda name: None,
     ) -> Self:
         """Loads the encoder from an open checkpoint; see `load` for the arguments."""
         import tensorflow as tf
 
-        family = family_for(checkpoint, pooling)
-        model, tokenizer = family.read(
-            checkpoint,
-            pooling=pooling,
-            vocabulary=None if vocabulary is None else Path(vocabulary),
-            dtype=dtype or _DTYPE,
-            on_tensor=on_tensor,
-        )
+        checkpoint = checkpoint.chosen(pooling=pooling, vocabulary=vocabulary)
+        family = family_for(checkpoint)
+        model, tokenizer = family.read(checkpoint, dtype=dtype or _DTYPE)
         limits = (checkpoint.max_length or family.max_length, family.max_tokens(model))
         default_length = min(filter(None, limits), default=None)
         prompts, default = checkpoint.prompts

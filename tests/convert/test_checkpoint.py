@@ -49,7 +49,7 @@ def test_the_pooling_is_said_once(tmp_path: Path) -> None:
     save_file(TENSORS, tmp_path / "model.safetensors")
     write_json(tmp_path / "config.json", {})
     alone = open_checkpoint(tmp_path)
-    assert (alone.pooling(None), alone.pooling("cls")) == (None, "cls")
+    assert (alone.pooling, alone.chosen(pooling="cls").pooling) == (None, "cls")
     modules = [
         {"type": "sentence_transformers.models.Transformer", "path": ""},
         {"type": "sentence_transformers.models.Pooling", "path": "1"},
@@ -57,9 +57,9 @@ def test_the_pooling_is_said_once(tmp_path: Path) -> None:
     write_json(tmp_path / "modules.json", modules)
     write_json(tmp_path / "1" / "config.json", {"pooling_mode": "max"})
     told = open_checkpoint(tmp_path)
-    assert told.pooling(None) == "max"
+    assert told.pooling == "max"
     with pytest.raises(ValueError, match=r"modules.json: sets the pooling.*mean"):
-        told.pooling("mean")
+        told.chosen(pooling="mean")
 
 
 def test_checkpoints_of_t5x(tmp_path: Path) -> None:

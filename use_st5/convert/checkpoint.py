@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from use_st5.convert.sentence_transformers import (
     MODULES,
@@ -46,6 +46,9 @@ class Checkpoint:
         settings: The content of `config.json`, which a StaticEmbedding lacks; for a TensorFlow
             checkpoint, that of `bert_config.json` next to it, and the `model_type` "bert".
         modules: The modules of a folder of sentence-transformers.
+        pooling: The pooling that it states, or that was chosen; None: the family's usual one.
+        vocabulary: The file of the vocabulary that was chosen; None: the checkpoint's, or the
+            family's usual one if that fits.
     """
 
     where: Path
@@ -54,6 +57,8 @@ class Checkpoint:
     folder: Path | None = None
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     modules: SentenceModules | None = None
+    pooling: str | None = None
+    vocabulary: Path | None = None
 
     def settings_as(self, kind: type[Kind], *, remedy: str) -> Kind:
         """The settings as a record."""
@@ -71,13 +76,18 @@ class Checkpoint:
         """The folder in which a vocabulary is expected."""
         return self.folder or Path(self.source.where).parent
 
-    def pooling(self, requested: str | None) -> str | None:
-        """The pooling that the checkpoint states, or else the argument, which must then be None."""
-        if self.modules is None or self.modules.pooling is None:
-            return requested
-        if requested is not None:
-            raise ValueError(f"{self.where / MODULES}: sets the pooling; leave out {requested!r}.")
-        return self.modules.pooling
+    def chosen(
+        self,
+        *,
+        pooling: str | None = None,
+        vocabulary: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """The checkpoint with a pooling, if it states none, and another vocabulary."""
+        if pooling is not None and self.pooling is not None:
+            where = self.where / MODULES
+            raise ValueError(f"{where}: sets the pooling. Leave out pooling={pooling!r}.")
+        path = None if vocabulary is None else Path(vocabulary)
+        return dataclasses.replace(self, pooling=pooling or self.pooling, vocabulary=path)
 
     @property
     def max_length(self) -> int | None:
@@ -101,6 +111,13 @@ class Checkpoint:
         return f"{self.format} with the tensors {listed(sorted(self.source.shapes()))}"
 
 
+def shape_from(settings: Any, shape: type[Kind], **changes: Any) -> Kind:
+    """A dataclass with those of its fields that the settings have, and with other values."""
+    names = {field.name for field in dataclasses.fields(shape)}  # type: ignore[arg-type]
+    fields = {name: getattr(settings, name) for name in names if hasattr(settings, name)}
+    return shape(**{**fields, **changes})
+
+
 def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """Detects the format of a checkpoint, and reads names, shapes and settings.
 
@@ -119,6 +136,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
             settings={} if static else _read_settings(folder / CONFIG),
             source=SafetensorsSource(folder),
             modules=modules,
+            pooling=modules.pooling if modules else None,
         )
     if _begins_as_map(path / INDEX) or _begins_as_map(path):
         return Checkpoint(where=path, format="T5X", source=T5XSource(path))

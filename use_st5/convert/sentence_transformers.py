@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -61,14 +60,14 @@ class LayerModule:
             shapes |= {_BIAS: (self.width,)} if self.bias else {}
         check_shapes(shapes, self.source)
 
-    def assign(self, layer: Any, *, on_tensor: Callable[[str], None] = lambda name: None) -> None:
-        """Reads its tensors into a built layer of Keras; `on_tensor` gets the name of each."""
+    def assign(self, layer: Any) -> None:
+        """Reads its tensors into a built layer of Keras."""
         if self.activation is None:
             mapping = {_SCALE: Target(layer.gamma), _SHIFT: Target(layer.beta)}
         else:
             mapping = {_KERNEL: Target(layer.kernel, transposed=True)}
             mapping |= {_BIAS: Target(layer.bias)} if self.bias else {}
-        assign_weights(mapping, self.source, on_tensor=on_tensor)
+        assign_weights(mapping, self.source)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,12 +161,7 @@ def check_vocabulary(size: int, rows: int, *, folder: Path | None, given: Path |
         raise ValueError(f"{folder}: {size:,} pieces, but the table {rows:,} rows: {advice}.")
 
 
-def assign_weights(
-    mapping: Mapping[str, Target],
-    source: WeightSource,
-    *,
-    on_tensor: Callable[[str], None] = lambda name: None,
-) -> None:
+def assign_weights(mapping: Mapping[str, Target], source: WeightSource) -> None:
     """Reads every tensor of a mapping into its variable, one at a time; see `check_shapes`."""
     for name, target in mapping.items():
         variable, row = target.variable, 0
@@ -182,7 +177,6 @@ def assign_weights(
             row += len(piece)
         if tensor is not None:
             variable.assign(tensor.T if target.transposed else tensor)
-        on_tensor(name)
 
 
 def check_weights(piece: np.ndarray, name: str, source: WeightSource) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import importlib
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import keras
@@ -175,25 +174,13 @@ class Family(abc.ABC):
         """Whether a checkpoint contains an encoder of this family."""
         return False
 
-    def read(
-        self,
-        checkpoint: Checkpoint,
-        *,
-        pooling: str | None = None,
-        vocabulary: Path | None = None,
-        dtype: Any = None,
-        on_tensor: Callable[[str], None] = lambda name: None,
-    ) -> tuple[keras.Model, Tokenizer]:
+    def read(self, checkpoint: Checkpoint, *, dtype: Any = None) -> tuple[keras.Model, Tokenizer]:
         """The encoder of another library's checkpoint that it `can_read`, and its tokenizer.
 
         Args:
             checkpoint: An open checkpoint, of which only names, shapes and settings were read. Its
                 tensors (float32, bfloat16 or float16) are read one by one.
-            pooling: The pooling if the checkpoint states none; None: the family's usual one.
-            vocabulary: File of the vocabulary; None: the checkpoint's, or the family's usual one
-                if that fits.
             dtype: Keras dtype policy.
-            on_tensor: Called with the name of each tensor after it was assigned.
         """
         raise NotImplementedError
 
@@ -266,8 +253,9 @@ def family_with(preset: str) -> Family:
     raise ValueError(f"Unknown preset: {preset!r}. Expected one of {presets}.")
 
 
-def family_for(checkpoint: Checkpoint, pooling: str | None) -> Family:
+def family_for(checkpoint: Checkpoint) -> Family:
     """The family of a checkpoint."""
+    pooling = checkpoint.pooling
     for family in families().values():
         if family.can_read(checkpoint):
             if pooling is None or pooling in family.poolings:

@@ -106,7 +106,7 @@ class LoRAAdapters:
         """
         self._refuse_merged()
         for layer in self._layers.values():
-            layer.merge_lora()
+            LoRADense.merge_lora(layer)  # KerasHub has layers of Keras itself.
         for variable in self._trainable_before:
             variable.trainable = True
         forget_traces(self._model)
@@ -202,11 +202,8 @@ def load_lora(model: keras.Model, path: str | os.PathLike[str]) -> LoRAAdapters:
         if facts.base.get(name) != base.get(name)
     ]:
         raise ValueError(f"{where}: the base of the adapters has {'; '.join(differences)}.")
-    # Older files of T5 1.0 also name the gate, which only T5 1.1 has.
-    roles = {_role(layer) for layer in family.lora_layers(model)}
-    targets = [role for role in facts.targets if role in roles]
     expected: dict[str, tuple[int, ...]] = {}
-    for name, layer in _chosen(model, targets).items():
+    for name, layer in _chosen(model, facts.targets).items():
         *rows, columns = layer.kernel.shape
         expected |= {f"{name}.a": (*rows, facts.rank), f"{name}.b": (facts.rank, columns)}
     shapes = {name: tensor.shape for name, tensor in tensors.items()}
@@ -214,7 +211,7 @@ def load_lora(model: keras.Model, path: str | os.PathLike[str]) -> LoRAAdapters:
         shape, stored = expected.get(name), shapes.get(name)
         if shape != stored:
             raise ValueError(f"{where}: {name}: expected the shape {shape}, found {stored}.")
-    adapters = apply_lora(model, targets=targets, rank=facts.rank, alpha=facts.alpha)
+    adapters = apply_lora(model, targets=facts.targets, rank=facts.rank, alpha=facts.alpha)
     for name, variable in adapters.tensors.items():
         variable.assign(tensors[name])
     return adapters

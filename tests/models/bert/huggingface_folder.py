@@ -69,7 +69,7 @@ def assert_weights(model: SentenceBert, weights: dict[str, np.ndarray]) -> None:
 
 def token_vectors(model: SentenceBert, ids: Any) -> Any:
     """The last block's outputs; rows at padding hold numbers without meaning."""
-    return model._outputs(model.embedding(ids), ids, False)[0]
+    return model.token_outputs(model.embedding(ids), ids)[0]
 
 
 def first_blocks(model: SentenceBert, number: int) -> SentenceBert:

@@ -119,9 +119,9 @@ def test_tokens_behind_the_first_separator_are_of_the_second_type() -> None:
     model = built()
     pair = np.array([[2, 5, SEPARATOR, 6, 7, SEPARATOR, 0]], np.int32)
     types = np.asarray(model.type_embedding.embeddings)
-    np.testing.assert_array_equal(
-        np.asarray(model._type_rows(pair))[0, :6], types[[0, 0, 0, 1, 1, 1]]
-    )
+    positions = np.asarray(model.position_embedding.embeddings)[:6]
+    found = np.asarray(model._with_positions(np.float32(0), pair))[0, :6]
+    np.testing.assert_allclose(found, types[[0, 0, 0, 1, 1, 1]] + positions, atol=1e-6)
     before = np.asarray(model(pair)), np.asarray(model(pair[:, :3]))
     model.type_embedding.embeddings.assign(types + [[0.0] * 8, [1.0, -1.0] * 4])
     assert np.abs(np.asarray(model(pair)) - before[0]).max() > 1e-3

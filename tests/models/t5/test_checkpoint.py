@@ -78,13 +78,13 @@ def test_a_dual_encoder_projects_and_normalises(tmp_path: Path) -> None:
     vector = read_sentence_t5(checkpoint)(np.array([[*IDS, 0, 0, 0]]))[0]
     expected = numpy_t5.encode(tensors, IDS).mean(0) @ kernel
     np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-5)
-    first = read_sentence_t5(checkpoint, pooling="first")(np.array([IDS]))[0]
+    first = read_sentence_t5(checkpoint.chosen(pooling="first"))(np.array([IDS]))[0]
     expected = numpy_t5.encode(tensors, IDS)[0] @ kernel
     np.testing.assert_allclose(first, expected / np.linalg.norm(expected), atol=1e-5)
     with pytest.raises(ValueError, match=r"Unknown: projection_layer/kernel\."):
         read_t5(checkpoint)
     with pytest.raises(ValueError, match="Missing: decoder/decoder_norm/scale"):
-        read_sentence_t5(checkpoint, pooling="decoder")
+        read_sentence_t5(checkpoint.chosen(pooling="decoder"))
 
 
 def test_kernels_for_each_head(tmp_path: Path) -> None:
@@ -156,9 +156,7 @@ def test_bfloat16_with_a_projection_in_float32(tmp_path: Path) -> None:
     kernel = np.eye(8, 6, dtype=np.float32)
     write_file(tmp_path / "file", {**numpy_t5.arrays(), "projection_layer/kernel": kernel})
     checkpoint = open_checkpoint(tmp_path / "file")
-    seen: list[str] = []
-    model = read_sentence_t5(checkpoint, dtype="bfloat16", on_tensor=seen.append)
-    assert sorted(seen) == sorted(checkpoint.source.shapes())
+    model = read_sentence_t5(checkpoint, dtype="bfloat16")
     assert {v.dtype for v in model.encoder.weights} == {"bfloat16"}
     assert model.projection.kernel.dtype == "float32"
     whole = read_sentence_t5(checkpoint)(np.array([[5, 6, 1]]))
@@ -170,7 +168,9 @@ def test_the_vocabulary_is_named_or_that_of_the_table(tmp_path: Path) -> None:
     table = np.zeros((T5_ROWS, 8), np.float32)
     write_file(tmp_path / "t5", {**numpy_t5.arrays(), "token_embedder/embedding": table})
     for vocabulary in (None, T5_VOCABULARY):
-        model, tokenizer = FAMILY.read(open_checkpoint(tmp_path / "t5"), vocabulary=vocabulary)
+        model, tokenizer = FAMILY.read(
+            open_checkpoint(tmp_path / "t5").chosen(vocabulary=vocabulary)
+        )
         assert model.config.vocabulary_size == T5_ROWS
         assert tokenizer.vocabulary == SentencePieceTokenizer().vocabulary
     write_file(tmp_path / "small", numpy_t5.arrays())
@@ -179,7 +179,7 @@ def test_the_vocabulary_is_named_or_that_of_the_table(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"has 50 rows, T5's has 32,128.*--vocabulary"):
         FAMILY.read(small)
     with pytest.raises(ValueError, match="32,000 pieces, but the table has 50 rows"):
-        FAMILY.read(small, vocabulary=T5_VOCABULARY)
+        FAMILY.read(small.chosen(vocabulary=T5_VOCABULARY))
 
 
 # transformers → the names of T5 1.1; those of 1.0 follow.
@@ -230,7 +230,7 @@ def test_mesh_tensorflow_against_transformers(tmp_path: Path, activation: str) -
     starts = np.zeros((len(PEER_IDS), 1), np.int32)
     output = model({"encoder_ids": PEER_IDS, "decoder_ids": starts})
     np.testing.assert_allclose(output, logits, atol=2e-5)
-    vectors = read_sentence_t5(checkpoint, pooling="first")(PEER_IDS)
+    vectors = read_sentence_t5(checkpoint.chosen(pooling="first"))(PEER_IDS)
     np.testing.assert_allclose(vectors, encoded[:, 0], atol=1e-5)
 
 

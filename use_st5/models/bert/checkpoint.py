@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 import msgspec
 import numpy as np
+from msgspec import field
 
-from use_st5.convert.checkpoint import BERT_CONFIG, Checkpoint
+from use_st5.convert.checkpoint import BERT_CONFIG, Checkpoint, shape_from
 from use_st5.convert.sentence_transformers import SentenceModules
 from use_st5.convert.weights import (
     RenamedSource,
@@ -73,12 +75,20 @@ _REMEDY = "Give the folder of a model as transformers saves it."
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelType:
-    """A type of model in `config.json`; `settings`: BERT's name of a setting → the type's own."""
+    """A type of model in `config.json`.
+
+    Attributes:
+        label: Its common name.
+        names: The names of its weights.
+        padding_id: The id of padding. If it is not 0, positions are counted from the id after it.
+        tokenizers: The classes of its tokenizers.
+        settings: BERT's name of a setting → the type's own.
+        model: The class of the Keras model.
+    """
 
     label: str
     names: WeightNames
-    padding_id: int
-    skips_positions: bool
+    padding_id: int = 0
     tokenizers: tuple[type[FramedTokenizer], ...]
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     model: type[SentenceBert] = SentenceBert
@@ -88,16 +98,12 @@ MODEL_TYPES = {
     "bert": ModelType(
         label="BERT",
         names=HUGGING_FACE,
-        padding_id=0,
-        skips_positions=False,
         # The second is for models distilled from XLM-RoBERTa, such as multilingual-e5-small.
         tokenizers=(WordPieceTokenizer, FramedSentencePieceTokenizer),
     ),
     "distilbert": ModelType(
         label="DistilBERT",
         names=HUGGING_FACE_DISTILBERT,
-        padding_id=0,
-        skips_positions=False,
         tokenizers=(WordPieceTokenizer,),
         settings={
             "hidden_size": "dim",
@@ -113,14 +119,12 @@ MODEL_TYPES = {
         label="RoBERTa",
         names=HUGGING_FACE_ROBERTA,
         padding_id=1,
-        skips_positions=True,
         tokenizers=(BytePairTokenizer,),
     ),
     "xlm-roberta": ModelType(
         label="XLM-RoBERTa",
         names=HUGGING_FACE_ROBERTA,
         padding_id=1,
-        skips_positions=True,
         tokenizers=(FramedSentencePieceTokenizer,),
     ),
 }
@@ -140,9 +144,7 @@ def read_sentence_bert(
     separator: int | None,
     padding: int | None = None,
     model_type: ModelType | None = None,
-    pooling: str | None = None,
     dtype: Any = None,
-    on_tensor: Callable[[str], None] = lambda name: None,
 ) -> SentenceBert:
     """A Sentence-BERT with the weights of a checkpoint (`Family.read`); projections are float32."""
     modules = checkpoint.modules
@@ -161,7 +163,7 @@ def read_sentence_bert(
     check_shapes(expected_shapes, source)
     model = kind.model(
         dataclasses.replace(config, separator_id=separator),
-        pooling=cast("Pooling", checkpoint.pooling(pooling) or POOLINGS[0]),
+        pooling=cast("Pooling", checkpoint.pooling or POOLINGS[0]),
         **layers_of(modules, config.hidden_dim),
         normalize=modules is not None and modules.normalize,
         head=head,
@@ -169,13 +171,12 @@ def read_sentence_bert(
     )
     with without_initial_values():
         model.build()
-    variables = weight_variables(model)
     mapping = {
         names[path]: Target(variable, path in transposed_paths)
-        for path, variable in variables.items()
+        for path, variable in weight_variables(model).items()
     }
-    assign_weights(mapping, source, on_tensor=on_tensor)
-    assign_layers(modules, model, on_tensor=on_tensor)
+    assign_weights(mapping, source)
+    assign_layers(modules, model)
     model.pooler = read_pooler(checkpoint, config.hidden_dim)
     return model
 
@@ -186,9 +187,15 @@ def _open(
     """The names of the weights, the shape of the model, and the tensors by these names."""
     if checkpoint.format != "TensorFlow":
         return _of_hugging_face(checkpoint, kind, kind.padding_id if padding is None else padding)
-    if ORIGINAL.tables[WORDS] in checkpoint.source.shapes():
-        return _of_google_research(checkpoint)
-    return _of_model_garden(checkpoint.source)
+    source = checkpoint.source
+    if ORIGINAL.tables[WORDS] not in source.shapes():
+        return _of_model_garden(source)
+    if not checkpoint.settings:
+        raise ValueError(f"{checkpoint.where}: expected {BERT_CONFIG} next to it, found none.")
+    names = {name: name for name in source.shapes() if _ORIGINAL_PARTS.fullmatch(name)}
+    # "gelu" in the settings is the exact gelu, as in transformers.
+    config = _config(checkpoint, MODEL_TYPES["bert"], 0)
+    return ORIGINAL, config, RenamedSource(source, names)
 
 
 def layers_of(modules: SentenceModules | None, hidden_dim: int) -> dict[str, Any]:
@@ -210,30 +217,30 @@ def layers_of(modules: SentenceModules | None, hidden_dim: int) -> dict[str, Any
     return {"dense": first, "after": configs if first is None else configs[1:]}
 
 
-def assign_layers(
-    modules: SentenceModules | None, model: SentenceBert, *, on_tensor: Callable[[str], None]
-) -> None:
+def assign_layers(modules: SentenceModules | None, model: SentenceBert) -> None:
     """Reads the tensors of the modules after the pooling into the layers of `layers_of`."""
     if modules is not None:
         for module, layer in zip(modules.behind_pooling, model.behind_pooling, strict=True):
-            module.assign(layer, on_tensor=on_tensor)
+            module.assign(layer)
 
 
 class _Settings(msgspec.Struct):
-    """Settings of a BERT in `config.json`, with the defaults of transformers."""
+    """Settings of a BERT in `config.json` as fields of `BertConfig`; defaults of transformers."""
 
     model_type: str
-    vocab_size: Positive
-    hidden_size: Positive
-    num_hidden_layers: Positive
-    num_attention_heads: Positive
-    intermediate_size: Positive
-    max_position_embeddings: Tokens
-    type_vocab_size: Count = 0
-    hidden_act: Literal["gelu", "gelu_new", "gelu_pytorch_tanh"] = "gelu"
-    hidden_dropout_prob: Rate = 0.1
-    attention_probs_dropout_prob: Rate = 0.1
-    layer_norm_eps: Epsilon = 1e-12
+    vocabulary_size: Positive = field(name="vocab_size")
+    hidden_dim: Positive = field(name="hidden_size")
+    num_layers: Positive = field(name="num_hidden_layers")
+    num_heads: Positive = field(name="num_attention_heads")
+    intermediate_dim: Positive = field(name="intermediate_size")
+    max_positions: Tokens = field(name="max_position_embeddings")
+    num_token_types: Count = field(name="type_vocab_size", default=0)
+    activation: Literal["gelu", "gelu_new", "gelu_pytorch_tanh"] = field(
+        name="hidden_act", default="gelu"
+    )
+    dropout: Rate = field(name="hidden_dropout_prob", default=0.1)
+    attention_dropout: Rate = field(name="attention_probs_dropout_prob", default=0.1)
+    layer_norm_epsilon: Epsilon = field(name="layer_norm_eps", default=1e-12)
     pad_token_id: int | None = None
     position_embedding_type: Literal["absolute"] | None = "absolute"
     is_decoder: Literal[False] | None = False
@@ -246,29 +253,22 @@ def _config(checkpoint: Checkpoint, kind: ModelType, padding: int) -> BertConfig
     present = {name: value for name, value in renamed.items() if value is not None}
     checkpoint = dataclasses.replace(checkpoint, settings={**checkpoint.settings, **present})
     settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
-    check_layers(settings.num_hidden_layers, checkpoint.source)
+    check_layers(settings.num_layers, checkpoint.source)
     stated = kind.padding_id if settings.pad_token_id is None else settings.pad_token_id
-    if kind.skips_positions and stated != padding:
+    if kind.padding_id and stated != padding:
         where = checkpoint.settings_file
         raise ValueError(f"{where}: pad_token_id: expected {padding}, received {stated}. {_REMEDY}")
-    return kind.model.config_type(
-        vocabulary_size=settings.vocab_size,
-        num_layers=settings.num_hidden_layers,
-        hidden_dim=settings.hidden_size,
-        intermediate_dim=settings.intermediate_size,
-        num_heads=settings.num_attention_heads,
-        max_positions=settings.max_position_embeddings - _first_position(kind, padding),
-        num_token_types=settings.type_vocab_size,
-        activation=_ACTIVATIONS[settings.hidden_act],
-        layer_norm_epsilon=settings.layer_norm_eps,
-        dropout=settings.hidden_dropout_prob,
-        attention_dropout=settings.attention_probs_dropout_prob,
+    return shape_from(
+        settings,
+        kind.model.config_type,
+        max_positions=settings.max_positions - _first_position(kind, padding),
+        activation=_ACTIVATIONS[settings.activation],
     )
 
 
 def _first_position(kind: ModelType, padding: int) -> int:
     """The row of the position table for the first token."""
-    return padding + 1 if kind.skips_positions else 0
+    return padding + 1 if kind.padding_id else 0
 
 
 # transformers and sentence-transformers
@@ -300,9 +300,17 @@ def _of_hugging_face(
             names[name] = stored
     tables = kind.names.tables
     if kind.names.has_head(names):
-        _drop_copies(names, source, tables[WORDS])
-    first = _first_position(kind, padding)
-    first_rows: dict[str, tuple[int, list[int]]] = {tables[POSITIONS]: (first, [])}
+        # The head's second table and second bias must equal the first ones.
+        for copy, head in _COPIES.items():
+            pairs = {f"{copy}.weight": tables[WORDS], f"{copy}.bias": f"{head}.bias"}
+            for second in pairs.keys() & names:
+                first, stored = pairs[second], names.pop(second)
+                equal = names.setdefault(first, stored)
+                if equal != stored and not np.array_equal(source.read(stored), source.read(equal)):
+                    raise ValueError(f"{source.where}: expected {second} to be {first} again.")
+    first_rows: dict[str, tuple[int, list[int]]] = {
+        tables[POSITIONS]: (_first_position(kind, padding), [])
+    }
     first_rows |= padding_first(padding, tables[WORDS], tables[WORD_BIAS])
     return kind.names, config, RenamedSource(source, names, first_rows=first_rows)
 
@@ -313,19 +321,6 @@ def padding_first(padding: int, *names: str) -> dict[str, tuple[int, list[int]]]
     return dict.fromkeys(names, (padding + 1, rows)) if padding else {}
 
 
-def _drop_copies(names: dict[str, str], source: WeightSource, table: str) -> None:
-    """Drops the head's second table and second bias, which must equal the first ones."""
-    for copy, head in _COPIES.items():
-        for second, first in ((f"{copy}.weight", table), (f"{copy}.bias", f"{head}.bias")):
-            if second not in names:
-                continue
-            stored_name = names.pop(second)
-            if first not in names:
-                names[first] = stored_name
-            elif not np.array_equal(source.read(stored_name), source.read(names[first])):
-                raise ValueError(f"{source.where}: expected {second} to be {first} again.")
-
-
 # TensorFlow: google-research/bert and the Model Garden
 
 # The tensors that are read: without the pooler (see `read_pooler`) and a classifier's layers.
@@ -334,17 +329,8 @@ _ORIGINAL_PARTS = re.compile(r"bert/(?!pooler/).*|cls/predictions/.*")
 # The name of the token table, if the masked language model shares it.
 _GARDEN_SHARED = "masked_lm/embedding_table"
 # The layers of a functional model, `BertEncoder`, have numbers: three tables, a norm, the blocks.
+_GARDEN_TABLES = [MODEL_GARDEN.tables[path] for path in (WORDS, POSITIONS, TYPES)]
 _FIRST_BLOCK = 4
-
-
-def _of_google_research(checkpoint: Checkpoint) -> tuple[WeightNames, BertConfig, WeightSource]:
-    """Reads "gelu" in the settings as the exact gelu, as transformers does."""
-    if not checkpoint.settings:
-        raise ValueError(f"{checkpoint.where}: expected {BERT_CONFIG} next to it, found none.")
-    source = checkpoint.source
-    names = {name: name for name in source.shapes() if _ORIGINAL_PARTS.fullmatch(name)}
-    config = _config(checkpoint, MODEL_TYPES["bert"], 0)
-    return ORIGINAL, config, RenamedSource(source, names)
 
 
 def _of_model_garden(source: WeightSource) -> tuple[WeightNames, BertConfig, WeightSource]:
@@ -355,7 +341,24 @@ def _of_model_garden(source: WeightSource) -> tuple[WeightNames, BertConfig, Wei
     names = _below(roots[0], source)
     stored_shapes = source.shapes()
     shapes = {name: stored_shapes[old] for name, old in names.items()}
-    config = _garden_config(shapes, where=source.where)
+    query = f"{MODEL_GARDEN.block}{MODEL_GARDEN.layers['query']}/kernel"
+    inner = f"{MODEL_GARDEN.block}{MODEL_GARDEN.layers['inner']}/kernel".format(n=0)
+    ranks = {name: 2 for name in (*_GARDEN_TABLES, inner)} | {query.format(n=0): 3}
+    sizes = {name: [*filter(None, shapes.get(name, ()))] for name in ranks}
+    if wrong := [name for name, rank in ranks.items() if len(sizes[name]) != rank]:
+        where = source.where
+        raise ValueError(f"{where}: expected a BERT of the Model Garden with {listed(wrong)}.")
+    words, positions, types = (shapes[name] for name in _GARDEN_TABLES)
+    config = BertConfig(
+        vocabulary_size=words[0],
+        num_layers=next(n for n in itertools.count() if query.format(n=n) not in shapes),
+        hidden_dim=words[1],
+        intermediate_dim=shapes[inner][1],
+        num_heads=shapes[query.format(n=0)][1],
+        max_positions=positions[0],
+        num_token_types=types[0],
+        activation="gelu_tanh",
+    )
     head = MODEL_GARDEN.has_head(shapes)
     model_shapes = weight_shapes(config, head=head)
     # Kernels and biases of the attention have an axis for the heads.
@@ -393,7 +396,13 @@ def _below(root: str, source: WeightSource) -> dict[str, str]:
         if stored_name.startswith(f"{parent}masked_lm/"):
             names[stored_name.removeprefix(parent)] = stored_name
         elif stored_name.startswith(root):
-            name = _unnumbered(stored_name.removeprefix(root))
+            name = stored_name.removeprefix(root)
+            if numbered := re.fullmatch(r"layer_with_weights-(\d+)/(.*)", name):
+                number, rest = int(numbered[1]), numbered[2]
+                norm = f"{MODEL_GARDEN.layers['norm']}/{rest}"
+                # The last layer is the pooler: it has no sublayers.
+                block = f"_transformer_layers/{number - _FIRST_BLOCK}/{rest}" if "/" in rest else ""
+                name = block if number >= _FIRST_BLOCK else [*_GARDEN_TABLES, norm][number]
             # Names of the encoder itself start with "_", those of a model around it do not. The
             # pooler is not read here.
             if name.startswith("_") and not name.startswith("_pooler_layer"):
@@ -402,44 +411,6 @@ def _below(root: str, source: WeightSource) -> dict[str, str]:
     if shared is not None:
         names.setdefault(MODEL_GARDEN.tables[WORDS], shared)
     return names
-
-
-def _unnumbered(name: str) -> str:
-    """The name in a `BertEncoderV2` of a tensor that a functional `BertEncoder` numbers."""
-    match = re.fullmatch(r"layer_with_weights-(\d+)/(.*)", name)
-    if not match:
-        return name
-    number, rest = int(match[1]), match[2]
-    if number < _FIRST_BLOCK:
-        tables = [MODEL_GARDEN.tables[path] for path in (WORDS, POSITIONS, TYPES)]
-        return [*tables, f"{MODEL_GARDEN.layers['norm']}/{rest}"][number]
-    # The last layer is the pooler: it has no sublayers.
-    return f"_transformer_layers/{number - _FIRST_BLOCK}/{rest}" if "/" in rest else "_pooler_layer"
-
-
-def _garden_config(shapes: Mapping[str, tuple[int, ...]], *, where: str) -> BertConfig:
-    """The shape of the BERT with these tensors."""
-    tables = [MODEL_GARDEN.tables[path] for path in (WORDS, POSITIONS, TYPES)]
-    query = f"{MODEL_GARDEN.block}{MODEL_GARDEN.layers['query']}/kernel"
-    inner = f"{MODEL_GARDEN.block}{MODEL_GARDEN.layers['inner']}/kernel".format(n=0)
-    ranks = {name: 2 for name in (*tables, inner)} | {query.format(n=0): 3}
-    sizes = {name: [*filter(None, shapes.get(name, ()))] for name in ranks}
-    if wrong := [name for name, rank in ranks.items() if len(sizes[name]) != rank]:
-        raise ValueError(f"{where}: expected a BERT of the Model Garden with {listed(wrong)}.")
-    layers = 0
-    while query.format(n=layers) in shapes:
-        layers += 1
-    words, positions, types = (shapes[name] for name in tables)
-    return BertConfig(
-        vocabulary_size=words[0],
-        num_layers=layers,
-        hidden_dim=words[1],
-        intermediate_dim=shapes[inner][1],
-        num_heads=shapes[query.format(n=0)][1],
-        max_positions=positions[0],
-        num_token_types=types[0],
-        activation="gelu_tanh",
-    )
 
 
 # The pooler's kernel in folders of transformers, with and without a task's model around the BERT,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from use_st5.convert.checkpoint import Checkpoint
@@ -105,30 +104,20 @@ class BertFamily(Family):
         """The type of the model in a checkpoint that the family `can_read`."""
         return MODEL_TYPES[checkpoint.settings.get("model_type", "bert")]
 
-    def read(
-        self,
-        checkpoint: Checkpoint,
-        *,
-        pooling: str | None = None,
-        vocabulary: Path | None = None,
-        dtype: Any = None,
-        on_tensor: Callable[[str], None] = lambda name: None,
-    ) -> tuple[SentenceBert, Tokenizer]:
+    def read(self, checkpoint: Checkpoint, *, dtype: Any = None) -> tuple[SentenceBert, Tokenizer]:
         """A Sentence-BERT; for a plain BERT, its outputs are pooled."""
         kind = self.model_type(checkpoint)
-        tokenizer = read_framed_tokenizer(checkpoint, kind.label, kind.tokenizers, vocabulary)
+        tokenizer = read_framed_tokenizer(checkpoint, kind.label, kind.tokenizers)
         model = read_sentence_bert(
             checkpoint,
             separator=tokenizer.separator if tokenizer.marks_second_text else None,
             padding=tokenizer.padding_id,
             model_type=kind,
-            pooling=pooling,
             dtype=dtype,
-            on_tensor=on_tensor,
         )
         # The Model Garden has no settings: its tensors tell the number of rows.
         size, rows = tokenizer.vocabulary.size, model.config.vocabulary_size
-        check_vocabulary(size, rows, folder=checkpoint.beside, given=vocabulary)
+        check_vocabulary(size, rows, folder=checkpoint.beside, given=checkpoint.vocabulary)
         return model, tokenizer
 
     def lora_layers(self, model: SentenceBert) -> dict[str, LoRADense]:
@@ -141,12 +130,10 @@ class BertFamily(Family):
 
 
 def read_framed_tokenizer(
-    checkpoint: Checkpoint,
-    label: str,
-    kinds: tuple[type[FramedTokenizer], ...],
-    vocabulary: Path | None,
+    checkpoint: Checkpoint, label: str, kinds: tuple[type[FramedTokenizer], ...]
 ) -> FramedTokenizer:
     """The tokenizer in the checkpoint's folder, or in the folder of the given vocabulary."""
+    vocabulary = checkpoint.vocabulary
     folder = vocabulary.parent if vocabulary else checkpoint.beside
     tokenizer: FramedTokenizer
     if checkpoint.format == "TensorFlow":

@@ -393,7 +393,7 @@ class SentenceBert(EncoderModel):
 
         With `packed`, padding is not computed. Compiled programs do not allow this.
         """
-        outputs, tokens = self._outputs(embedded, ids, training, packed)
+        outputs, tokens = self.token_outputs(embedded, ids, training, packed)
         vector = _POOLED[self.pooling](outputs, tokens)
         for layer in self.behind_pooling:
             vector = layer(vector)
@@ -457,8 +457,8 @@ class SentenceBert(EncoderModel):
         ]
         return super().from_config(config)
 
-    def _outputs(
-        self, embedded: Any, ids: Any, training: bool, packed: bool = False
+    def token_outputs(
+        self, embedded: Any, ids: Any, training: bool = False, packed: bool = False
     ) -> tuple[Any, Any]:
         """The last block's outputs, and a mask, True for tokens."""
         limit = self.config.max_positions
@@ -477,7 +477,14 @@ class SentenceBert(EncoderModel):
     def _with_positions(self, x: Any, ids: Any) -> Any:
         """Adds the rows of the types and positions to the rows of the tokens."""
         if self.type_embedding is not None:
-            x = x + ops.cast(self._type_rows(ids), "float32")
+            # Sliced once, since each slice reads the variable.
+            table = self.type_embedding.embeddings[:2]
+            rows, separator = table[0], self.config.separator_id
+            if separator is not None and self.config.num_token_types > 1:
+                ends = ops.cast(ops.equal(ids, separator), "int32")
+                second = ops.greater(ops.cumsum(ends, axis=1) - ends, 0)
+                rows = ops.where(ops.expand_dims(second, -1), table[1], table[0])
+            x = x + ops.cast(rows, "float32")
         positions = self.position_embedding.embeddings[: ops.shape(ids)[1]]
         return x + ops.cast(positions, "float32")
 
@@ -490,17 +497,6 @@ class SentenceBert(EncoderModel):
         # Adding a bias to each score costs less than a selection (`where`) in every block.
         padding = ops.cast(ops.logical_not(tokens), "float32")
         return ops.expand_dims(padding * EXCLUDED, (1, 2))
-
-    def _type_rows(self, ids: Any) -> Any:
-        """The rows of the token types; broadcasts to `[batch, length, hidden_dim]`."""
-        # Sliced once, since each slice reads the variable.
-        table = self.type_embedding.embeddings[:2]
-        separator = self.config.separator_id
-        if separator is None or self.config.num_token_types < 2:
-            return table[0]
-        ends = ops.cast(ops.equal(ids, separator), "int32")
-        second = ops.greater(ops.cumsum(ends, axis=1) - ends, 0)
-        return ops.where(ops.expand_dims(second, -1), table[1], table[0])
 
 
 def _table(rows: int, config: BertConfig, name: str, dtype: Any) -> keras.layers.Embedding:

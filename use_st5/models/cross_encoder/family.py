@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import tensorflow as tf
@@ -88,22 +87,19 @@ class CrossEncoderFamily(Family):
 
         head_variables = raw_variables(model.head_variables)
         trained_ids = {id(variable) for variable in raw_variables(model.trainable_variables)}
-        return EncoderGraph(
+        return replace(
+            encoder_graph,
             embed_text=embed_text,
             embed_ids=embed_ids,
             embed_tokens=embed_tokens,
             preprocess=preprocess,
-            token_counts=None if encoder_graph.max_length is None else tokenizer.pair_token_counts,
+            token_counts=encoder_graph.token_counts and tokenizer.pair_token_counts,
             dimension=1,
-            max_length=encoder_graph.max_length,
-            precision=encoder_graph.precision,
             variables=[*encoder_graph.variables, *head_variables],
             trainable_variables=[
                 *encoder_graph.trainable_variables,
                 *(variable for variable in head_variables if id(variable) in trained_ids),
             ],
-            regularization_losses=encoder_graph.regularization_losses,
-            tracked=encoder_graph.tracked,
             texts=2,
         )
 
@@ -145,13 +141,7 @@ class CrossEncoderFamily(Family):
         return {f"{layer}.weight" for layer in head} <= checkpoint.source.shapes().keys()
 
     def read(
-        self,
-        checkpoint: Checkpoint,
-        *,
-        pooling: str | None = None,
-        vocabulary: Path | None = None,
-        dtype: Any = None,
-        on_tensor: Callable[[str], None] = lambda name: None,
+        self, checkpoint: Checkpoint, *, dtype: Any = None
     ) -> tuple[CrossEncoderModel, Tokenizer]:
         """A cross-encoder with one label; its head (pooler and classifier) stays float32."""
         hidden, logit = _HEADS[checkpoint.settings["model_type"]]
@@ -161,12 +151,12 @@ class CrossEncoderFamily(Family):
         if labels != 1:
             where = checkpoint.where
             raise ValueError(f"{where}: expected one label, the score, found {labels} labels.")
-        below = replace(checkpoint, source=_only(checkpoint.source, lambda name: name not in names))
-        encoder, tokenizer = family_for(below, _POOLING).read(
-            below, pooling=_POOLING, vocabulary=vocabulary, dtype=dtype, on_tensor=on_tensor
-        )
+        rest = _only(checkpoint.source, lambda name: name not in names)
+        below = replace(checkpoint, source=rest, pooling=_POOLING)
+        encoder, tokenizer = family_for(below).read(below, dtype=dtype)
         assert isinstance(tokenizer, FramedTokenizer)  # as all models of `_HEADS` have
-        folder = vocabulary.parent if vocabulary else checkpoint.beside
+        chosen = checkpoint.vocabulary
+        folder = chosen.parent if chosen else checkpoint.beside
         types = encoder.config.num_token_types
         if not marks_second_text(folder, tokenizer, token_types=types):
             encoder.config = replace(encoder.config, separator_id=None)
@@ -180,7 +170,7 @@ class CrossEncoderFamily(Family):
             targets[f"{name}.weight"] = Target(layer.kernel, transposed=True)
             targets[f"{name}.bias"] = Target(layer.bias)
         check_shapes({name: target.stored_shape() for name, target in targets.items()}, source)
-        assign_weights(targets, source, on_tensor=on_tensor)
+        assign_weights(targets, source)
         return model, tokenizer
 
 

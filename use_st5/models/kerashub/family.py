@@ -108,29 +108,11 @@ class KerasHubFamily(Family):
         """The linear layers of the backbone's blocks."""
         linear = (keras.layers.Dense, keras.layers.EinsumDense)
         layers = model.embedder.backbone._flatten_layers(include_self=False)
-        return {layer.path: _Adaptable(layer) for layer in layers if isinstance(layer, linear)}
+        return {layer.path: layer for layer in layers if isinstance(layer, linear)}
 
     def lora_base(self, model: KerasHubEncoder) -> dict[str, Any]:
         """The shape of the backbone."""
         return model.get_config()["embedder"]["backbone"]
-
-
-class _Adaptable:
-    """A linear layer of Keras whose adapter can be merged, like that of `LoRADense`."""
-
-    def __init__(self, layer: Any) -> None:
-        self._layer = layer
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._layer, name)
-
-    def merge_lora(self) -> None:
-        """Adds the adapter to the kernel, and removes it."""
-        layer = self._layer
-        layer._kernel.assign(layer.kernel)
-        del layer.lora_kernel_a, layer.lora_kernel_b
-        layer.lora_enabled = False
-        layer.lora_rank = layer.lora_alpha = None
 
 
 def read_text_embedder(embedder: Any) -> tuple[KerasHubEncoder, KerasHubTokenizer, int]:

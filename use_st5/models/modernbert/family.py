@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
+from msgspec import field
 
-from use_st5.convert.checkpoint import Checkpoint
+from use_st5.convert.checkpoint import Checkpoint, shape_from
 from use_st5.convert.weights import (
     RenamedSource,
     Target,
-    WeightSource,
     assign_weights,
     check_layers,
     check_shapes,
+    check_weights,
 )
 from use_st5.io.records import Epsilon, Positive, Rate, RotaryBase, Tokens
 from use_st5.layers.random_normal import without_initial_values
@@ -61,96 +60,93 @@ class ModernBertFamily(BertFamily):
         return checkpoint.settings.get("model_type") == "modernbert"
 
     def read(
-        self,
-        checkpoint: Checkpoint,
-        *,
-        pooling: str | None = None,
-        vocabulary: Path | None = None,
-        dtype: Any = None,
-        on_tensor: Callable[[str], None] = lambda name: None,
+        self, checkpoint: Checkpoint, *, dtype: Any = None
     ) -> tuple[SentenceModernBert, FramedTokenizer]:
         """A ModernBERT with the modules of sentence-transformers, whose outputs are pooled."""
-        tokenizer = read_framed_tokenizer(
-            checkpoint, "ModernBERT", (BytePairTokenizer,), vocabulary
-        )
-        config, modules, padding = _config(checkpoint), checkpoint.modules, tokenizer.padding_id
+        tokenizer = read_framed_tokenizer(checkpoint, "ModernBERT", (BytePairTokenizer,))
+        config, modules = _config(checkpoint), checkpoint.modules
         names = {
             re.sub(r"^model\.", "", name): name
             for name in checkpoint.source.shapes()
             if not _UNREAD.fullmatch(name)
         }
-        first_rows = padding_first(padding, _WORDS)
+        first_rows = padding_first(tokenizer.padding_id, _WORDS)
         source = RenamedSource(checkpoint.source, names, first_rows=first_rows)
         check_shapes(_stored_shapes(config), source)
         model = SentenceModernBert(
             config,
-            pooling=checkpoint.pooling(pooling) or POOLINGS[0],
+            pooling=checkpoint.pooling or POOLINGS[0],
             **layers_of(modules, config.hidden_dim),
             normalize=modules is not None and modules.normalize,
             dtype=dtype,
         )
         with without_initial_values():
             model.build()
-        assign_weights(_targets(model), _Unfused(source), on_tensor=on_tensor)
-        assign_layers(modules, model, on_tensor=on_tensor)
+        targets = {
+            _WORDS: Target(model.embedding.embeddings),
+            "embeddings.norm.weight": Target(model.embedding_norm.gamma),
+            "final_norm.weight": Target(model.final_norm.gamma),
+        }
+        for number, block in enumerate(model.blocks):
+            layer, linear = f"layers.{number}", block.linear_layers
+            for name, role in _SINGLE.items():
+                targets[f"{layer}.{name}.weight"] = Target(linear[role].kernel, transposed=True)
+            targets[f"{layer}.mlp_norm.weight"] = Target(block.output_norm.gamma)
+            if block.attention_norm is not None:
+                targets[f"{layer}.attn_norm.weight"] = Target(block.attention_norm.gamma)
+            for fused, roles in _FUSED.items():
+                matrix = source.read(f"{layer}.{fused}.weight")
+                check_weights(matrix, f"{layer}.{fused}.weight", source)
+                for role, part in zip(roles, np.split(matrix, len(roles)), strict=True):
+                    kernel = linear[role].kernel
+                    kernel.assign(np.asarray(part.T, kernel.dtype))
+        assign_weights(targets, source)
+        assign_layers(modules, model)
         return model, tokenizer
 
 
 class _Settings(msgspec.Struct):
-    """Settings of a ModernBERT in `config.json`, with the defaults of transformers."""
+    """Settings of a ModernBERT in `config.json` as fields of its config, usual ones by default."""
 
-    vocab_size: Positive
-    hidden_size: Positive
-    num_hidden_layers: Positive
-    num_attention_heads: Positive
-    intermediate_size: Positive
-    max_position_embeddings: Tokens = 8192
-    hidden_activation: Literal["gelu"] = "gelu"
-    norm_eps: Epsilon = 1e-5
+    vocabulary_size: Positive = field(name="vocab_size")
+    hidden_dim: Positive = field(name="hidden_size")
+    num_layers: Positive = field(name="num_hidden_layers")
+    num_heads: Positive = field(name="num_attention_heads")
+    intermediate_dim: Positive = field(name="intermediate_size")
+    max_positions: Tokens = field(name="max_position_embeddings", default=8192)
+    activation: Literal["gelu"] = field(name="hidden_activation", default="gelu")
+    layer_norm_epsilon: Epsilon = field(name="norm_eps", default=1e-5)
     norm_bias: Literal[False] = False
     attention_bias: Literal[False] = False
     mlp_bias: Literal[False] = False
-    global_attn_every_n_layers: Positive = 3
-    local_attention: Tokens = 128
+    global_every: Positive = field(name="global_attn_every_n_layers", default=3)
+    local_window: Tokens = field(name="local_attention", default=128)
     # Before version 5, transformers writes two numbers; since then a record, and layer types.
-    global_rope_theta: RotaryBase = 160_000.0
-    local_rope_theta: RotaryBase | None = 10_000.0
+    global_theta: RotaryBase = field(name="global_rope_theta", default=160_000.0)
+    local_theta: RotaryBase | None = field(name="local_rope_theta", default=10_000.0)
     rope_parameters: dict[str, dict[str, RotaryBase | Literal["default"]]] | None = None
     layer_types: list[Literal["full_attention", "sliding_attention"]] | None = None
     attention_dropout: Rate = 0.0
-    mlp_dropout: Rate = 0.0
+    dropout: Rate = field(name="mlp_dropout", default=0.0)
 
 
 def _config(checkpoint: Checkpoint) -> ModernBertConfig:
     """The shape of a ModernBERT from its settings."""
     settings = checkpoint.settings_as(_Settings, remedy=_REMEDY)
-    check_layers(settings.num_hidden_layers, checkpoint.source)
-    every = settings.global_attn_every_n_layers
+    check_layers(settings.num_layers, checkpoint.source)
+    every = settings.global_every
     if (types := settings.layer_types) is not None:
         full = [number for number, name in enumerate(types) if name == "full_attention"]
         every = full[1] if len(full) > 1 else max(1, len(types))
-        if full != [*range(0, settings.num_hidden_layers, every)]:
+        if full != [*range(0, settings.num_layers, every)]:
             where, expected = checkpoint.settings_file, "full_attention at a fixed interval"
             raise ValueError(f"{where}: layer_types: expected {expected}, from the first on.")
-    thetas = [settings.global_rope_theta, settings.local_rope_theta or settings.global_rope_theta]
+    thetas = [settings.global_theta, settings.local_theta or settings.global_theta]
     if rotary := settings.rope_parameters:
         kinds = ("full_attention", "sliding_attention")
         thetas = [float(rotary[kind]["rope_theta"]) for kind in kinds]
-    return ModernBertConfig(
-        vocabulary_size=settings.vocab_size,
-        num_layers=settings.num_hidden_layers,
-        hidden_dim=settings.hidden_size,
-        intermediate_dim=settings.intermediate_size,
-        num_heads=settings.num_attention_heads,
-        max_positions=settings.max_position_embeddings,
-        layer_norm_epsilon=settings.norm_eps,
-        dropout=settings.mlp_dropout,
-        attention_dropout=settings.attention_dropout,
-        global_every=every,
-        local_window=settings.local_attention,
-        global_theta=thetas[0],
-        local_theta=thetas[1],
-    )
+    changes = {"global_every": every, "global_theta": thetas[0], "local_theta": thetas[1]}
+    return shape_from(settings, ModernBertConfig, **changes)
 
 
 def _stored_shapes(config: ModernBertConfig) -> dict[str, tuple[int, ...]]:
@@ -173,48 +169,6 @@ def _stored_shapes(config: ModernBertConfig) -> dict[str, tuple[int, ...]]:
         norms = ("attn_norm", "mlp_norm") if number else ("mlp_norm",)
         shapes |= {f"{layer}.{norm}.weight": (dim,) for norm in norms}
     return shapes
-
-
-class _Unfused(WeightSource):
-    """The tensors of a checkpoint; "NAME#i/n" is the i-th of n parts of a fused matrix."""
-
-    def __init__(self, source: WeightSource) -> None:
-        self.where = source.where
-        self._source = source
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name → shape of every tensor of the checkpoint."""
-        return self._source.shapes()
-
-    def read(self, name: str) -> np.ndarray:
-        """One tensor in the dtype it is stored in."""
-        stored, _, part = name.partition("#")
-        tensor = self._source.read(stored)
-        if not part:
-            return tensor
-        place, number = map(int, part.split("/"))
-        return np.split(tensor, number)[place]
-
-
-def _targets(model: SentenceModernBert) -> Mapping[str, Target]:
-    """Name in `_Unfused` → the variable to assign."""
-    targets = {
-        _WORDS: Target(model.embedding.embeddings),
-        "embeddings.norm.weight": Target(model.embedding_norm.gamma),
-        "final_norm.weight": Target(model.final_norm.gamma),
-    }
-    for number, block in enumerate(model.blocks):
-        layer, linear = f"layers.{number}", block.linear_layers
-        for fused, roles in _FUSED.items():
-            for place, role in enumerate(roles):
-                name = f"{layer}.{fused}.weight#{place}/{len(roles)}"
-                targets[name] = Target(linear[role].kernel, transposed=True)
-        for name, role in _SINGLE.items():
-            targets[f"{layer}.{name}.weight"] = Target(linear[role].kernel, transposed=True)
-        for name, norm in (("attn_norm", block.attention_norm), ("mlp_norm", block.output_norm)):
-            if norm is not None:
-                targets[f"{layer}.{name}.weight"] = Target(norm.gamma)
-    return targets
 
 
 FAMILY = ModernBertFamily()

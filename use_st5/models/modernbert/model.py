@@ -178,17 +178,14 @@ class SentenceModernBert(SentenceBert):
             "bias": bias,
             "angles": rotary_angles(length, width, config.global_theta),
         }
+        # Blocks with a window hide the tokens outside of it.
+        places = ops.arange(length, dtype="int32")
+        outside = ops.abs(places[None, :] - places[:, None]) > config.local_window // 2
         local_inputs = {
-            "bias": bias + self._window_bias(length),
+            "bias": bias + ops.cast(outside, "float32") * EXCLUDED,
             "angles": rotary_angles(length, width, config.local_theta),
         }
         numbers = range(config.num_layers)
         return [
             local_inputs if number % config.global_every else global_inputs for number in numbers
         ]
-
-    def _window_bias(self, length: Any) -> Any:
-        """The bias that hides tokens outside of the window, float32 `[length, length]`."""
-        places = ops.arange(length, dtype="int32")
-        distance = ops.abs(places[None, :] - places[:, None])
-        return ops.cast(distance > self.config.local_window // 2, "float32") * EXCLUDED

@@ -31,7 +31,6 @@ MPNET = ModelType(
     label="MPNet",
     names=HUGGING_FACE_MPNET,
     padding_id=1,
-    skips_positions=True,
     tokenizers=(WordPieceTokenizer,),
     model=SentenceMPNet,
 )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ClassVar
 
 import tensorflow as tf
@@ -99,27 +97,16 @@ class StaticEmbeddingFamily(Family):
         return checkpoint.modules is not None and checkpoint.modules.static
 
     def read(
-        self,
-        checkpoint: Checkpoint,
-        *,
-        pooling: str | None = None,
-        vocabulary: Path | None = None,
-        dtype: Any = None,
-        on_tensor: Callable[[str], None] = lambda name: None,
+        self, checkpoint: Checkpoint, *, dtype: Any = None
     ) -> tuple[StaticEmbedding, FramedTokenizer]:
         """A model with the table of the checkpoint, and its tokenizer."""
-        checkpoint.pooling(pooling)  # refuses a pooling
         shapes = checkpoint.source.shapes()
         if len(shapes) != 1 or not {*shapes} <= {*_NAMES} or len(*shapes.values()) != 2:
             where, names = checkpoint.source.where, " or ".join(_NAMES)
             raise ValueError(f"{where}: expected one table {names}, found {listed(shapes)}.")
         ((name, (rows, width)),) = shapes.items()
-        tokenizer = read_framed_tokenizer(
-            dataclasses.replace(checkpoint, settings={"vocab_size": rows}),
-            _LABEL,
-            _TOKENIZERS,
-            vocabulary,
-        )
+        checkpoint = dataclasses.replace(checkpoint, settings={"vocab_size": rows})
+        tokenizer = read_framed_tokenizer(checkpoint, _LABEL, _TOKENIZERS)
         first_rows = padding_first(tokenizer.padding_id, name)
         source = RenamedSource(checkpoint.source, {name: name}, first_rows=first_rows)
         check_shapes({name: (rows, width)}, source)
@@ -127,7 +114,7 @@ class StaticEmbeddingFamily(Family):
         model = StaticEmbedding(rows, width, normalize=normalize, dtype=dtype)
         with without_initial_values():
             model.build()
-        assign_weights({name: Target(model.embedding.embeddings)}, source, on_tensor=on_tensor)
+        assign_weights({name: Target(model.embedding.embeddings)}, source)
         return model, tokenizer
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
+from msgspec import field
 
-from use_st5.convert.checkpoint import Checkpoint
+from use_st5.convert.checkpoint import Checkpoint, shape_from
 from use_st5.convert.sentence_transformers import LayerModule, SentenceModules
 from use_st5.convert.weights import (
     RenamedSource,
@@ -62,7 +62,17 @@ def t5_tensors(checkpoint: Checkpoint) -> tuple[WeightSource, T5Names]:
     elif names is MESH_TENSORFLOW:
         source = RenamedSource(source, {_as_in_1_0(name): name for name in source.shapes()})
     elif names is MODEL_GARDEN:
-        source = _of_garden(source)
+        # Only the tensors of the model; the token table gets its usual name.
+        roots = sorted(_gardens(source))
+        if len(roots) > 1:
+            raise ValueError(f"{source.where}: expected one T5, found those of {listed(roots)}.")
+        inside = [name for name in source.shapes() if name.startswith(roots[0])]
+        below = {name.removeprefix(roots[0]): name for name in inside}
+        kept = {name: stored for name, stored in below.items() if name.startswith(_PARTS)}
+        for shared in _SHARED:
+            if MODEL_GARDEN.table not in kept and shared in kept:
+                kept[MODEL_GARDEN.table] = kept.pop(shared)
+        source = RenamedSource(source, kept)
     return source, names
 
 
@@ -79,20 +89,6 @@ def _gardens(source: WeightSource) -> list[str]:
     return [name.removesuffix(norm) for name in source.shapes() if name.endswith(norm)]
 
 
-def _of_garden(source: WeightSource) -> WeightSource:
-    """Only the tensors of the model; the token table gets its usual name."""
-    roots = sorted(_gardens(source))
-    if len(roots) > 1:
-        raise ValueError(f"{source.where}: expected one T5, found those of {listed(roots)}.")
-    (root,) = roots
-    below = {name.removeprefix(root): name for name in source.shapes() if name.startswith(root)}
-    names = {name: stored_name for name, stored_name in below.items() if name.startswith(_PARTS)}
-    for shared in _SHARED:
-        if MODEL_GARDEN.table not in names and shared in names:
-            names[MODEL_GARDEN.table] = names.pop(shared)
-    return RenamedSource(source, names)
-
-
 # In Hugging Face's `config.json`.
 _MODEL_TYPES = ["t5", "mt5"]
 _ACTIVATIONS: dict[str, Activation] = {"relu": "relu", "gated-gelu": "gated_gelu"}
@@ -105,16 +101,10 @@ def can_read(checkpoint: Checkpoint) -> bool:
     return table_of(checkpoint) is not None
 
 
-def read_sentence_t5(
-    checkpoint: Checkpoint,
-    *,
-    pooling: str | None = None,
-    dtype: Any = None,
-    on_tensor: Callable[[str], None] = lambda name: None,
-) -> SentenceT5:
+def read_sentence_t5(checkpoint: Checkpoint, *, dtype: Any = None) -> SentenceT5:
     """A Sentence-T5 with the weights of a checkpoint (`Family.read`); projections stay float32."""
     (names, config, source), modules = open_t5(checkpoint), checkpoint.modules
-    pooling_name = cast("Pooling", checkpoint.pooling(pooling) or "mean")
+    pooling_name = cast("Pooling", checkpoint.pooling or "mean")
     dense = _dense(modules, config.hidden_dim) if modules else None
     # Width of a dual encoder's projection; `check_shapes` refuses a tensor that is not a matrix.
     projection_width = (*source.shapes().get(names.projection, ()), 0, 0)[1] or None
@@ -140,9 +130,9 @@ def read_sentence_t5(
     mapping = names.targets(model)
     if projection_width:
         mapping[names.projection] = Target(model.projection.kernel)
-    assign_weights(mapping, source, on_tensor=on_tensor)
+    assign_weights(mapping, source)
     if dense is not None:
-        dense.assign(model.projection, on_tensor=on_tensor)
+        dense.assign(model.projection)
     return model
 
 
@@ -154,22 +144,22 @@ def open_t5(checkpoint: Checkpoint) -> tuple[T5Names, T5Config, WeightSource]:
 
 
 class _Settings(msgspec.Struct):
-    """Settings of a T5 in `config.json`, with the defaults of transformers."""
+    """Settings of a T5 in `config.json` as fields of `T5Config`; defaults of transformers."""
 
     model_type: Literal["t5", "mt5"]
-    vocab_size: Positive
     num_layers: Positive
-    d_model: Positive
-    d_ff: Positive
     num_heads: Positive
-    d_kv: Positive
-    feed_forward_proj: Literal["relu", "gated-gelu"] = "relu"
+    vocabulary_size: Positive = field(name="vocab_size")
+    hidden_dim: Positive = field(name="d_model")
+    intermediate_dim: Positive = field(name="d_ff")
+    key_value_dim: Positive = field(name="d_kv")
+    activation: Literal["relu", "gated-gelu"] = field(name="feed_forward_proj", default="relu")
     layer_norm_epsilon: Annotated[float, msgspec.Meta(ge=1e-6, le=1e-6)] = 1e-6
-    tie_word_embeddings: bool = True
-    scale_decoder_outputs: bool | None = None
+    tied_softmax: bool = field(name="tie_word_embeddings", default=True)
+    scaled_softmax: bool | None = field(name="scale_decoder_outputs", default=None)
     num_decoder_layers: Positive | None = None
-    relative_attention_num_buckets: Positive = 32
-    relative_attention_max_distance: Positive = 128
+    num_buckets: Positive = field(name="relative_attention_num_buckets", default=32)
+    max_distance: Positive = field(name="relative_attention_max_distance", default=128)
 
 
 def _config(checkpoint: Checkpoint) -> T5Config:
@@ -177,29 +167,14 @@ def _config(checkpoint: Checkpoint) -> T5Config:
     path = checkpoint.settings_file
     remedy = "Give the folder of a T5 or mT5 as transformers saves it."
     settings = checkpoint.settings_as(_Settings, remedy=remedy)
-    buckets, distance = (
-        settings.relative_attention_num_buckets,
-        settings.relative_attention_max_distance,
-    )
+    buckets, distance = settings.num_buckets, settings.max_distance
     if not 4 <= buckets < 2 * distance:
         expected = f"4 or more, and less than twice max_distance ({distance:,})"
         raise ValueError(f"{path}: num_buckets: expected {expected}, received {buckets:,}.")
-    tied, scaled = settings.tie_word_embeddings, settings.scale_decoder_outputs
-    return T5Config(
-        vocabulary_size=settings.vocab_size,
-        num_layers=settings.num_layers,
-        hidden_dim=settings.d_model,
-        intermediate_dim=settings.d_ff,
-        num_heads=settings.num_heads,
-        key_value_dim=settings.d_kv,
-        activation=_ACTIVATIONS[settings.feed_forward_proj],
-        tied_softmax=tied,
-        # transformers 5 ties all that it saves; a separate setting says that 1.1 does not scale.
-        scaled_softmax=tied if scaled is None else scaled,
-        num_decoder_layers=settings.num_decoder_layers,
-        num_buckets=buckets,
-        max_distance=distance,
-    )
+    # transformers 5 ties all that it saves; a separate setting says that 1.1 does not scale.
+    scaled = settings.tied_softmax if settings.scaled_softmax is None else settings.scaled_softmax
+    activation = _ACTIVATIONS[settings.activation]
+    return shape_from(settings, T5Config, activation=activation, scaled_softmax=scaled)
 
 
 def _dense(modules: SentenceModules, hidden_dim: int) -> LayerModule | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ClassVar
 
 from use_st5.convert.checkpoint import Checkpoint
@@ -77,19 +75,22 @@ class T5Family(Family):
         return can_read(checkpoint)
 
     def read(
-        self,
-        checkpoint: Checkpoint,
-        *,
-        pooling: str | None = None,
-        vocabulary: Path | None = None,
-        dtype: Any = None,
-        on_tensor: Callable[[str], None] = lambda name: None,
+        self, checkpoint: Checkpoint, *, dtype: Any = None
     ) -> tuple[SentenceT5, SentencePieceTokenizer]:
         """A Sentence-T5; for a plain T5, the raw encoder of the paper's section 6.1."""
-        _, config, _ = open_t5(checkpoint)
-        tokenizer = _tokenizer(checkpoint, vocabulary, config.vocabulary_size)
-        model = read_sentence_t5(checkpoint, pooling=pooling, dtype=dtype, on_tensor=on_tensor)
-        return model, tokenizer
+        vocabulary, rows = checkpoint.vocabulary, open_t5(checkpoint)[1].vocabulary_size
+        if vocabulary is not None:
+            tokenizer = SentencePieceTokenizer(vocabulary)
+        elif checkpoint.folder is not None:
+            tokenizer = SentencePieceTokenizer(read_sentencepiece_model(checkpoint.folder))
+        elif rows == T5_ROWS:
+            tokenizer = SentencePieceTokenizer()
+        else:
+            numbers = f"{rows:,} rows, T5's has {T5_ROWS:,}"
+            raise ValueError(f"{checkpoint.where}: its table has {numbers}: give its --vocabulary.")
+        size = tokenizer.vocabulary.size
+        check_vocabulary(size, rows, folder=checkpoint.folder, given=vocabulary)
+        return read_sentence_t5(checkpoint, dtype=dtype), tokenizer
 
     def lora_layers(self, model: SentenceT5 | T5) -> dict[str, LoRADense]:
         """The linear layers of the attentions and feed-forward layers in every block."""
@@ -102,24 +103,6 @@ class T5Family(Family):
             if part is not None
             for role, layer in part.linear_layers.items()
         }
-
-
-def _tokenizer(
-    checkpoint: Checkpoint, vocabulary: Path | None, rows: int
-) -> SentencePieceTokenizer:
-    """The given vocabulary, else the folder's, else T5's vocabulary if its size fits."""
-    if vocabulary is not None:
-        tokenizer = SentencePieceTokenizer(vocabulary)
-    elif checkpoint.folder is not None:
-        tokenizer = SentencePieceTokenizer(read_sentencepiece_model(checkpoint.folder))
-    elif rows == T5_ROWS:
-        tokenizer = SentencePieceTokenizer()
-    else:
-        rest = f"table has {rows:,} rows, T5's has {T5_ROWS:,}. Give its vocabulary (--vocabulary)"
-        raise ValueError(f"{checkpoint.where}: {rest}.")
-    size = tokenizer.vocabulary.size
-    check_vocabulary(size, rows, folder=checkpoint.folder, given=vocabulary)
-    return tokenizer
 
 
 FAMILY = T5Family()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from use_st5.convert.weights import Target, WeightSource, check_layers, listed
-from use_st5.models.t5.model import T5, T5Block, T5Config
+from use_st5.models.t5.model import T5, T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -43,23 +43,17 @@ def weight_variables(model: T5 | SentenceT5) -> dict[str, Any]:
         variables[f"{stack.name}/position_bias"] = stack.position_bias.table
         variables[f"{stack.name}/norm"] = stack.norm.scale
         for number, block in enumerate(stack.blocks):
-            for role, variable in _block_variables(block).items():
-                variables[f"{stack.name}/{number}/{role}"] = variable
-    return variables
-
-
-def _block_variables(block: T5Block) -> dict[str, Any]:
-    """Role → variable of a block."""
-    layers = {**block.attention.linear_layers, **block.feed_forward.linear_layers}
-    if "linear" in layers:
-        layers["gate"] = layers.pop("inner")
-    variables = {role: layer.kernel for role, layer in layers.items()}
-    variables["attention_norm"] = block.attention_norm.scale
-    variables["feed_forward_norm"] = block.feed_forward_norm.scale
-    if block.decoder:
-        cross = block.cross.linear_layers
-        variables |= {f"cross_{role}": layer.kernel for role, layer in cross.items()}
-        variables["cross_norm"] = block.cross_norm.scale
+            layers = {**block.attention.linear_layers, **block.feed_forward.linear_layers}
+            if "linear" in layers:
+                layers["gate"] = layers.pop("inner")
+            norms = ["attention_norm", "feed_forward_norm"]
+            if block.decoder:
+                cross = block.cross.linear_layers
+                layers |= {f"cross_{role}": layer for role, layer in cross.items()}
+                norms.append("cross_norm")
+            place = f"{stack.name}/{number}"
+            variables |= {f"{place}/{role}": layer.kernel for role, layer in layers.items()}
+            variables |= {f"{place}/{norm}": getattr(block, norm).scale for norm in norms}
     return variables
 
 
