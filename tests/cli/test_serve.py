@@ -19,7 +19,9 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
 
+import use_st5
 from use_st5.cli.serve import _listen
+from use_st5.search import VectorIndex
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -32,6 +34,12 @@ def test_an_address_that_is_taken_is_told_before_a_model_is_loaded(use: Callable
     assert "expected an address that is free" in result.stderr
 
 
+def test_an_origin_has_a_scheme(use: Callable) -> None:
+    result = use("serve", "absent", "--cors", "https://a.org,a.org")
+    assert result.exit_code == 2
+    assert "expects origins such as" in result.stderr
+
+
 @pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
 def test_an_address_of_ipv6() -> None:
     with _listen("::1", 0) as listening:
@@ -41,7 +49,11 @@ def test_an_address_of_ipv6() -> None:
 @pytest.mark.process
 @pytest.mark.end_to_end
 def test_it_answers_and_stops_at_sigterm(tmp_path: Path) -> None:
+    encoder, texts = use_st5.load("use_dan_en"), ["a cat", "a train"]
+    index = tmp_path / "index"
+    VectorIndex.build(index, encoder.encode(texts), encoder=encoder, texts=texts)
     command = [sys.executable, "-m", "use_st5", "serve", "use_dan_en", "--port", "0"]
+    command += ["--index", str(index), "--cors", "https://b.org, https://a.org/"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment
@@ -51,14 +63,13 @@ def test_it_answers_and_stops_at_sigterm(tmp_path: Path) -> None:
         assert told.startswith("serving use_dan_en on http://127.0.0.1:")
         url = re.search(r"http://\S+", told)
         assert url is not None
-        request = urllib.request.Request(
-            f"{url[0]}/v1/embeddings",
-            json.dumps({"input": "How old are you?"}).encode(),
-            {"Content-Type": "application/json"},
-        )
+        headers = {"Content-Type": "application/json", "Origin": "https://a.org"}
+        body = json.dumps({"query": "cats", "top_k": 1}).encode()
+        request = urllib.request.Request(f"{url[0]}/search", body, headers)
         with urllib.request.urlopen(request, timeout=30) as response:
-            vector = json.load(response)["data"][0]["embedding"]
-        assert len(vector) == 512
+            found = json.load(response)["queries"][0]["found"]
+            assert response.headers["Access-Control-Allow-Origin"] == "https://a.org"
+        assert found[0]["text"] == "a cat"
         server.send_signal(signal.SIGTERM)
         assert server.wait(30) in (0, -signal.SIGTERM)
         assert server.stderr.read() == ""

@@ -20,6 +20,7 @@ import use_st5
 from tests.serve.running import running
 from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.hub.model_names import bundled_folder
+from use_st5.search import VectorIndex
 from use_st5.serve.app import ServerLimits, create_app
 
 TEXTS = ["How old are you?", "What is your age?", "", "東京 🙂"]
@@ -131,8 +132,176 @@ def test_rerank_sorts_documents(post: Callable) -> None:
     assert [each["index"] for each in found["results"]] == [2, 1, 0]
     assert found["results"][0]["document"] == "abc"
     np.testing.assert_allclose(found["results"][0]["relevance_score"], 1 / (1 + np.exp(-3)))
-    assert len(post("/rerank", body | {"top_n": 1}).json()["results"]) == 1
-    assert "expected a cross-encoder" in error(post("/rerank", body | {"model": "x"}), 404)
+    assert "expected a model, one of letters" in error(post("/rerank", body | {"model": "x"}), 404)
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank"])
+def test_rerank_in_the_form_of_cohere_and_jina(post: Callable, path: str) -> None:
+    documents = ["xyz", {"text": "abx", "title": ["ignored"]}, "", "abc", "cba"]
+    body = {"query": "abc", "documents": documents, "model": "letters"}
+    found = post(path, body).json()
+    results = found.pop("results")
+    assert [each["index"] for each in results] == [3, 4, 1, 0, 2]  # equal scores: in their order
+    scores = [each["relevance_score"] for each in results]
+    np.testing.assert_allclose(scores, 1 / (1 + np.exp([-3, -3, -2, 0, 0])), rtol=1e-6)
+    assert not any("document" in each for each in results)
+    assert len(found.pop("id")) == 36
+    usage = {"prompt_tokens": 10, "total_tokens": 10}
+    meta = {"api_version": {"version": "1"}, "billed_units": {"search_units": 1}}
+    assert found == {"object": "list", "model": "letters", "usage": usage, "meta": meta}
+    asked = post(path, body | {"return_documents": True, "raw_scores": True, "top_n": 3}).json()
+    assert asked["results"] == [
+        {"index": 3, "relevance_score": 3.0, "document": {"text": "abc"}},
+        {"index": 4, "relevance_score": 3.0, "document": {"text": "cba"}},
+        {"index": 1, "relevance_score": 2.0, "document": {"text": "abx"}},
+    ]
+    for top_n, count in ((1, 1), (None, 5), (99, 5)):
+        assert len(post(path, body | {"top_n": top_n}).json()["results"]) == count
+    assert error(post(path, body | {"top_n": 0}), 422) == "top_n: Expected int >= 1."
+    assert "Use top_n." in error(post(path, body | {"top_k": 3}), 422)
+    assert "documents: Expected array of length >= 1" in error(
+        post(path, {**body, "documents": []}), 400
+    )
+    assert "documents[0]" in error(post(path, body | {"documents": [{"body": "a"}]}), 400)
+
+
+def test_a_sentence_encoder_ranks_by_cosines(
+    post: Callable, encoder: use_st5.SentenceEncoder
+) -> None:
+    body = {"query": TEXTS[1], "documents": TEXTS, "model": "use_dan_en"}
+    cosines = encoder.similarity(TEXTS[1], TEXTS)[0]
+    for raw, expected in ((True, cosines), (None, np.maximum(cosines, 0))):
+        found = post("/v1/rerank", body | {"raw_scores": raw}).json()["results"]
+        assert [each["index"] for each in found] == np.argsort(-cosines, kind="stable").tolist()
+        scores = [each["relevance_score"] for each in found]
+        np.testing.assert_allclose(scores, expected[[each["index"] for each in found]], atol=1e-5)
+
+
+def test_a_model_by_its_name(address: str) -> None:
+    import httpx
+
+    found = httpx.get(f"{address}/v1/models/letters").json()
+    assert abs(found.pop("created") - time.time()) < 3600
+    assert found == {"id": "letters", "object": "model", "owned_by": "use_st5"}
+    told = error(httpx.get(f"{address}/v1/models/org/other"), 404)
+    assert (
+        told
+        == "model: expected a model, one of use_dan_en, letters, or no model; received 'org/other'."
+    )
+
+
+def test_pages_of_an_origin_may_ask_if_it_is_named(
+    address: str, encoder: use_st5.SentenceEncoder
+) -> None:
+    import httpx
+
+    def preflight(url: str, origin: str) -> httpx.Response:
+        asked = {"Access-Control-Request-Method": "POST"}
+        asked["Access-Control-Request-Headers"] = "content-type,x-stainless-os"
+        return httpx.options(f"{url}/v1/embeddings", headers={"Origin": origin} | asked)
+
+    page, allowed = "https://a.org", "access-control-allow-origin"
+    assert preflight(address, page).status_code == 405
+    app = create_app({"dan": encoder}, ServerLimits(body_bytes=100), cors=[page])
+    with running(app) as url:
+        answer = preflight(url, page)
+        assert (answer.status_code, answer.headers[allowed]) == (200, page)
+        assert "x-stainless-os" in answer.headers["access-control-allow-headers"]
+        assert "POST" in answer.headers["access-control-allow-methods"]
+        refused = preflight(url, "https://b.org")
+        assert refused.status_code == 400
+        assert allowed not in refused.headers
+        for text, status in (("a", 200), ("a" * 100, 413)):
+            body = {"input": text}
+            answer = httpx.post(f"{url}/v1/embeddings", json=body, headers={"Origin": page})
+            assert (answer.status_code, answer.headers[allowed]) == (status, page)
+
+
+@pytest.fixture(scope="module")
+def index(
+    tmp_path_factory: pytest.TempPathFactory, encoder: use_st5.SentenceEncoder
+) -> VectorIndex:
+    """An index of the texts."""
+    folder = tmp_path_factory.mktemp("search") / "index"
+    return VectorIndex.build(folder, encoder.encode(TEXTS), encoder=encoder, texts=TEXTS)
+
+
+def test_search_returns_the_rows_of_the_index(
+    encoder: use_st5.SentenceEncoder, index: VectorIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import httpx
+
+    monkeypatch.setattr("use_st5.serve.app._QUERIES", 1)
+    queries = ["What age do you have?", "東京"]
+    scores, rows = index.search(encoder, queries, k=3)
+    limits = ServerLimits(answer_bytes=1000, texts=3)
+    with running(create_app({"dan": encoder}, limits, index=index)) as url:
+
+        def post(**body: Any) -> httpx.Response:
+            return httpx.post(f"{url}/search", json=body, timeout=30)
+
+        found = post(queries=queries, top_k=3).json()
+        assert (found["model"], found["texts"]) == ("dan", 4)
+        for number, answer in enumerate(found["queries"]):
+            assert answer["query"] == queries[number]
+            hits = answer["found"]
+            assert [hit["row"] for hit in hits] == rows[number].tolist()
+            assert [hit["text"] for hit in hits] == [TEXTS[row] for row in rows[number]]
+            np.testing.assert_allclose([hit["score"] for hit in hits], scores[number], atol=1e-5)
+        assert len(post(query="a").json()["queries"][0]["found"]) == 4  # all, if there are fewer
+        assert error(post(), 400) == "Expected either query or queries."
+        assert error(post(query="a", queries=["b"]), 400) == "Expected either query or queries."
+        assert error(post(query="a", top_k=0), 422) == "top_k: Expected int >= 1."
+        assert "up to 3 texts" in error(post(queries=["a"] * 4), 400)
+    small = ServerLimits(answer_bytes=4 * 40)
+    with running(create_app({"dan": encoder}, small, index=index)) as url:
+        assert "received 320" in error(post(queries=["a", "b"]), 400)  # before it is computed
+        assert "Lower top_k" in error(post(query="a"), 400)
+
+
+def test_search_needs_an_index_of_a_model_of_the_server(post: Callable, index: VectorIndex) -> None:
+    assert "The server has no index" in error(post("/search", {"query": "a"}), 404)
+    letters = CrossEncoder(shared_letters, name="letters")
+    with pytest.raises(ValueError, match="expected its model, use_dan_en, among"):
+        create_app({"letters": letters}, index=index)
+
+
+def test_a_slow_search_is_late_and_others_wait(
+    encoder: use_st5.SentenceEncoder, index: VectorIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import httpx
+
+    go = threading.Event()
+
+    def slow(*_: Any, **__: Any) -> Any:
+        assert go.wait(20)
+        return np.zeros((1, 1), np.float32), np.zeros((1, 1), np.int64)
+
+    monkeypatch.setattr(index, "search_vectors", slow)
+    with running(create_app({"dan": encoder}, ServerLimits(seconds=1.0), index=index)) as url:
+        late = httpx.post(f"{url}/search", json={"query": "a"}, timeout=20)
+        assert error(late, 503) == "No result within 1 seconds."
+        go.set()
+        assert httpx.post(f"{url}/search", json={"query": "a"}, timeout=20).status_code == 200
+
+
+def test_langchains_client_gets_the_vectors_of_encode(
+    address: str, encoder: use_st5.SentenceEncoder
+) -> None:
+    langchain_openai = pytest.importorskip("langchain_openai")
+    options = {"model": "use_dan_en", "api_key": "none", "check_embedding_ctx_length": False}
+    client = langchain_openai.OpenAIEmbeddings(base_url=f"{address}/v1", **options)
+    np.testing.assert_allclose(client.embed_documents(TEXTS), encoder.encode(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(client.embed_query("a"), encoder.encode(["a"])[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("version", ["Client", "ClientV2"])
+def test_coheres_client_ranks(address: str, version: str) -> None:
+    cohere = pytest.importorskip("cohere", reason="Cohere's client is not installed")
+    client = getattr(cohere, version)("none", base_url=address)
+    found = client.rerank(model="letters", query="abc", documents=["xyz", "abx", "abc"], top_n=2)
+    assert [each.index for each in found.results] == [2, 1]
+    assert found.meta.billed_units.search_units == 1
 
 
 @pytest.mark.parametrize(
@@ -242,12 +411,12 @@ def test_the_error_of_a_model_stays_in_the_log() -> None:
     assert error(failed, 500) == "The server failed (OSError). Its log has the details."
 
 
-def test_a_missing_kind_of_model_is_told(encoder: use_st5.SentenceEncoder) -> None:
+def test_a_missing_kind_of_model_is_told() -> None:
     import httpx
 
-    with running(create_app({"use_dan_en": encoder})) as url:
-        refused = httpx.post(f"{url}/rerank", json={"query": "a", "documents": ["b"]})
-    assert "The server has no cross-encoder" in error(refused, 404)
+    with running(create_app({"letters": CrossEncoder(shared_letters, name="letters")})) as url:
+        refused = httpx.post(f"{url}/v1/embeddings", json={"input": "a"})
+    assert "The server has no sentence encoder" in error(refused, 404)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,10 +31,12 @@ _CONNECTIONS = 400
 HELP = manual(
     r"""Serve models over HTTP, with the embeddings API of OpenAI's clients.
 
-    POST /v1/embeddings returns vectors, POST /similarity cosines, and POST /rerank sorts documents
-    with a cross-encoder. /docs describes all requests, /healthz answers when the server is ready,
-    and /metrics has counters for Prometheus. Requests of several clients are computed together.
-    If too many texts are waiting, a request gets the status 429.
+    POST /v1/embeddings returns vectors, POST /similarity cosines, and POST /v1/rerank sorts
+    documents in the format of Cohere and Jina, with a cross-encoder or by cosine. With --index,
+    POST /search finds the texts of an index that are nearest to a query. /docs describes all
+    requests, /healthz answers when the server is ready, and /metrics has counters for Prometheus.
+    Requests of several clients are computed together. If too many texts are waiting, a request
+    gets the status 429.
 
     If a model has prompts (see use-st5 info), a request for vectors names one in its field
     prompt_name. Without it, the model's default prompt is used, if it has one.
@@ -44,6 +47,7 @@ HELP = manual(
 
     Needs the extra `serve`.""",
     "use-st5 serve use_dan_en",
+    "use-st5 serve use_dan_en --index sentences.index --cors https://example.org",
     "use-st5 serve use_transformer_en models/cross_encoder --host 0.0.0.0 --port 8080",
     """curl localhost:8000/v1/embeddings -d '{"input": ["How old are you?"]}' """
     "-H 'Content-Type: application/json'",
@@ -60,6 +64,16 @@ def serve(
         int, typer.Option(min=1, help="Tokens that are computed together.")
     ] = 16_384,
     queue_size: Annotated[int, typer.Option(min=1, help="Texts that may wait.")] = 8192,
+    index: Annotated[
+        Path | None, typer.Option(help="An index of a MODEL, for requests to /search.")
+    ] = None,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            help="Origin of web pages that may ask, as https://a.org; *: all; repeatable.",
+        ),
+    ] = None,
     timeout: Annotated[
         float, typer.Option(min=0.1, max=86_400, help="Seconds to wait for a result.")
     ] = 60.0,
@@ -69,14 +83,19 @@ def serve(
     uvicorn = require("uvicorn", "serve")
     require("fastapi", "serve")
     require("prometheus_client", "serve")
+    from use_st5.search import VectorIndex
     from use_st5.serve.app import ServerLimits, create_app
     from use_st5.serve.connections import TimedConnection
 
+    origins = [origin.strip().rstrip("/") for text in cors or [] for origin in text.split(",")]
+    if not all(origin == "*" or "://" in origin for origin in origins):
+        raise typer.BadParameter("--cors expects origins such as https://example.org, or *.")
+    opened = VectorIndex(index) if index else None
     limits = ServerLimits(batch_tokens=batch_tokens, queue_size=queue_size, seconds=timeout)
     with _listen(host, port) as listening:
         loaded = _load(models, backend)
         config = uvicorn.Config(
-            create_app(loaded, limits),
+            create_app(loaded, limits, index=opened, cors=origins),
             http=TimedConnection,
             limit_concurrency=_CONNECTIONS,
             log_level="warning",

@@ -132,7 +132,7 @@ class CrossEncoder:
         batches = length_sorted_batches(rows, sentences=batch_size)
         for batch in with_progress(batches, len(rows), show_progress):
             numbers[batch] = self._score([first[i] for i in batch], [second[i] for i in batch])
-        return numbers if logits else _sigmoid(numbers)
+        return numbers if logits else sigmoid(numbers)
 
     def truncated(self, pairs: Iterable[Sequence[str | bytes]]) -> np.ndarray:
         """Returns the indices of the pairs that `predict` cuts.
@@ -169,12 +169,12 @@ class CrossEncoder:
         logits = self.predict(
             [(query_text, text) for text in candidates], batch_size=batch_size, logits=True
         )
-        scores = _sigmoid(logits)
+        scores = sigmoid(logits)
         order = np.argsort(-logits, kind="stable")[:top_k]
         return [Ranked(int(i), float(scores[i]), candidates[i]) for i in order]
 
 
-def _sigmoid(logits: np.ndarray) -> np.ndarray:
+def sigmoid(logits: np.ndarray) -> np.ndarray:
     """`σ`, without overflow."""
     return np.exp(-np.logaddexp(np.float32(0), -logits))
 

@@ -6,18 +6,20 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import uuid
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
 
 import use_st5
 from use_st5._imports import require
-from use_st5.encode.cross_encoder import CrossEncoder
+from use_st5.encode.cross_encoder import CrossEncoder, sigmoid
 from use_st5.encode.encoder import SentenceEncoder
-from use_st5.encode.options import chosen_prompt
+from use_st5.encode.options import DOCUMENT, QUERY, chosen_prompt, first_prompt_name
 from use_st5.encode.similarity import pairwise, unit_rows
 from use_st5.serve.batching import Batcher, ClosedError, QueueFullError, estimated_tokens
 from use_st5.serve.middleware import BodyLimits, CountRequests, Metrics, error_body
@@ -26,13 +28,21 @@ require("fastapi", "serve")
 
 from fastapi import FastAPI, HTTPException, Request, Response  # noqa: E402
 from starlette.exceptions import HTTPException as StarletteHTTPException  # noqa: E402
+from starlette.middleware.cors import CORSMiddleware  # noqa: E402
+
+if TYPE_CHECKING:
+    from use_st5.search import VectorIndex
 
 # Seconds between two checks that the client is still connected.
 _CHECK_CLIENT = 0.5
 # Bytes of a number in an answer: in decimal, about, and in base64.
 _DECIMAL_BYTES, _BASE64_BYTES = 20, 16 / 3
+# Bytes of a hit without its text, about, and queries that are searched together.
+_HIT_BYTES, _QUERIES = 40, 64
 # Characters of a client's name or message that an answer repeats.
 _ECHO = 200
+# Where the description of the requests defines their types.
+_TYPES = "#/components/schemas/"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,45 +95,74 @@ class SimilarityRequest(msgspec.Struct):
     model: str | None = None
 
 
+class Document(msgspec.Struct):
+    """A document of `RerankRequest`."""
+
+    text: str
+
+
 class RerankRequest(msgspec.Struct):
-    """`POST /rerank`: documents sorted by a cross-encoder."""
+    """`POST /v1/rerank`, as Cohere's and Jina's clients send it, and `POST /rerank`.
+
+    `raw_scores` asks for the logits of a cross-encoder, or for cosines that may be negative.
+    """
 
     query: str
-    documents: _Texts
+    documents: Annotated[list[str | Document], msgspec.Meta(min_length=1)]
     model: str | None = None
     top_n: _Positive | None = None
+    top_k: None = None
     return_documents: bool | None = None
+    raw_scores: bool | None = None
+
+
+class SearchRequest(msgspec.Struct):
+    """`POST /search`: the texts of the index that are nearest to queries."""
+
+    query: str | None = None
+    queries: _Texts | None = None
+    top_k: _Positive | None = None
 
 
 _Body = TypeVar("_Body", bound=msgspec.Struct)
 
 
 class _Service:
-    """The models, with a queue each."""
+    """The models, with a queue each, and the index."""
 
     def __init__(
         self,
-        encoders: Mapping[str, SentenceEncoder],
-        cross_encoders: Mapping[str, CrossEncoder],
+        models: Mapping[str, SentenceEncoder | CrossEncoder],
         limits: ServerLimits,
+        index: VectorIndex | None,
     ) -> None:
-        self.limits = limits
-        self.encoders, self.cross_encoders = dict(encoders), dict(cross_encoders)
+        self.limits, self.index, self.started = limits, index, int(time.time())
+        self.models = dict(models)
+        self.encoders: dict[str, SentenceEncoder] = {}
+        self.cross_encoders: dict[str, CrossEncoder] = {}
         self.metrics = Metrics(lambda: sum(each.waiting for each in self._batchers.values()))
         self._batchers: dict[str, Batcher] = {}
-        # The texts already contain their prompts, which may differ within a batch.
-        options: dict[str, Any] = {"prompt": "", "show_progress": False, "on_truncation": "ignore"}
-        computes: dict[str, Callable[[list[Any]], np.ndarray]] = {
-            name: functools.partial(encoder.encode, **options) for name, encoder in encoders.items()
-        }
-        for name, scorer in cross_encoders.items():
-            computes[name] = functools.partial(scorer.predict, show_progress=False)
-        for name, compute in computes.items():
-            batcher = Batcher(
-                compute, batch_tokens=limits.batch_tokens, queue_size=limits.queue_size
-            )
-            batcher.on_batch = self.metrics.batch_size.observe
-            self._batchers[name] = batcher
+        sizes = {"batch_tokens": limits.batch_tokens, "queue_size": limits.queue_size}
+        for name, model in models.items():
+            compute: Callable[[list[Any]], np.ndarray]
+            if isinstance(model, CrossEncoder):
+                self.cross_encoders[name] = model
+                compute = functools.partial(model.predict, show_progress=False, logits=True)
+            else:
+                self.encoders[name] = model
+                # The texts already contain their prompts, which may differ within a batch.
+                options: dict[str, Any] = {"prompt": "", "on_truncation": "ignore"}
+                compute = functools.partial(model.encode, show_progress=False, **options)
+            self._batchers[name] = Batcher(compute, **sizes)
+            self._batchers[name].on_batch = self.metrics.batch_size.observe
+        self.searches = ThreadPoolExecutor(1, "use_st5-search")
+        if index is not None:
+            own = [name for name, e in self.encoders.items() if e.identity == index.model_hash]
+            if not own:
+                raise ValueError(
+                    f"{index.folder}: expected its model, {index.model}, to be served."
+                )
+            self.index_model = own[0]
 
     def named(self, name: str | None, models: Mapping[str, Any], what: str) -> str:
         """Returns the name of a request's model: the first model if the request names none."""
@@ -145,6 +184,10 @@ class _Service:
             raise HTTPException(400, f"prompt_name: {known}; received {received!r}.") from None
         return [prompt + text for text in texts] if prompt else texts
 
+    def for_side(self, name: str, texts: list[str], side: tuple[str, ...]) -> list[str]:
+        """Puts the prompt of queries or of documents before each text, as `encode_query` does."""
+        return self.prompted(name, texts, first_prompt_name(side, self.encoders[name].prompts))
+
     async def compute(
         self, name: str, items: Sequence[Any], request: Request, *, answer_bytes: float = 0
     ) -> np.ndarray:
@@ -165,8 +208,11 @@ class _Service:
             status = 429 if isinstance(error, QueueFullError) else 503
             raise HTTPException(status, str(error), headers={"Retry-After": "1"}) from error
         self.metrics.texts.inc(len(items))
+        return await self.finished(future, request, time.monotonic() + limits.seconds)
+
+    async def finished(self, future: Future[Any], request: Request, deadline: float) -> Any:
+        """Waits for a result until it is late or the client has gone."""
         result = asyncio.wrap_future(future)
-        deadline = time.monotonic() + self.limits.seconds
         while not (await asyncio.wait({result}, timeout=_CHECK_CLIENT))[0]:
             is_lost = await request.is_disconnected()
             if is_lost or time.monotonic() > deadline:
@@ -175,30 +221,52 @@ class _Service:
                 raise HTTPException(499 if is_lost else 503, "" if is_lost else late)
         return result.result()
 
+    def hits(self, vectors: np.ndarray, top_k: int, room: int) -> list[bytes]:
+        """Searches the index: the hits of each query in JSON, refused beyond `room` bytes."""
+        assert self.index is not None
+        answers = []
+        for scores, rows in zip(*self.index.search_vectors(vectors, k=top_k), strict=True):
+            hits = []
+            for score, row in zip(scores.tolist(), rows.tolist(), strict=True):
+                if row < 0:  # A graph may find fewer.
+                    break
+                text = {"text": self.index.text(row)} if self.index.has_texts else {}
+                hits.append(msgspec.json.encode({"score": score, "row": row} | text))
+                room -= len(hits[-1])
+                if room < 0:
+                    most = f"up to {self.limits.answer_bytes:,} bytes of the answer"
+                    raise HTTPException(400, f"Expected {most}, received more. Lower top_k.")
+            answers.append(b"[" + b",".join(hits) + b"]")
+        return answers
+
     def close(self) -> None:
         """Computes the waiting requests, and ends the threads."""
+        self.searches.shutdown()
         for batcher in self._batchers.values():
             batcher.close()
 
 
 def create_app(
-    models: Mapping[str, SentenceEncoder | CrossEncoder], limits: ServerLimits | None = None
+    models: Mapping[str, SentenceEncoder | CrossEncoder],
+    limits: ServerLimits | None = None,
+    *,
+    index: VectorIndex | None = None,
+    cors: Collection[str] = (),
 ) -> FastAPI:
     """Makes the application; run it with `uvicorn` or with `use-st5 serve`.
 
     Args:
         models: The name of each model in requests, and the model. The first sentence encoder
-            answers requests that name no model, and the first cross-encoder ranks.
+            answers requests that name no model, and the first cross-encoder ranks; without a
+            cross-encoder the first sentence encoder ranks by cosines.
         limits: Limits on requests; None: the defaults.
+        index: The index that `/search` searches; its model must be among `models`.
+        cors: Origins of web pages that may send requests, such as "https://example.org"; "*": all.
     """
     if not models:
         raise ValueError("models: expected at least one name → model, received none.")
     limits = limits or ServerLimits()
-    service = _Service(
-        {name: each for name, each in models.items() if not isinstance(each, CrossEncoder)},
-        {name: each for name, each in models.items() if isinstance(each, CrossEncoder)},
-        limits,
-    )
+    service = _Service(models, limits, index)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -207,11 +275,20 @@ def create_app(
 
     app = FastAPI(title="use_st5", version=use_st5.__version__, lifespan=lifespan)
     app.add_middleware(BodyLimits, body_bytes=limits.body_bytes, body_seconds=limits.body_seconds)
+    if cors:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=[*cors],
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+            expose_headers=["Retry-After"],
+        )
     app.add_middleware(CountRequests, metrics=service.metrics)
     # Starlette's own refuse unknown paths and methods, and FastAPI's are a subclass of them.
     app.exception_handler(StarletteHTTPException)(_http_error)
     app.exception_handler(Exception)(_failure)
     _add_vector_routes(app, service)
+    _add_text_routes(app, service)
     _add_other_routes(app, service)
     return app
 
@@ -265,27 +342,97 @@ def _add_vector_routes(app: FastAPI, service: _Service) -> None:
         return await asyncio.to_thread(answer)
 
 
-def _add_other_routes(app: FastAPI, service: _Service) -> None:
+def _add_text_routes(app: FastAPI, service: _Service) -> None:
+    @app.post("/v2/rerank", **_described(RerankRequest))
+    @app.post("/v1/rerank", **_described(RerankRequest))
     @app.post("/rerank", **_described(RerankRequest))
     async def rerank(request: Request) -> Response:
-        """Documents by their scores with the query, the best first."""
+        """Documents by their relevance to the query, 0 to 1, the best first.
+
+        A sentence encoder gives the cosine, and 0 for a negative one.
+        """
         body = await _decoded(request, RerankRequest)
-        name = service.named(body.model, service.cross_encoders, "cross-encoder")
-        pairs = [(body.query, document) for document in body.documents]
-        scores = await service.compute(name, pairs, request)
-        results = [
-            {"index": int(index), "relevance_score": float(scores[index])}
-            | ({"document": body.documents[index]} if body.return_documents else {})
-            for index in np.argsort(-scores, kind="stable")[: body.top_n]
+        models = {**service.cross_encoders, **service.encoders}
+        name = service.named(body.model, models, "model")
+        documents = [each if isinstance(each, str) else each.text for each in body.documents]
+        items: list[Any] = [(body.query, document) for document in documents]
+        if name in service.cross_encoders:
+            raw = await service.compute(name, items, request)
+            scores = raw if body.raw_scores else sigmoid(raw)
+        else:
+            items = service.for_side(name, [body.query], QUERY)
+            items += service.for_side(name, documents, DOCUMENT)
+            vectors = await service.compute(name, items, request)
+            raw = (await asyncio.to_thread(pairwise, vectors[:1], vectors[1:]))[0]
+            scores = raw if body.raw_scores else np.maximum(raw, 0)
+        results: list[dict[str, Any]] = [
+            {"index": row, "relevance_score": float(scores[row])}
+            for row in np.argsort(-raw, kind="stable")[: body.top_n].tolist()
         ]
-        return _json({"model": name, "results": results})
+        is_plain = request.scope["route"].path == "/rerank"
+        for result in results if body.return_documents else ():
+            text = documents[result["index"]]
+            result["document"] = text if is_plain else {"text": text}
+        if is_plain:
+            return _json({"model": name, "results": results})
+        tokens = sum(map(estimated_tokens, items))
+        answer = {
+            "id": str(uuid.uuid4()),
+            "object": "list",
+            "model": name,
+            "results": results,
+            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+            "meta": {"api_version": {"version": "1"}, "billed_units": {"search_units": 1}},
+        }
+        return _json(answer)
+
+    @app.post("/search", **_described(SearchRequest))
+    async def search(request: Request) -> Response:
+        """The texts of the index that are nearest to queries."""
+        body = await _decoded(request, SearchRequest)
+        if service.index is None:
+            raise HTTPException(404, "The server has no index. Start it with --index FOLDER.")
+        queries = body.queries or [body.query or ""]
+        if (body.query is None) == (body.queries is None):
+            raise HTTPException(400, "Expected either query or queries.")
+        top_k = min(body.top_k or 10, len(service.index))
+        vectors = await service.compute(
+            service.index_model,
+            service.for_side(service.index_model, queries, QUERY),
+            request,
+            answer_bytes=len(queries) * top_k * _HIT_BYTES,
+        )
+        deadline = time.monotonic() + service.limits.seconds
+        room = service.limits.answer_bytes
+        found: list[bytes] = []
+        for start in range(0, len(vectors), _QUERIES):  # Others have their turn between two parts.
+            part = vectors[start : start + _QUERIES]
+            future = service.searches.submit(service.hits, part, top_k, room)
+            hits = await service.finished(future, request, deadline)
+            room -= sum(map(len, hits))
+            found += hits
+        rows = [
+            {"query": query, "found": msgspec.Raw(hits)}
+            for query, hits in zip(queries, found, strict=True)
+        ]
+        return _json({"model": service.index_model, "texts": len(service.index), "queries": rows})
+
+
+def _add_other_routes(app: FastAPI, service: _Service) -> None:
+    def described(name: str) -> dict[str, Any]:
+        created = {"created": service.started, "owned_by": "use_st5"}
+        return {"id": name, "object": "model"} | created
 
     @app.get("/v1/models", response_class=Response)
     async def models() -> Response:
         """The names of the models."""
-        names = [*service.encoders, *service.cross_encoders]
-        data = [{"id": name, "object": "model", "owned_by": "use_st5"} for name in names]
+        data = [described(name) for name in service.models]
         return _json({"object": "list", "data": data})
+
+    @app.get("/v1/models/{name:path}", response_class=Response)
+    async def model(name: str) -> Response:
+        """The name of a model, if the server has it."""
+        return _json(described(service.named(name, service.models, "model")))
 
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
@@ -296,6 +443,10 @@ def _add_other_routes(app: FastAPI, service: _Service) -> None:
     async def metrics() -> Response:
         """Counters for Prometheus."""
         return Response(service.metrics.text(), media_type=service.metrics.media_type)
+
+    # Types of requests that contain others refer to them here.
+    _, types = msgspec.json.schema_components([RerankRequest], ref_template=_TYPES + "{name}")
+    app.openapi().setdefault("components", {})["schemas"] = types
 
 
 def _json(value: Any) -> Response:
@@ -309,7 +460,7 @@ def _rows(numbers: np.ndarray) -> list[msgspec.Raw]:
 
 def _described(body: type) -> dict[str, Any]:
     """Options of a route whose body has this type, for the description of the requests."""
-    (_,), components = msgspec.json.schema_components([body])
+    _, components = msgspec.json.schema_components([body], ref_template=_TYPES + "{name}")
     content = {"application/json": {"schema": components[body.__name__]}}
     request = {"requestBody": {"required": True, "content": content}}
     return {"response_class": Response, "openapi_extra": request}
@@ -330,7 +481,9 @@ async def _decoded(request: Request, body_type: type[_Body]) -> _Body:
         reason = f"{field or 'body'}: {message[:_ECHO].replace(', got ', ', received ')}."
         if field.startswith("input["):
             reason += " Token ids are not accepted (LangChain: check_embedding_ctx_length=False)."
-        raise HTTPException(400, reason) from None
+        if body_type is RerankRequest and field == "top_k":
+            reason += " Use top_n."
+        raise HTTPException(422 if field.startswith("top_") else 400, reason) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = f"body: expected JSON in UTF-8, received other text: {str(error)[:_ECHO]}."
         raise HTTPException(400, reason) from None
