@@ -40,7 +40,7 @@ LARGEST_PARTS = {
     "models": 5_147,
     "plots": 192,
     "search": 618,
-    "serve": 876,
+    "serve": 861,
     "sklearn": 112,
     "tokenizers": 2_676,
     "trainable_encoder": 460,

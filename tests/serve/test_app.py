@@ -253,6 +253,8 @@ def test_search_returns_the_rows_of_the_index(
         assert error(post(query="a", queries=["b"]), 400) == "Expected either query or queries."
         assert error(post(query="a", top_k=0), 422) == "top_k: Expected int >= 1."
         assert "up to 3 texts" in error(post(queries=["a"] * 4), 400)
+        monkeypatch.setattr(index, "text", lambda row: "half \ud83d")
+        assert post(query="a").json()["queries"][0]["found"][0]["text"] == "half ?"
     small = ServerLimits(answer_bytes=4 * 40)
     with running(create_app({"dan": encoder}, small, index=index)) as url:
         assert "received 320" in error(post(queries=["a", "b"]), 400)  # before it is computed
@@ -262,7 +264,7 @@ def test_search_returns_the_rows_of_the_index(
 def test_search_needs_an_index_of_a_model_of_the_server(post: Callable, index: VectorIndex) -> None:
     assert "The server has no index" in error(post("/search", {"query": "a"}), 404)
     letters = CrossEncoder(shared_letters, name="letters")
-    with pytest.raises(ValueError, match="expected its model, use_dan_en, among"):
+    with pytest.raises(ValueError, match="expected its model use_dan_en to be served"):
         create_app({"letters": letters}, index=index)
 
 

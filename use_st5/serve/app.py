@@ -41,8 +41,6 @@ _DECIMAL_BYTES, _BASE64_BYTES = 20, 16 / 3
 _HIT_BYTES, _QUERIES = 40, 64
 # Characters of a client's name or message that an answer repeats.
 _ECHO = 200
-# Where the description of the requests defines their types.
-_TYPES = "#/components/schemas/"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,32 +134,31 @@ class _Service:
         limits: ServerLimits,
         index: VectorIndex | None,
     ) -> None:
-        self.limits, self.index, self.started = limits, index, int(time.time())
-        self.models = dict(models)
+        self.limits, self.index = limits, index
+        model = {"object": "model", "created": int(time.time()), "owned_by": "use_st5"}
+        self.described = {name: {"id": name} | model for name in models}
         self.encoders: dict[str, SentenceEncoder] = {}
         self.cross_encoders: dict[str, CrossEncoder] = {}
         self.metrics = Metrics(lambda: sum(each.waiting for each in self._batchers.values()))
         self._batchers: dict[str, Batcher] = {}
         sizes = {"batch_tokens": limits.batch_tokens, "queue_size": limits.queue_size}
-        for name, model in models.items():
+        for name, loaded in models.items():
             compute: Callable[[list[Any]], np.ndarray]
-            if isinstance(model, CrossEncoder):
-                self.cross_encoders[name] = model
-                compute = functools.partial(model.predict, show_progress=False, logits=True)
+            if isinstance(loaded, CrossEncoder):
+                self.cross_encoders[name] = loaded
+                compute = functools.partial(loaded.predict, show_progress=False, logits=True)
             else:
-                self.encoders[name] = model
+                self.encoders[name] = loaded
                 # The texts already contain their prompts, which may differ within a batch.
                 options: dict[str, Any] = {"prompt": "", "on_truncation": "ignore"}
-                compute = functools.partial(model.encode, show_progress=False, **options)
+                compute = functools.partial(loaded.encode, show_progress=False, **options)
             self._batchers[name] = Batcher(compute, **sizes)
             self._batchers[name].on_batch = self.metrics.batch_size.observe
         self.searches = ThreadPoolExecutor(1, "use_st5-search")
         if index is not None:
             own = [name for name, e in self.encoders.items() if e.identity == index.model_hash]
             if not own:
-                raise ValueError(
-                    f"{index.folder}: expected its model, {index.model}, to be served."
-                )
+                raise ValueError(f"{index.folder}: expected its model {index.model} to be served.")
             self.index_model = own[0]
 
     def named(self, name: str | None, models: Mapping[str, Any], what: str) -> str:
@@ -230,14 +227,140 @@ class _Service:
             for score, row in zip(scores.tolist(), rows.tolist(), strict=True):
                 if row < 0:  # A graph may find fewer.
                     break
-                text = {"text": self.index.text(row)} if self.index.has_texts else {}
-                hits.append(msgspec.json.encode({"score": score, "row": row} | text))
+                hit = {"score": score, "row": row}
+                if self.index.has_texts:
+                    text = self.index.text(row)  # It may have half a surrogate pair.
+                    hit["text"] = text.encode("utf-8", "replace").decode()
+                hits.append(msgspec.json.encode(hit))
                 room -= len(hits[-1])
                 if room < 0:
                     most = f"up to {self.limits.answer_bytes:,} bytes of the answer"
                     raise HTTPException(400, f"Expected {most}, received more. Lower top_k.")
             answers.append(b"[" + b",".join(hits) + b"]")
         return answers
+
+    async def embeddings(self, request: Request) -> Response:
+        """Vectors of texts, in the format of OpenAI."""
+        body = await _decoded(request, EmbeddingsRequest)
+        name = self.named(body.model, self.encoders, "sentence encoder")
+        texts = [body.input] if isinstance(body.input, str) else body.input
+        dimension = self.encoders[name].dimension
+        if body.dimensions is not None and body.dimensions > dimension:
+            reason = f"dimensions: expected up to {dimension}, received {body.dimensions}."
+            raise HTTPException(400, reason)
+        as_bytes = body.encoding_format == "base64"
+        number_bytes = _BASE64_BYTES if as_bytes else _DECIMAL_BYTES
+        numbers = len(texts) * (body.dimensions or dimension)
+        texts = self.prompted(name, texts, body.prompt_name)
+        full = await self.compute(name, texts, request, answer_bytes=numbers * number_bytes)
+
+        def answer() -> Response:
+            is_cut = body.dimensions is not None
+            vectors = unit_rows(full[:, : body.dimensions]).astype(np.float32) if is_cut else full
+            # msgspec writes bytes in base64.
+            rows = [row.tobytes() for row in vectors.astype("<f4")] if as_bytes else _rows(vectors)
+            data = [
+                {"object": "embedding", "index": index, "embedding": row}
+                for index, row in enumerate(rows)
+            ]
+            tokens = sum(map(estimated_tokens, texts))
+            usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+            return _json({"object": "list", "data": data, "model": name, "usage": usage})
+
+        return await asyncio.to_thread(answer)
+
+    async def similarity(self, request: Request) -> Response:
+        """Cosines of texts, a row for each text of `a`."""
+        body = await _decoded(request, SimilarityRequest)
+        name = self.named(body.model, self.encoders, "sentence encoder")
+        size = len(body.a) * len(body.b or body.a) * _DECIMAL_BYTES
+        texts = self.prompted(name, [*body.a, *(body.b or [])])
+        vectors = await self.compute(name, texts, request, answer_bytes=size)
+
+        def answer() -> Response:
+            first = vectors[: len(body.a)]
+            second = vectors[len(body.a) :] if body.b else vectors
+            return _json({"model": name, "similarities": _rows(pairwise(first, second))})
+
+        return await asyncio.to_thread(answer)
+
+    async def rerank(self, request: Request) -> Response:
+        """Documents by their relevance to the query, 0 to 1, the best first.
+
+        A sentence encoder gives the cosine, and 0 for a negative one.
+        """
+        body = await _decoded(request, RerankRequest)
+        models = {**self.cross_encoders, **self.encoders}
+        name = self.named(body.model, models, "model")
+        documents = [each if isinstance(each, str) else each.text for each in body.documents]
+        items: list[Any] = [(body.query, document) for document in documents]
+        if name in self.cross_encoders:
+            raw = await self.compute(name, items, request)
+            scores = raw if body.raw_scores else sigmoid(raw)
+        else:
+            items = self.for_side(name, [body.query], QUERY)
+            items += self.for_side(name, documents, DOCUMENT)
+            vectors = await self.compute(name, items, request)
+            raw = (await asyncio.to_thread(pairwise, vectors[:1], vectors[1:]))[0]
+            scores = raw if body.raw_scores else np.maximum(raw, 0)
+        results: list[dict[str, Any]] = [
+            {"index": row, "relevance_score": float(scores[row])}
+            for row in np.argsort(-raw, kind="stable")[: body.top_n].tolist()
+        ]
+        is_plain = request.scope["route"].path == "/rerank"
+        for result in results if body.return_documents else ():
+            text = documents[result["index"]]
+            result["document"] = text if is_plain else {"text": text}
+        if is_plain:
+            return _json({"model": name, "results": results})
+        tokens = sum(map(estimated_tokens, items))
+        answer = {
+            "id": str(uuid.uuid4()),
+            "object": "list",
+            "model": name,
+            "results": results,
+            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+            "meta": {"api_version": {"version": "1"}, "billed_units": {"search_units": 1}},
+        }
+        return _json(answer)
+
+    async def search(self, request: Request) -> Response:
+        """The texts of the index that are nearest to queries."""
+        body = await _decoded(request, SearchRequest)
+        if self.index is None:
+            raise HTTPException(404, "The server has no index. Start it with --index FOLDER.")
+        queries = body.queries or [body.query or ""]
+        if (body.query is None) == (body.queries is None):
+            raise HTTPException(400, "Expected either query or queries.")
+        top_k = min(body.top_k or 10, len(self.index))
+        vectors = await self.compute(
+            self.index_model,
+            self.for_side(self.index_model, queries, QUERY),
+            request,
+            answer_bytes=len(queries) * top_k * _HIT_BYTES,
+        )
+        deadline = time.monotonic() + self.limits.seconds
+        room = self.limits.answer_bytes
+        found: list[bytes] = []
+        for start in range(0, len(vectors), _QUERIES):  # Others have their turn between two parts.
+            part = vectors[start : start + _QUERIES]
+            future = self.searches.submit(self.hits, part, top_k, room)
+            hits = await self.finished(future, request, deadline)
+            room -= sum(map(len, hits))
+            found += hits
+        rows = [
+            {"query": query, "found": msgspec.Raw(hits)}
+            for query, hits in zip(queries, found, strict=True)
+        ]
+        return _json({"model": self.index_model, "texts": len(self.index), "queries": rows})
+
+    async def models(self) -> Response:
+        """The models."""
+        return _json({"object": "list", "data": [*self.described.values()]})
+
+    async def model(self, name: str) -> Response:
+        """A model, if the server has it."""
+        return _json(self.described[self.named(name, self.described, "model")])
 
     def close(self) -> None:
         """Computes the waiting requests, and ends the threads."""
@@ -287,152 +410,23 @@ def create_app(
     # Starlette's own refuse unknown paths and methods, and FastAPI's are a subclass of them.
     app.exception_handler(StarletteHTTPException)(_http_error)
     app.exception_handler(Exception)(_failure)
-    _add_vector_routes(app, service)
-    _add_text_routes(app, service)
-    _add_other_routes(app, service)
-    return app
-
-
-def _add_vector_routes(app: FastAPI, service: _Service) -> None:
-    @app.post("/v1/embeddings", **_described(EmbeddingsRequest))
-    async def embeddings(request: Request) -> Response:
-        """Vectors of texts, in the format of OpenAI."""
-        body = await _decoded(request, EmbeddingsRequest)
-        name = service.named(body.model, service.encoders, "sentence encoder")
-        texts = [body.input] if isinstance(body.input, str) else body.input
-        dimension = service.encoders[name].dimension
-        if body.dimensions is not None and body.dimensions > dimension:
-            reason = f"dimensions: expected up to {dimension}, received {body.dimensions}."
-            raise HTTPException(400, reason)
-        as_bytes = body.encoding_format == "base64"
-        number_bytes = _BASE64_BYTES if as_bytes else _DECIMAL_BYTES
-        numbers = len(texts) * (body.dimensions or dimension)
-        texts = service.prompted(name, texts, body.prompt_name)
-        full = await service.compute(name, texts, request, answer_bytes=numbers * number_bytes)
-
-        def answer() -> Response:
-            is_cut = body.dimensions is not None
-            vectors = unit_rows(full[:, : body.dimensions]).astype(np.float32) if is_cut else full
-            # msgspec writes bytes in base64.
-            rows = [row.tobytes() for row in vectors.astype("<f4")] if as_bytes else _rows(vectors)
-            data = [
-                {"object": "embedding", "index": index, "embedding": row}
-                for index, row in enumerate(rows)
-            ]
-            tokens = sum(map(estimated_tokens, texts))
-            usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-            return _json({"object": "list", "data": data, "model": name, "usage": usage})
-
-        return await asyncio.to_thread(answer)
-
-    @app.post("/similarity", **_described(SimilarityRequest))
-    async def similarity(request: Request) -> Response:
-        """Cosines of texts, a row for each text of `a`."""
-        body = await _decoded(request, SimilarityRequest)
-        name = service.named(body.model, service.encoders, "sentence encoder")
-        size = len(body.a) * len(body.b or body.a) * _DECIMAL_BYTES
-        texts = service.prompted(name, [*body.a, *(body.b or [])])
-        vectors = await service.compute(name, texts, request, answer_bytes=size)
-
-        def answer() -> Response:
-            first = vectors[: len(body.a)]
-            second = vectors[len(body.a) :] if body.b else vectors
-            return _json({"model": name, "similarities": _rows(pairwise(first, second))})
-
-        return await asyncio.to_thread(answer)
-
-
-def _add_text_routes(app: FastAPI, service: _Service) -> None:
-    @app.post("/v2/rerank", **_described(RerankRequest))
-    @app.post("/v1/rerank", **_described(RerankRequest))
-    @app.post("/rerank", **_described(RerankRequest))
-    async def rerank(request: Request) -> Response:
-        """Documents by their relevance to the query, 0 to 1, the best first.
-
-        A sentence encoder gives the cosine, and 0 for a negative one.
-        """
-        body = await _decoded(request, RerankRequest)
-        models = {**service.cross_encoders, **service.encoders}
-        name = service.named(body.model, models, "model")
-        documents = [each if isinstance(each, str) else each.text for each in body.documents]
-        items: list[Any] = [(body.query, document) for document in documents]
-        if name in service.cross_encoders:
-            raw = await service.compute(name, items, request)
-            scores = raw if body.raw_scores else sigmoid(raw)
-        else:
-            items = service.for_side(name, [body.query], QUERY)
-            items += service.for_side(name, documents, DOCUMENT)
-            vectors = await service.compute(name, items, request)
-            raw = (await asyncio.to_thread(pairwise, vectors[:1], vectors[1:]))[0]
-            scores = raw if body.raw_scores else np.maximum(raw, 0)
-        results: list[dict[str, Any]] = [
-            {"index": row, "relevance_score": float(scores[row])}
-            for row in np.argsort(-raw, kind="stable")[: body.top_n].tolist()
-        ]
-        is_plain = request.scope["route"].path == "/rerank"
-        for result in results if body.return_documents else ():
-            text = documents[result["index"]]
-            result["document"] = text if is_plain else {"text": text}
-        if is_plain:
-            return _json({"model": name, "results": results})
-        tokens = sum(map(estimated_tokens, items))
-        answer = {
-            "id": str(uuid.uuid4()),
-            "object": "list",
-            "model": name,
-            "results": results,
-            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-            "meta": {"api_version": {"version": "1"}, "billed_units": {"search_units": 1}},
-        }
-        return _json(answer)
-
-    @app.post("/search", **_described(SearchRequest))
-    async def search(request: Request) -> Response:
-        """The texts of the index that are nearest to queries."""
-        body = await _decoded(request, SearchRequest)
-        if service.index is None:
-            raise HTTPException(404, "The server has no index. Start it with --index FOLDER.")
-        queries = body.queries or [body.query or ""]
-        if (body.query is None) == (body.queries is None):
-            raise HTTPException(400, "Expected either query or queries.")
-        top_k = min(body.top_k or 10, len(service.index))
-        vectors = await service.compute(
-            service.index_model,
-            service.for_side(service.index_model, queries, QUERY),
-            request,
-            answer_bytes=len(queries) * top_k * _HIT_BYTES,
-        )
-        deadline = time.monotonic() + service.limits.seconds
-        room = service.limits.answer_bytes
-        found: list[bytes] = []
-        for start in range(0, len(vectors), _QUERIES):  # Others have their turn between two parts.
-            part = vectors[start : start + _QUERIES]
-            future = service.searches.submit(service.hits, part, top_k, room)
-            hits = await service.finished(future, request, deadline)
-            room -= sum(map(len, hits))
-            found += hits
-        rows = [
-            {"query": query, "found": msgspec.Raw(hits)}
-            for query, hits in zip(queries, found, strict=True)
-        ]
-        return _json({"model": service.index_model, "texts": len(service.index), "queries": rows})
-
-
-def _add_other_routes(app: FastAPI, service: _Service) -> None:
-    def described(name: str) -> dict[str, Any]:
-        created = {"created": service.started, "owned_by": "use_st5"}
-        return {"id": name, "object": "model"} | created
-
-    @app.get("/v1/models", response_class=Response)
-    async def models() -> Response:
-        """The names of the models."""
-        data = [described(name) for name in service.models]
-        return _json({"object": "list", "data": data})
-
-    @app.get("/v1/models/{name:path}", response_class=Response)
-    async def model(name: str) -> Response:
-        """The name of a model, if the server has it."""
-        return _json(described(service.named(name, service.models, "model")))
+    posts: dict[str, tuple[Callable[..., Any], type]] = {
+        "/v1/embeddings": (service.embeddings, EmbeddingsRequest),
+        "/similarity": (service.similarity, SimilarityRequest),
+        "/search": (service.search, SearchRequest),
+        "/rerank": (service.rerank, RerankRequest),
+        "/v1/rerank": (service.rerank, RerankRequest),
+        "/v2/rerank": (service.rerank, RerankRequest),
+    }
+    bodies = [body for _, body in posts.values()]
+    template = "#/components/schemas/{name}"
+    _, schemas = msgspec.json.schema_components(bodies, ref_template=template)
+    for path, (handler, body) in posts.items():
+        content = {"application/json": {"schema": schemas[body.__name__]}}
+        described = {"requestBody": {"required": True, "content": content}}
+        app.post(path, response_class=Response, openapi_extra=described)(handler)
+    app.get("/v1/models", response_class=Response)(service.models)
+    app.get("/v1/models/{name:path}", response_class=Response)(service.model)
 
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
@@ -444,9 +438,8 @@ def _add_other_routes(app: FastAPI, service: _Service) -> None:
         """Counters for Prometheus."""
         return Response(service.metrics.text(), media_type=service.metrics.media_type)
 
-    # Types of requests that contain others refer to them here.
-    _, types = msgspec.json.schema_components([RerankRequest], ref_template=_TYPES + "{name}")
-    app.openapi().setdefault("components", {})["schemas"] = types
+    app.openapi().setdefault("components", {})["schemas"] = schemas
+    return app
 
 
 def _json(value: Any) -> Response:
@@ -456,14 +449,6 @@ def _json(value: Any) -> Response:
 def _rows(numbers: np.ndarray) -> list[msgspec.Raw]:
     """The rows in JSON. Between two rows the event loop can run; all at once would stop it."""
     return [msgspec.Raw(msgspec.json.encode(row.tolist())) for row in numbers]
-
-
-def _described(body: type) -> dict[str, Any]:
-    """Options of a route whose body has this type, for the description of the requests."""
-    _, components = msgspec.json.schema_components([body], ref_template=_TYPES + "{name}")
-    content = {"application/json": {"schema": components[body.__name__]}}
-    request = {"requestBody": {"required": True, "content": content}}
-    return {"response_class": Response, "openapi_extra": request}
 
 
 async def _decoded(request: Request, body_type: type[_Body]) -> _Body:
