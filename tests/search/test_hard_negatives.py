@@ -3,6 +3,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -159,5 +161,107 @@ def test_each_distinct_text_is_encoded_once_and_known_ones_not_at_all() -> None:
 
 
 def test_ranks_begin_at_1() -> None:
-    with pytest.raises(ValueError, match="expected ranks from 1, received 0 to 50"):
+    with pytest.raises(ValueError, match="expected as many ranks from 1, received rank_from=0"):
         mine_hard_negatives(CIRCLE, PAIRS, rank_from=0)
+
+
+def test_more_negatives_than_ranks() -> None:
+    with pytest.raises(ValueError, match="per_pair=3: .* rank_from=2, rank_to=3"):
+        mine_hard_negatives(CIRCLE, PAIRS, per_pair=3, rank_from=2, rank_to=3)
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    # Their cosines: near 0.81, mid 0.5, far −0.5.
+    [((0.7, 0.0), ["mid"]), ((0.5, -1.0), ["mid", "far"]), ((1.0, 0.6), ["near"])],
+)
+def test_a_window_of_scores(scores: tuple[float, float], expected: list[str]) -> None:
+    assert negatives(per_pair=4, max_score=scores[0] + 1e-6, min_score=scores[1]) == expected
+
+
+class Judge:
+    """A cross-encoder that knows the answers of the anchor, and remembers what it was asked."""
+
+    scores: ClassVar = {"positive": 0.9, "same": 0.95, "close": 0.1, "near": 0.86, "mid": 0.2}
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def predict(self, pairs: list[tuple[str, str]]) -> np.ndarray:
+        assert {anchor for anchor, _ in pairs} == {"anchor"}
+        self.asked += [text for _, text in pairs]
+        return np.array([self.scores.get(text, 0.0) for _, text in pairs], np.float32)
+
+
+def test_a_guide_says_what_is_a_false_negative() -> None:
+    judge = Judge()
+    # "close" is nearer to the anchor than the positive, "near" is within 5 % of its score.
+    assert negatives(per_pair=2, guide=judge) == ["close", "mid"]
+    assert judge.asked == ["positive", "same", "close", "near", "mid"]  # "far" is not needed
+    assert negatives(guide=Judge(), margin=0.75) == ["close"]
+    # The candidate that a guide finds as good as the positive is left out even without a margin.
+    judge.scores = {**judge.scores, "close": 0.9}
+    assert negatives(guide=judge, relative_margin=0.0) == ["near"]
+
+
+def test_a_guide_may_be_an_encoder_with_prompts() -> None:
+    angles = {"anchor": 0, "positive": 30, "same": 20, "close": 80, "near": 90}
+    encode = on_a_circle(**{f"query: {text}": angle for text, angle in angles.items()}, **angles)
+    guide = SimpleNamespace(
+        encode=None,
+        encode_query=lambda texts: encode([f"query: {text}" for text in texts]),
+        encode_document=encode,
+    )
+    assert negatives(guide=guide) == ["close"]
+
+
+def test_the_report() -> None:
+    lines: list[str] = []
+    pairs = [("anchor", "positive"), ("anchor", "mid")]
+    mined = mine_hard_negatives(CIRCLE, pairs, corpus=CORPUS, per_pair=3, log=lines.append)
+    assert len(mined) == 3 - 1 + 1  # near and far; far
+    assert lines == [
+        "2 pairs, 3 negatives",
+        "2 pairs have fewer than 3; 3 negatives are missing",
+        "left out: 5 within the margin",
+        "scores of the positives: mean 0.683, quartiles 0.592, 0.683, 0.775",
+        "scores of the negatives: mean -0.064, quartiles -0.500, -0.500, 0.155",
+    ]
+
+
+def test_the_other_library_mines_the_same() -> None:
+    """Anchors with one positive: with several, it applies the lowest score to all of them."""
+    datasets = pytest.importorskip("datasets", reason="the extra `peers` is not installed")
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    torch = pytest.importorskip("torch")
+    from sentence_transformers.util import mine_hard_negatives as theirs
+
+    class Module(torch.nn.Module):
+        """The vectors of `hashed`."""
+
+        modality = "text"
+
+        def preprocess(self, texts: list[str], **_: object) -> dict:
+            return {"vectors": torch.from_numpy(hashed(list(texts)))}
+
+        tokenize = preprocess
+
+        def forward(self, features: dict, **_: object) -> dict:
+            return {**features, "sentence_embedding": features["vectors"]}
+
+        def get_embedding_dimension(self) -> int:
+            return 8
+
+    model = sentence_transformers.SentenceTransformer(modules=[Module()], device="cpu")
+    pairs = [(f"anchor {n}", f"positive {n}") for n in range(80)]
+    options = {"relative_margin": 0.05, "max_score": 0.8}
+    expected = theirs(
+        datasets.Dataset.from_dict(dict(zip(("a", "p"), zip(*pairs, strict=True), strict=True))),
+        model,
+        num_negatives=3,
+        range_max=79,
+        verbose=False,
+        **options,
+    )
+    mined = mine_hard_negatives(hashed, pairs, per_pair=3, rank_to=79, **options)
+    assert mined == [tuple(row.values()) for row in expected]

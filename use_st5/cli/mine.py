@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -26,13 +27,20 @@ HELP = manual(
 
     FILE has the columns anchor and positive (or question and answer, query and positive …), as
     for `use-st5 train`. A hard negative is a text that is similar to the anchor, but not its
-    answer: one of the nearest positives of other rows. A text whose cosine is above 95 % of the
-    positive's is not used, because it may also be an answer (NV-Retriever).
+    answer: one of the nearest positives of other rows, or of the lines of --corpus. A text whose
+    cosine is not below 95 % of the positive's is not used, because it may also be an answer
+    (NV-Retriever).
+
+    --guide names a better model, an encoder or a cross-encoder, that decides this instead: the
+    margins and --max-score and --min-score are then those of its scores. The candidates are still
+    the texts that MODEL confuses with the answer.
 
     The output, .tsv, .csv or .jsonl, has a row for each pair and negative. Give it to
-    `use-st5 train` instead of the pairs.""",
+    `use-st5 train` instead of the pairs. Standard error says how many negatives are missing, which
+    rules left out how many texts, and what the scores are.""",
     "use-st5 mine pairs.tsv --to triplets.tsv",
     "use-st5 mine faq.csv --model tuned --negatives 3 --to triplets.jsonl",
+    "use-st5 mine faq.csv --guide path/to/cross_encoder --to triplets.tsv",
 )
 
 
@@ -43,13 +51,24 @@ def mine(
     backend: BackendChoice = "tensorflow",
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
+    corpus: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Texts to choose from, one a line.")
+    ] = None,
     negatives: Annotated[int, typer.Option(min=1, help="Negatives of a pair at most.")] = 1,
     rank_from: Annotated[int, typer.Option(min=1, help="First rank of a negative.")] = 1,
     rank_to: Annotated[int, typer.Option(min=1, help="Last rank.")] = 50,
     margin: Annotated[
         float,
-        typer.Option(help="0.05: a negative's cosine is at most 95 % of the positive's."),
+        typer.Option(help="0.05: a negative's score is below 95 % of the positive's."),
     ] = 0.05,
+    absolute_margin: Annotated[
+        float, typer.Option(help="How far a negative's score is below the positive's at least.")
+    ] = 0.0,
+    max_score: Annotated[float, typer.Option(help="The largest score of a negative.")] = math.inf,
+    min_score: Annotated[float, typer.Option(help="The smallest.")] = -math.inf,
+    guide: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A model whose scores decide.")
+    ] = None,
     column: Annotated[
         list[str] | None, typer.Option(metavar="KEY=NAME", help="A column's name in the file.")
     ] = None,
@@ -58,29 +77,36 @@ def mine(
     start_tensorflow()  # The reader of training files needs it.
     from use_st5.cli.train import named_words
     from use_st5.search.hard_negatives import mine_hard_negatives
+    from use_st5.training.model_loading import open_teacher
     from use_st5.training.rows import read_file
 
     chosen = ModelChoice(model, backend, prompt, prompt_name)
     check_table_name(to)
-    with sole_file(to, inputs=[file]):
+    with sole_file(to, inputs=[file, *([corpus] if corpus else [])]):
         rows = read_file(file, task="pairs", columns=named_words("--column", column))
         pairs = [(row["anchor"], row["positive"]) for row in rows]
+        texts = _sentences(corpus, None) if corpus else None
         encoder = CountingEncoder(load_encoder(chosen), chosen)
         with waiting(f"mining {len(pairs):,} pairs"):
             triplets = mine_hard_negatives(
                 encoder.encode,
                 pairs,
+                corpus=texts,
                 per_pair=negatives,
                 rank_from=rank_from,
                 rank_to=rank_to,
+                margin=absolute_margin,
                 relative_margin=margin,
+                max_score=max_score,
+                min_score=min_score,
+                guide=open_teacher(guide) if guide else None,
+                log=say,
             )
         encoder.say_truncated()
         if not triplets:
             raise ValueError(f"{file}: found no negatives. Lower --margin or raise --rank-to.")
         write_table(to, ("anchor", "positive", "negative"), triplets)
-    count, without = len(set(pairs)), len({*pairs} - {triplet[:2] for triplet in triplets})
-    say(f"{to}: {len(triplets):,} triplets; of {count:,} pairs {without:,} have no negative")
+    say(f"{to}: {len(triplets):,} triplets")
 
 
 BITEXT_HELP = manual(
