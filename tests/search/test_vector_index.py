@@ -126,7 +126,7 @@ def test_a_damaged_index_is_refused(
 
 
 def test_errors_of_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="expected exact or hnsw, received int8"):
+    with pytest.raises(ValueError, match="hnsw or binary, received int8"):
         build(tmp_path / "index", kind="int8")
     with pytest.raises(ValueError, match=r"vectors: expected \[rows, dim\], received \[0, 20\]"):
         VectorIndex.build(tmp_path / "index", np.ones((0, 20)), encoder=Hashed())
@@ -266,3 +266,45 @@ def test_a_graph_finds_most_of_what_an_exact_search_finds(tmp_path: Path) -> Non
     near = index.search_vectors(vectors[:50], k=10)[1]
     exact = exact_search(vectors[:50], vectors, k=10)[1]
     assert np.mean([len({*a} & {*b}) for a, b in zip(near, exact, strict=True)]) > 9.5
+
+
+def test_codes_compare_the_bits_of_the_numbers_alone(tmp_path: Path) -> None:
+    """70 numbers fill two words of 64 bits; the bits after them never count."""
+    vectors = np.random.default_rng(0).standard_normal((500, 70)).astype(np.float32)
+    index = VectorIndex.build(tmp_path / "i", vectors, encoder=Hashed(dimension=70), kind="binary")
+    queries = np.random.default_rng(1).standard_normal((5, 70)).astype(np.float32)
+    scores, rows = index.search_vectors(queries, k=10)
+    differing = ((queries[:, None] > 0) != (vectors > 0)).sum(axis=2)
+    candidates = np.argsort(differing, axis=1, kind="stable")[:, :40]
+    cosines = cosine(np.repeat(queries, 500, axis=0), np.tile(vectors, (5, 1))).reshape(5, 500)
+    for query in range(5):
+        near = sorted(candidates[query], key=lambda row: -cosines[query, row])[:10]
+        assert rows[query].tolist() == near
+        np.testing.assert_allclose(scores[query], cosines[query, near], atol=1e-6)
+    exact = VectorIndex.build(tmp_path / "e", vectors, encoder=Hashed(dimension=70))
+    every = index.search_vectors(queries, k=10, breadth=50)
+    np.testing.assert_array_equal(every[1], exact.search_vectors(queries, k=10)[1])
+    assert index.search_vectors(queries, k=600)[1].shape == (5, 500)
+
+
+def test_words_and_vectors_are_joined_by_their_ranks(tmp_path: Path) -> None:
+    pytest.importorskip("bm25s", reason="the extra `search` is not installed")
+    texts = ["red fox", "lazy dog", "the red red barn", "", "red fox"]
+    encoder = Hashed()
+    index = VectorIndex.build(
+        tmp_path / "index", encoder.encode(texts), encoder=encoder, texts=texts,
+        fields={"even": [True, False, True, False, True]},
+    )  # fmt: skip
+    for where, kept in ((None, [*range(5)]), ("even == True", [0, 2, 4])):
+        near = index.search(encoder, ["fox"], where=where)[1][0].tolist()
+        assert sorted(near) == kept
+        joined = {row: 1 / (61 + near.index(row)) for row in kept}
+        for rank, row in enumerate([0, 4]):  # Equal texts: the lower row first.
+            joined[row] += 1 / (61 + rank)
+        best = sorted(joined, key=lambda row: (-joined[row], row))[:3]
+        scores, rows = index.search(encoder, ["fox"], k=3, where=where, hybrid=True)
+        assert rows.tolist() == [best]
+        np.testing.assert_allclose(scores, [[joined[row] for row in best]], rtol=1e-6)
+    index.remove(rows=[0])
+    assert index.search(encoder, ["fox"], k=9, hybrid=True)[1].shape == (1, 4)
+    assert index.text(index.search(encoder, ["fox"], k=1, hybrid=True)[1][0, 0]) == "red fox"

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from use_st5._imports import require
 from use_st5.data.data_folder import DEPTHS, DataFolder, DataSource, MissingDataError
 from use_st5.encode.similarity import unit_rows
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 from use_st5.io.lines import read_text
 from use_st5.search import exact_search
+from use_st5.search.words import WordIndex, reciprocal_ranks
 
 # Query → document → score, higher is better.
 Run = Mapping[str, Mapping[str, float]]
@@ -95,23 +95,16 @@ def retrieve(
 
 
 def bm25(dataset: RetrievalSet) -> dict[str, dict[str, float]]:
-    """Finds documents by their words: BM25 (Robertson and Zaragoza 2009) of `bm25s`.
+    """Finds documents by their words (`WordIndex`).
 
     Documents that share no word with a query are not found.
     """
-    library = require("bm25s", "search")
     ids = sorted(dataset.corpus)
-    tokens = library.tokenize([dataset.corpus[id] for id in ids], show_progress=False)
-    run: dict[str, dict[str, float]] = {query: {} for query in dataset.queries}
-    if not tokens.vocab or not run:
-        return run
-    index = library.BM25()
-    index.index(tokens, show_progress=False)
+    index = WordIndex(dataset.corpus[id] for id in ids)
+    run: dict[str, dict[str, float]] = {}
     for query, text in dataset.queries.items():
-        words = library.tokenize([text], return_ids=False, show_progress=False)[0]
-        scores = index.get_scores(words) if words else np.zeros(len(ids))
-        order = np.argsort(-scores, kind="stable")[:DEPTH]
-        run[query] = {ids[row]: float(scores[row]) for row in order if scores[row] > 0}
+        scores, rows = index.search(text, k=DEPTH)
+        run[query] = {ids[row]: float(score) for row, score in zip(rows, scores, strict=True)}
     return run
 
 
@@ -122,10 +115,7 @@ def fused(*runs: Run) -> dict[str, dict[str, float]]:
     """
     joined: dict[str, dict[str, float]] = {}
     for query in dict.fromkeys(query for run in runs for query in run):
-        scores: dict[str, float] = {}
-        for run in runs:
-            for rank, document in enumerate(_ranked(run.get(query, {})), start=1):
-                scores[document] = scores.get(document, 0) + 1 / (60 + rank)
+        scores = reciprocal_ranks(*(_ranked(run.get(query, {})) for run in runs))
         joined[query] = {document: scores[document] for document in _ranked(scores)[:DEPTH]}
     return joined
 

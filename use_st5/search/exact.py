@@ -19,6 +19,7 @@ def exact_search(
     corpus: np.ndarray,
     *,
     k: int,
+    among: np.ndarray | None = None,
     block: tuple[int, int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Finds the `k` rows of `corpus` with the largest inner products with each query.
@@ -32,6 +33,7 @@ def exact_search(
         queries: `[queries, dim]`, finite.
         corpus: `[rows, dim]`, finite.
         k: Number of rows to find for each query.
+        among: The rows of `corpus` to search, int64, ascending. None: all.
         block: Number of queries and number of rows whose products are computed at a time. None:
             blocks of 4 million products.
 
@@ -43,21 +45,25 @@ def exact_search(
     if queries.ndim != 2 or len(corpus.shape) != 2 or queries.shape[1] != corpus.shape[1]:
         shapes = f"{list(queries.shape)} and {list(corpus.shape)}"
         raise ValueError(f"Expected [queries, dim] and [rows, dim] of one dim, received {shapes}.")
-    if not 1 <= k <= corpus.shape[0]:
-        raise ValueError(f"k: expected 1 to {corpus.shape[0]}, the rows of corpus; received {k}.")
+    count = corpus.shape[0] if among is None else len(among)
+    if not 1 <= k <= count:
+        raise ValueError(f"k: expected 1 to {count}, the rows to search; received {k}.")
     if not np.isfinite(queries).all():
         raise ValueError("queries: expected finite numbers.")
     block = block or (_BLOCK_OF_FEW if len(queries) <= _BLOCK_OF_FEW[0] else _BLOCK)
     narrow_queries = np.asarray(queries, np.float32)
-    kept = min(k + _FURTHER, corpus.shape[0])
+    kept = min(k + _FURTHER, count)
     scores = np.full((len(queries), kept), -np.inf, np.float32)
     rows = np.full((len(queries), kept), -1, np.int64)
-    for start in range(0, corpus.shape[0], block[1]):
-        part = np.asarray(corpus[start : start + block[1]], np.float32)
+    for start in range(0, count, block[1]):
+        searched = slice(start, start + block[1])
+        part = np.asarray(corpus[searched if among is None else among[searched]], np.float32)
         for first in range(0, len(queries), block[0]):
             chosen = slice(first, first + block[0])
             products = narrow_queries[chosen] @ part.T
             _merge(scores[chosen], rows[chosen], products, start)
+    if among is not None:
+        rows = among[rows]
     return rescored(queries, corpus, rows, k=k)
 
 

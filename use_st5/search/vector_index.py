@@ -1,4 +1,4 @@
-"""An index: vectors of one model in a folder, for exact search or for search with FAISS.
+"""An index: vectors of one model in a folder, with their texts and fields.
 
 A graph (the kind "hnsw") is Malkov and Yashunin's, "Efficient and robust approximate nearest
 neighbor search using Hierarchical Navigable Small World graphs" (arXiv 1603.09320).
@@ -6,12 +6,14 @@ neighbor search using Hierarchical Navigable Small World graphs" (arXiv 1603.093
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -23,11 +25,18 @@ from use_st5.io.files import atomic_path, file_sha256, sole_writer
 from use_st5.io.records import InnerPath, Positive, read_record
 from use_st5.search.exact import exact_search, rescored
 
-Kind = Literal["exact", "hnsw"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from use_st5.search.fields import Fields
+    from use_st5.search.words import WordIndex
+
+Kind = Literal["exact", "hnsw", "binary"]
 
 _FORMAT = 2
-_RECORD, _VECTORS, _GRAPH = "index.json", "vectors.npy", "graph.faiss"
-_TEXTS, _STARTS = "texts.utf8", "starts.npy"
+_RECORD, _VECTORS, _GRAPH, _CODES = "index.json", "vectors.npy", "graph.faiss", "codes.npy"
+_TEXTS, _STARTS, _FIELDS = "texts.utf8", "starts.npy", "fields.parquet"
 _REMEDY = "Make the index again with `use-st5 index … --overwrite` or VectorIndex.build."
 # The number of rows that are written together.
 _ROWS = 16_384
@@ -37,9 +46,11 @@ _ROWS = 16_384
 _NEIGHBOURS, _EFFORT = 32, 40
 # The number of rows from which the ranges of a graph's numbers are learnt.
 _SAMPLE = 20_000
-# The graph gives this many times k rows, which are then scored with the vectors. Measured with
-# k = 10 among 100,000 lines of novels by use_dan_en: recall 0.967.
-_BREADTH = 16
+# A graph or the codes give this many times k rows, which are then scored with the vectors. Measured
+# for a graph with k = 10 among 100,000 lines of novels by use_dan_en: recall 0.967.
+_BREADTH = {"exact": 1, "hnsw": 16, "binary": 4}
+# The ranks of the vectors and of the words that are joined, at least.
+_FUSED = 100
 
 # The number of texts that are encoded again to check that the vectors are theirs, and the least
 # cosine that confirms it.
@@ -67,19 +78,22 @@ class VectorIndex:
     """Vectors of texts in a folder, all from one model.
 
     The index stores the name and hash of its model, and refuses other models. The files are memory
-    maps: a search needs memory for a few blocks, apart from the system's file cache. For the kind
-    "hnsw", the graph is in memory.
+    maps: a search needs memory for a few blocks, apart from the system's file cache. A graph and
+    the codes are in memory; so are the fields and the words once they are used.
 
-    The index stores the hash of each file. That of a graph is compared when the index is opened;
-    `verify` compares all.
+    The index stores the hash of each file. That of a graph is compared when the index is opened,
+    that of the fields when they are read; `verify` compares all.
+
+    Rows are counted from 0, in the order of the texts. `add` appends rows. `remove` makes the
+    later rows move up, so keep an `id` field to name rows for longer.
 
     Args:
         folder: A folder that `build` wrote.
 
     Attributes:
         folder: The same.
-        kind: "exact", or "hnsw", a graph (extra `search`) whose results are scored again with the
-            vectors.
+        kind: "exact", or a faster search whose results are scored again with the vectors: "hnsw", a
+            graph (extra `search`), or "binary", the signs of the numbers.
         model: The name of the model.
         model_hash: The `identity` of the model.
         dimension: The dimension of the vectors.
@@ -87,8 +101,15 @@ class VectorIndex:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
+        self._open()
+
+    def _open(self) -> None:
+        if not self.folder.exists() and self.folder.absolute().parent.is_dir():
+            # Moves an index back whose writer was killed between two renames.
+            with contextlib.suppress(OSError), sole_writer(self.folder):
+                pass
         if not (self.folder / _RECORD).is_file():
-            raise FileNotFoundError(f"{folder}: expected an index, found no {_RECORD}.")
+            raise FileNotFoundError(f"{self.folder}: expected an index, found no {_RECORD}.")
         self._record = record = read_record(
             self.folder / _RECORD, _Record, remedy=_REMEDY, version=_FORMAT
         )
@@ -101,9 +122,20 @@ class VectorIndex:
             faiss = require("faiss", "search")
             self.verify(_GRAPH)  # FAISS trusts the numbers in its file.
             self._graph = faiss.read_index(str(self.folder / _GRAPH))
+        self._codes: np.ndarray | None = None
+        if record.kind == "binary":
+            words = -(-record.dimension // 64)
+            self._codes = np.array(self._mapped(_CODES, (words, record.rows), "uint64"))
         self._starts = None
         if _TEXTS in record.files:
             self._starts = self._mapped(_STARTS, (record.rows + 1,), "int64")
+            path = self.folder / _TEXTS
+            # Mapped, because another process may replace the index. An empty file cannot be mapped.
+            self._text_bytes = (
+                np.memmap(path, mode="r") if path.stat().st_size else np.empty(0, "u1")
+            )
+        self._fields: pa.Table | None = None
+        self._words: WordIndex | None = None
 
     @classmethod
     def build(
@@ -113,6 +145,7 @@ class VectorIndex:
         *,
         encoder: Any,
         texts: Sequence[str] | None = None,
+        fields: Fields | None = None,
         kind: Kind = "exact",
     ) -> VectorIndex:
         """Writes an index to a folder; an existing index there is replaced in one step.
@@ -126,47 +159,142 @@ class VectorIndex:
                 `identity`, a hash of its files.
             texts: The texts of the vectors. They are stored, and some are encoded again to check
                 that the vectors belong to them. None: the origin of the vectors is not checked.
-            kind: "exact" or "hnsw".
+            fields: An Arrow table, or name → values, with a value for each row. A field named `id`
+                or `_id` holds texts that name the rows.
+            kind: "exact", "hnsw" or "binary".
         """
-        if kind not in ("exact", "hnsw"):
-            raise ValueError(f"kind: expected exact or hnsw, received {kind}.")
+        if kind not in _BREADTH:
+            raise ValueError(f"kind: expected exact, hnsw or binary, received {kind}.")
         if kind == "hnsw":
             require("faiss", "search")
         vectors = np.asarray(vectors)
         if len(vectors.shape) != 2 or 0 in vectors.shape:
             raise ValueError(f"vectors: expected [rows, dim], received {list(vectors.shape)}.")
-        if texts is not None and not _are_vectors_of(texts, vectors, encoder):
-            expected = f"expected the vectors of {encoder.name} for these texts, in the same order"
-            raise ValueError(f"vectors: {expected} and with the same prompt.")
-        target = Path(folder)
+        _check_vectors_of(texts, vectors, encoder)
+        table = None
+        if fields is not None:
+            from use_st5.search.fields import field_table
+
+            table = field_table(fields, len(vectors))
         is_dot = getattr(encoder, "similarity_fn_name", None) == "dot"
+        record = _Record(
+            kind=kind,
+            model=encoder.name,
+            model_hash=encoder.identity,
+            dimension=vectors.shape[1],
+            rows=vectors.shape[0],
+            similarity="dot" if is_dot else "cosine",
+        )
+        target = Path(folder)
         with sole_writer(target):
             check_replaceable(target)
-            with atomic_path(target) as temporary:
-                temporary.mkdir()
-                written = _write_vectors(temporary / _VECTORS, vectors, to_unit_length=not is_dot)
-                if kind == "hnsw":
-                    _write_graph(temporary / _GRAPH, written)
-                if texts is not None:
-                    _write_texts(temporary, texts)
-                files = {
-                    InnerPath(path.name): FileEntry(
-                        bytes=path.stat().st_size, sha256=file_sha256(path)
-                    )
-                    for path in sorted(temporary.iterdir())
-                }
-                record = _Record(
-                    kind=kind,
-                    model=encoder.name,
-                    model_hash=encoder.identity,
-                    dimension=vectors.shape[1],
-                    rows=vectors.shape[0],
-                    similarity="dot" if is_dot else "cosine",
-                    files=files,
-                )
-                text = json.dumps(dataclasses.asdict(record), indent=1)
-                (temporary / _RECORD).write_text(text + "\n", encoding="utf-8")
+            _write(target, record, _blocks(vectors, to_unit_length=not is_dot), texts, table)
         return cls(target)
+
+    def add(
+        self,
+        texts: Sequence[str] | None = None,
+        *,
+        encoder: Any,
+        vectors: np.ndarray | None = None,
+        fields: Fields | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Appends rows; the index on the disk is the old one until the new one is complete.
+
+        The whole index is copied, and a graph is built anew, so add many rows in one call.
+
+        Args:
+            texts: The texts; None if the index was built without texts.
+            encoder: The model of the index.
+            vectors: Their vectors, as for `build`. None: the texts are encoded.
+            fields: Values of the new rows. Fields of the index that are left out are missing in the
+                new rows; others are an error.
+            replace: Whether rows whose id the index has are removed first. Otherwise such a row is
+                an error.
+        """
+        from use_st5.search.fields import ids, joined_fields
+
+        with sole_writer(self.folder):
+            self._open()  # Another process may have changed it.
+            self._check_model(encoder)
+            if (texts is not None) != self.has_texts or (texts is None and vectors is None):
+                stored = "texts" if self.has_texts else "vectors without texts"
+                raise ValueError(f"{self.folder}: expected {stored}, as the index stores.")
+            count = len(vectors if texts is None else texts)  # type: ignore[arg-type]
+            table = joined_fields(self.fields, fields, count)
+            all_ids = ids(table)
+            old_ids, new_ids = all_ids[: len(self)], {*all_ids[len(self) :]}
+            known = [row for row, id in enumerate(old_ids) if id in new_ids]
+            if known and not replace:
+                raise ValueError(f"fields: expected new ids, the index has {old_ids[known[0]]!r}.")
+            if vectors is None:
+                vectors = getattr(encoder, "encode_document", encoder.encode)(texts)
+            vectors = np.asarray(vectors)
+            if vectors.shape[1:] != (self.dimension,):
+                shape = f"[rows, {self.dimension}]"
+                raise ValueError(f"vectors: expected {shape}, received {[*vectors.shape]}.")
+            _check_vectors_of(texts, vectors, encoder)
+            self._rewrite(known, vectors, texts, table)
+
+    def remove(
+        self,
+        ids: Iterable[str] | None = None,
+        *,
+        rows: Iterable[int] | None = None,
+        where: str | pc.Expression | None = None,
+    ) -> int:
+        """Removes rows, also from the disk; the rows after them move up.
+
+        Args:
+            ids: The ids of the rows. An unknown one is an error.
+            rows: Instead of ids, the numbers of the rows.
+            where: Instead of both, an expression as for `search`; it may match no row.
+
+        Returns:
+            The number of rows that were removed.
+        """
+        if (ids is None) + (rows is None) + (where is None) != 2:
+            raise ValueError("expected ids, rows or where, and one of them only.")
+        with sole_writer(self.folder):
+            self._open()
+            if where is not None:
+                rows = self.matching_rows(where).tolist()
+            if ids is not None:
+                from use_st5.search import fields
+
+                places = {id: row for row, id in enumerate(fields.ids(self.fields))}
+                if unknown := [id for id in ids if id not in places]:
+                    raise ValueError(f"{self.folder}: found no row with the id {unknown[0]!r}.")
+                rows = [places[id] for id in ids]
+            gone = sorted({*(rows or ())})
+            if gone:
+                self._rewrite(gone)
+        return len(gone)
+
+    def _rewrite(
+        self,
+        removed: Sequence[int],
+        vectors: np.ndarray | None = None,
+        texts: Iterable[str] | None = (),
+        fields: pa.Table | None = None,
+    ) -> None:
+        """Writes the index without some rows, and with new ones; `fields` has those of all rows."""
+        kept = np.delete(np.arange(len(self)), np.asarray(removed, np.int64))
+        fields = self.fields if vectors is None else fields
+        count = len(kept) + (0 if vectors is None else len(vectors))
+        if not count:
+            raise ValueError(f"{self.folder}: expected to keep a row. Delete the folder instead.")
+        blocks = _blocks(self._vectors, kept, to_unit_length=False)
+        if vectors is not None:
+            to_unit_length = self._record.similarity == "cosine"
+            blocks = itertools.chain(blocks, _blocks(vectors, to_unit_length=to_unit_length))
+        if fields is not None:
+            fields = fields.take(np.delete(np.arange(len(fields)), np.asarray(removed, np.int64)))
+        all_texts = itertools.chain(self.texts(kept), texts or ()) if self.has_texts else None
+        record = dataclasses.replace(self._record, rows=count)
+        _write(self.folder, record, blocks, all_texts, fields)
+        self._open()
 
     def __len__(self) -> int:
         """Number of vectors."""
@@ -177,14 +305,31 @@ class VectorIndex:
         """Whether the index stores the texts."""
         return self._starts is not None
 
+    @property
+    def fields(self) -> pa.Table | None:
+        """The fields of all rows; None if the index was built without fields."""
+        if self._fields is None and _FIELDS in self._record.files:
+            from pyarrow import parquet
+
+            self.verify(_FIELDS)
+            self._fields = parquet.read_table(self.folder / _FIELDS)
+        return self._fields
+
+    def field_values(self, row: int) -> dict[str, Any]:
+        """The fields of a row by their names."""
+        return {} if self.fields is None else self.fields.slice(row, 1).to_pylist()[0]
+
     def text(self, row: int) -> str:
         """The text of a row, if the index was built with texts."""
+        return next(self.texts([row]))
+
+    def texts(self, rows: Iterable[int] | None = None) -> Iterator[str]:
+        """The texts of rows, or of all, if the index was built with texts."""
         if self._starts is None:
             raise ValueError(f"{self.folder}: expected an index with texts, found one without.")
-        start, end = self._starts[row : row + 2].tolist()
-        with (self.folder / _TEXTS).open("rb") as stream:
-            stream.seek(start)
-            return stream.read(end - start).decode("utf-8", "surrogatepass")
+        for row in range(len(self)) if rows is None else rows:
+            start, end = self._starts[row : row + 2].tolist()
+            yield self._text_bytes[start:end].tobytes().decode("utf-8", "surrogatepass")
 
     def verify(self, *names: str) -> None:
         """Compares files, or all, with their hashes; a ValueError names a damaged one."""
@@ -193,23 +338,62 @@ class VectorIndex:
             if not (entry and path.is_file() and file_sha256(path) == entry["sha256"]):
                 raise ValueError(f"{path}: expected the bytes that were written. {_REMEDY}")
 
+    def matching_rows(self, where: str | pc.Expression) -> np.ndarray:
+        """The rows for whose fields an expression is true; see `search`."""
+        from use_st5.search.fields import matching_rows
+
+        if self.fields is None:
+            raise ValueError(f"{self.folder}: expected an index with fields, found one without.")
+        return matching_rows(self.fields, where)
+
     def search(
-        self, encoder: Any, texts: Iterable[str], *, k: int = 10, breadth: int | None = None
+        self,
+        encoder: Any,
+        texts: Iterable[str],
+        *,
+        k: int = 10,
+        breadth: int | None = None,
+        where: str | pc.Expression | None = None,
+        hybrid: bool = False,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Finds the rows nearest to texts; see `search_vectors`.
 
         The texts get the model's prompt for queries, if it has one (`encode_query`). An encoder
         that is not the model of the index is a ValueError.
+
+        `hybrid` also ranks the texts by their words (BM25, extra `search`), and joins both rankings
+        by reciprocal rank; the scores are then sums of 1 / (60 + rank). The words are counted in
+        memory by the first such search.
         """
-        if encoder.identity != self.model_hash:
-            own = f"{self.model} with the hash {short_hash(self.model_hash)}"
-            other = f"{encoder.name} with {short_hash(encoder.identity)}"
-            raise ValueError(f"{self.folder}: expected its model, {own}, received {other}.")
+        self._check_model(encoder)
+        queries, _ = one_or_many(texts)
         encode = getattr(encoder, "encode_query", encoder.encode)
-        return self.search_vectors(encode(one_or_many(texts)[0]), k=k, breadth=breadth)
+        vectors = encode(queries)
+        if not hybrid:
+            return self.search_vectors(vectors, k=k, breadth=breadth, where=where)
+        from use_st5.search.words import WordIndex, reciprocal_ranks
+
+        self._words = self._words or WordIndex(self.texts())
+        depth, matching = max(k, _FUSED), None if where is None else self.matching_rows(where)
+        nearest = self.search_vectors(vectors, k=depth, breadth=breadth, where=where)[1]
+        scores = np.full((len(queries), min(k, nearest.shape[1])), -np.inf, np.float32)
+        rows = np.full(scores.shape, -1, np.int64)
+        for place, query in enumerate(queries):
+            worded = self._words.search(query, k=depth, rows=matching)[1].tolist()
+            near = [row for row in nearest[place].tolist() if row >= 0]
+            joined = reciprocal_ranks(near, worded)
+            best = sorted(joined, key=lambda row: (-joined[row], row))[: scores.shape[1]]
+            rows[place, : len(best)] = best
+            scores[place, : len(best)] = [joined[row] for row in best]
+        return scores, rows
 
     def search_vectors(
-        self, queries: np.ndarray, *, k: int = 10, breadth: int | None = None
+        self,
+        queries: np.ndarray,
+        *,
+        k: int = 10,
+        breadth: int | None = None,
+        where: str | pc.Expression | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Finds the rows with the largest cosines, or dot products if the model uses these.
 
@@ -217,31 +401,48 @@ class VectorIndex:
             queries: `[queries, dim]`, finite. They must come from the model of the index, which
                 this method cannot check.
             k: Number of rows to find for each query; all, if there are fewer.
-            breadth: Only for the kind "hnsw": the graph returns `breadth · k` rows, which are then
-                scored with the vectors. A larger number finds more of the true neighbours. None:
-                16.
+            breadth: For the kinds "hnsw" and "binary": the graph or the codes return `breadth · k`
+                rows, which are then scored with the vectors. A larger number finds more of the true
+                neighbours. None: 16 for a graph, 4 for codes.
+            where: Only rows for whose fields this is true are searched, without the graph:
+                comparisons such as `domain == "law"`, `year >= 1990`, `lang in ["de", "fr"]` or
+                `note is None`, joined by `and`, `or` and `not`; or an expression of
+                `pyarrow.compute`. A name that is no Python name is put in quotes. In a text, a
+                missing value is not equal to any value, and neither less nor greater.
 
         Returns:
             Cosines or dot products, float32 `[queries, k]`, the largest first, and rows, int64
             `[queries, k]`. For equal ones, the lower row comes first. If a graph finds fewer rows,
             the rest is −inf and −1.
         """
-        breadth = _BREADTH if breadth is None else breadth
+        breadth = _BREADTH[self.kind] if breadth is None else breadth
         if k < 1 or breadth < 1:
             raise ValueError(f"Expected k and breadth from 1, received {k} and {breadth}.")
-        queries, k = np.asarray(queries), min(k, len(self))
+        queries, among = np.asarray(queries), None if where is None else self.matching_rows(where)
         if queries.shape[1:] != (self.dimension,) or not np.isfinite(queries).all():
             shape = f"[queries, {self.dimension}] as {self.model} gives"
             raise ValueError(f"queries: expected finite {shape}, received {[*queries.shape]}.")
         if self._record.similarity == "cosine":
             queries = unit_rows(queries)
         queries = np.ascontiguousarray(queries, np.float32)
-        if self._graph is None:
-            return exact_search(queries, self._vectors, k=k)
-        count = min(k * breadth, len(self))
-        effort = require("faiss", "search").SearchParametersHNSW(efSearch=count)
-        candidates = self._graph.search(queries, count, params=effort)[1]
+        searched = len(self) if among is None else len(among)
+        k, count = min(k, searched), min(k * breadth, searched)
+        if not k:
+            return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
+        if self._codes is not None:
+            candidates = _nearest_codes(queries, self._codes, count, among)
+        elif self._graph is not None and among is None:
+            effort = require("faiss", "search").SearchParametersHNSW(efSearch=count)
+            candidates = self._graph.search(queries, count, params=effort)[1]
+        else:
+            return exact_search(queries, self._vectors, k=k, among=among)
         return rescored(queries, self._vectors, candidates, k=k)
+
+    def _check_model(self, encoder: Any) -> None:
+        if encoder.identity != self.model_hash:
+            own = f"{self.model} with the hash {short_hash(self.model_hash)}"
+            other = f"{encoder.name} with {short_hash(encoder.identity)}"
+            raise ValueError(f"{self.folder}: expected its model, {own}, received {other}.")
 
     def _mapped(self, name: str, shape: tuple[int, ...], dtype: str) -> np.memmap:
         """Maps the array of a file, which is not read until it is needed."""
@@ -261,18 +462,55 @@ def check_replaceable(folder: Path) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {"a file"}
-    if _RECORD not in names or names - {_RECORD, _VECTORS, _GRAPH, _TEXTS, _STARTS}:
+    own = {_RECORD, _VECTORS, _GRAPH, _CODES, _TEXTS, _STARTS, _FIELDS}
+    if _RECORD not in names or names - own:
         raise FileExistsError(f"Expected {folder} to contain only an index of use_st5.")
 
 
-def _write_vectors(path: Path, vectors: np.ndarray, *, to_unit_length: bool) -> np.ndarray:
-    written = np.lib.format.open_memmap(path, "w+", np.float32, vectors.shape)
-    for start in range(0, len(vectors), _ROWS):
-        block = np.asarray(vectors[start : start + _ROWS])
+def _blocks(
+    vectors: np.ndarray, rows: np.ndarray | None = None, *, to_unit_length: bool
+) -> Iterator[np.ndarray]:
+    """The rows of a matrix, or some of them, in parts."""
+    for start in range(0, len(vectors if rows is None else rows), _ROWS):
+        part = slice(start, start + _ROWS)
+        block = np.asarray(vectors[part if rows is None else rows[part]])
         if not np.isfinite(block).all():
             raise ValueError(f"vectors: expected finite numbers from row {start}.")
-        written[start : start + _ROWS] = unit_rows(block) if to_unit_length else block
-    return written
+        yield unit_rows(block) if to_unit_length else block
+
+
+def _write(
+    folder: Path,
+    record: _Record,
+    blocks: Iterable[np.ndarray],
+    texts: Iterable[str] | None,
+    fields: pa.Table | None,
+) -> None:
+    """Writes an index, or replaces one; `blocks` have all rows."""
+    with atomic_path(folder) as temporary:
+        temporary.mkdir()
+        shape, end = (record.rows, record.dimension), 0
+        written = np.lib.format.open_memmap(temporary / _VECTORS, "w+", np.float32, shape)
+        for block in blocks:
+            written[end : end + len(block)] = block
+            end += len(block)
+        if record.kind == "hnsw":
+            _write_graph(temporary / _GRAPH, written)
+        elif record.kind == "binary":
+            parts = [_codes(block) for block in _blocks(written, to_unit_length=False)]
+            np.save(temporary / _CODES, np.concatenate(parts, axis=1))
+        if texts is not None:
+            _write_texts(temporary, texts, record.rows)
+        if fields is not None:
+            from pyarrow import parquet
+
+            parquet.write_table(fields, temporary / _FIELDS)
+        files = {
+            InnerPath(path.name): FileEntry(bytes=path.stat().st_size, sha256=file_sha256(path))
+            for path in sorted(temporary.iterdir())
+        }
+        text = json.dumps(dataclasses.asdict(dataclasses.replace(record, files=files)), indent=1)
+        (temporary / _RECORD).write_text(text + "\n", encoding="utf-8")
 
 
 def _write_graph(path: Path, vectors: np.ndarray) -> None:
@@ -289,28 +527,52 @@ def _write_graph(path: Path, vectors: np.ndarray) -> None:
     faiss.write_index(graph, str(path))
 
 
-def _write_texts(folder: Path, texts: Sequence[str]) -> None:
+def _codes(vectors: np.ndarray) -> np.ndarray:
+    """Which numbers are above 0, uint64 `[words, rows]`; the bits after the last one are 0."""
+    bits = np.packbits(vectors > 0, axis=1)
+    padded = np.zeros((len(bits), -(-vectors.shape[1] // 64) * 8), np.uint8)
+    padded[:, : bits.shape[1]] = bits
+    return np.ascontiguousarray(padded.view(np.uint64).T)
+
+
+def _nearest_codes(
+    queries: np.ndarray, codes: np.ndarray, count: int, among: np.ndarray | None
+) -> np.ndarray:
+    """The rows whose codes differ from the queries' in the fewest bits, the lower row first."""
+    codes = codes if among is None else codes[:, among]
+    candidates = np.empty((len(queries), count), np.int64)
+    for place, words in enumerate(_codes(queries).T):
+        distances = np.zeros(codes.shape[1], np.uint16)
+        for word, column in zip(words, codes, strict=True):
+            distances += np.bitwise_count(column ^ word)
+        candidates[place] = np.argsort(distances, kind="stable")[:count]
+    return candidates if among is None else among[candidates]
+
+
+def _write_texts(folder: Path, texts: Iterable[str], count: int) -> None:
     """Writes texts, one after the other, and the positions at which they begin."""
-    starts = np.zeros(len(texts) + 1, np.int64)
+    starts = np.zeros(count + 1, np.int64)
     with (folder / _TEXTS).open("wb") as file:
         for row, text in enumerate(texts):
             starts[row + 1] = starts[row] + file.write(text.encode("utf-8", "surrogatepass"))
     np.save(folder / _STARTS, starts)
 
 
-def _are_vectors_of(texts: Sequence[str], vectors: np.ndarray, encoder: Any) -> bool:
-    """Whether vectors belong to texts, of which some are encoded again."""
+def _check_vectors_of(texts: Sequence[str] | None, vectors: np.ndarray, encoder: Any) -> None:
+    """Checks that vectors belong to texts, of which some are encoded again."""
+    if texts is None:
+        return
     rows = vectors.shape[0]
-    if len(texts) != rows:
-        return False
     places = np.unique(np.linspace(0, rows - 1, min(rows, _PROBES)).astype(int)).tolist()
-    given, probes = vectors[places], [texts[place] for place in places]
+    given = vectors[places]
     # The vectors should have the prompt for documents, but may also have none.
-    for encode in (getattr(encoder, "encode_document", encoder.encode), encoder.encode):
-        own = np.asarray(encode(probes))
+    encoders = getattr(encoder, "encode_document", encoder.encode), encoder.encode
+    for encode in encoders if len(texts) == rows else ():
+        own = np.asarray(encode([texts[place] for place in places]))
         if own.shape == given.shape:
             # A zero vector has no direction, and a cosine of 0 with every other.
             zero = ~own.any(axis=1) & ~given.any(axis=1)
             if np.all((cosine(own, given) >= _SAME) | zero):
-                return True
-    return False
+                return
+    expected = f"expected the vectors of {encoder.name} for these texts, in the same order"
+    raise ValueError(f"vectors: {expected} and with the same prompt.")
