@@ -74,6 +74,23 @@ def test_standard_input_as_json(use: Callable, shared_letters: list[int]) -> Non
     assert shared_letters == [2, 2, 2, 2]
 
 
+def test_what_a_search_prints_keeps_its_ids(use: Callable) -> None:
+    found = "score\tline\tid\tyear\ttext\n0.9\t7\t007\t1990\txyz\n0.8\t3\t7\t\tabc, née\n"
+    options = ("-q", "abc", "--column", "text")
+    table = use("rank", "cross_encoder", *options, "--fields", "year", input=found)
+    assert table.exit_code == 0, table.stderr
+    rows = [line.split("\t")[1:] for line in table.stdout.splitlines()]
+    assert rows == [
+        ["place", "id", "year", "text"],
+        ["-:2", "7", "", "abc, née"],
+        ["-:1", "007", "1990", "xyz"],
+    ]
+    ranked = json.loads(use("rank", "cross_encoder", *options, "--json", input=found).stdout)[
+        "ranked"
+    ]
+    assert ranked[1]["fields"] == {"score": 0.9, "line": 7, "id": "007", "year": 1990}
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from use_st5.cli import embed
 from use_st5.search import VectorIndex
@@ -221,3 +223,119 @@ def test_errors_of_index_are_one_line(
     assert (result.exit_code, result.stderr.count("\n")) == (code, 1), result.stderr
     assert message in result.stderr
     assert not (tmp_path / "i").exists()
+
+
+LAWS = """id,domain,text,year
+007,law,alpha,1990
+7,art,beta,2001
+8,,"gamma, née",
+9,law,delta,2001
+"""
+
+
+@pytest.fixture
+def laws(use: Callable, fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An index of the table above."""
+    monkeypatch.setattr("use_st5.cli.search.bundled_names", lambda: ["fake"])
+    (tmp_path / "laws.csv").write_text(LAWS, encoding="utf-8")
+    result = use("index", "laws.csv", "--column", "Text", "--to", "laws.index")
+    assert result.exit_code == 0, result.stderr
+    return tmp_path / "laws.index"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
+def test_the_other_columns_of_a_table_are_fields(
+    suffix: str, use: Callable, fake: Any, tmp_path: Path
+) -> None:
+    rows = [
+        {"id": "007", "text": "alpha", "year": 1990, "price": 0.5},
+        {"id": "8", "text": "beta", "year": None, "price": -1.0},
+        {"id": "9", "text": "", "year": 2001, "price": 0.25},
+    ]
+    table, path = pa.Table.from_pylist(rows), tmp_path / f"t.{suffix}"
+    if suffix == "parquet":
+        parquet.write_table(table, path)
+    elif suffix == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        cut = "," if suffix == "csv" else "\t"
+        lines = [cut.join("" if v is None else str(v) for v in row.values()) for row in rows]
+        path.write_text("\n".join([cut.join(rows[0]), *lines]) + "\n")
+    result = use("index", path.name, "--column", "text", "--to", "i", "-m", "fake")
+    assert result.exit_code == 0, result.stderr
+    index = VectorIndex(tmp_path / "i")
+    assert [*index.texts()] == ["alpha", "beta", ""]
+    assert index.fields is not None
+    assert index.fields.to_pydict() == table.drop_columns("text").to_pydict()
+
+
+def test_values_of_several_types_and_of_later_rows_are_kept(
+    use: Callable, fake: Any, tmp_path: Path
+) -> None:
+    rows = [{"text": str(row), "a": [row]} for row in range(300)]
+    rows[7]["a"], rows[299]["b"] = "é", True  # type: ignore[assignment]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert use("index", "t.jsonl", "--column", "text", "--to", "i", "-m", "fake").exit_code == 0
+    index = VectorIndex(tmp_path / "i")
+    assert index.field_values(7) == {"a": "é", "b": None}
+    assert index.field_values(299) == {"a": "[299]", "b": True}
+
+
+def test_only_rows_of_an_expression_are_found(laws: Path, use: Callable) -> None:
+    result = use("search", "laws.index", "beta", "--where", 'domain == "law"', "--fields", "year")
+    assert result.exit_code == 0, result.stderr
+    head, *lines = [line.split("\t") for line in result.stdout.splitlines()]
+    assert head == ["score", "line", "id", "year", "text"]
+    assert sorted(line[1:] for line in lines) == [
+        ["1", "007", "1990", "alpha"],
+        ["4", "9", "2001", "delta"],
+    ]
+    found = json.loads(use("search", "laws.index", "beta", "-k", "1", "--json").stdout)
+    (hit,) = found["queries"][0]["found"]
+    assert (hit["line"], hit["text"]) == (2, "beta")
+    assert hit["fields"] == {"id": "7", "domain": "art", "year": 2001}
+    in_file = use("search", "laws.csv", "beta", "-k", "1", "--json", "--column", "text")
+    (same,) = json.loads(in_file.stdout)["queries"][0]["found"]
+    assert same == {**hit, "score": pytest.approx(hit["score"])}
+    none = use("search", "laws.index", "beta", "--where", "year > 3000")
+    assert none.stdout.split() == ["score", "line", "text"]
+
+
+def test_rows_are_added_replaced_and_removed(laws: Path, use: Callable, tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("id,text,domain,year\n8,new,art,1\n10,ten,law,2\n")
+    add = ("index", "more.csv", "--column", "text", "--to", "laws.index")
+    refused = use(*add, "--add")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (1, 2)
+    assert "the index has '8'" in refused.stderr
+    assert [*VectorIndex(laws).texts()] == ["alpha", "beta", "gamma, née", "delta"]
+    assert use(*add, "--update").stderr.endswith(
+        "laws.index: 5 texts, vectors of 8 by fake (exact)\n"
+    )
+    assert [*VectorIndex(laws).texts()] == ["alpha", "beta", "delta", "new", "ten"]
+    removed = use("index", "--to", "laws.index", "--remove", 'id in ["7", "10"] or year is None')
+    assert removed.stderr == "laws.index: 2 texts removed, 3 left\n"
+    assert [*VectorIndex(laws).texts()] == ["alpha", "delta", "new"]
+    assert {path.name for path in tmp_path.iterdir()} >= {"laws.index", "laws.csv", "more.csv"}
+    assert not list(tmp_path.glob("*.partial"))
+    lines = use("search", "laws.index", "ten", "--hybrid").stdout.splitlines()
+    assert len(lines) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("search", "laws.csv", "a", "--where", "year == 1"), 2, "--where expects an index"),
+        (("search", "laws.index", "a", "--where", "yer == 1"), 1, "expected one of ['id'"),
+        (("search", "laws.index", "a", "--fields", "yer"), 2, "received 'yer'"),
+        (("index", "--to", "laws.index"), 2, "expected INPUT or --remove"),
+        (("index", "a", "--to", "laws.index", "--add", "--overwrite"), 2, "--overwrite"),
+        (("index", "--to", "absent", "--remove", "year == 1"), 1, "found no index.json"),
+        (("index", "texts.txt", "--to", "absent", "--add"), 1, "found no index.json"),
+    ],
+)
+def test_errors_of_fields_are_one_line(
+    arguments: tuple[str, ...], code: int, message: str, laws: Path, use: Callable
+) -> None:
+    result = use(*arguments)
+    assert (result.exit_code, result.stderr.count("\n")) == (code, 1), result.stderr
+    assert message in result.stderr

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from use_st5.cli.output import say, waiting
 from use_st5.hub.model_manifest import check_replaceable
 from use_st5.io.files import as_written, cached_path, check_inner, exists, remote_path, sole_writer
 from use_st5.io.lines import decoded_lines
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 STDIN = "-"
 _TABLE = re.compile(r"\.(csv|tsv|jsonl|ndjson|json|parquet)(\.gz)?$", re.IGNORECASE)
@@ -69,18 +72,12 @@ class _Column:
     """The texts of a column of a table, one for each row; they may be empty."""
 
     def __init__(self, source: str, column: str | None) -> None:
-        from use_st5.data.tables import TableReader, column_names
+        from use_st5.data.tables import TableReader
 
         if source == STDIN:
             raise ValueError("--column expects a file, not standard input.")
         path = local_copy(source)
-        names = column_names(path, where=source)
-        if column is None or column.strip().casefold() not in map(str.casefold, names):
-            listed = ", ".join(map(repr, names))
-            raise ValueError(
-                f"{source}: give --column with the column of the texts, one of {listed:.200} "
-                "(or rename the file to .txt, if each line is a text)"
-            )
+        column = _checked_column(path, source, column)
         self._source, self._column, self._is_read = source, column, False
         self._reader = TableReader(path, {column: column}, optional=(column,), strict=True)
 
@@ -91,6 +88,43 @@ class _Column:
             for note, count in self._reader.report.notes.items():
                 say(f"{self._source}: {note}: {count:,}")
         self._is_read = True
+
+
+def _checked_column(path: Path, source: str, column: str | None) -> str:
+    from use_st5.data.tables import column_names
+
+    names = column_names(path, where=source)
+    if column is None or column.strip().casefold() not in map(str.casefold, names):
+        listed = ", ".join(map(repr, names))
+        raise ValueError(
+            f"{source}: give --column with the column of the texts, one of {listed:.200} "
+            "(or rename the file to .txt, if each line is a text)"
+        )
+    return column
+
+
+def read_rows(source: str, column: str | None) -> tuple[list[str], pa.Table | None]:
+    """The texts of an input, and the other columns if it is a table.
+
+    With `column`, standard input is a table with tabs, as `use-st5 search` writes it in a pipe.
+    """
+    if column is None and not _TABLE.search(source):
+        with open_texts(source) as lines:
+            return list(lines), None
+    from use_st5.data.tables import RowReader
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "stdin.tsv")
+        if source == STDIN:
+            with open_input(source) as stream, path.open("wb") as copy:
+                shutil.copyfileobj(stream, copy)
+        else:
+            path = local_copy(source)
+        reader = RowReader(path, _checked_column(path, source, column))
+        rows = reader.read()
+    for note, count in reader.report.notes.items():
+        say(f"{source}: {note}: {count:,}")
+    return rows
 
 
 @contextmanager

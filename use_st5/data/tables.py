@@ -70,6 +70,8 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 # Rows that are read for the names of the columns; examples that become a table at once; bytes that
 # Arrow parses at once.
 _SAMPLE, _AT_ONCE, _BLOCK = 200, 10_000, 2**23
+# Whole numbers and others, as they are written: "007" is none, nor is "1.50.1".
+_WHOLE, _DECIMAL = r"^(0|-?[1-9][0-9]*)$", r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
 # All characters that `str.strip` removes.
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
 
@@ -530,6 +532,70 @@ class TableReader(Reader):
     def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         optional = self.optional
         return [{k: clean_text(row.get(k), k, optional=k in optional) for k in self.columns}]
+
+
+class RowReader(TableReader):
+    """Reads the rows of a file with all their columns: texts from one, the others as they are."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        names = column_names(path, where=str(path))
+        self.text = next(name for name in names if _folded(name) == _folded(text))
+        counts = Counter(map(_folded, names))  # A column without a name of its own is left out.
+        names = [
+            self.text,
+            *(name for name in names if counts[_folded(name)] == 1 and name.strip()),
+        ]
+        super().__init__(path, {name: name for name in names}, optional=(*names,), strict=True)
+
+    def _from_object(self, row: Any) -> Any:
+        values = super()._from_object(row)
+        return {**row, **values} if isinstance(values, dict) else values
+
+    def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{**row, self.text: clean_text(row.get(self.text), self.text, optional=True)}]
+
+    def read(self) -> tuple[list[str], pa.Table]:
+        """Reads the texts, and the other columns.
+
+        Numbers of tsv and csv are read as numbers, if all of a column are, but ids are texts. An
+        empty cell is a missing value. Values of several types become JSON.
+        """
+        texts: list[str] = []
+        columns: dict[str, list[Any]] = {}
+        for row in self:
+            texts.append(row.pop(self.text))
+            for name, value in row.items():
+                values = columns.setdefault(name, [])
+                values += [None] * (len(texts) - 1 - len(values))
+                values.append(value)
+        is_plain = format_of(self.paths[0]) in ("csv", "tsv")
+        arrays = {
+            name: _typed(values + [None] * (len(texts) - len(values)), is_plain, name)
+            for name, values in columns.items()
+        }
+        return texts, pa.table(arrays)
+
+
+def _typed(values: list[Any], is_plain: bool, name: str) -> pa.Array:
+    if is_plain:
+        array = pa.array([value or None for value in values], TEXT)
+        is_id = _folded(name) in ("id", "_id")
+        for pattern, number in ((_WHOLE, pa.int64()), (_DECIMAL, pa.float64())):
+            if not is_id and pc.all(pc.match_substring_regex(array, pattern)).as_py():
+                with contextlib.suppress(pa.ArrowInvalid):  # More digits than a number may have.
+                    return array.cast(number)
+        return array
+    with contextlib.suppress(pa.ArrowException, ValueError, OverflowError):
+        array = pa.array(values)
+        if not (pa.types.is_nested(array.type) or pa.types.is_null(array.type)):
+            return array
+    return pa.array(
+        [
+            value if value is None or isinstance(value, str) else json.dumps(value, default=str)
+            for value in values
+        ],
+        TEXT,
+    )
 
 
 class Table(TableReader):
