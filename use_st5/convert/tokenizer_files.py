@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -208,10 +208,9 @@ def _from_whole(tokenizer: _Tokenizer, settings: dict[str, Any]) -> FramedTokeni
         affix, limit = model.continuing_subword_prefix, model.max_input_chars_per_word
         options: tuple[Any, ...] = (normalizer.clean_text, model.unk_token, affix, limit)
         _expect("$.normalizer.clean_text, $.model", options, (True, "[UNK]", "##", 100))
-        ids = _checked("model.vocab", model.vocab, dict[str, Count])
+        ids = check_record(model.vocab, dict[str, Count], where="model.vocab", remedy="")
         words = sorted(ids, key=ids.__getitem__)
-        if [ids[word] for word in words] != [*range(len(words))]:
-            raise ValueError(f"$.model.vocab: expected the ids 0 to {len(words) - 1:,}, each once.")
+        _expect("$.model.vocab: sorted ids", sorted(ids.values()), [*range(len(ids))])
         return _wordpieces(words, settings, normalizer, special, added)
     if parts in (("BPE", "none", "ByteLevel"), ("BPE", "NFC", "ByteLevel")):
         special = _special(frame, ROBERTA_TOKENS, BERT_TOKENS)  # the second ones are ModernBERT's
@@ -222,11 +221,14 @@ def _from_whole(tokenizer: _Tokenizer, settings: dict[str, Any]) -> FramedTokeni
         _expect("$.pre_tokenizer.use_regex, $.model", options, usual)
         prefix_space = settings.get("add_prefix_space", pre_tokenizer.add_prefix_space)
         _expect("add_prefix_space", prefix_space, False)
-        pieces = _checked("model.vocab", model.vocab, dict[str, Count])
+        pieces = check_record(model.vocab, dict[str, Count], where="model.vocab", remedy="")
         pieces |= {each.content: each.id for each in tokenizer.added_tokens if each.special}
-        merges = [*_pairs(model.merges)]
+        kind = list[str | tuple[str, str]]
+        merges = check_record(model.merges, kind, where="model.merges", remedy="")
+        # In older files a merge is one string with a space between the pieces.
+        pairs = [(a, b) for a, b in (m.split(" ") if isinstance(m, str) else m for m in merges)]
         compose = normalizer.type == "NFC"
-        return BytePairTokenizer(pieces, merges, special=special, added=added, compose=compose)
+        return BytePairTokenizer(pieces, pairs, special=special, added=added, compose=compose)
     steps = {each.type for each in _steps(normalizer)}
     if model.type == "Unigram" and not added and steps <= {"Precompiled", "Replace"}:
         _expect("$.post_processor", frame, ["<s>", "</s>"])
@@ -309,19 +311,6 @@ def _pair(processor: _Part | None) -> list[tuple[Any, Any]]:
     return [(start, 0), ("A", 0), (separator, 0), ("B", 1), (separator, 1)]
 
 
-def _pairs(merges: Any) -> Iterator[tuple[str, str]]:
-    """Merges as pairs; in older files a merge is one string with a space between the pieces."""
-    for merge in _checked("model.merges", merges, list[str | tuple[str, str]]):
-        parts = tuple(merge.split(" ")) if isinstance(merge, str) else merge
-        if len(parts) != 2:
-            raise ValueError(f"$.model.merges: expected pairs of pieces, found {merge!r:.80}.")
-        yield parts[0], parts[1]
-
-
-def _checked(name: str, value: Any, kind: Any) -> Any:
-    return check_record(value, kind, where=name, remedy="")
-
-
 # SentencePiece models, as files or rebuilt from a tokenizer.json.
 
 _FRAMED_FIRST = ("<pad>", "<s>", "</s>", "<unk>")
@@ -345,8 +334,7 @@ def read_sentencepiece_model(folder: str | os.PathLike[str]) -> bytes:
             with named_errors(path, _REMEDY):
                 checked_proto(content)
             return content
-    if not (path := Path(folder, _WHOLE)).is_file():
-        raise FileNotFoundError(f"{folder}: expected {', '.join(_T5_MODELS)} or {_WHOLE}.")
+    path = Path(folder, _WHOLE)
     tokenizer = _read_whole(path)
     model = tokenizer.model
     with named_errors(path, _REMEDY):
@@ -405,7 +393,8 @@ def _framed_proto(pieces: Sequence[tuple[str, float]], table: bytes, *, mask: bo
 def _unigrams(model: _Part, *, unknown: int, first: list[str]) -> list[tuple[str, float]]:
     """The pieces of a model and their scores, if it is one that begins as it should."""
     found = model.vocab if isinstance(model.vocab, list) else []
-    pieces = _checked("model.vocab", found, list[tuple[str, float]])
+    kind = list[tuple[str, float]]
+    pieces = check_record(found, kind, where="model.vocab", remedy="")
     beginning = (model.type, model.unk_id, [piece for piece, _ in pieces[: len(first)]])
     _expect("$.model: type, unk_id, first pieces", beginning, ("Unigram", unknown, first))
     return pieces
@@ -437,7 +426,4 @@ def _precompiled(tokenizer: _Tokenizer) -> bytes:
     normalizer = tokenizer.normalizer or _Part("none")
     steps = [step for step in _steps(normalizer) if step.type == "Precompiled"]
     _expect("$.normalizer: the number of precompiled tables", len(steps), 1)
-    try:
-        return base64.b64decode(steps[0].precompiled_charsmap or "", validate=True)
-    except ValueError as error:
-        raise ValueError(f"$.normalizer: precompiled_charsmap is no base64 ({error}).") from error
+    return base64.b64decode(steps[0].precompiled_charsmap or "", validate=True)
