@@ -6,7 +6,6 @@ import os
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,8 +53,6 @@ def similarity_heatmap(
     if not count or values.shape != (count, count):
         raise ValueError(f"expected a matrix {(count, count)}, received {values.shape}")
     require("matplotlib", "plots")
-    if path is not None:
-        check_picture(path)
     cell = _LARGE_CELL_INCHES if count <= _LARGE_CELL_ROWS else _SMALL_CELL_INCHES
     side = cell * max(count, 4)
     # The margins contain two inches of labels, and the colour bar.
@@ -150,15 +147,6 @@ def _figure(
 
     figure = Figure(figsize=(width, height), layout=layout)
     return figure, figure.subplots(1, columns)
-
-
-def check_picture(path: str | os.PathLike[str]) -> None:
-    """Checks that matplotlib supports the suffix of `path`."""
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    types = FigureCanvasBase.get_supported_filetypes()
-    if Path(path).suffix.removeprefix(".").lower() not in types:
-        raise ValueError(f"{path}: expected a picture that ends in .{', .'.join(sorted(types))}")
 
 
 def _row_label(text: str, characters: int = _ROW_CHARACTERS) -> str:

@@ -100,9 +100,6 @@ def similarity(
             raise ValueError(f"expected 2 to {most:,} texts, received {len(compared):,}")
     if heatmap is not None:  # Errors appear before the model is loaded.
         require("matplotlib", "plots")
-        from use_st5.plots import check_picture
-
-        check_picture(heatmap)
     with contextlib.nullcontext() if heatmap is None else sole_file(heatmap):
         encoder = CountingEncoder(load_encoder(chosen), chosen)
         metric = metric or encoder.similarity_fn_name
