@@ -76,18 +76,6 @@ def test_what_a_killed_process_left_is_removed_after_a_day(part: str) -> None:
     assert {each.name for each in cache_folder(part).iterdir()} - {"a"} == {"tmpnew"}
 
 
-def test_an_entry_that_another_process_removes_is_no_entry(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    add("a", 5, 1)
-
-    def gone(part: str, folder: Path) -> cache.Entry:
-        raise FileNotFoundError(folder)
-
-    monkeypatch.setattr(cache, "_entry", gone)
-    assert not entries()
-
-
 def test_files_that_are_not_uploaded_yet_are_no_entries() -> None:
     staging_path("gs://bucket/vectors.npy").parent.mkdir()
     assert not entries()
@@ -107,11 +95,3 @@ def test_limits_that_are_no_numbers(value: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv(cache.LIMIT, value)
     with pytest.raises(ValueError, match="USE_ST5_CACHE_GB: expected a number of GB"):
         cache.limit()
-
-
-def test_content_is_made_once() -> None:
-    made = []
-    for _ in range(2):
-        folder = kept_content(MODELS, "a", "a", lambda target: (target.mkdir(), made.append(1)))
-    assert folder == cache_folder(MODELS) / "a" / "content"
-    assert made == [1]

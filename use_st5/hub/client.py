@@ -106,7 +106,10 @@ def from_hugging_face(name: str) -> tuple[Path, str]:
         modules: list[str] = []
         if _MODULES in listed and SAVED_MODEL_FILE not in listed:
             path = hub.hf_hub_download(repository, _MODULES, revision=commit)
-            modules = _module_folders(Path(path))
+            # A damaged file is an error when the checkpoint is opened.
+            with contextlib.suppress(ValueError, TypeError, KeyError):
+                entries = json.loads(Path(path).read_text(encoding="utf-8"))
+                modules = [str(each["path"]) for each in entries if is_inner(str(each["path"]))]
         names = wanted_files(listed, modules, where=name)
         paths = [Path(hub.hf_hub_download(repository, each, revision=commit)) for each in names]
     return paths[0].parents[len(PurePosixPath(names[0]).parts) - 1], commit
@@ -156,14 +159,6 @@ def to_kaggle(folder: Path, name: str, *, license: str, message: str) -> str:
     with _kaggle(name) as (client, handle):
         client.model_upload(handle, str(folder), license_name=license, version_notes=message)
     return name
-
-
-def _module_folders(path: Path) -> list[str]:
-    """Returns the folders that `modules.json` names; `convert` later reports a damaged file."""
-    with contextlib.suppress(ValueError, TypeError, KeyError):
-        folders = [str(each["path"]) for each in json.loads(path.read_text(encoding="utf-8"))]
-        return [folder for folder in folders if is_inner(folder)]
-    return []
 
 
 @contextlib.contextmanager
@@ -231,7 +226,18 @@ def from_archive(url: str) -> tuple[Path, str]:
         raise ValueError(f"Expected the URL of an archive {_SUFFIXES}, received {url}. {hint}")
     _check_safe(url)
     with tempfile.TemporaryFile() as file:
-        sha256 = _download(url, file)
+        digest, size, most = hashlib.sha256(), 0, max(limit(), _SMALL)
+        try:
+            with urllib.request.build_opener(_Redirects).open(url, timeout=_TIMEOUT) as answer:
+                while (piece := answer.read(_PIECE)) and size <= most:
+                    file.write(piece)
+                    digest.update(piece)
+                    size += len(piece)
+        except (OSError, http.client.HTTPException) as error:
+            raise ConnectionError(f"{url}: the download failed ({error}). Run again.") from error
+        if size > most:
+            raise OSError(f"{url}: expected at most {most:,} bytes; set {LIMIT} to more.")
+        sha256 = digest.hexdigest()
         folder = kept_content(ARCHIVES, sha256[:16], url, lambda target: _unpack(file, target, url))
     inside = list(folder.iterdir())
     return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder, sha256
@@ -252,22 +258,6 @@ def _check_safe(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme != "https" and parts.hostname not in _LOCAL:
         raise ValueError(f"Expected an address that begins with https://, received {url}.")
-
-
-def _download(url: str, file: IO[bytes]) -> str:
-    """Downloads the archive at the URL into a file; returns its sha256."""
-    digest, size, most = hashlib.sha256(), 0, max(limit(), _SMALL)
-    try:
-        with urllib.request.build_opener(_Redirects).open(url, timeout=_TIMEOUT) as answer:
-            while (piece := answer.read(_PIECE)) and size <= most:
-                file.write(piece)
-                digest.update(piece)
-                size += len(piece)
-    except (OSError, http.client.HTTPException) as error:
-        raise ConnectionError(f"{url}: the download failed ({error}). Run again.") from error
-    if size > most:
-        raise OSError(f"{url}: expected at most {most:,} bytes; set {LIMIT} to a larger number.")
-    return digest.hexdigest()
 
 
 def _unpack(file: IO[bytes], target: Path, url: str) -> None:
