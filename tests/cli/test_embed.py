@@ -340,17 +340,6 @@ def test_a_prompt_is_put_before_each_text(
     assert fake.encoded[2:] == [f"{put}one"]
 
 
-def test_prompts_that_are_refused(use: Callable, fake: Any) -> None:
-    for arguments, message in (
-        (("--prompt-name", "passage"), "the model's prompts, ['query', 'document']"),
-        (("--prompt-name", "a", "--prompt", "b"), "received both"),
-    ):
-        result = use("embed", "-", "-o", "v.npy", *arguments, input="one\n")
-        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-        assert message in result.stderr
-        assert fake.encoded == []
-
-
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The arguments of `embed_corpus`; its return value is under "answer"."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import io
 import json
@@ -201,12 +200,6 @@ def test_groups_leave_out_what_is_missing_and_say_how_to_get_it(use: Callable) -
     ]
 
 
-def test_without_data_only_what_needs_none_runs(use: Callable) -> None:
-    result = use("evaluate", MODEL, "--tasks", "toys,light")
-    assert [line.split("\t")[0] for line in result.stdout.splitlines()] == ["task", "own"]
-    assert "skipped words, rare: expected a data folder, received none" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("tasks", "message"),
     [
@@ -264,9 +257,6 @@ def test_objects_without_identity_are_not_kept(use: Callable, tmp_path: Path) ->
     assert result.stdout.splitlines()[1].split("\t")[3] == "7.0000"
     assert "lengths has no attribute identity: its results are not cached" in result.stderr
     assert not (tmp_path / "evaluation" / "cache").exists()
-    refused = use("evaluate", model, "--tasks", "own", "--cache", "here")
-    assert refused.exit_code == 2
-    assert "identity" in refused.stderr
 
 
 def test_batch_size_reaches_encode_where_it_is_taken(use: Callable, fake: FakeEncoder) -> None:
@@ -277,17 +267,6 @@ def test_batch_size_reaches_encode_where_it_is_taken(use: Callable, fake: FakeEn
     assert "batch_size" in result.stderr
     assert use("evaluate", "bundled", "--tasks", "own", "--batch-size", "9").exit_code == 0
     assert fake.batch_sizes == [9]
-
-
-def test_a_bundled_model_is_kept_by_its_identity(
-    use: Callable, fake: FakeEncoder, tmp_path: Path
-) -> None:
-    for identity, encoded in (("one", 1), ("one", 1), ("two", 2)):
-        fake.identity = identity
-        assert use("evaluate", "bundled", "--tasks", "own").exit_code == 0
-        assert len(fake.encoded) == encoded
-    record = EvaluationRecord.read(tmp_path / "evaluation" / "fake.json")
-    assert record.model == {"name": "fake", "identity": "two", "dimension": 8}
 
 
 def test_the_prompt_is_put_before_each_text_and_its_results_are_kept_apart(
@@ -504,21 +483,6 @@ def test_bars_name_the_task_and_each_score_is_printed(
         "1 of 5: words: mean 0.2500 (1.3 s)",
         "2 of 5: more: mean undefined (from the cache)",
     ]
-
-
-@pytest.mark.process
-def test_list_in_a_fresh_process_imports_no_tensorflow(fresh_python: Callable) -> None:
-    code = (
-        "import sys\n"
-        "from typer.testing import CliRunner\n"
-        "from use_st5.cli.main import app\n"
-        "result = CliRunner().invoke(app, ['evaluate', '--list'])\n"
-        "assert result.exit_code == 0, result.output\n"
-        "assert 'sts12' in result.stdout\n"
-        "heavy = {'tensorflow', 'keras', 'sklearn', 'matplotlib', 'torch'}\n"
-        "print(sorted(heavy & set(sys.modules)))\n"
-    )
-    assert ast.literal_eval(fresh_python("-c", code)) == []
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ import typer
 from typer.testing import CliRunner
 
 import use_st5.__main__
-from tests.tiny_bert import write_sentence_bert
 from use_st5.cli import main as cli
 from use_st5.cli.main import OneLineErrors, app
 from use_st5.hub.model_names import bundled_names
@@ -55,10 +54,6 @@ def test_help_of_a_command_is_a_manual(use: Callable, command: str) -> None:
         examples = text.split("Examples")[1]
         assert f"use-st5 {command}" in examples
         assert len(text) > 400
-
-
-def test_version(use: Callable) -> None:
-    assert use("--version").stdout == f"{use_st5.__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [("embe",), ("embed", "--nonsense")])
@@ -346,15 +341,3 @@ def test_a_command_that_says_nothing_is_known_to_be_at_work(
     monkeypatch.setattr(cli, "app", silent)
     cli.main()
     assert said[0] == "use-st5 info is running, 0 s"
-
-
-def test_a_checkpoint_is_a_model(
-    use: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = str(write_sentence_bert(tmp_path / "bert"))
-    shown = use("info", folder)
-    assert (shown.exit_code, "bert" in shown.stdout) == (0, True)
-    compared = use("similarity", "a cat", "a cat", "--model", folder)
-    assert (compared.exit_code, "1.000" in compared.stdout) == (0, True)

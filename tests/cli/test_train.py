@@ -184,26 +184,6 @@ def test_wrong_usage_is_one_line(
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "found an empty file"),
-        ("a\tb\n1\t2\n", "found 'a', 'b'. The tasks have the columns: anchor"),
-        ("sentence1\tsentence2\tscore\tlabel\nx\ty\t1\tn\n", "choose one with --task"),
-    ],
-)
-def test_a_file_that_teaches_nothing_is_one_line(
-    content: str, message: str, use: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(train, "start_keras", lambda command: None)
-    (tmp_path / "a.tsv").write_text(content)
-    result = use("train", "use_dan_en", "--train", "a.tsv", "--to", "tuned")
-    assert result.exit_code == 1
-    assert message.casefold() in result.stderr.casefold()
-    assert result.stderr.count("\n") == 1
-    assert not (tmp_path / "tuned").exists()
-
-
 def test_every_setting_is_an_option_with_a_help() -> None:
     """The command on a model's card uses such options."""
     params = get_command(app).commands["train"].params

@@ -54,7 +54,15 @@ def benchmark(
     if not all(part.strip().isdecimal() and int(part) for part in parts):
         raise typer.BadParameter(f"--lengths expects numbers such as 10,100, received {lengths!r}.")
     words = [int(part) for part in parts]
-    folders = [(model, str(model_folder(model))) for model in models or _loadable()]
+    if not models:  # Some tokenizers are in a package that may be missing.
+        has_text = importlib.util.find_spec("tensorflow_text") is not None
+        manifests = {name: ModelManifest.read(bundled_folder(name)) for name in bundled_names()}
+        models = [
+            name
+            for name, each in manifests.items()
+            if has_text or (each and each.tokenizer != "sentencepieces")
+        ]
+    folders = [(model, str(model_folder(model))) for model in models]
     results = [
         {"model": model, **_in_a_process(folder, words, batch_size, threads, seconds)}
         for model, folder in folders
@@ -72,15 +80,6 @@ def benchmark(
         for result in results
     ]
     print_table(["model", *heads], rows)
-
-
-def _loadable() -> list[str]:
-    """The bundled models, without those whose tokenizer is in a package that is missing."""
-    names = bundled_names()
-    if importlib.util.find_spec("tensorflow_text") is not None:
-        return [*names]
-    manifests = {name: ModelManifest.read(bundled_folder(name)) for name in names}
-    return [name for name, each in manifests.items() if each and each.tokenizer != "sentencepieces"]
 
 
 def _in_a_process(folder: str, *arguments: Any) -> dict[str, Any]:

@@ -147,7 +147,18 @@ def embed(
     if output is None or output == STDIN:
         if form == "npy":
             raise typer.BadParameter("standard output gets jsonl only. Give -o FILE.")
-        _to_standard_output(source, column, chosen, options)
+        limits: dict[str, Any] = {"rows": _STREAMED_ROWS, "characters": _CHUNK_CHARACTERS}
+        with open_texts(source, column=column) as lines:
+            encoder = load_encoder(chosen)
+            options["prompt"] = chosen.prompt_of(encoder)
+            total = truncated = 0
+            with progress_lines(lambda: f"rows: {total:,}"):
+                for chunk in in_chunks(lines, length=len, **limits):
+                    vectors, cut = encode_counting(encoder, chunk, show_progress=False, **options)
+                    sys.stdout.buffer.write(to_bytes(chunk, vectors, "jsonl"))
+                    sys.stdout.buffer.flush()
+                    total, truncated = total + len(chunk), truncated + cut
+        say_truncated(encoder, truncated, total)
         return
     target = Path(output)
     layout = form or target.suffix.removeprefix(".")
@@ -244,23 +255,6 @@ def embedded(
     say(f"{shown}: {total:,} rows of {encoder.dimension} ({speed:,.0f} texts/s)")
     say_truncated(encoder, job.truncated, total)
     return job
-
-
-def _to_standard_output(
-    source: str, column: str | None, model: ModelChoice, options: dict[str, Any]
-) -> None:
-    limits: dict[str, Any] = {"rows": _STREAMED_ROWS, "characters": _CHUNK_CHARACTERS}
-    with open_texts(source, column=column) as lines:
-        encoder = load_encoder(model)
-        options = {**options, "prompt": model.prompt_of(encoder)}
-        total = truncated = 0
-        with progress_lines(lambda: f"rows: {total:,}"):
-            for texts in in_chunks(lines, length=len, **limits):
-                vectors, cut = encode_counting(encoder, texts, show_progress=False, **options)
-                sys.stdout.buffer.write(to_bytes(texts, vectors, "jsonl"))
-                sys.stdout.buffer.flush()
-                total, truncated = total + len(texts), truncated + cut
-    say_truncated(encoder, truncated, total)
 
 
 class _State(msgspec.Struct):

@@ -122,7 +122,9 @@ def evaluate(
             output = _FOLDER / f"{name}.json"
             claims.enter_context(sole_file(output))
         older = _older_record(output, encoder, chosen, seed=seed)
-        folder = _cache_folder(encoder, cache, no_cache)
+        if encoder.identity is None and not no_cache:
+            say(f"{encoder.name} has no attribute identity: its results are not cached")
+        folder = None if no_cache or encoder.identity is None else cache or _CACHE
         record = _run(encoder, chosen, data, seed=seed, cache=folder)
         # A record is read on other machines, which do not have this folder.
         for task, reason in skipped.items():
@@ -156,17 +158,6 @@ def _older_record(
         remedy = "add them to --tasks, or choose another file with --out"
         raise FileExistsError(f"{lost}, prompt and seed may differ: {remedy}")
     return older if others else None
-
-
-def _cache_folder(encoder: NamedEncoder, cache: Path | None, no_cache: bool) -> Path | None:
-    if no_cache:
-        return None
-    if encoder.identity is None:
-        if cache is not None:
-            raise typer.BadParameter(f"--cache: {encoder.name} has no attribute identity.")
-        say(f"{encoder.name} has no attribute identity: its results are not cached")
-        return None
-    return cache or _CACHE
 
 
 def _run(

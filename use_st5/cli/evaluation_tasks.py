@@ -52,7 +52,20 @@ def print_tasks(wanted: str | None, data: Path | None, *, as_json: bool) -> None
     """Prints the tasks: what each computes, which data it needs, and the source of the data."""
     wanted = wanted or _ALL
     folder = None if data is None else DataFolder(data)
-    rows = [_description(task, folder) for task in _selected(wanted)]
+    rows = []
+    for task in _selected(wanted):
+        sources = task.sources
+        there = "no" if _what_is_missing(task, folder) else "yes"
+        rows.append({
+            "task": task.name,
+            "title": task.title,
+            "group": task.group,
+            "what it computes": task.protocol,
+            "needs": " and ".join(source.name for source in sources) or "nothing",
+            "there": "unknown" if sources and folder is None else there,
+            "from": "; ".join(dict.fromkeys(source.origin for source in sources)) or "the package",
+            "licence": "; ".join(dict.fromkeys(source.licence for source in sources)),
+        })  # fmt: skip
     if as_json:
         echo(json.dumps(rows, ensure_ascii=False))
         return
@@ -80,23 +93,6 @@ def _what_is_missing(task: EvaluationTask, folder: DataFolder | None) -> str:
     if not task.sources:
         return ""
     return _NO_FOLDER if folder is None else missing_data(task, folder)
-
-
-def _description(task: EvaluationTask, folder: DataFolder | None) -> dict[str, str]:
-    sources = task.sources
-    availability = "unknown" if sources and folder is None else "yes"
-    if folder is not None and _what_is_missing(task, folder):
-        availability = "no"
-    return {
-        "task": task.name,
-        "title": task.title,
-        "group": task.group,
-        "what it computes": task.protocol,
-        "needs": " and ".join(source.name for source in sources) or "nothing",
-        "there": availability,
-        "from": "; ".join(dict.fromkeys(source.origin for source in sources)) or "the package",
-        "licence": "; ".join(dict.fromkeys(source.licence for source in sources)),
-    }
 
 
 class EvaluationProgress(Progress):
