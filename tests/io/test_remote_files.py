@@ -8,16 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import use_st5
 from tests.toy_encoders import Toy
-from tests.training import toy as toy_training
-from use_st5.data.arrays import PreparedColumn, open_prepared, prepare
-from use_st5.data.tables import TableReader
 from use_st5.hub.model_manifest import check_replaceable
 from use_st5.io.files import (
     as_written,
@@ -35,8 +31,6 @@ from use_st5.io.files import (
     staging_path,
     upload,
 )
-from use_st5.training.rows import read_file
-from use_st5.training.tensorflow_step import TensorFlowLoop
 
 
 @pytest.fixture(autouse=True)
@@ -301,21 +295,6 @@ def test_atomic_path_uploads_only_after_success(base: str) -> None:
         pass
 
 
-def test_prepared_examples_and_readers(base: str, toy_use_dan: Toy) -> None:
-    path = written(f"{base}/pairs.tsv", "anchor\tpositive\nthe cat\ta dog\nhow old\tare you\n")
-    columns = {name: PreparedColumn("ids", max_tokens=8) for name in ("anchor", "positive")}
-    reader = TableReader(path, {"anchor": "anchor", "positive": "positive"})
-    arrays = prepare(reader, columns, toy_use_dan.tokenizer, f"{base}/prepared")
-    again = open_prepared(Path(f"{base}/prepared"), columns=columns)
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(again[name], array)
-    assert reader.report.examples == len(arrays["anchor"])
-    with pytest.raises(FileExistsError, match="prepared exists"):
-        prepare(reader, columns, toy_use_dan.tokenizer, f"{base}/prepared")
-    assert read_file(f"{path}=2").mixing_weight == 2
-    assert read_file(path).task.name == "pairs"
-
-
 def test_a_model_is_exported_loaded_and_trained_again(base: str, toy_use_dan: Toy) -> None:
     encoder = use_st5.TrainableEncoder(toy_use_dan.model, toy_use_dan.tokenizer)
     encoder.export(f"{base}/model")
@@ -328,36 +307,6 @@ def test_a_model_is_exported_loaded_and_trained_again(base: str, toy_use_dan: To
     np.testing.assert_allclose(use_st5.load(f"{base}/model").encode(texts), expected, atol=1e-6)
     encoder = use_st5.TrainableEncoder.load(f"{base}/model")
     np.testing.assert_allclose(encoder.encode(texts), expected, atol=1e-6)
-
-
-def test_a_run_continues_exactly_from_remote_checkpoints(base: str, tmp_path: Path) -> None:
-    def trained(folder: str | Path, steps: int) -> TensorFlowLoop:
-        keras.utils.set_random_seed(0)
-        trainer = toy_training.loop(
-            TensorFlowLoop,
-            toy_training.ToyEncoder(dropout=0.2),
-            toy_training.tasks(only=("nli",)),
-            keras.optimizers.Adam(1e-2),
-            folder=folder,
-            evaluate=lambda: {"score": 1.0},
-            evaluation_steps=4,
-            batch_files=f"{base}/batches",
-        )
-        trainer.run(steps)
-        return trainer
-
-    whole = trained(tmp_path / "whole", 12)
-    trained(f"{base}/run", 8)
-    assert {"checkpoint-000000004", "checkpoint-000000008"} <= {*names_in(f"{base}/run")}
-    # A checkpoint that was not uploaded completely does not count.
-    written(f"{base}/run/checkpoint-000000010/values.safetensors", "half")
-    again = trained(Path(f"{base}/run"), 12)
-    assert [record["step"] for record in again.history.records] == [10, 12]
-    for one, other in zip(whole.encoder.get_weights(), again.encoder.get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
-    again.restore_best()
-    assert again.history.best_step == 4
-    assert {"logs", "checkpoint-000000004"} <= {*names_in(f"{base}/run")}
 
 
 @pytest.mark.parametrize(
