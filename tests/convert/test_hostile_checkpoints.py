@@ -226,7 +226,7 @@ def test_arrays_that_claim_more_than_their_chunks_have(tmp_path: Path, unbuilt: 
     metadata = json.loads(path.read_text(encoding="utf-8"))
     claimed = {"shape": [10**9, 8], "chunks": [10**9, 8]}
     path.write_text(json.dumps(metadata | claimed), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"expected 1 chunks \(31,007,751\), found 1"):
+    with pytest.raises(ValueError, match="1 of 1 chunks, .* of 31,007,751 bytes"):
         read_sentence_t5(open_checkpoint(tmp_path / "folder"))
 
 

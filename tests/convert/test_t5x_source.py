@@ -123,7 +123,7 @@ def test_objects_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected a checkpoint written by Flax"):
         read_msgpack_index(path)
     path.write_bytes(b"\x81\xa1a\xd4\x05\x00")
-    with pytest.raises(ValueError, match="an extension of kind 5"):
+    with pytest.raises(ValueError, match="expected a checkpoint written by Flax"):
         read_msgpack_index(path)
 
 
@@ -182,10 +182,10 @@ def test_damaged_chunks(tmp_path: Path) -> None:
     content = chunk.read_bytes()
     for damaged in (content[:30], b"", b"no gzip", gzip.compress(b"\0" * 10**6)):
         chunk.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"a(/0\.0)?: .*(Copy|found 1)"):
+        with pytest.raises(ValueError, match=r"a(/0\.0)?: .*Copy"):
             next(ZarrArray(tmp_path / "a").rows())
     chunk.unlink()
-    with pytest.raises(ValueError, match="expected 1 chunks"):
+    with pytest.raises(ValueError, match="found 0 of 1 chunks"):
         next(ZarrArray(tmp_path / "a").rows())
 
 
@@ -196,7 +196,7 @@ def test_chunks_are_held_against_the_array_before_they_are_read(tmp_path: Path) 
     metadata = json.loads(path.read_text(encoding="utf-8"))
     for shape, chunks in (([10**6, 10**6], [1, 1]), ([10**9, 9], [10**9, 9])):
         path.write_text(json.dumps({**metadata, "shape": shape, "chunks": chunks}))
-        with pytest.raises(ValueError, match="expected .* chunks"):
+        with pytest.raises(ValueError, match="found .* chunks"):
             ZarrArray(tmp_path / "a")
     path.write_text(json.dumps(metadata))
     with (tmp_path / "a" / "0.0").open("ab") as file:

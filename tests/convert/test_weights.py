@@ -60,7 +60,7 @@ def target(*shape: int, transposed: bool = False) -> Target:
 @pytest.mark.parametrize("dtype", ["int8", "bool", "complex64"])
 def test_integers_are_no_weights(dtype: str) -> None:
     source = Arrays(a=np.ones((2, 3), dtype))
-    with pytest.raises(ValueError, match=f"a: expected floats, found {dtype}"):
+    with pytest.raises(ValueError, match=f"a: expected finite floats, found {dtype}"):
         assign_weights({"a": target(2, 3)}, source)
 
 
@@ -117,7 +117,7 @@ def test_precision_in_other_dtypes(dtype: str) -> None:
 
 
 def test_nan_is_refused() -> None:
-    with pytest.raises(ValueError, match="a holds NaN or infinity"):
+    with pytest.raises(ValueError, match="a: .*found NaN or infinity"):
         assign_weights({"a": target(1)}, Arrays(a=np.array([np.nan])))
 
 
@@ -158,7 +158,7 @@ def write_index(folder: Path, **files: str) -> None:
 
 
 def test_damaged_folders(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"expected model.safetensors.*found neither\.$"):
+    with pytest.raises(FileNotFoundError, match="expected model.safetensors"):
         SafetensorsSource(tmp_path)
     (tmp_path / "model.safetensors.index.json").write_text("[]", encoding="utf-8")
     with pytest.raises(ValueError, match=r"index.json: \$: expected object, received array"):
@@ -201,7 +201,7 @@ def test_a_prefix_an_index_and_the_newest_of_a_folder(folder: Path) -> None:
 def test_what_is_none(folder: Path) -> None:
     for path in (folder / "model.ckpt-3", folder / "checkpoint"):
         assert not tensorflow_prefix(path)
-        with pytest.raises(FileNotFoundError, match="expected a TensorFlow checkpoint"):
+        with pytest.raises(ValueError, match="expected a TensorFlow checkpoint"):
             TensorFlowSource(path)
     (folder / "model.ckpt-1.index").write_bytes(b"no table")
     with pytest.raises(ValueError, match="expected a TensorFlow checkpoint.*Copy it again"):

@@ -21,6 +21,7 @@ _REMEDY = "Save the model again (sentence-transformers: model.save(folder))."
 _READ = ("Transformer", "Pooling", "Dense", "LayerNorm", "Normalize", "StaticEmbedding")
 # The orders of modules that are read, each kind by its first letter.
 _ORDER = re.compile("TP[DL]*N?|SN?")
+_KNOWN = "Transformer, Pooling, Dense or LayerNorm, Normalize; or StaticEmbedding, Normalize"
 _LONGEST = 2**31 - 1
 # The most bytes of a tokenizer.json, which contains a vocabulary.
 _TOKENIZER_LIMIT = 2**26
@@ -158,8 +159,7 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
             lower_case=lower_case,
         )
     if {*kinds} - {*_READ} or not _ORDER.fullmatch("".join(kind[0] for kind in kinds)):
-        known = "Transformer, Pooling, Dense or LayerNorm, Normalize; or StaticEmbedding, Normalize"
-        raise ValueError(f"{path}: expected {known}; found {listed(kinds)}.")
+        raise ValueError(f"{path}: expected {_KNOWN}; found {listed(kinds)}.")
     if kinds[0] == "StaticEmbedding":
         return SentenceModules(
             transformer=homes[0],
@@ -220,10 +220,11 @@ def _max_length_of_table(path: Path) -> int | None:
     if truncation is None:
         return None
     given = check_record(truncation, dict[str, Any], where=os.fspath(path), remedy=_REMEDY)
-    if (side := given.get("direction", "Right")) != "Right":
-        raise ValueError(f"{path}: expected direction 'Right', received {side!r:.80}. {_REMEDY}")
-    where = f"{path}: truncation.max_length"
-    return check_record(given.get("max_length"), Tokens, where=where, remedy=_REMEDY) + 2
+    where, side = f"{path}: truncation", given.get("direction", "Right")
+    right: Any = Literal["Right"]
+    check_record(side, right, where=f"{where}: direction", remedy=_REMEDY)
+    limit = check_record(given.get("max_length"), Tokens, where=where, remedy=_REMEDY)
+    return limit + 2
 
 
 def _max_length(folder: Path, settings: list[_Settings]) -> int | None:
@@ -239,8 +240,7 @@ def _max_length(folder: Path, settings: list[_Settings]) -> int | None:
         others |= {name for name, value in processing.items() if value not in _USUAL.get(name, ())}
         others |= {name for name in ("query_length", "document_length") if getattr(each, name)}
         if others:
-            found = listed(sorted(others))
-            raise ValueError(f"{folder}: write {found} into config.json or tokenizer_config.json.")
+            raise ValueError(f"{folder}: write {listed(sorted(others))} into the model's settings.")
         if length is not None:
             return check_record(length, Tokens, where=f"{folder}: max_length", remedy=_REMEDY)
         if each.max_seq_length is not None:

@@ -38,10 +38,8 @@ class SafetensorsSource(WeightSource):
         names: set[str] = {SAFETENSORS}
         if not (folder / SAFETENSORS).is_file():
             if not index.is_file():
-                message = f"{folder}: expected {SAFETENSORS} or {_SHARDS}, found neither."
-                if [*folder.glob("*.bin")]:
-                    message += " .bin files can run code: save the model with safetensors."
-                raise FileNotFoundError(message)
+                remedy = "Save a model of .bin files, which can run code, with safetensors."
+                raise FileNotFoundError(f"{folder}: expected {SAFETENSORS} or shards. {remedy}")
             content = read_record(index, dict[str, Any], remedy=_AGAIN, limit=_INDEX_LIMIT)
             kind, where = dict[str, InnerPath], f"{index}: weight_map"
             shards = check_record(content.get("weight_map"), kind, where=where, remedy=_AGAIN)
@@ -104,10 +102,7 @@ class TensorFlowSource(WeightSource):
         # Imported here, because families import this module, and models train without TensorFlow.
         import tensorflow as tf
 
-        prefix = tensorflow_prefix(path)
-        if prefix is None:
-            raise FileNotFoundError(f"{path}: expected a TensorFlow checkpoint. {_GIVE_IT}")
-        self.where = prefix
+        self.where = prefix = tensorflow_prefix(path) or os.fspath(path)
         with _damage_reported(f"{prefix}: expected a TensorFlow checkpoint"):
             self._reader = tf.train.load_checkpoint(prefix)
             shapes = self._reader.get_variable_to_shape_map()

@@ -97,7 +97,6 @@ def _joined(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 # flax.serialization: arrays and scalars of NumPy are MessagePack extensions, each a triple (shape,
 # name of the dtype, bytes).
-_NDARRAY, _NUMPY_SCALAR = 1, 3
 _NUMBERS = re.compile(r"bfloat16|float(16|32|64)|u?int(8|16|32|64)|bool|\|b1|[<>|=]?[fiu][1248]")
 _Triple = tuple[list[Annotated[int, msgspec.Meta(ge=0)]], str, memoryview]
 
@@ -142,13 +141,8 @@ def _number_dtype(name: str) -> np.dtype:
 
 
 def _array(kind: int, content: memoryview) -> np.ndarray:
-    if kind not in (_NDARRAY, _NUMPY_SCALAR):
-        raise ValueError(f"an extension of kind {kind}")
     shape, name, numbers = msgspec.msgpack.decode(content, type=_Triple)
-    dtype = _number_dtype(name)
-    if len(numbers) != math.prod(shape) * dtype.itemsize:
-        raise ValueError(f"an array {dtype} {shape} of {len(numbers)} bytes")
-    return np.ndarray(shape, dtype, numbers)
+    return np.frombuffer(numbers, _number_dtype(name)).reshape(shape)
 
 
 _METADATA = ".zarray"
@@ -205,8 +199,8 @@ class ZarrArray:
         count = math.prod(-(-length // chunk) for length, chunk in pairs)
         least = count * (self._size // _MOST_DEFLATED if self._compressed else self._size)
         if len(files) < count or stored < least:
-            found = f"{len(files):,} with {stored:,} bytes"
-            raise ValueError(f"{folder}: expected {count:,} chunks ({least:,}), found {found}.")
+            size = f"{len(files):,} of {count:,} chunks, {stored:,} of {least:,} bytes"
+            raise ValueError(f"{folder}: found {size}. {_AGAIN}")
 
     def rows(self) -> Iterator[np.ndarray]:
         """The array in pieces along its first axis, each as long as a chunk."""

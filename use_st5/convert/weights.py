@@ -181,11 +181,10 @@ def assign_weights(mapping: Mapping[str, Target], source: WeightSource) -> None:
 
 def check_weights(piece: np.ndarray, name: str, source: WeightSource) -> None:
     """Checks that numbers which were read from a tensor can be weights."""
-    if piece.dtype.kind in "biuc":  # bfloat16 is of kind "V"
-        where = f"{source.where}: {name:.200}"
-        raise ValueError(f"{where}: expected floats, found {piece.dtype}. Save it in float32.")
-    if not np.isfinite(piece).all():
-        raise ValueError(f"{source.where}: expected finite numbers, {name} holds NaN or infinity.")
+    is_float = piece.dtype.kind not in "biuc"  # bfloat16 is of kind "V"
+    if not (is_float and np.isfinite(piece).all()):
+        what = "NaN or infinity" if is_float else piece.dtype
+        raise ValueError(f"{source.where}: {name:.200}: expected finite floats, found {what}.")
 
 
 def _write_in_place(target: Target, row: int, piece: np.ndarray) -> None:
