@@ -55,8 +55,6 @@ def require(module: str, extra: str) -> ModuleType:
     # Not ImportError alone: a package of native code that does not fit the installed TensorFlow
     # fails with TensorFlow's own NotFoundError (an undefined symbol).
     except Exception as error:
-        raise ImportError(
-            f"This needs the module '{module}', which could not be imported "
-            f"({type(error).__name__}: {error}). Run: {install_line(extra)}",
-            name=module,
-        ) from error
+        reason = f"which could not be imported ({type(error).__name__}: {error})"
+        said = f"This needs the module '{module}', {reason}. Run: {install_line(extra)}"
+        raise ImportError(said, name=module) from error

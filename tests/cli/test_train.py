@@ -96,40 +96,20 @@ def test_options_reach_the_library_and_the_scores_are_shown(use: Callable, asked
 
 
 @pytest.mark.parametrize(
-    ("given", "task"),
-    [
-        (("--task", "pairs"), "pairs"),
-        (("--task", "n=1.txt=neighbours", "--task", "a.tsv=pairs"),
-         {"n=1.txt": "neighbours", "a.tsv": "pairs"}),
-    ],
-)  # fmt: skip
-def test_a_task_is_of_all_files_or_of_one(
-    given: tuple[str, ...], task: object, use: Callable, asked: list
-) -> None:
-    assert use("train", "m", "--train", "a.tsv", "--to", "m", *given).exit_code == 0
-    ((_, options),) = asked
-    assert options["task"] == task
-
-
-@pytest.mark.parametrize(
-    ("given", "prompts"),
-    [
-        (("query: ",), "query: "),
-        (("anchor=query: ", "positive=a = b: "), {"anchor": "query: ", "positive": "a = b: "}),
-    ],
-)
-def test_prompts_keep_their_blanks(
-    given: tuple[str, ...], prompts: object, use: Callable, asked: list
-) -> None:
-    words = [word for each in given for word in ("--prompts", each)]
-    assert use("train", "m", "--train", "a.tsv", "--to", "m", *words).exit_code == 0
-    ((_, options),) = asked
-    assert options["prompts"] == prompts
-
-
-@pytest.mark.parametrize(
     ("given", "name", "value"),
     [
+        (("--task", "pairs"), "task", "pairs"),
+        (
+            ("--task", "n=1.txt=neighbours", "--task", "a.tsv=pairs"),
+            "task",
+            {"n=1.txt": "neighbours", "a.tsv": "pairs"},
+        ),
+        (("--prompts", "query: "), "prompts", "query: "),
+        (
+            ("--prompts", "anchor=query: ", "--prompts", "positive=a = b: "),
+            "prompts",
+            {"anchor": "query: ", "positive": "a = b: "},
+        ),
         (("--freeze", "nothing"), "freeze", ()),
         (("--strategy", "mirrored"), "strategy", "mirrored"),
         (("--strategy", "tpu", "--tpu", "pod-1"), "strategy", "tpu:pod-1"),

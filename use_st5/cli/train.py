@@ -99,9 +99,7 @@ def train(
 ) -> None:
     """Trains an encoder on one's own files; `arguments` are those of `FileArguments`."""
     if not files or to is None:
-        raise typer.BadParameter(
-            "expected --train FILE and --to DIR. (The papers' experiments: experiments/README.md.)"
-        )
+        raise typer.BadParameter("expected --train and --to DIR. See also experiments/README.md.")
     options = {name: _read(name, value) for name, value in arguments.items() if value is not None}
     tasks = _one_or_by_name("--task", "FILE=TASK", task) if task else None
     columns = named_words("--column", column)
