@@ -12,7 +12,6 @@ from typer.testing import Result
 
 import use_st5
 from tests.convert.t5x_writer import write_file, write_folder
-from tests.models.bert import huggingface_folder
 from tests.models.t5 import numpy_t5
 from use_st5.convert.t5x_source import T5XSource
 from use_st5.tokenizers.sentencepiece_tokenizer import T5_VOCABULARY, SentencePieceTokenizer
@@ -72,27 +71,6 @@ def test_a_folder_becomes_an_encoder_of_strings(
     whole, saved = (use_st5.load(folder).manifest for folder in (tmp_path / "mean", half))
     assert (whole.precision, saved.precision) == ("float32", "bfloat16")
     assert whole.size_bytes - saved.size_bytes == pytest.approx(2 * whole.parameters, rel=0.1)
-
-
-@pytest.mark.end_to_end
-def test_a_bert_becomes_an_encoder_of_strings(tmp_path: Path, use: Callable[..., Result]) -> None:
-    (tmp_path / "bert").mkdir()
-    huggingface_folder.write(tmp_path / "bert")
-    vectors = []
-    for pooling in ("mean", "cls", "max"):
-        folder = tmp_path / pooling
-        done = use("convert", str(tmp_path / "bert"), "--to", str(folder), "--pooling", pooling)
-        assert done.exit_code == 0, done.output
-        encoder = use_st5.load(folder)
-        assert encoder.max_length == 16, "its positions"
-        vectors.append(encoder.encode("the cat sat"))
-    assert min(np.abs(one - vectors[0]).max() for one in vectors[1:]) > 1e-3
-    done = use("convert", str(tmp_path / "bert"), "--to", str(tmp_path / "x"), "--pooling", "first")
-    assert done.exit_code == 1
-    assert (
-        "poolings ('mean', 'cls', 'max', 'mean_sqrt_len', 'weightedmean', 'lasttoken') of"
-        in done.stderr
-    )
 
 
 def test_refusals(source: Path, tmp_path: Path, use: Callable[..., Result]) -> None:

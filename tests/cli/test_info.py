@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 CARD = """---
@@ -104,20 +103,3 @@ def test_a_foreign_model_has_signatures_and_no_card(
     assert "serving_default" in facts["signatures"]
     assert facts["description"].startswith("none")
     assert use("info", str(copy), "--card").exit_code == 1
-
-
-def test_no_model_there(use: Callable, tmp_path: Path) -> None:
-    result = use("info", str(tmp_path))
-    assert result.exit_code == 1
-    assert "expected saved_model.pb in it, found []" in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
-def test_embed_with_a_real_model(use: Callable, letters: Path, tmp_path: Path) -> None:
-    """The command calls TensorFlow, without a fake model."""
-    (tmp_path / "texts.txt").write_text("abcd\n\nab\n")
-    for _ in range(2):
-        arguments = ("embed", "texts.txt", "-o", "v.npy", "--model", str(letters), "--overwrite")
-        result = use(*arguments)
-        assert result.exit_code == 0, result.stderr
-    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), [[2] * 4, [0] * 4, [1] * 4])

@@ -11,7 +11,7 @@ import pytest
 
 from tests.fake_hub import COMMIT, FakeHub, contents, fake_hub
 from use_st5.hub import client
-from use_st5.hub.client import from_hugging_face, from_kaggle, wanted_files
+from use_st5.hub.client import from_hugging_face, from_kaggle
 
 FILES = {
     "config.json": b"{}",
@@ -132,13 +132,6 @@ def test_without_a_connection_the_cache_of_the_hub_is_used(
 def test_names_of_another_form(name: str) -> None:
     with pytest.raises(ValueError, match="Expected hf://ORG/NAME"):
         from_hugging_face(name)
-
-
-def test_which_files_are_wanted() -> None:
-    shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
-    names = [*shards, "model.safetensors.index.json", "adapter.safetensors", "a/model.safetensors"]
-    assert wanted_files(names, [], where="x") == [*shards, "model.safetensors.index.json"]
-    assert "a/model.safetensors" in wanted_files(names, ["a"], where="x")
 
 
 def test_kaggle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +26,6 @@ from use_st5.hub.model_names import (
     short_name,
 )
 from use_st5.layers.saved_model_layer import SavedModelLayer
-from use_st5.models import CrossEncoderModel
 
 WORDS = ["dog", "cat", "person", "music"]
 TEXTS = ["a dog is a kind of animal", "music", ""]
@@ -89,17 +87,6 @@ def test_an_exported_model_comes_from_the_hub_as_it_is(hub: FakeHub, tmp_path: P
 
 
 @pytest.mark.end_to_end
-def test_training_starts_from_a_name(hub: FakeHub, tmp_path: Path) -> None:
-    rows = [{"anchor": f"a {word}", "positive": word} for word in WORDS]
-    table = tmp_path / "rows.jsonl"
-    table.write_text("\n".join(map(json.dumps, rows * 5)))
-    trained = use_st5.train("hf://org/tiny", table, to=tmp_path / "tuned", epochs=1, batch_size=4)
-    assert use_st5.load(trained.folder).encode(TEXTS).shape == (3, 8)
-    request = json.loads((tmp_path / "tuned.run" / "request.json").read_text())
-    assert request["model"] == "hf://org/tiny"
-
-
-@pytest.mark.end_to_end
 @pytest.mark.process
 def test_a_second_process_needs_no_network(
     hub: FakeHub, fresh_python: Callable[..., str], monkeypatch: pytest.MonkeyPatch
@@ -130,20 +117,6 @@ def test_a_second_process_needs_no_network(
 def test_which_paths_are_names(given: str | Path, name: str | None, short: str) -> None:
     assert model_name(given) == name
     assert short_name(given) == short
-
-
-@pytest.mark.end_to_end
-def test_the_cross_encoder_of_a_name(hub: FakeHub, tmp_path: Path) -> None:
-    encoder = use_st5.TrainableEncoder.load(tmp_path / "tiny")
-    ranker = CrossEncoderModel(encoder.model)
-    use_st5.TrainableEncoder(ranker, encoder.tokenizer).export(tmp_path / "ranker")
-    hub.add("org/ranker", contents(tmp_path / "ranker"))
-    found = use_st5.CrossEncoder.load("hf://org/ranker")
-    assert found.name == "ranker"
-    expected = use_st5.CrossEncoder.load(tmp_path / "ranker").predict([("a dog", "music")])
-    np.testing.assert_allclose(found.predict([("a dog", "music")]), expected, atol=1e-6)
-    with pytest.raises(ValueError, match="CrossEncoder.load"):
-        use_st5.load("hf://org/ranker")
 
 
 def make_model(folder: Path) -> None:
