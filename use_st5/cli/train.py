@@ -16,6 +16,7 @@ from use_st5.cli.models import OverwriteOption, start_keras
 from use_st5.cli.output import manual, print_table, say
 from use_st5.training.arguments import NAMED_SETTINGS, PYTHON_ONLY, TYPES, FileArguments
 
+Words = list[str] | None
 HELP = manual(
     r"""Train an encoder on your own files, and export the best step.
 
@@ -56,9 +57,6 @@ HELP = manual(
     "use-st5 train use_transformer_en --train gs://B/pairs.tsv --to gs://B/tuned --strategy tpu",
     "use-st5 train fresh:use_dan_en --train n.txt --task n.txt=neighbours --train nli.tsv --to m",
 )
-
-
-Words = list[str] | None
 
 
 def train(
@@ -125,7 +123,7 @@ def train(
             **options,
         )
     except KeyboardInterrupt as interrupt:
-        command = "the same command" + (" without --overwrite" if overwrite else "")
+        command = "the same command" + " without --overwrite" * overwrite
         say(f"interrupted; {command} continues from the last checkpoint")
         raise typer.Exit(130) from interrupt
     parts = {

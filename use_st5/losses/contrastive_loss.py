@@ -124,13 +124,9 @@ def in_batch_softmax(
 
     Henderson et al. 2017, section 4; the margin is from Yang et al. 2019.
 
-    Args:
-        queries: float32 `[rows, dimension]` of this replica.
-        candidates: float32 `[all, dimension]`: the gathered true ones in order, then others.
-        repeated: bool `[rows, all]`: True for candidates that are not used as negatives.
-        scale: The inverse of the temperature.
-        margin: Subtracted from the true candidate's product.
-        gather: The function that gathered the rows.
+    `queries` are float32 `[rows, dimension]` of this replica, `candidates` `[all, dimension]`: the
+    gathered true ones in order, then others. `repeated`, bool `[rows, all]`, is True for candidates
+    that are not used as negatives; `scale` is the inverse of the temperature.
     """
     products = ops.matmul(queries, ops.transpose(candidates))
     labels, true_mask = own_candidates(products, gather)

@@ -104,11 +104,10 @@ class GISTEmbedLoss(VectorLoss):
         for first, second in pairs:
             cosines = ops.matmul(ours[first], ops.transpose(all_ours[second]))
             guided = ops.matmul(guides[first], ops.transpose(all_guides[second]))
-            excluded = guided > limit
+            same = repeated
             if second in self._columns[2:]:
-                excluded |= equal_ids(batch["positive"], gather(batch[second]))
-            else:
-                excluded |= repeated
+                same = equal_ids(batch["positive"], gather(batch[second]))
+            excluded = ops.logical_or(guided > limit, same)
             if (first, second) == ("anchor", "positive"):
                 excluded &= ops.logical_not(own)
             logits.append(ops.where(excluded, EXCLUDED, cosines / self.temperature))
