@@ -9,9 +9,17 @@ import keras
 import numpy as np
 import pytest
 
+from tests.losses.fixed_encoder import FixedEncoder, one_id, over_replicas
 from use_st5 import losses
 from use_st5.data.arrays import ArrayData
-from use_st5.losses import ContrastiveLoss, TaskLoss, task_loss
+from use_st5.losses import (
+    ContrastiveLoss,
+    MatryoshkaLoss,
+    ScoredPairLoss,
+    SimCSELoss,
+    TaskLoss,
+    task_loss,
+)
 from use_st5.training.task import Task
 
 # The base classes have no example.
@@ -90,6 +98,28 @@ def test_the_config_holds_the_arguments_and_makes_the_same_loss(name: str) -> No
     assert type(again) is type(loss)
     assert again.get_config() == loss.get_config()
     assert again.features == loss.features
+
+
+REPLICATED = {*SETTINGS} - {"DefinitionLoss", "PairLogitLoss", "SkipThoughtLoss"}
+LOSSES_OF_A_BATCH = [getattr(losses, name)(**SETTINGS[name]) for name in sorted(REPLICATED)]
+LOSSES_OF_A_BATCH += [SimCSELoss(), ScoredPairLoss(objective="mse")]
+LOSSES_OF_A_BATCH.append(MatryoshkaLoss(ContrastiveLoss(temperature=0.5), dimensions=(6, 2)))
+
+
+@pytest.mark.parametrize("loss", LOSSES_OF_A_BATCH, ids=lambda loss: type(loss).__name__)
+def test_replicas_see_one_batch(loss: TaskLoss) -> None:
+    draw = np.random.default_rng(5)
+    batch = {}
+    for number, feature in enumerate(loss.features):
+        ids = one_id(6, start=6 * number)
+        ids[4] = ids[number % 2]  # an equal text on the other replica
+        numbers = {"label": np.arange(6) % 2, "score": np.linspace(0, 1, 6, dtype=np.float32)}
+        if feature.kind == "vector":
+            numbers["vector"] = draw.standard_normal((6, feature.size)).astype(np.float32)
+        batch[feature.name] = numbers.get(feature.kind, ids)
+    encoder = FixedEncoder(draw.standard_normal((24, 6)))
+    together = float(loss(encoder, batch)[0])
+    assert over_replicas(loss, encoder, batch, 2) == pytest.approx(together, rel=1e-5)
 
 
 def test_every_loss_has_settings_above() -> None:

@@ -24,7 +24,6 @@ class NGramEmbedding(keras.layers.Layer):
         embedding_dim: Width of the table.
         term_dropout: Probability that training leaves an n-gram out of the mean (word dropout,
             Iyyer et al. 2015, section 3).
-        initializer_stddev: Standard deviation of the initial embeddings.
 
     Call arguments:
         ids: int32 `[batch, length]`, 0 = padding.
@@ -40,21 +39,19 @@ class NGramEmbedding(keras.layers.Layer):
         embedding_dim: int,
         *,
         term_dropout: float = 0.0,
-        initializer_stddev: float = 0.05,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.term_dropout = term_dropout
-        self.initializer_stddev = initializer_stddev
         self.seed_generator = keras.random.SeedGenerator() if term_dropout else None
 
     def build(self, _input_shape: Any = None) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.num_embeddings, self.embedding_dim),
-            initializer=RandomNormal(stddev=self.initializer_stddev),
+            initializer=RandomNormal(stddev=0.05),
         )
 
     def call(self, ids: Any, training: bool = False) -> Any:
@@ -66,9 +63,6 @@ class NGramEmbedding(keras.layers.Layer):
         total = ops.sum(ops.where(ops.expand_dims(counted, -1), vectors, 0.0), axis=1)
         count = ops.sum(ops.cast(counted, "float32"), axis=1, keepdims=True)
         return total / ops.maximum(count, 1.0)
-
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
-        return (input_shape[0], self.embedding_dim)
 
 
 LAYERS_PER_BLOCK = 2
@@ -136,9 +130,6 @@ class ResidualFeedForward(keras.layers.Layer):
             projection = self.projections.get(str(block))
             x = branch + (x if projection is None else projection(x))
         return x
-
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        return (*input_shape[:-1], self.hidden_dims[-1])
 
     def _dense(self, units: int, name: str, *, activation: str | None = None) -> keras.layers.Dense:
         return keras.layers.Dense(

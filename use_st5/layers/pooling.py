@@ -114,6 +114,3 @@ class L2Normalize(keras.layers.Layer):
 
     def call(self, x: Any) -> Any:
         return l2_normalize(x, epsilon=self.epsilon)
-
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        return input_shape

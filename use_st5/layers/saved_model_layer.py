@@ -180,7 +180,10 @@ class SavedModelLayer(keras.layers.Layer):
         self._encoder: Any = None
         manifest = ModelManifest.read(self._source)
         if precision == "float32" and manifest is not None and manifest.precision == "int8":
-            self._use_encoder(use_st5.TrainableEncoder.load(self._source))
+            # A Keras model, whose weights become weights of this layer.
+            encoder = self._encoder = use_st5.TrainableEncoder.load(self._source)
+            self._tokenizer = encoder.tokenizer  # tracked here, so that its tables are exported
+            self.model, self.dimension = encoder.model, encoder.dimension
         else:
             self._use_saved_model()
         if input_shape is not None and not self._embeds_text:
@@ -188,7 +191,12 @@ class SavedModelLayer(keras.layers.Layer):
         if trainable and not self.trainable_weights:
             raise ValueError(f"Expected trainable variables in {self.handle}, found none.")
         if trainable and self._encoder is None:
-            _warn_of_int8(self.model)
+            fixed = count_weights([each for each in self.model.variables if each.dtype == tf.int8])
+            trained = count_weights(self.model.trainable_variables)
+            if fixed:
+                numbers = f"{trained:,} weights; {fixed:,} are int8 and stay as they are"
+                advice = 'Use precision="float32" to train them too.'
+                warnings.warn(f"trainable=True trains {numbers}. {advice}", stacklevel=2)
         self.trainable = trainable
         self.built = True
 
@@ -200,7 +208,17 @@ class SavedModelLayer(keras.layers.Layer):
             signature=self.signature,
             output_key=self.output_key,
         )
-        self.adopted_weights = _adopted(self.model)
+        # Keras variables that share their values with the SavedModel's variables.
+        trainable_ids = {id(each) for each in getattr(self.model, "trainable_variables", ())}
+        self.adopted_weights = [
+            keras.Variable(
+                initializer=variable,
+                trainable=id(variable) in trainable_ids,
+                dtype=variable.dtype.name,
+                name=variable.name.split(":")[0].replace("/", "_"),
+            )
+            for variable in getattr(self.model, "variables", ())
+        ]
         try:
             self._infer = text_function(self.model, training=False, call=self._call)
             self._train = text_function(self.model, training=True, call=self._call)
@@ -214,13 +232,6 @@ class SavedModelLayer(keras.layers.Layer):
     @property
     def _embeds_text(self) -> bool:
         return self.dimension is not None
-
-    def _use_encoder(self, encoder: Any) -> None:
-        """Uses a Keras model, whose weights become weights of this layer."""
-        self._encoder = encoder
-        self._tokenizer = encoder.tokenizer  # tracked here, so that its tables are exported
-        self.model = encoder.model
-        self.dimension = encoder.dimension
 
     def vectors(self, text: tf.Tensor, training: bool) -> tf.Tensor:
         """Strings `[batch]` → float32 `[batch, dimension]`, for use in your own graph."""
@@ -295,8 +306,11 @@ class SavedModelLayer(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SavedModelLayer:
-        if serialization_lib.in_safe_mode() and not _is_bundled(config["handle"]):
-            handle = config["handle"]
+        handle = config["handle"]
+        # A local folder with the name of a bundled model takes precedence over it.
+        bundled = handle in bundled_names() and bundled_folder(handle).resolve()
+        trusted = bundled and bundled == model_folder(handle)
+        if serialization_lib.in_safe_mode() and not trusted:
             raise ValueError(f"If you trust {handle!r} and this file, load with safe_mode=False.")
         return cls(**config)
 
@@ -318,37 +332,6 @@ def _as_lists(shape: Any) -> Any:
     if shape is None or isinstance(shape, Mapping):
         return shape and {name: _as_lists(each) for name, each in shape.items()}
     return [None if each is None else int(each) for each in shape]
-
-
-def _is_bundled(folder: str) -> bool:
-    """Whether this is the name of a bundled model, and no local folder has the same name."""
-    return folder in bundled_names() and model_folder(folder) == bundled_folder(folder).resolve()
-
-
-def _warn_of_int8(model: Any) -> None:
-    """Warns if training cannot change all weights of a SavedModel."""
-    fixed = count_weights([each for each in model.variables if each.dtype == tf.int8])
-    if fixed:
-        num_trained = count_weights(model.trainable_variables)
-        warnings.warn(
-            f"trainable=True trains {num_trained:,} weights; {fixed:,} are int8 and stay as they "
-            'are. Use precision="float32" to train them too.',
-            stacklevel=3,
-        )
-
-
-def _adopted(model: Any) -> list[keras.Variable]:
-    """Keras variables that share their values with the SavedModel's variables."""
-    trainable_ids = {id(variable) for variable in getattr(model, "trainable_variables", ())}
-    return [
-        keras.Variable(
-            initializer=variable,
-            trainable=id(variable) in trainable_ids,
-            dtype=variable.dtype.name,
-            name=variable.name.split(":")[0].replace("/", "_"),
-        )
-        for variable in getattr(model, "variables", ())
-    ]
 
 
 def _with_shapes(outputs: Any, shapes: Any) -> Any:

@@ -52,15 +52,12 @@ class Feature:
             return f"'{self.name}' has rank {array.ndim} instead of {rank}"
         if array.dtype.kind not in ("f" if self.kind in FLOAT_KINDS else "iu"):
             return f"'{self.name}' holds {array.dtype}"
-        return None if self.size is None else self._size_problem(array, self.size)
-
-    def _size_problem(self, array: np.ndarray, size: int) -> str | None:
-        if self.kind == "vector" and array.shape[1] != size:
-            return f"'{self.name}' is {array.shape[1]} wide instead of {size}"
-        if self.kind == "label":
+        if self.size is not None and self.kind == "vector" and array.shape[1] != self.size:
+            return f"'{self.name}' is {array.shape[1]} wide instead of {self.size}"
+        if self.size is not None and self.kind == "label":
             low, high = int(array.min()), int(array.max())
-            if low < 0 or high >= size:
-                return f"'{self.name}' holds labels {low}…{high}, the classes are {size}"
+            if low < 0 or high >= self.size:
+                return f"'{self.name}' holds labels {low}…{high}, the classes are {self.size}"
         return None
 
 

@@ -109,10 +109,15 @@ class TeacherLoss(VectorLoss):
         teacher = l2_normalize(batch["teacher"])
         projected = student if self.projection is None else self.projection(student)
         cosine = _mean_cosine(projected, teacher)
-        student_cosines, teacher_cosines, mask = _cosine_matrices(
-            l2_normalize(student), teacher, gather
+        # Cosines of own rows with all rows, `[rows, all]`, and a mask: False for the row itself.
+        student_cosines, teacher_cosines = (
+            ops.matmul(x, ops.transpose(gather(x))) for x in (l2_normalize(student), teacher)
         )
-        error = _mean_where(ops.square(student_cosines - teacher_cosines), mask)
+        rows = ops.shape(student)[0]
+        own = gather.first_row(rows) + ops.arange(rows, dtype="int32")
+        mask = ops.arange(ops.shape(student_cosines)[1], dtype="int32")[None, :] != own[:, None]
+        squares = ops.where(mask, ops.square(student_cosines - teacher_cosines), 0.0)
+        error = ops.sum(squares) / ops.maximum(ops.sum(ops.cast(mask, "float32")), 1.0)
         loss = self.vector_weight * (1.0 - cosine) + self.similarity_weight * error
         if self.ranking_weight:
             loss += self.ranking_weight * self._ranking_divergence(
@@ -157,20 +162,3 @@ def _linear(dim: int, input_shape: tuple[int | None, ...], name: str) -> keras.l
 
 def _mean_cosine(first: Any, second: Any) -> Any:
     return ops.mean(ops.sum(l2_normalize(first) * l2_normalize(second), axis=-1))
-
-
-def _cosine_matrices(student: Any, teacher: Any, gather: Gather) -> tuple[Any, Any, Any]:
-    """Cosines of own rows with all rows, `[rows, all]`, and a mask: False for the row itself."""
-    student_cosines, teacher_cosines = (
-        ops.matmul(x, ops.transpose(gather(x))) for x in (student, teacher)
-    )
-    rows = ops.shape(student)[0]
-    row_indices = gather.first_row(rows) + ops.arange(rows, dtype="int32")
-    mask = ops.arange(ops.shape(student_cosines)[1], dtype="int32")[None, :] != row_indices[:, None]
-    return student_cosines, teacher_cosines, mask
-
-
-def _mean_where(values: Any, mask: Any) -> Any:
-    """Mean of the entries of `values` where `mask` is True; 0 if there are none."""
-    total = ops.sum(ops.where(mask, values, 0.0))
-    return total / ops.maximum(ops.sum(ops.cast(mask, "float32")), 1.0)
