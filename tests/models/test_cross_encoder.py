@@ -42,7 +42,6 @@ def test_a_layer_of_tanh_and_one_number(model: CrossEncoderModel) -> None:
     expected = np.tanh(vectors @ kernel + bias) @ last + shift
     np.testing.assert_allclose(model(IDS), expected, atol=1e-6)
     assert model(IDS).shape == (2, 1)
-    assert model.compute_output_shape((None, None)) == (None, 1)
 
 
 def test_its_first_layer_begins_as_the_pooler_of_the_checkpoint() -> None:

@@ -110,26 +110,22 @@ class ByteLevelWords:
             changes | ((behind != _SPACE) & (behind != _OUTSIDE)),
             changes & ~after_space,
         )
-        return _with_clitics(points, first, begins)
-
-
-def _with_clitics(points: tf.Tensor, first: tf.Tensor, begins: tf.Tensor) -> tf.Tensor:
-    """The beginnings of words, if clitics such as "'s" are words of their own."""
-    quotes = tf.where((points == ord("'")) & begins)[:, 0]
-    # Two more places, so that two characters follow every quote; they belong to no text.
-    points, first = tf.pad(points, [[0, 2]]), tf.pad(first, [[0, 2]], constant_values=True)
-    one = tf.where(tf.gather(first, quotes + 1), 0, tf.gather(points, quotes + 1))
-    two = tf.where(tf.gather(first, quotes + 2), 0, tf.gather(points, quotes + 2))
-    short = _is_one_of(tf.stack([one], axis=1), "s", "t", "m", "d")
-    long = _is_one_of(tf.stack([one, two], axis=1), "re", "ve", "ll")
-    letters = tf.cast(short, tf.int64) + 2 * tf.cast(long, tf.int64)
-    clitics = tf.where(letters)
-    inside = tf.gather(quotes, clitics) + 1
-    behind = inside + tf.gather(letters, clitics)
-    begins = tf.pad(begins, [[0, 2]])
-    begins = tf.tensor_scatter_nd_update(begins, inside, tf.zeros_like(inside[:, 0], tf.bool))
-    begins = tf.tensor_scatter_nd_update(begins, behind, tf.ones_like(behind[:, 0], tf.bool))
-    return begins[:-2]
+        # Clitics such as "'s" are words of their own. Two more places, which belong to no text, so
+        # that two characters follow every quote.
+        quotes = tf.where((points == ord("'")) & begins)[:, 0]
+        points, first = tf.pad(points, [[0, 2]]), tf.pad(first, [[0, 2]], constant_values=True)
+        one = tf.where(tf.gather(first, quotes + 1), 0, tf.gather(points, quotes + 1))
+        two = tf.where(tf.gather(first, quotes + 2), 0, tf.gather(points, quotes + 2))
+        short = _is_one_of(tf.stack([one], axis=1), "s", "t", "m", "d")
+        long = _is_one_of(tf.stack([one, two], axis=1), "re", "ve", "ll")
+        letters = tf.cast(short, tf.int64) + 2 * tf.cast(long, tf.int64)
+        clitics = tf.where(letters)
+        inside = tf.gather(quotes, clitics) + 1
+        behind = inside + tf.gather(letters, clitics)
+        begins = tf.pad(begins, [[0, 2]])
+        begins = tf.tensor_scatter_nd_update(begins, inside, tf.zeros_like(inside[:, 0], tf.bool))
+        begins = tf.tensor_scatter_nd_update(begins, behind, tf.ones_like(behind[:, 0], tf.bool))
+        return begins[:-2]
 
 
 def _is_one_of(points: tf.Tensor, *texts: str) -> tf.Tensor:
@@ -209,7 +205,8 @@ class BytePairTokenizer(FramedTokenizer):
         if settings != _Settings():
             contents[_SETTINGS_ASSET] = msgspec.json.encode(settings).decode()
         padding = pieces[special.padding]
-        pieces = {piece: self._ours(number, padding) for piece, number in pieces.items()}
+        swaps = {0: padding, padding: 0}
+        pieces = {piece: swaps.get(number, number) for piece, number in pieces.items()}
         super().__init__(
             start=pieces[special.start],
             separator=pieces[special.separator],
@@ -226,7 +223,7 @@ class BytePairTokenizer(FramedTokenizer):
         normal = _composed if compose else as_utf8
         if compose:
             require("tensorflow_text", "text")
-        tokens = [dataclasses.replace(each, id=self._ours(each.id, padding)) for each in added]
+        tokens = [dataclasses.replace(each, id=swaps.get(each.id, each.id)) for each in added]
         self._added = AddedTokens(tokens, normal) if compose or added else None
         self._words = ByteLevelWords()
         letters = byte_letters()
@@ -249,11 +246,6 @@ class BytePairTokenizer(FramedTokenizer):
             read_merges(folder / _MERGES_ASSET),
             **msgspec.structs.asdict(settings),
         )
-
-    @staticmethod
-    def _ours(number: int, padding: int) -> int:
-        """The id of a piece after padding and the piece with id 0 have swapped their ids."""
-        return {0: padding, padding: 0}.get(number, number)
 
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
         """The ids of the texts without special tokens."""

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from use_st5.io.records import read_bounded
-from use_st5.tokenizers.long_texts import as_utf8, beginnings, counted
+from use_st5.tokenizers.long_texts import as_utf8, beginnings, summed
 from use_st5.tokenizers.tokenizer import Vocabulary
 
 # The most bytes of a tokenizer's file: sixty times the size of RoBERTa's, four times that of mT5's.
@@ -151,7 +151,8 @@ class FramedTokenizer(tf.Module, abc.ABC):
         def number(text: tf.Tensor) -> tf.Tensor:
             return tf.cast(self.pieces(text).row_lengths(), tf.int32)
 
-        return counted(text, number, keep_spaces=self.keeps_spaces) + 2
+        zeros = tf.zeros([tf.shape(text)[0]], tf.int32)
+        return summed(text, number, zeros, keep_spaces=self.keeps_spaces) + 2
 
     def pair_token_counts(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
         """The number of ids of each uncut pair of texts, with the special tokens."""

@@ -75,13 +75,6 @@ def beginnings(text: tf.Tensor, tokens: int) -> tf.Tensor:
     return tf.cond(are_long(text), of_long, lambda: text)
 
 
-def counted(
-    text: tf.Tensor, number: Callable[[tf.Tensor], tf.Tensor], *, keep_spaces: bool = False
-) -> tf.Tensor:
-    """The number of tokens of each text, int32 `[batch]`; the arguments are those of `summed`."""
-    return summed(text, number, tf.zeros([tf.shape(text)[0]], tf.int32), keep_spaces=keep_spaces)
-
-
 def summed(
     text: tf.Tensor,
     sums: Callable[[tf.Tensor], tf.Tensor],

@@ -182,14 +182,6 @@ class NGramTokenizer(tf.Module):
         table_ids = self.table.lookup(tokens)
         return tf.where(table_ids == _UNKNOWN, self.buckets(tokens), table_ids)
 
-    def _bigram_ids(self, pairs: tf.Tensor) -> tf.Tensor:
-        """Returns the int64 ids of pairs; unknown ones get those of their buckets, or -1."""
-        table_ids = self.table.lookup(pairs)
-        if not self.vocabulary.bigram_buckets:
-            return table_ids
-        bucket = tf.strings.to_hash_bucket_fast(pairs, self.vocabulary.bigram_buckets)
-        return tf.where(table_ids == _UNKNOWN, self.vocabulary.bigram_bucket_id + bucket, table_ids)
-
     def _terms(self, tokens: tf.Tensor, positions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns ids and rows of the unigrams and bi-grams, int32 `[terms]` each."""
         # `tf.roll` puts the last token before the first: the first token of a text ends no pair.
@@ -201,7 +193,12 @@ class NGramTokenizer(tf.Module):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """For each token the id of the pair that it ends, then its own; and each id's token."""
         pairs = tf.strings.join([before, tokens], separator=" ")
-        pair_ids = tf.where(paired, self._bigram_ids(pairs), _UNKNOWN)
+        pair_ids = self.table.lookup(pairs)
+        if self.vocabulary.bigram_buckets:
+            bucket = tf.strings.to_hash_bucket_fast(pairs, self.vocabulary.bigram_buckets)
+            bucket_ids = self.vocabulary.bigram_bucket_id + bucket
+            pair_ids = tf.where(pair_ids == _UNKNOWN, bucket_ids, pair_ids)
+        pair_ids = tf.where(paired, pair_ids, _UNKNOWN)
         ids = tf.reshape(tf.stack([pair_ids, self.ids(tokens)], axis=1), [-1])
         places = tf.where(ids != _UNKNOWN)[:, 0]
         return tf.cast(tf.gather(ids, places), tf.int32), places // 2

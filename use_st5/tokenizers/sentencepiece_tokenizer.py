@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from use_st5._imports import require
 from use_st5.io.records import named_errors, read_bounded
 from use_st5.tokenizers.framed_tokenizer import FILE_LIMIT, FramedTokenizer, written_assets
-from use_st5.tokenizers.long_texts import as_utf8, beginnings, counted
+from use_st5.tokenizers.long_texts import as_utf8, beginnings, summed
 from use_st5.tokenizers.tokenizer import HashedVocabulary
 
 T5_VOCABULARY = Path(__file__).resolve().parent / "vocabularies" / "t5.model"
@@ -250,7 +250,7 @@ class SentencePieceTokenizer(tf.Module):
         def number(text: tf.Tensor) -> tf.Tensor:
             return tf.cast(self._tokenizer.tokenize(text).row_lengths(), tf.int32)
 
-        return counted(as_utf8(text), number) + 1
+        return summed(as_utf8(text), number, tf.zeros([tf.shape(text)[0]], tf.int32)) + 1
 
 
 _FRAMED_ASSET = "framed_sentencepiece.model"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -14,10 +14,8 @@ from use_st5.io.progress import watched
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer
 
-Term = TypeVar("Term", bound=Hashable)
 
-
-class BoundedCounter(Generic[Term]):
+class BoundedCounter:
     """Counts terms and keeps at most `max_terms` of them between two updates.
 
     When there are more, the count of the term at place `max_terms // 2 + 1` is subtracted from
@@ -38,9 +36,9 @@ class BoundedCounter(Generic[Term]):
     def __init__(self, *, max_terms: int) -> None:
         self.max_terms = max_terms
         self.error = 0
-        self.counts: Counter[Term] = Counter()
+        self.counts: Counter[Any] = Counter()
 
-    def update(self, terms: Iterable[Term]) -> None:
+    def update(self, terms: Iterable[Any]) -> None:
         """Counts a batch of terms; if there are too many, at most half of them remain."""
         self.counts.update(terms)
         if len(self.counts) <= self.max_terms:
@@ -80,8 +78,8 @@ class VocabularyBuilder:
     """
 
     def __init__(self, *, max_terms: int = 4_000_000) -> None:
-        self.unigrams: BoundedCounter[bytes] = BoundedCounter(max_terms=max_terms)
-        self.bigrams: BoundedCounter[bytes] = BoundedCounter(max_terms=max_terms)
+        self.unigrams = BoundedCounter(max_terms=max_terms)
+        self.bigrams = BoundedCounter(max_terms=max_terms)
         self.sentences = 0
         self._tokens = tf.function(
             _tokens_and_pairs, input_signature=[tf.TensorSpec([None], tf.string)]
@@ -131,18 +129,19 @@ class VocabularyBuilder:
         if len(fixed) > num_unigrams:
             number = len(fixed)
             raise ValueError(f"`always` has {number} words, more than {num_unigrams=}.")
-        frequent_terms = _most_frequent(
-            self.unigrams, num_unigrams - len(fixed), min_count=min_count, without=fixed
-        )
+
+        def frequent(counter: BoundedCounter, number: int) -> list[bytes]:
+            counts = {term: n for term, n in counter.counts.items() if n >= min_count}
+            terms = sorted(counts.keys() - fixed, key=lambda term: (-counts[term], term))
+            return terms[:number]
+
         unigrams = sorted(
-            [*fixed, *frequent_terms], key=lambda term: (-self.unigrams.counts[term], term)
+            [*fixed, *frequent(self.unigrams, num_unigrams - len(fixed))],
+            key=lambda term: (-self.unigrams.counts[term], term),
         )
         return NGramVocabulary(
             unigrams=tuple(term.decode() for term in unigrams),
-            bigrams=tuple(
-                term.decode()
-                for term in _most_frequent(self.bigrams, num_bigrams, min_count=min_count)
-            ),
+            bigrams=tuple(term.decode() for term in frequent(self.bigrams, num_bigrams)),
             unigram_buckets=unigram_buckets,
             bigram_buckets=bigram_buckets,
         )
@@ -174,19 +173,3 @@ def _tokens_and_pairs(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     inside = positions[1:, 0] == positions[:-1, 0]
     pairs = tf.strings.join([tokens[:-1], tokens[1:]], separator=" ")
     return tokens, tf.boolean_mask(pairs, inside)
-
-
-def _most_frequent(
-    counter: BoundedCounter[bytes],
-    number: int,
-    *,
-    min_count: int,
-    without: set[bytes] | frozenset[bytes] = frozenset(),
-) -> list[bytes]:
-    """Returns the `number` most frequent terms; equal counts are ordered by their bytes."""
-    items = [
-        (-count, term)
-        for term, count in counter.counts.items()
-        if count >= min_count and term not in without
-    ]
-    return [term for _, term in sorted(items)[:number]]

@@ -76,30 +76,21 @@ class CrossEncoderFamily(Family):
             TEXTS[2],
         )
 
-        def embed_ids(ids: tf.Tensor, training: bool) -> tf.Tensor:
-            return head(encoder_graph.embed_ids(ids, training), training)
+        def with_head(embed: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+            return lambda ids, training: head(embed(ids, training), training)
 
-        def embed_tokens(ids: tf.Tensor, training: bool) -> tf.Tensor:
-            return head(encoder_graph.embed_tokens(ids, training), training)
-
-        def embed_text(first: tf.Tensor, second: tf.Tensor, training: bool) -> tf.Tensor:
-            return embed_tokens(preprocess(first, second), training)
-
-        head_variables = raw_variables(model.head_variables)
-        trained_ids = {id(variable) for variable in raw_variables(model.trainable_variables)}
+        embed_tokens = with_head(encoder_graph.embed_tokens)
+        trained = [variable for variable in model.head_variables if variable.trainable]
         return replace(
             encoder_graph,
-            embed_text=embed_text,
-            embed_ids=embed_ids,
+            embed_text=lambda one, two, training: embed_tokens(preprocess(one, two), training),
+            embed_ids=with_head(encoder_graph.embed_ids),
             embed_tokens=embed_tokens,
             preprocess=preprocess,
             token_counts=encoder_graph.token_counts and tokenizer.pair_token_counts,
             dimension=1,
-            variables=[*encoder_graph.variables, *head_variables],
-            trainable_variables=[
-                *encoder_graph.trainable_variables,
-                *(variable for variable in head_variables if id(variable) in trained_ids),
-            ],
+            variables=[*encoder_graph.variables, *raw_variables(model.head_variables)],
+            trainable_variables=[*encoder_graph.trainable_variables, *raw_variables(trained)],
             texts=2,
         )
 

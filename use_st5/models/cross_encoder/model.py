@@ -82,9 +82,6 @@ class CrossEncoderModel(keras.Model):
             for variable in layer.variables
         ]
 
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
-        return (input_shape[0], 1)
-
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
