@@ -16,7 +16,6 @@ from use_st5.evaluation.labelled_texts import (
 )
 from use_st5.evaluation.pairs import (
     TASKS,
-    _score_pairs,
     _table,
     glue_dataset,
     pair_task,
@@ -198,7 +197,7 @@ def turned(degrees: list[float], labels: list[int]) -> LabelledTexts:
 
 
 def pair_auc(encode: Encode, pairs: LabelledTexts) -> float:
-    result = _score_pairs(TaskContext(VectorCache(encode), DataFolder(".")), pairs)
+    result = TASK.score(TaskContext(VectorCache(encode), DataFolder(".")), pairs)
     return result.scores["auc"]
 
 

@@ -117,19 +117,9 @@ def _track(name: str) -> Iterator[DataSource]:
         yield DataSource(place, (place,), _STS2017, _BY_SA)
 
 
-def _translated(language: str) -> DataSource:
-    return DataSource(
-        f"STSb Multi MT {language} test",
-        (f"data/stsb-{language}-test.csv",),
-        "https://github.com/PhilipMay/stsb-multi-mt (the STS Benchmark translated by DeepL)",
-        "that of the STS Benchmark",
-    )
-
-
-_YAHOO, _KAKAO = (
-    "https://github.com/yahoojapan/JGLUE",
-    "https://github.com/kakaobrain/KorNLUDatasets",
-)
+_YAHOO = "https://github.com/yahoojapan/JGLUE"
+_KAKAO = "https://github.com/kakaobrain/KorNLUDatasets"
+_STSB_MULTI_MT = "https://github.com/PhilipMay/stsb-multi-mt"
 _JSTS = DataSource("JSTS valid", ("jsts-v1.3/valid-v1.3.json",), f"JGLUE 1.3, {_YAHOO}", _BY_SA)
 _KORSTS = DataSource("KorSTS test", ("KorSTS/sts-test.tsv",), _KAKAO, _BY_SA)
 _CNSD = DataSource(
@@ -151,7 +141,16 @@ TASKS = (
     _task("sts_zh", "Chinese STS-B (CNSD)", "zh zh", read_cnsd, _CNSD),
     *(
         _task(
-            f"stsb_{code}", f"STS-B {name}", f"{code} {code}", read_stsb_multi_mt, _translated(code)
+            f"stsb_{code}",
+            f"STS-B {name}",
+            f"{code} {code}",
+            read_stsb_multi_mt,
+            DataSource(
+                f"STSb Multi MT {code} test",
+                (f"data/stsb-{code}-test.csv",),
+                f"{_STSB_MULTI_MT} (the STS Benchmark translated by DeepL)",
+                "that of the STS Benchmark",
+            ),
         )
         for code, name in map(str.split, _TRANSLATED.split(", "))
     ),

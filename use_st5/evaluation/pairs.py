@@ -211,28 +211,27 @@ def pair_task(
         hits = (pairs.labels == number_of_class).astype(np.int64)
         return dataclasses.replace(pairs, labels=hits)
 
+    def score(context: TaskContext, pairs: LabelledTexts) -> TaskResult:
+        # The probability that a positive pair is more similar than another; a tie is a half.
+        positive = int(pairs.labels.sum())
+        if not 0 < positive < len(pairs):
+            raise ValueError(f"Expected positive and negative pairs, received {positive} positive.")
+        similarities = cosine(*pairs.embedded(context.embed))
+        auc = float(_sklearn_metrics().roc_auc_score(pairs.labels, similarities))
+        counts = {"pairs": len(pairs), "positive": positive, "broken_lines": pairs.broken_lines}
+        return TaskResult("auc", {"auc": auc}, counts)
+
     return EvaluationTask(
         name,
         "pairs",
         title,
         "area under the ROC curve of the cosine of the two embeddings, positive class "
         f"“{name_of_class}”, {split} (Trans-Encoder, section 3)",
-        score=_score_pairs,
+        score=score,
         reader=read,
         sources=(source,),
         options={"positive": name_of_class, "split": split, "skipped": skipped},
     )
-
-
-def _score_pairs(context: TaskContext, pairs: LabelledTexts) -> TaskResult:
-    """The probability that a positive pair is more similar than another; a tie is a half."""
-    positive = int(pairs.labels.sum())
-    if not 0 < positive < len(pairs):
-        raise ValueError(f"Expected positive and negative pairs, received {positive} positive.")
-    similarities = cosine(*pairs.embedded(context.embed))
-    auc = float(_sklearn_metrics().roc_auc_score(pairs.labels, similarities))
-    counts = {"pairs": len(pairs), "positive": positive, "broken_lines": pairs.broken_lines}
-    return TaskResult("auc", {"auc": auc}, counts)
 
 
 ((_MRPC_TEST, _),) = classification.MRPC.test
