@@ -9,7 +9,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -214,26 +214,20 @@ def _print_scores(record: EvaluationRecord, *, as_json: bool) -> None:
     ]
     columns = ["task", "title", "score", "value", "n", "seconds"]
     print_table(columns, rows, title=record.model["name"])
-    if associations := [
-        _association(name, result)
-        for name, result in record.tasks.items()
-        if "p_value" in result["scores"]
-    ]:
+    associations = []
+    for name, result in record.tasks.items():
+        scores = result["scores"]
+        if "p_value" in scores:
+            x, y, a, b = result["details"].get("categories") or ("X", "Y", "A", "B")
+            effect, low, high = (
+                "undefined" if (value := scores[f"effect_size{end}"]) is None else f"{value:.2f}"
+                for end in ("", "_low", "_high")
+            )
+            p = "< 0.0001" if scores["p_value"] < 5e-5 else f"{scores['p_value']:.4f}"
+            associations.append((name, f"{x} / {y}", f"{a} / {b}", effect, f"{low} to {high}", p))
+    if associations:
         columns = ["task", "targets", "attributes", "effect size d", "95 % interval", "p"]
         print_table(columns, associations, title="associations")
-
-
-def _association(name: str, result: dict[str, Any]) -> tuple[str, ...]:
-    """The table row of an association test: its groups, effect size, interval and p."""
-    x, y, a, b = result["details"].get("categories") or ("X", "Y", "A", "B")
-    names = ("effect_size", "effect_size_low", "effect_size_high", "p_value")
-    values = [result["scores"][name] for name in names]
-    effect, low, high, p = (
-        "undefined" if value is None else f"{value:.{digits}f}"
-        for value, digits in zip(values, (2, 2, 2, 4), strict=True)
-    )
-    p = "< 0.0001" if p == "0.0000" else p
-    return name, f"{x} / {y}", f"{a} / {b}", effect, f"{low} to {high}", p
 
 
 DATA_HELP = manual(
