@@ -29,7 +29,7 @@ LARGEST_PARTS = {
     "data": 2_167,
     "encode": 1_529,
     "engines": 2_328,
-    "evaluation": 3_438,
+    "evaluation": 3_396,
     "export": 1_491,
     "foundation": 153,
     "hub": 950,
@@ -43,7 +43,7 @@ LARGEST_PARTS = {
     "serve": 861,
     "sklearn": 112,
     "tokenizers": 2_676,
-    "trainable_encoder": 460,
+    "trainable_encoder": 467,
     "training": 6_635,
 }
 
