@@ -48,7 +48,8 @@ HELP = manual(
 
     --tasks takes names of tasks and groups. --list shows them, with the data that they need and
     where it comes from. If data is missing, a task of a group is skipped, and a task that you named
-    yourself is an error. `use-st5 data` shows which data sets are there.
+    yourself is an error. `use-st5 data` shows which data sets are there. mteb:NAME is a task of the
+    package mteb, which downloads its data (extra integrations).
 
     --weat FILE tests associations of your own words (docs/bias.md shows the file). For association
     tests a second table shows the groups, the effect size with its 95 % interval, and p.

@@ -48,6 +48,7 @@ _TITLES = {
     "geometry": "Alignment and uniformity",
     "weat": "Associations of words (WEAT)",
     "seat": "Associations of words in sentences (SEAT)",
+    "mteb": "Tasks of mteb",
 }
 _PROBES = (
     *("length", "word_content", "depth", "top_constituents", "bigram_shift", "tense"),

@@ -186,7 +186,8 @@ def evaluate(
     progress = progress or Progress()
     for number, task in enumerate(tasks, start=1):
         progress.started(task, number, len(tasks))
-        path = kept and kept / f"{task.name}-{_key(task, hashes[task.name], seed)}.json"
+        file = f"{task.name.replace(':', '_')}-{_key(task, hashes[task.name], seed)}.json"
+        path = kept and kept / file
         cached = path is not None and path.is_file()
         try:
             if path and cached:

@@ -90,7 +90,7 @@ class EvaluationTask:
         return (self.read_files and self.read_files(data)) or self.sources
 
     def read(self, data: DataFolder) -> Any:
-        """Reads the data sets; `use-st5 data` lists them as found if this succeeds."""
+        """Reads the data sets."""
         self.used_sources(data)
         return None if self.reader is None else self.reader(data)
 
@@ -117,16 +117,22 @@ def groups() -> dict[str, list[EvaluationTask]]:
 def select_tasks(wanted: str) -> list[EvaluationTask]:
     """The tasks that a list of names of tasks and groups, with commas, or "all" means.
 
-    They are in the order of the tables, each once.
+    They are in the order of the tables, each once, and then those of mteb, such as "mteb:SciFact".
     """
-    names = {name for part in wanted.split(",") if (name := part.strip())}
+    given = dict.fromkeys(name for part in wanted.split(",") if (name := part.strip()))
+    others = [name.removeprefix("mteb:") for name in given if name.startswith("mteb:")]
+    names = {name for name in given if not name.startswith("mteb:")}
     tasks, known = all_tasks(), groups().keys()
-    unknown = ", ".join(sorted(names - tasks.keys() - known - {"all"})) if names else "none"
+    unknown = ", ".join(sorted(names - tasks.keys() - known - {"all"})) if given else "none"
     if unknown:
-        expected = f"names of tasks, groups ({', '.join(known)}) or all"
+        expected = f"names of tasks, mteb:NAME, groups ({', '.join(known)}) or all"
         remedy = "`use-st5 evaluate --list` shows them."
         raise ValueError(f"tasks: expected {expected}, received {unknown}. {remedy}")
-    return [task for task in tasks.values() if names & {"all", task.name, task.group}]
+    chosen = [task for task in tasks.values() if names & {"all", task.name, task.group}]
+    if others:
+        module = importlib.import_module("use_st5.evaluation.mteb_tasks")
+        chosen += map(module.mteb_task, others)
+    return chosen
 
 
 def with_data(tasks: Iterable[EvaluationTask], folder: DataFolder) -> list[EvaluationTask]:
