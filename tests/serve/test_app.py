@@ -23,6 +23,7 @@ from use_st5.hub.model_names import bundled_folder
 from use_st5.search import VectorIndex
 from use_st5.serve.app import ServerLimits, create_app
 
+httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 TEXTS = ["How old are you?", "What is your age?", "", "東京 🙂"]
 
 
@@ -49,8 +50,6 @@ def address(encoder: use_st5.SentenceEncoder) -> Iterator[str]:
 @pytest.fixture
 def post(address: str) -> Callable[..., Any]:
     """Sends JSON, and returns the response."""
-    import httpx
-
     return lambda path, body: httpx.post(f"{address}{path}", json=body, timeout=30)
 
 
@@ -108,8 +107,6 @@ class Prompted(use_st5.SentenceEncoder):
 
 
 def test_a_request_names_the_prompt(encoder: use_st5.SentenceEncoder) -> None:
-    import httpx
-
     models = {"mine": Prompted(bundled_folder("use_dan_en"))}
     with running(create_app(models)) as url:
         for name, prompt in (("query", "a person asks: "), ("document", ""), (None, "music: ")):
@@ -159,10 +156,8 @@ def test_rerank_in_the_form_of_cohere_and_jina(post: Callable, path: str) -> Non
         assert len(post(path, body | {"top_n": top_n}).json()["results"]) == count
     assert error(post(path, body | {"top_n": 0}), 422) == "top_n: Expected int >= 1."
     assert "Use top_n." in error(post(path, body | {"top_k": 3}), 422)
-    assert "documents: Expected array of length >= 1" in error(
-        post(path, {**body, "documents": []}), 400
-    )
-    assert "documents[0]" in error(post(path, body | {"documents": [{"body": "a"}]}), 400)
+    for wrong, told in (([], "documents: Expected array"), ([{"body": "a"}], "documents[0]")):
+        assert told in error(post(path, body | {"documents": wrong}), 400)
 
 
 def test_a_sentence_encoder_ranks_by_cosines(
@@ -178,24 +173,17 @@ def test_a_sentence_encoder_ranks_by_cosines(
 
 
 def test_a_model_by_its_name(address: str) -> None:
-    import httpx
-
     found = httpx.get(f"{address}/v1/models/letters").json()
     assert abs(found.pop("created") - time.time()) < 3600
     assert found == {"id": "letters", "object": "model", "owned_by": "use_st5"}
     told = error(httpx.get(f"{address}/v1/models/org/other"), 404)
-    assert (
-        told
-        == "model: expected a model, one of use_dan_en, letters, or no model; received 'org/other'."
-    )
+    assert told.endswith("one of use_dan_en, letters, or no model; received 'org/other'.")
 
 
 def test_pages_of_an_origin_may_ask_if_it_is_named(
     address: str, encoder: use_st5.SentenceEncoder
 ) -> None:
-    import httpx
-
-    def preflight(url: str, origin: str) -> httpx.Response:
+    def preflight(url: str, origin: str) -> Any:
         asked = {"Access-Control-Request-Method": "POST"}
         asked["Access-Control-Request-Headers"] = "content-type,x-stainless-os"
         return httpx.options(f"{url}/v1/embeddings", headers={"Origin": origin} | asked)
@@ -229,15 +217,13 @@ def index(
 def test_search_returns_the_rows_of_the_index(
     encoder: use_st5.SentenceEncoder, index: VectorIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import httpx
-
     monkeypatch.setattr("use_st5.serve.app._QUERIES", 1)
     queries = ["What age do you have?", "東京"]
     scores, rows = index.search(encoder, queries, k=3)
     limits = ServerLimits(answer_bytes=1000, texts=3)
     with running(create_app({"dan": encoder}, limits, index=index)) as url:
 
-        def post(**body: Any) -> httpx.Response:
+        def post(**body: Any) -> Any:
             return httpx.post(f"{url}/search", json=body, timeout=30)
 
         found = post(queries=queries, top_k=3).json()
@@ -271,8 +257,6 @@ def test_search_needs_an_index_of_a_model_of_the_server(post: Callable, index: V
 def test_a_slow_search_is_late_and_others_wait(
     encoder: use_st5.SentenceEncoder, index: VectorIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import httpx
-
     go = threading.Event()
 
     def slow(*_: Any, **__: Any) -> Any:
@@ -323,8 +307,6 @@ def test_a_bad_request_is_told_what_is_expected(post: Callable, body: dict, told
 
 
 def test_an_unknown_path_or_method_has_the_same_form(address: str) -> None:
-    import httpx
-
     assert error(httpx.get(f"{address}/v1/embedding"), 404) == "Not Found"
     refused = httpx.get(f"{address}/v1/embeddings")
     assert error(refused, 405) == "Method Not Allowed"
@@ -332,8 +314,6 @@ def test_an_unknown_path_or_method_has_the_same_form(address: str) -> None:
 
 
 def test_a_query_counts_for_each_document() -> None:
-    import httpx
-
     models = {"letters": CrossEncoder(shared_letters, name="letters")}
     with running(create_app(models, ServerLimits(body_bytes=1000))) as url:
         body = {"query": "a" * 99, "documents": ["b"] * 10}
@@ -344,8 +324,6 @@ def test_a_query_counts_for_each_document() -> None:
 
 def test_null_is_the_default_of_every_optional_field(post: Callable, address: str) -> None:
     """LiteLLM and other clients send null for what their user did not choose."""
-    import httpx
-
     assert httpx.get(f"{address}/docs").status_code == 200
     described = httpx.get(f"{address}/openapi.json").json()["paths"]
     bodies = {
@@ -373,8 +351,6 @@ def test_null_is_the_default_of_every_optional_field(post: Callable, address: st
     ],
 )
 def test_a_body_that_is_no_json_does_not_stop_the_server(address: str, body: bytes) -> None:
-    import httpx
-
     headers = {"content-type": "application/json"}
     path = "rerank" if b"documents" in body else "v1/embeddings"
     refused = httpx.post(f"{address}/{path}", content=body, headers=headers)
@@ -385,8 +361,6 @@ def test_a_body_that_is_no_json_does_not_stop_the_server(address: str, body: byt
 @pytest.mark.parametrize("media_type", [None, "text/plain"])
 def test_a_body_is_sent_as_json(address: str, media_type: str | None) -> None:
     """A page in a browser could send other types to a local server."""
-    import httpx
-
     headers = {} if media_type is None else {"content-type": media_type}
     refused = httpx.post(f"{address}/similarity", content=b'{"a": ["b"]}', headers=headers)
     told = f"Content-Type: expected application/json, received {media_type or 'none'}."
@@ -401,8 +375,6 @@ def test_a_long_name_is_not_repeated(post: Callable, field: str) -> None:
 
 
 def test_the_error_of_a_model_stays_in_the_log() -> None:
-    import httpx
-
     def fail(first: list[str], second: list[str]) -> np.ndarray:
         raise OSError("/home/somebody/model is broken")
 
@@ -414,8 +386,6 @@ def test_the_error_of_a_model_stays_in_the_log() -> None:
 
 
 def test_a_missing_kind_of_model_is_told() -> None:
-    import httpx
-
     with running(create_app({"letters": CrossEncoder(shared_letters, name="letters")})) as url:
         refused = httpx.post(f"{url}/v1/embeddings", json={"input": "a"})
     assert "The server has no sentence encoder" in error(refused, 404)
@@ -432,8 +402,6 @@ def test_a_missing_kind_of_model_is_told() -> None:
 def test_a_large_answer_is_refused_before_it_is_computed(
     encoder: use_st5.SentenceEncoder, path: str, body: dict, most: int
 ) -> None:
-    import httpx
-
     for limit, status in ((most, 200), (most - 1, 400)):
         with running(create_app({"dan": encoder}, ServerLimits(answer_bytes=limit))) as url:
             answer = httpx.post(f"{url}{path}", json=body)
@@ -442,8 +410,6 @@ def test_a_large_answer_is_refused_before_it_is_computed(
 
 
 def test_a_large_body_is_refused_before_it_is_read(address: str) -> None:
-    import httpx
-
     refused = httpx.post(f"{address}/v1/embeddings", content=b"x" * 100_001)
     assert error(refused, 413) == "The body has more than 100,000 bytes."
     # A body of unknown length is refused when it has grown too large.
@@ -479,8 +445,6 @@ class Slow:
 
 
 def test_a_full_queue_a_late_result_and_a_lost_client() -> None:
-    import httpx
-
     slow = Slow()
     app = create_app({"slow": slow}, ServerLimits(queue_size=2, seconds=1.0))  # type: ignore[dict-item]
     with running(app) as url:
@@ -507,8 +471,6 @@ def test_a_full_queue_a_late_result_and_a_lost_client() -> None:
 
 
 def test_metrics_count_requests_texts_and_batches(address: str, post: Callable) -> None:
-    import httpx
-
     def value(name: str) -> float:
         lines = httpx.get(f"{address}/metrics").text.splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
