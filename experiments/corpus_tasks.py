@@ -9,14 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 
 from experiments.held_out import without_held_out
 from experiments.run import Run
 from use_st5.data import PreparedColumn, open_prepared, prepare
 from use_st5.losses import TaskLoss
-from use_st5.training import ArrayData, History, Trainer, TrainingArguments
+from use_st5.training import ArrayData, Trainer, TrainingArguments
 
 # A function that returns examples, and the columns that they become.
 Source = tuple[Callable[[], Iterable[Mapping[str, Any]]], Mapping[str, PreparedColumn]]
@@ -24,8 +23,6 @@ Source = tuple[Callable[[], Iterable[Mapping[str, Any]]], Mapping[str, PreparedC
 Arrays = Mapping[str, Mapping[str, ArrayData]]
 # Steps of one call from the host in every experiment; one task is drawn for each call.
 STEPS_PER_CALL = 10
-# A run of fewer steps is a trial: it prepares only the rows of its batches; its scores say nothing.
-TRIAL_STEPS = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,63 +106,48 @@ def prepare_tasks(run: Run, tasks: Iterable[CorpusTask], tokenizer: Any, materia
     """Writes every part of every task's data as arrays, unless they exist."""
     for task in tasks:
         for name, (examples, columns) in task.data.sources(task.name, material).items():
-            folder, rows = _folder_and_rows(run, task, name)
             print(f"preparing {name}", file=sys.stderr, flush=True)
-            prepare(islice(examples(), rows), columns, tokenizer, folder, reuse=True)
+            prepare(examples(), columns, tokenizer, run.prepared / name, reuse=True)
 
 
 def open_tasks(run: Run, tasks: Iterable[CorpusTask], material: Any = None) -> Arrays:
     """Opens the arrays that `prepare_tasks` wrote."""
-    by_task: dict[str, dict[str, ArrayData]] = {}
-    for task in tasks:
-        for name, (_, columns) in task.data.sources(task.name, None).items():
-            folder, rows = _folder_and_rows(run, task, name)
-            if not folder.exists():
-                raise FileNotFoundError(f"{folder}: run the command with --part prepare first.")
-            opened = open_prepared(folder, columns=columns)
-            arrays = {column: array[:rows] for column, array in opened.items()}
-            by_task.setdefault(task.name, {})[name] = task.data.array_data(arrays, material)
-    return by_task
-
-
-def _folder_and_rows(run: Run, task: CorpusTask, part: str) -> tuple[Path, int | None]:
-    """The folder of a part's arrays, and how many of its first rows a trial reads (None: all)."""
-    folder = run.prepared / part
-    if run.steps is None or run.steps >= TRIAL_STEPS:
-        return folder, None
-    rows = run.steps * task.batch_size
-    return (folder if folder.exists() else run.prepared / f"{part}.first_{rows}"), rows
-
-
-def train_stage(run: Run, encoder: Any, stage: Stage, arrays: Arrays, **options: Any) -> History:
-    """Trains an encoder or model, each step by one task; `options` are those of `Trainer`."""
-    data, weights, sizes = {}, {}, {}
-    with run.scope():
-        for task in stage.tasks:
-            loss, parts = task.loss(), arrays[task.name]
-            for name, weight in task.weights(parts).items():
-                data[name] = parts[name], loss
-                weights[name], sizes[name] = weight, task.batch_size
-    return Trainer(
-        encoder,
-        data,
-        dataclasses.replace(stage.args, seed=run.seed, steps=run.steps or stage.args.steps),
-        mixing_weights=weights,
-        batch_sizes=sizes,
-        folder=run.checkpoints / stage.name,
-        strategy=run.strategy,
-        batch_files=run.batch_files,
-        **options,
-    ).train()
+    return {
+        task.name: {
+            name: task.data.array_data(
+                open_prepared(run.prepared / name, columns=columns), material
+            )
+            for name, (_, columns) in task.data.sources(task.name, None).items()
+        }
+        for task in tasks
+    }
 
 
 def train_stages(
     run: Run, encoder: Any, stages: Sequence[Stage], arrays: Sequence[Arrays], **options: Any
 ) -> None:
-    """Trains an encoder in stages, keeps its model, and writes `history.json`."""
+    """Trains an encoder or model in stages, each step by one task, and writes `history.json`.
+
+    `arrays` has for each stage what `open_tasks` returns; `options` are those of `Trainer`.
+    """
     histories = {}
-    for stage, its_arrays in zip(stages, arrays, strict=True):
-        history = train_stage(run, encoder, stage, its_arrays, **options)
+    for stage, opened in zip(stages, arrays, strict=True):
+        data, weights, sizes = {}, {}, {}
+        with run.scope():
+            for task in stage.tasks:
+                loss, parts = task.loss(), opened[task.name]
+                for name, weight in task.weights(parts).items():
+                    data[name] = parts[name], loss
+                    weights[name], sizes[name] = weight, task.batch_size
+        history = Trainer(
+            encoder,
+            data,
+            dataclasses.replace(stage.args, seed=run.seed, steps=run.steps or stage.args.steps),
+            mixing_weights=weights,
+            batch_sizes=sizes,
+            folder=run.checkpoints / stage.name,
+            strategy=run.strategy,
+            **options,
+        ).train()
         histories[stage.name] = history.to_state()
     run.write("history.json", histories)
-    run.keep(encoder if isinstance(encoder, keras.Model) else encoder.model)

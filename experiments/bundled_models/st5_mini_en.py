@@ -200,9 +200,7 @@ class St5MiniEn(BundledTraining):
         return model
 
 
-EXPERIMENT = St5MiniEn(
-    expected={"stsb_dev_pearson": 0.8746, "stsb_dev_spearman": 0.8746},
-)
+EXPERIMENT = St5MiniEn()
 
 
 def _short(*stages: Stage, left_out: Sequence[CorpusTask] = ()) -> St5MiniEn:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import keras
 
@@ -23,7 +23,7 @@ from experiments.corpus_tasks import (
     prepare_tasks,
     train_stages,
 )
-from experiments.run import Options, Run, Scores, write_json
+from experiments.run import Run, Scores, read_json, write_json
 from experiments.stsb_dev import stsb_development
 from use_st5.data import PreparedColumn
 from use_st5.losses import ScoredPairLoss, TeacherLoss
@@ -50,7 +50,6 @@ class BundledTraining(abc.ABC):
 
     Attributes:
         text: The text whose vectors the teachers compute.
-        expected: The measured scores.
     """
 
     name: ClassVar[str]
@@ -58,7 +57,6 @@ class BundledTraining(abc.ABC):
     # Further options of `Trainer`.
     trainer_options: ClassVar[Mapping[str, Any]] = {}
     text: TeacherText = TEXT
-    expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @abc.abstractmethod
     def _stages(self) -> Sequence[Stage]:
@@ -80,26 +78,27 @@ class BundledTraining(abc.ABC):
         """Changes the trained model before its export; does nothing by default."""
 
     def run(
-        self, data: Path, output: Path, *, teacher: Path | None = None, **options: Unpack[Options]
+        self, data: Path, output: Path, *, teacher: Path | None = None, **options: Any
     ) -> Scores:
         """Prepares text and arrays, trains, exports, and scores on STS-B dev.
 
         Args:
-            data: As in `Run`, and so are the options.
+            data: As in `Run`.
             output: As in `Run`.
             teacher: Folder of the teachers' vectors; by default `teacher` in `output`.
+            **options: As in `Run`.
         """
         run, teacher = Run(data, output, **options), teacher or output / "teacher"
         text = self.text.opened(run, teacher)
         with run.begun():
-            if run.does("prepare"):
+            if "prepare" in run.parts:
                 stsb_development(run.data)  # A missing file is reported before the work begins.
                 prepare_tasks(run, self._tasks, self._tokenizer(text), text)
-            if run.does("prepare") or run.does("train"):
+            if "prepare" in run.parts or "train" in run.parts:
                 text.check(self._kept_words(run, text), sentences=need_teacher(self._tasks))
-            if run.does("train"):
+            if "train" in run.parts:
                 self._train(run, text)
-            return self._export(run, text) if run.does("export") else {}
+            return self._export(run, text) if "export" in run.parts else {}
 
     def _train(self, run: Run, text: TextWithVectors) -> None:
         stages = [stage for stage in self._stages() if stage.tasks]
@@ -109,7 +108,9 @@ class BundledTraining(abc.ABC):
             encoder = self._encoder(run, text)
         options = {**self.trainer_options, **self._evaluation(run)}
         train_stages(run, encoder, stages, arrays, **options)
-        run.write_facts(**METADATA, tasks=[task.name for task in self._tasks])
+        run.keep(encoder if isinstance(encoder, keras.Model) else encoder.model)
+        tasks = [task.name for task in self._tasks]
+        run.write("training.json", {**METADATA, "seed": run.seed, "tasks": tasks})
 
     @property
     def _tasks(self) -> list[CorpusTask]:
@@ -146,12 +147,12 @@ class BundledTraining(abc.ABC):
 
     def _export(self, run: Run, text: TextWithVectors) -> Scores:
         """Exports the encoder in int8, and writes its scores before the export."""
-        facts, model = run.facts(), run.kept()
+        facts, model = read_json(run.output / "training.json"), run.kept()
         self._finish(model, text)
         encoder = self._with_tokenizer(model, text, name=self.name, metadata=facts)
         scores = stsb_development(run.data)(encoder.encode)
         encoder.export(run.output / "model", precision="int8")
-        return run.write_scores(scores)
+        return run.write("scores.json", scores)
 
 
 def model_scores(data: Path, model: Path) -> Scores:

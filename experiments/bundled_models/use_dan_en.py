@@ -187,7 +187,7 @@ class UseDanEn(BundledTraining):
             calibrate(model, text.vocabulary(self.vocabulary), self.calibration)
 
 
-EXPERIMENT = UseDanEn(expected={"stsb_dev_pearson": 0.8411, "stsb_dev_spearman": 0.8409})
+EXPERIMENT = UseDanEn()
 UNCALIBRATED = UseDanEn(calibration=None)
 
 

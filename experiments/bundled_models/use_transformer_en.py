@@ -193,9 +193,7 @@ class UseTransformerEn(BundledTraining):
         return model
 
 
-EXPERIMENT = UseTransformerEn(
-    expected={"stsb_dev_pearson": 0.8723, "stsb_dev_spearman": 0.8725},
-)
+EXPERIMENT = UseTransformerEn()
 
 
 def _short(*tasks: CorpusTask) -> UseTransformerEn:

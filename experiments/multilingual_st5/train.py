@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import keras
 
@@ -52,11 +52,11 @@ from experiments.corpus_tasks import (
     Stage,
     open_tasks,
     prepare_tasks,
-    train_stage,
+    train_stages,
 )
 from experiments.held_out import held_out_sentences
 from experiments.published_corpus import Example
-from experiments.run import Options, Run, Scores
+from experiments.run import Run, Scores, read_json
 from use_st5 import TrainableEncoder
 from use_st5.convert import open_checkpoint
 from use_st5.data import DataFolder, PreparedColumn
@@ -129,15 +129,14 @@ class MultilingualST5:
             evaluation_steps=1_000,
         )
 
-    def run(
-        self, data: Path, output: Path, *, rank: int | None = None, **options: Unpack[Options]
-    ) -> Scores:
+    def run(self, data: Path, output: Path, *, rank: int | None = None, **options: Any) -> Scores:
         """Prepares the triplets, trains adapters, merges, exports and scores.
 
         Args:
-            data: As in `Run`; the options are also as there.
+            data: As in `Run`.
             output: As in `Run`.
             rank: Rank of the adapters; None: 8, the paper's.
+            **options: As in `Run`.
         """
         if rank is not None:
             return dataclasses.replace(self, rank=rank).run(data, output, **options)
@@ -145,12 +144,12 @@ class MultilingualST5:
         tasks = [self.task(run.seed)]
         with run.begun():
             self.required(run.data)
-            if run.does("prepare"):
+            if "prepare" in run.parts:
                 material = Material(run.data, held_out_sentences(run.data, required=False))
                 prepare_tasks(run, tasks, self.tokenizer(run.data), material)
-            if run.does("train"):
+            if "train" in run.parts:
                 self._train(run, tasks)
-            return self._export(run) if run.does("export") else {}
+            return self._export(run) if "export" in run.parts else {}
 
     def _train(self, run: Run, tasks: list[CorpusTask]) -> None:
         """Writes `adapters.safetensors`, and `adapters.txt`, which lists the adapted layers."""
@@ -163,24 +162,24 @@ class MultilingualST5:
             )
         (triplets,) = arrays[tasks[0].name].values()
         args = self.arguments(max(1, len(triplets) // self.batch_size))
-        history = train_stage(run, model, Stage(tasks=tasks, args=args), arrays)
+        train_stages(run, model, [Stage(tasks=tasks, args=args)], [arrays])
         if run.writes:
             with atomic_path(run.output / LISTING) as listing:
                 listing.write_text(f"{adapters}\n", encoding="utf-8")
             adapters.save(run.output / ADAPTERS)
-        run.write("history.json", {"": history.to_state()})
-        run.write_facts(**self.metadata, tasks=[task.name for task in tasks])
+        facts = {**self.metadata, "seed": run.seed, "tasks": [task.name for task in tasks]}
+        run.write("training.json", facts)
 
     def _export(self, run: Run) -> Scores:
         """Exports the base in float32 with the adapters in it."""
-        facts = run.facts()
+        facts = read_json(run.output / "training.json")
         model = self.base(run.data, "float32", run.seed)
         load_lora(model, run.output / ADAPTERS).merge()
         tokenizer = self.tokenizer(run.data)
         encoder = TrainableEncoder(model, tokenizer, name=self.name, metadata=facts)
         scores = multilingual_scores(encoder, run.data, run.output)
         encoder.export(run.output / "model")
-        return run.write_scores(scores)
+        return run.write("scores.json", scores)
 
 
 def adamw(learning_rate: float) -> Callable[[int], keras.optimizers.Optimizer]:

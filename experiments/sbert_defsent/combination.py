@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
-from experiments.run import Scores, SharedOptions, write_json
+from experiments.run import Scores, write_json
 from experiments.sbert_defsent.ensemble import Ensemble, Mode
 from experiments.stsb_dev import stsb_development
 from use_st5 import TrainableEncoder
@@ -41,7 +41,7 @@ class Combination:
         prepared: Path | None = None,
         sbert: Path | None = None,
         defsent: Path | None = None,
-        **options: Unpack[SharedOptions],
+        **options: Any,
     ) -> Scores:
         """Trains the encoders that do not exist yet, combines them, exports and scores.
 
@@ -60,7 +60,7 @@ class Combination:
                 (self.sbert, sbert or output / "sbert"),
                 (self.defsent, defsent or output / "defsent"),
             ):
-                if not (options.get("resume", True) and (folder / "scores.json").exists()):
+                if not (folder / "scores.json").exists():
                     training.run(
                         data,
                         folder,

@@ -28,12 +28,12 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 
 from experiments.command import main
-from experiments.run import Scores, SharedOptions
+from experiments.run import Scores
 from experiments.sbert_defsent.combination import Combination
 from experiments.sbert_defsent.comparison_results import (
     NAMES,
@@ -74,7 +74,7 @@ def run(
     methods: Sequence[str] = tuple(NAMES),
     model: Literal["bert_base", "bert_large", "roberta_base", "roberta_large"] | None = None,
     classifier: Literal["quick", "full"] = "quick",
-    **options: Unpack[SharedOptions],
+    **options: Any,
 ) -> Scores:
     """Trains and scores every method with every seed.
 
@@ -96,9 +96,6 @@ def run(
         all_methods = METHODS if model is None else published(model)
         seed = options.get("seed", 0)
         runs = [(name, run_seed) for run_seed in range(seed, seed + seeds) for name in methods]
-        if not options.get("resume", True):
-            _check_new([_folder(output, *each) for each in runs])
-        options["resume"] = True  # Later methods continue from the runs of earlier ones.
         for name, run_seed in runs:
             folder = _folder(output, name, run_seed)
             if not (folder / "scores.json").exists():
@@ -114,12 +111,6 @@ def run(
         for name, runs in main_scores(records_of(output)).items()
         for task in runs[0]
     }
-
-
-def _check_new(folders: Sequence[Path]) -> None:
-    for folder in folders:
-        if folder.exists():
-            raise FileExistsError(f"{folder} exists. Remove it, or let the runs resume.")
 
 
 def tasks_at_hand(data: Path, classifier: SentEvalClassifier = QUICK) -> list[EvaluationTask]:

@@ -20,12 +20,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Any, Literal
 
 from experiments.ablation import Ablation
 from experiments.command import main
 from experiments.minilm import given_or_minilm
-from experiments.run import Scores, SharedOptions, write_json
+from experiments.run import Scores, write_json
 from experiments.sbert_defsent.train import (
     BATCH_SIZE,
     DEFSENT_STEPS,
@@ -58,7 +58,7 @@ def run(
     seeds: int = 3,
     learning_rates: Sequence[float] = LEARNING_RATES,
     batch_sizes: Sequence[int] = (BATCH_SIZE,),
-    **options: Unpack[SharedOptions],
+    **options: Any,
 ) -> Scores:
     """Trains with every learning rate, batch size and seed, and writes the best combination.
 

@@ -45,7 +45,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import keras
 
@@ -66,7 +66,7 @@ from experiments.corpus_tasks import (
 from experiments.held_out import held_out_sentences
 from experiments.minilm import given_or_minilm
 from experiments.paper_corpora import paper_definitions, paper_pairs
-from experiments.run import Options, Run, Scores
+from experiments.run import Run, Scores, read_json
 from experiments.sbert_defsent.combination import Combination
 from experiments.sbert_defsent.defined_words import Split, defined_words
 from experiments.sbert_defsent.ensemble import Mode
@@ -264,15 +264,16 @@ class Training:
         *,
         pretrained: Path | None = None,
         chosen: Path | None = None,
-        **options: Unpack[Options],
+        **options: Any,
     ) -> Scores:
         """Prepares the corpora, trains, exports and scores on the development split of STS-B.
 
         Args:
-            data: As in `Run`; the options are also as there.
+            data: As in `Run`.
             output: As in `Run`.
             pretrained: Folder of a BERT or RoBERTa; None: MiniLM's.
             chosen: The `chosen.json` of `learning_rates.py`; None: the learning rates above.
+            **options: As in `Run`.
         """
         if chosen is not None:
             method = dataclasses.replace(self, stages=with_choice(self.stages, chosen))
@@ -280,14 +281,14 @@ class Training:
         run = Run(data, output, **options)
         with run.begun():
             start = open_pretrained(pretrained)
-            if run.does("prepare"):
+            if "prepare" in run.parts:
                 stsb_development(run.data)  # A missing file is reported before the work begins.
                 material = Material(run.data, held_out_sentences(run.data), start.tokenizer)
                 for stage in self.stages:
                     prepare_tasks(run, stage.tasks, start.tokenizer, material)
-            if run.does("train"):
+            if "train" in run.parts:
                 self._train(run, start)
-            return self._export(run, start) if run.does("export") else {}
+            return self._export(run, start) if "export" in run.parts else {}
 
     def _train(self, run: Run, start: TrainableEncoder) -> None:
         arrays = [open_tasks(run, stage.tasks) for stage in self.stages]
@@ -306,9 +307,10 @@ class Training:
             )
             stages.append(dataclasses.replace(stage, args=args))
         train_stages(run, model, stages, arrays)
+        run.keep(model)
         tasks = [task.name for stage in self.stages for task in stage.tasks]
-        facts = {"languages": ["en"], "pooling": self.pooling, "tasks": tasks}
-        run.write_facts(**facts, stages=[stage.name for stage in stages])
+        facts = {"languages": ["en"], "seed": run.seed, "pooling": self.pooling, "tasks": tasks}
+        run.write("training.json", facts | {"stages": [stage.name for stage in stages]})
 
     def _export(self, run: Run, start: TrainableEncoder) -> Scores:
         encoder = TrainableEncoder(
@@ -316,11 +318,11 @@ class Training:
             start.tokenizer,
             name=self.name,
             max_length=IDS.max_tokens,
-            metadata=run.facts(),
+            metadata=read_json(run.output / "training.json"),
         )
         scores = stsb_development(run.data)(encoder.encode)
         encoder.export(run.output / "model", precision="float32")
-        return run.write_scores(scores)
+        return run.write("scores.json", scores)
 
 
 def steps_of_a_pass(tasks: Sequence[CorpusTask], arrays: Arrays, *, cycle: bool, call: int) -> int:

@@ -29,14 +29,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 import keras
 import numpy as np
 
 from experiments.command import main
 from experiments.corpus_tasks import STEPS_PER_CALL
-from experiments.run import Options, Run, Scores
+from experiments.run import Run, Scores
 from experiments.sentence_t5.pretraining_text import open_tokens, pretraining_tokens
 from experiments.sentence_t5.span_corruption import SpanCorruption
 from experiments.sentence_t5.span_corruption_loss import SpanCorruptionLoss
@@ -75,7 +75,7 @@ class T5Pretraining:
     validation_texts: int = 256
     dtype: str = DTYPE
 
-    def run(self, data: Path, output: Path, **options: Unpack[Options]) -> Scores:
+    def run(self, data: Path, output: Path, **options: Any) -> Scores:
         """Pre-trains and saves the model; there is no part "export".
 
         Returns:
@@ -84,9 +84,9 @@ class T5Pretraining:
         run = Run(data, output, **options)
         path = run.prepared / "tokens.npy"
         with run.begun():
-            if run.does("prepare"):
+            if "prepare" in run.parts:
                 self._prepare(run.data, path)
-            if not run.does("train"):
+            if "train" not in run.parts:
                 return {}
             return self._train(run, open_tokens(path, self.corruption.length))
 
@@ -133,13 +133,12 @@ class T5Pretraining:
             restore_best=False,
             folder=run.checkpoints,
             strategy=run.strategy,
-            batch_files=run.batch_files,
         ).train()
         scores = evaluate(model)
         if run.writes:
             with atomic_path(run.output / MODEL_NAME) as temporary:
                 model.save(temporary)
-        return run.write_scores(scores)
+        return run.write("scores.json", scores)
 
     def optimizer(self, steps: int) -> keras.optimizers.Optimizer:
         """Adafactor, with which T5 was pre-trained."""

@@ -19,10 +19,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from experiments.command import main
-from experiments.run import Scores, SharedOptions
+from experiments.run import Scores
 from experiments.sbert_defsent.comparison_results import Values
 from experiments.seed_table import seed_means, seed_scores, seed_table
 from experiments.trans_encoder import train as trans_encoder
@@ -43,7 +43,7 @@ def run(
     second_language_model: Path | None = None,
     seeds: int = 3,
     variants: Sequence[str] = ("self", "mutual", "inductive", "mutual_inductive"),
-    **options: Unpack[SharedOptions],
+    **options: Any,
 ) -> Scores:
     """Trains and scores every variant with every seed.
 
@@ -62,7 +62,7 @@ def run(
         Mean over the seeds by "variant: model/set".
     """
     recipes = trans_encoder.VARIANTS
-    seed, resume = options.get("seed", 0), options.get("resume", True)
+    seed = options.get("seed", 0)
     folders: dict[str, Any] = {
         "pretrained": pretrained,
         "second": second,
@@ -73,7 +73,7 @@ def run(
         for run_seed in range(seed, seed + seeds):
             for name in variants:
                 folder = output / f"{name}_{run_seed}"
-                if not (resume and (folder / "scores.json").exists()):
+                if not (folder / "scores.json").exists():
                     recipes[name].run(data, folder, **folders, **options | {"seed": run_seed})
                 _write_tables(output)
     return seed_means(rows_of(output))

@@ -6,12 +6,12 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from experiments.corpus_tasks import STEPS_PER_CALL
-from experiments.run import Options, Run, Scores, read_json, write_json
+from experiments.run import Run, Scores, read_json, write_json
 from experiments.stsb_dev import stsb_dev
 from experiments.trans_encoder.starts import Kind, Opened, Start, student_of, write_start
 from use_st5.io import atomic_path
@@ -32,7 +32,6 @@ class PairDistillation:
         pool: The pairs, unless the run is given others.
         settings: The settings of the cycles.
         steps_per_execution: Steps in one call from the host.
-        expected: The measured scores of the experiment.
     """
 
     name: str
@@ -40,7 +39,6 @@ class PairDistillation:
     pool: Any
     settings: TransEncoder
     steps_per_execution: int = STEPS_PER_CALL
-    expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def run(
         self,
@@ -53,7 +51,7 @@ class PairDistillation:
         second_language_model: Path | None = None,
         pairs: Path | None = None,
         text: Path | None = None,
-        **options: Unpack[Options],
+        **options: Any,
     ) -> Scores:
         """Prepares the pairs, trains, exports the best encoders and scores them.
 
@@ -63,7 +61,7 @@ class PairDistillation:
 
         Args:
             data: Folder of the STS sets, and of the corpora if pairs are mined from them.
-            output: The folder to write; this and the options are as in `Run`, on one machine.
+            output: The folder to write.
             pretrained: The BERT or RoBERTa to start from; None: MiniLM.
             second: Another BERT or RoBERTa, for students that start from it; None: `pretrained`.
             language_model: The plain BERT or RoBERTa behind `pretrained`, from which its
@@ -72,19 +70,21 @@ class PairDistillation:
                 `second` is given.
             pairs: A file of pairs to learn from instead of the experiment's own.
             text: A file or folder of running text to mine pairs from instead.
+            **options: As in `Run`, on one machine.
 
         Returns:
             Scores by "model/set".
         """
-        _check_options(**options)
+        if options.get("strategy") == "multi_worker":  # They do not wait for each other's files.
+            raise ValueError("expected a strategy of one machine, such as mirrored")
         run = Run(data, output, **options)
         folders = _folders(pretrained, second, language_model, second_language_model)
         with run.begun():
-            if run.does("prepare"):
+            if "prepare" in run.parts:
                 self._prepare(run, folders, {"pairs": pairs, "text": text})
-            if run.does("train"):
+            if "train" in run.parts:
                 self._train(run)
-            return self._export(run, folders) if run.does("export") else {}
+            return self._export(run, folders) if "export" in run.parts else {}
 
     def _prepare(self, run: Run, folders: Folders, pool_given: Folders) -> None:
         """Writes pairs, ids and starts in one atomic step; keeps those of an equal run."""
@@ -182,7 +182,7 @@ class PairDistillation:
         flat = {
             f"{model}/{name}": v for model, by_set in scores.items() for name, v in by_set.items()
         }
-        return run.write_scores(flat)
+        return run.write("scores.json", flat)
 
     def _kinds(self, start: Start) -> Sequence[Kind]:
         """The kinds of models that a student has."""
@@ -202,21 +202,6 @@ def _folders(
         "language_model": language_model,
         "second_language_model": second_language_model or (None if second else language_model),
     }
-
-
-def _check_options(**options: Any) -> None:
-    """Refuses options that the cycles do not support, since each model is trained separately."""
-    if options.get("strategy") == "multi_worker":
-        raise ValueError(
-            "Expected a strategy of one machine, received multi_worker: each model of the cycles "
-            "is made of files that the one before wrote, for which several machines do not wait. "
-            "mirrored trains on all GPUs of a machine."
-        )
-    if (files := options.get("batch_files")) is not None:
-        raise ValueError(
-            "batch_files: expected none, since each training of the cycles learns the scores "
-            f"that the one before gave to the pairs. Received: {files}"
-        )
 
 
 def _in_steps(settings: TransEncoder, steps: int | None) -> TransEncoder:

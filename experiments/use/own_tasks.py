@@ -30,9 +30,9 @@ The README discusses these results.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import keras
 
@@ -47,10 +47,10 @@ from experiments.corpus_tasks import (
     Stage,
     open_tasks,
     prepare_tasks,
-    train_stage,
+    train_stages,
 )
 from experiments.held_out import held_out_sentences
-from experiments.run import Options, Run, Scores
+from experiments.run import Run, Scores, read_json
 from experiments.stsb_dev import stsb_development
 from use_st5 import SentenceEncoder, TrainableEncoder
 from use_st5.data import DataFolder
@@ -112,7 +112,6 @@ class OwnTasks:
         args: Settings of the training; Adam is that of `use-st5 train`.
         num_bigrams: Number of bi-grams in addition to the words.
         weighed: Whether rare words weigh more in the mean of the initial model.
-        expected: The measured scores.
     """
 
     tasks: Sequence[CorpusTask] = TASKS
@@ -125,32 +124,35 @@ class OwnTasks:
     )
     num_bigrams: int = 0
     weighed: bool = False
-    expected: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
-    def run(self, data: Path, output: Path, **options: Unpack[Options]) -> Scores:
+    def run(self, data: Path, output: Path, **options: Any) -> Scores:
         """Counts words, prepares arrays, trains, exports, scores on the development split of STS-B.
 
         Args:
-            data: As in `Run`; the options are also as there.
+            data: As in `Run`.
             output: As in `Run`.
+            **options: As in `Run`.
         """
         run = Run(data, output, **options)
         with run.begun():
             score = stsb_development(run.data)
             material = Material(run.data, held_out_sentences(run.data))
             tokenizer = self.tokenizer(run, material)
-            if run.does("prepare"):
+            if "prepare" in run.parts:
                 prepare_tasks(run, self.tasks, tokenizer, material)
-            if run.does("train"):
+            if "train" in run.parts:
                 self._train(run, tokenizer, score)
-            if not run.does("export"):
+            if "export" not in run.parts:
                 return {}
             encoder = TrainableEncoder(
-                run.kept(), tokenizer, name="use_dan_own_tasks", metadata=run.facts()
+                run.kept(),
+                tokenizer,
+                name="use_dan_own_tasks",
+                metadata=read_json(run.output / "training.json"),
             )
             scores = score(encoder.encode)
             encoder.export(run.output / "model", precision="int8")
-            return run.write_scores(scores)
+            return run.write("scores.json", scores)
 
     def tokenizer(self, run: Run, material: Material) -> NGramTokenizer:
         """A tokenizer of the words and bi-grams of the training texts, counted once and kept."""
@@ -175,15 +177,14 @@ class OwnTasks:
         if self.tasks:
             encoder = TrainableEncoder(model, tokenizer)
             options = {"evaluate": score, "monitor": "stsb_dev_pearson", "restore_best": False}
-            history = train_stage(
-                run, encoder, Stage(tasks=self.tasks, args=self.args), arrays, **options
-            )
-            run.write("history.json", {"": history.to_state()})
+            stage = Stage(tasks=self.tasks, args=self.args)
+            train_stages(run, encoder, [stage], [arrays], **options)
         run.keep(model)
-        run.write_facts(**METADATA, tasks=[task.name for task in self.tasks])
+        tasks = [task.name for task in self.tasks]
+        run.write("training.json", {**METADATA, "seed": run.seed, "tasks": tasks})
 
 
-EXPERIMENT = OwnTasks(expected={"stsb_dev_pearson": 0.7050, "stsb_dev_spearman": 0.7083})
+EXPERIMENT = OwnTasks()
 WEIGHED = OwnTasks(weighed=True)
 UNFROZEN = OwnTasks(args=dataclasses.replace(EXPERIMENT.args, learning_rate=1e-4, train_only=None))
 BIGRAMS = OwnTasks(tasks=BIGRAM_TASKS, num_bigrams=NUM_BIGRAMS)

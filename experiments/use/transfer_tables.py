@@ -54,7 +54,6 @@ def run(
     output: Path,
     *,
     seed: int = 0,
-    resume: bool = True,
     tasks: Sequence[str] = (),
     encoders: Sequence[str] = ("use_dan_en",),
     rows: Sequence[str] = (),
@@ -69,7 +68,6 @@ def run(
         data: Folder of the evaluation sets, and of the novels.
         output: Folder of the cells and the tables.
         seed: The first of the repeats' seeds, and the seed of the search.
-        resume: Whether finished cells are kept; skip-grams and sentence vectors always are.
         tasks: Some of `TASKS`; none: all tasks whose data is there.
         encoders: Bundled sentence encoders, or folders of others.
         rows: Names of rows; none: all rows.
@@ -96,7 +94,7 @@ def run(
         for task, name in product(chosen_tasks, chosen_rows):
             path = output / "cells" / f"{task}.{name}.json"
             of_cell = settings | ingredients.settings(row := all_rows[name])
-            cell = _finished(path, of_cell) if resume else None
+            cell = _finished(path, of_cell)
             if cell is None:
                 cell = {"task": task, "row": name, "settings": of_cell}
                 cell |= TransferCell(row, task, folder, ingredients, settings).run(console)
@@ -127,7 +125,7 @@ def _finished(path: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
     if cell["settings"] != settings:
         raise ValueError(
             f"{path}: expected a cell made with {settings}, found {cell['settings']}. Choose "
-            "another --out, or --no-resume to make it anew."
+            "another --out, or remove the file."
         )
     return cell
 

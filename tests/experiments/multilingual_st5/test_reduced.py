@@ -60,12 +60,10 @@ def test_from_text_to_table(data: Path, tmp_path: Path) -> None:
     assert np.abs(exported - untrained).max() > 1e-3
     manifest = json.loads((output / "model/use_st5.json").read_text())
     assert manifest["metadata"]["note"] == "random base, for show"
-    # The same command trains no more; a run that may not resume is refused.
+    # The same command trains no more.
     trained = (output / "adapters.safetensors").read_bytes()
     SMALL.run(data, output, steps=4, part="train")
     assert (output / "adapters.safetensors").read_bytes() == trained
-    with pytest.raises(FileExistsError, match="remove it"):
-        SMALL.run(data, output, resume=False)
 
 
 def test_the_subset_of_mt5s_vocabulary(data_dir: Path) -> None:
