@@ -15,7 +15,7 @@ import tensorflow as tf
 from safetensors.numpy import save_file
 
 from tests.models.tensorflow_checkpoint import write_checkpoint
-from use_st5.convert import sources
+from use_st5.convert import sources, weights
 from use_st5.convert.sources import (
     SAFETENSORS,
     SafetensorsSource,
@@ -82,12 +82,12 @@ def test_a_vocabulary_has_about_as_many_pieces_as_the_table_has_rows(
 
 
 @pytest.mark.parametrize("rows", [False, True])
-@pytest.mark.parametrize("backend", ["tensorflow", "another"])
+@pytest.mark.parametrize("large", [1, 2**28])
 def test_tensors_and_transposed_tensors(
-    monkeypatch: pytest.MonkeyPatch, rows: bool, backend: str
+    monkeypatch: pytest.MonkeyPatch, rows: bool, large: int
 ) -> None:
-    """If Keras does not run on TensorFlow, tensors are put together and assigned whole."""
-    monkeypatch.setattr(keras.backend, "backend", lambda: backend)
+    """Large tensors are written in pieces, others are put together and assigned whole."""
+    monkeypatch.setattr(weights, "_LARGE", large)
     mapping = {"a": target(2, 3), "b": target(3, 2, transposed=True)}
     values = np.arange(6.0).reshape(2, 3)
     source = Arrays(a=values, b=values)

@@ -7,7 +7,7 @@ import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
@@ -161,12 +161,21 @@ def read_modules(folder: str | os.PathLike[str]) -> SentenceModules:
     if {*kinds} - {*_READ} or not _ORDER.fullmatch("".join(kind[0] for kind in kinds)):
         raise ValueError(f"{path}: expected {_KNOWN}; found {listed(kinds)}.")
     if kinds[0] == "StaticEmbedding":
+        # Only the tokenizer of a table may cut texts, not counting special tokens.
+        tokenizer, limit = homes[0] / "tokenizer.json", None
+        truncation = _read(tokenizer, _Settings, limit=_TOKENIZER_LIMIT).truncation
+        if truncation is not None:
+            where, right = f"{tokenizer}: truncation", Literal["Right"]
+            given = check_record(truncation, dict[str, Any], where=where, remedy=_REMEDY)
+            side: Any = given.get("direction", "Right")
+            check_record(side, cast("Any", right), where=f"{where}: direction", remedy=_REMEDY)
+            limit = check_record(given.get("max_length"), Tokens, where=where, remedy=_REMEDY) + 2
         return SentenceModules(
             transformer=homes[0],
             pooling="mean",
             pooling_file=path,
             normalize=len(kinds) > 1,
-            max_length=_max_length_of_table(homes[0] / "tokenizer.json"),
+            max_length=limit,
             static=True,
         )
     pooling_file = homes[1] / "config.json"
@@ -212,19 +221,6 @@ def read_similarity(folder: Path) -> SimilarityName:
         message = f"{path}: similarity_fn_name {name!r} is not supported: texts have the cosine."
         warnings.warn(message, stacklevel=2)
     return "dot" if name == "dot" else "cosine"
-
-
-def _max_length_of_table(path: Path) -> int | None:
-    """Only the tokenizer of a table may cut texts, not counting special tokens."""
-    truncation = _read(path, _Settings, limit=_TOKENIZER_LIMIT).truncation
-    if truncation is None:
-        return None
-    given = check_record(truncation, dict[str, Any], where=os.fspath(path), remedy=_REMEDY)
-    where, side = f"{path}: truncation", given.get("direction", "Right")
-    right: Any = Literal["Right"]
-    check_record(side, right, where=f"{where}: direction", remedy=_REMEDY)
-    limit = check_record(given.get("max_length"), Tokens, where=where, remedy=_REMEDY)
-    return limit + 2
 
 
 def _max_length(folder: Path, settings: list[_Settings]) -> int | None:

@@ -165,16 +165,29 @@ def assign_weights(mapping: Mapping[str, Target], source: WeightSource) -> None:
     """Reads every tensor of a mapping into its variable, one at a time; see `check_shapes`."""
     for name, target in mapping.items():
         variable, row = target.variable, 0
-        size = math.prod(variable.shape) * np.dtype(variable.dtype).itemsize
-        in_place = keras.backend.backend() == "tensorflow" and size >= _LARGE
+        stored = math.prod(variable.shape) * np.dtype(variable.dtype).itemsize
+        in_place = keras.backend.backend() == "tensorflow" and stored >= _LARGE
         tensor = None if in_place else np.empty(target.stored_shape(), variable.dtype)
         for piece in source.pieces(name):
             check_weights(piece, name, source)
+            rows = len(piece)
             if tensor is None:
-                _write_in_place(target, row, piece)
+                # Without the copy of the variable that `assign` would make.
+                import tensorflow as tf
+
+                begin, size = [row] + [0] * (piece.ndim - 1), list(piece.shape)
+                if target.transposed:
+                    begin, size, piece = begin[::-1], size[::-1], piece.T
+                tf.raw_ops.ResourceStridedSliceAssign(
+                    ref=variable.value.handle,
+                    begin=begin,
+                    end=np.add(begin, size),
+                    strides=[1] * piece.ndim,
+                    value=np.asarray(piece, variable.dtype),
+                )
             else:
-                tensor[row : row + len(piece)] = piece
-            row += len(piece)
+                tensor[row : row + rows] = piece
+            row += rows
         if tensor is not None:
             variable.assign(tensor.T if target.transposed else tensor)
 
@@ -185,22 +198,6 @@ def check_weights(piece: np.ndarray, name: str, source: WeightSource) -> None:
     if not (is_float and np.isfinite(piece).all()):
         what = "NaN or infinity" if is_float else piece.dtype
         raise ValueError(f"{source.where}: {name:.200}: expected finite floats, found {what}.")
-
-
-def _write_in_place(target: Target, row: int, piece: np.ndarray) -> None:
-    """Writes rows without the copy of the variable that `assign` would make."""
-    import tensorflow as tf
-
-    begin, size = [row] + [0] * (piece.ndim - 1), list(piece.shape)
-    if target.transposed:
-        begin, size, piece = begin[::-1], size[::-1], piece.T
-    tf.raw_ops.ResourceStridedSliceAssign(
-        ref=target.variable.value.handle,
-        begin=begin,
-        end=np.add(begin, size),
-        strides=[1] * piece.ndim,
-        value=np.asarray(piece, target.variable.dtype),
-    )
 
 
 def listed(names: Iterable[str]) -> str:
