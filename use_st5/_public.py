@@ -26,7 +26,16 @@ def public_names(
     Returns:
         Its `__getattr__`, `__dir__` and `__all__`.
     """
-    modules = _homes(package)
+    spec = sys.modules[package].__spec__
+    source = spec.loader.get_source(package)  # type: ignore[union-attr]
+    modules = {
+        alias.name: node.module
+        for block in ast.parse(source).body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
 
     def import_name(name: str) -> object:
         if name not in modules:
@@ -39,17 +48,3 @@ def public_names(
         return sorted({*vars(sys.modules[package]), *modules})
 
     return import_name, names, sorted(modules)
-
-
-def _homes(package: str) -> dict[str, str]:
-    """Returns name → module of the imports for type checkers in the package's `__init__`."""
-    spec = sys.modules[package].__spec__
-    source = spec.loader.get_source(package)  # type: ignore[union-attr]
-    return {
-        alias.name: node.module
-        for block in ast.parse(source).body
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for node in block.body
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-    }
