@@ -418,11 +418,3 @@ def test_the_whole_way_on_beam(use: Callable, tmp_path: Path) -> None:
     (path,) = (tmp_path / "vectors").glob("vectors-*.parquet")
     assert pq.read_table(path).column("id").to_pylist() == ["a.jsonl:1"]
     assert json.loads((tmp_path / "vectors" / "embeddings.json").read_text())["bad_rows"] == 1
-    words = ("embed", "*.jsonl", "-o", "vectors", "--runner", "DirectRunner")
-    refused = use(*words)
-    assert refused.exit_code == 1
-    assert refused.stderr.count("\n") == 1
-    assert "--overwrite" in refused.stderr
-    unknown = use(*words, "--overwrite", "--", "--direct_num_worker", "2")
-    assert unknown.exit_code == 1
-    assert "direct_num_worker" in unknown.stderr

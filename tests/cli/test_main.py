@@ -171,7 +171,7 @@ def test_ctrl_c_while_the_commands_are_imported_is_one_line(
     [
         # A file that is opened later must not get the number of standard error.
         ("--version 2>&- >/dev/full", 1, ""),
-        ("--version <&- >/dev/full", 1, f"error: standard output: {FULL}"),
+        ("--version <&- >/dev/full", 1, f"error: {FULL}"),
         ("absent 2>&-", 2, ""),
     ],
 )

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import itertools
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.main import get_command
 
-from tests.toy_encoders import WORDS, Toy
 from use_st5.cli import train
 from use_st5.cli.main import app
 from use_st5.training.arguments import PYTHON_ONLY, FileArguments
@@ -22,19 +18,6 @@ from use_st5.training.train import Trained
 
 # The package exports the function under the name of its module, and so hides the module.
 training = importlib.import_module("use_st5.training.train")
-
-TWO_CPUS = """
-import contextlib
-import sys
-import tensorflow as tf
-sys.stderr = sys.stdout
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from use_st5.cli.main import app
-for strategy in ("one", "mirrored"):
-    with contextlib.suppress(SystemExit):  # Every command ends with its exit code.
-        app([*sys.argv[1:], "--to", strategy, "--strategy", strategy], standalone_mode=False)
-"""
 
 
 @pytest.fixture
@@ -171,34 +154,6 @@ def test_every_setting_is_an_option_with_a_help() -> None:
     for field in dataclasses.fields(FileArguments):
         if field.name not in PYTHON_ONLY:
             assert len(helps[f"--{field.name.replace('_', '-')}"]) > 20
-
-
-@pytest.mark.end_to_end
-@pytest.mark.process
-def test_two_devices_train_as_one(
-    toy_use_transformer: Toy, tmp_path: Path, fresh_python: Callable[..., str]
-) -> None:
-    """Texts of three and of twenty words: batches have two widths, and one has texts of both."""
-    # No two sentences have the same words.
-    sentences = [" ".join(words) for words in itertools.combinations(WORDS[:8], 3)]
-    rows = [f"{a}\t{b}" for a, b in itertools.pairwise(sentences)]
-    pairs = tmp_path / "pairs.tsv"
-    long = ["\t".join(f"{text} " * 7 for text in row.split("\t")) for row in rows[::2]]
-    pairs.write_text("\n".join(["anchor\tpositive", *rows, *long]) + "\n")
-    start = str(toy_use_transformer.folders["float32"])
-    options = "--steps 6 --batch-size 16 --learning-rate 0.001 --evaluations 6"
-    # No dropout, since each replica would draw its own.
-    command = ["train", start, "--train", str(pairs), *options.split(), "--dropout", "0"]
-    shown = fresh_python("-c", TWO_CPUS, *command)
-    alone, shared = (
-        [float(loss) for loss in re.findall(r"losses: pairs ([\d.]+)", part)]
-        for part in shown.split("written: one")
-    )
-    assert "written: mirrored" in shown
-    assert len(alone) == 6
-    # Adam amplifies noise: the losses are close, but not equal to the last digit.
-    np.testing.assert_allclose(shared, alone, rtol=2e-4)
-    assert np.ptp(alone) > 0.05
 
 
 @pytest.mark.parametrize(

@@ -53,18 +53,6 @@ def test_short_work_says_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
 
 
-def test_a_transient_bar_is_drawn_on_a_terminal_alone(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert [*watched("abc", "Reading letters", transient=True)] == [*"abc"]
-    assert capsys.readouterr().err == ""
-    monkeypatch.setenv("FORCE_COLOR", "1")  # Makes rich write as to a terminal.
-    assert [*watched("abc", "Reading letters", transient=True)] == [*"abc"]
-    written = capsys.readouterr()
-    assert "Reading letters" in written.err
-    assert written.out == ""
-
-
 def test_a_name_in_a_terminal_is_no_markup(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

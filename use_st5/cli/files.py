@@ -18,7 +18,7 @@ import typer
 from use_st5.cli.models import start_tensorflow
 from use_st5.cli.output import say, waiting
 from use_st5.hub.model_manifest import check_replaceable
-from use_st5.io.files import as_written, cached_path, check_inner, exists, remote_path, sole_writer
+from use_st5.io.files import as_written, cached_path, exists, remote_path, sole_writer
 from use_st5.io.lines import decoded_lines
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ def writes_remote(path: Path, *, allowed: bool) -> bool:
     if not allowed:
         raise ValueError(f"{remote}: expected a local path. Write to one, then copy it.")
     start_tensorflow()
-    check_inner(remote)
     return True
 
 

@@ -28,11 +28,7 @@ def say(message: str) -> None:
 def echo(text: str, *, err: bool = False) -> None:
     """Writes a text and a line feed: to a terminal without control characters, else as it is."""
     stream = sys.stderr if err else sys.stdout
-    try:
-        typer.echo(without_controls(text) if stream.isatty() else text, err=err)
-    except OSError as error:  # Else it would look like an error of a file without a name.
-        error.filename = "standard error" if err else "standard output"
-        raise
+    typer.echo(without_controls(text) if stream.isatty() else text, err=err)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
