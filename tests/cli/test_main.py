@@ -23,7 +23,7 @@ from use_st5.cli.main import OneLineErrors, app
 from use_st5.hub.model_names import bundled_names
 from use_st5.io import progress
 
-FULL = "No space left on device; free some space, or write to another place\n"
+FULL = "No space left on device\n"
 
 NAMES = tuple(
     name for name, each in typer.main.get_command(app).commands.items() if not each.hidden

@@ -288,7 +288,7 @@ def test_a_bundled_name(folder: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     shutil.copytree(folder, tmp_path / "toy_en")
     monkeypatch.setattr("use_st5.hub.model_names._root", lambda: tmp_path)
     assert load("toy_en").encode("the cat").shape == (10,)
-    with pytest.raises(FileNotFoundError, match="Did you mean 'toy_en'"):
+    with pytest.raises(FileNotFoundError, match="Bundled models: .*toy_en"):
         load("toy_em")
 
 

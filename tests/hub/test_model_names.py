@@ -179,7 +179,7 @@ def test_a_folder_goes_before_a_bundled_name(
 
 def test_what_was_expected_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "bundled_names", lambda: ("use_dan_en",))
-    with pytest.raises(FileNotFoundError, match="Did you mean 'use_dan_en'"):
+    with pytest.raises(FileNotFoundError, match="Bundled models: use_dan_en"):
         model_folder("use-dan-en")
     with pytest.raises(FileNotFoundError, match="write hf://org/use-dan"):
         model_folder("org/use-dan")

@@ -38,7 +38,6 @@ HELP = manual(
 
     SOURCE and --to may be on gs:// or any other file system of TensorFlow.""",
     "use-st5 convert hf://sentence-transformers/all-MiniLM-L6-v2 --to models/minilm",
-    "use-st5 convert sentence-t5-base --to models/sentence_t5_base",
     "use-st5 convert bert-base-uncased --to models/bert_cls --pooling cls",
     "use-st5 convert t5-large --to models/t5_large_raw --pooling decoder",
     "use-st5 convert sentence-t5-xxl --to models/sentence_t5_xxl --dtype bfloat16",

@@ -43,10 +43,6 @@ from use_st5.hub.model_names import bundled_names
 from use_st5.io.progress import progress_lines
 
 INTERRUPTED = 130
-_REMEDIES = {
-    errno.ENOSPC: "; free some space, or write to another place",
-    errno.EACCES: "; ask for permission, or choose another path",
-}
 # The Ctrl-Cs of this process, because Keras and destructors may swallow the exception.
 _interrupts: list[int] = []
 
@@ -111,7 +107,7 @@ def _report(error: Exception) -> None:
         if _drop_output() and name is None:
             name = "standard output"
         message = f"{os.fspath(name)}: " if name is not None else ""
-        message += error.strerror + _REMEDIES.get(error.errno or 0, "")
+        message += error.strerror
     elif isinstance(error, (ValueError, OSError, ImportError)):
         message = str(error) or type(error).__name__
     else:

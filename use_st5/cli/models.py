@@ -244,30 +244,29 @@ def named_encoder(chosen: ModelChoice, *, batch_size: int | None = None) -> Name
     model = chosen.name
     place, _, name = model.rpartition(":")
     options: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
+    encoder: Any
     is_own = place and name.isidentifier() and not Path(model).exists()
     if is_own:
-        encoder = loaded = _own_encoder(place, name)
+        encoder = _own_encoder(place, name)
         given = {"prompt": chosen.prompt, "prompt_name": chosen.prompt_name}
         options |= {option: text for option, text in given.items() if text is not None}
-        usual = default_prompt(encoder)
-        prompt = usual if chosen.prompt is None else chosen.prompt
+        prompt = default_prompt(encoder) if chosen.prompt is None else chosen.prompt
     else:
-        loaded = load_encoder(chosen)
-        encoder = CountingEncoder(loaded, chosen)
-        usual, prompt = default_prompt(loaded), chosen.prompt_of(loaded)
+        encoder = CountingEncoder(load_encoder(chosen), chosen)
+        prompt = chosen.prompt_of(encoder)
     identity = getattr(encoder, "identity", None)
     # The same weights give other vectors, and folders with the same weights may have other default
     # prompts. The object alone knows the text of a name.
     if identity and is_own and chosen.prompt_name is not None:
         identity = f"{identity} with the prompt named {chosen.prompt_name!r}"
-    elif identity and (prompt or usual):
+    elif identity and (prompt or default_prompt(encoder)):
         identity = f"{identity} with the prompt {prompt!r}"
     encoder_name = getattr(encoder, "name", None)
     name = encoder_name if isinstance(encoder_name, str) and encoder_name else name
     encode = functools.partial(encoder.encode, **options)
     say_truncated = (lambda: None) if is_own else encoder.say_truncated
     is_chosen = chosen.prompt is not None or chosen.prompt_name is not None
-    prompts = {} if is_chosen else usual_prompts(loaded)
+    prompts = {} if is_chosen else usual_prompts(encoder)
     identity = None if identity is None else str(identity)
     return NamedEncoder(name, identity, encode, say_truncated, prompts)
 

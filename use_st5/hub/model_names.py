@@ -8,7 +8,6 @@ a checkpoint.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import os
 import re
@@ -181,11 +180,10 @@ def model_folder(name_or_folder: str | os.PathLike[str]) -> Path:
         content = sorted(names_in(folder))[:12] if folder.is_dir() else "a file"
         raise FileNotFoundError(f"{folder}: expected {SAVED_MODEL_FILE} in it, found {content}.")
     names = bundled_names()
-    close = [f"Did you mean {each!r}?" for each in difflib.get_close_matches(given, names, n=1)]
     # Names of models on a hub contain one of these characters; such models are checkpoints.
-    advice = close or ([download_advice(given)] if {"/", "-"} & set(given) else [])
+    advice = download_advice(given) if {"/", "-"} & set(given) else ""
     bundled = f"Bundled models: {', '.join(names) or 'none'}."
-    said = f"{given!r} is neither a folder nor a name of a model. {bundled} {' '.join(advice)}"
+    said = f"{given!r} is neither a folder nor a name of a model. {bundled} {advice}"
     raise FileNotFoundError(said.strip())
 
 
