@@ -71,16 +71,6 @@ def test_wildcards_stand_for_all_files_of_one_copy(tmp_path: Path) -> None:
     assert not folder.has(source("toys/doll.*"))
 
 
-def test_wildcards_in_a_folder(tmp_path: Path) -> None:
-    for year in (12, 13):
-        write(tmp_path / f"toys{year}" / "test.tsv", str(year))
-    folder = DataFolder(tmp_path)
-    assert folder.find(source("toys*/test.tsv")) == tmp_path / "toys12"
-    assert folder.hashes([source("toys*/test.tsv")]) == {
-        f"toys{year}/test.tsv": sha256(str(year)) for year in (12, 13)
-    }
-
-
 def test_a_place_without_wildcards_beside_one_with(tmp_path: Path) -> None:
     write(tmp_path / "toy.tsv", "one")
     either = source("toy.tsv", "toys/*.tsv")
@@ -95,12 +85,6 @@ def test_hashes_of_a_folder_are_of_all_its_files(tmp_path: Path) -> None:
         "toys/b/two.tsv": sha256("two"),
         "toys/one.tsv": sha256("one"),
     }
-
-
-def test_relative_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "a" / "toy.de", "de")
-    monkeypatch.chdir(tmp_path)
-    assert DataFolder(".").hashes([source("toy.*")]) == {"a/toy.de": sha256("de")}
 
 
 def test_no_folder(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import json
 import random
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -216,23 +217,24 @@ def test_a_quote_that_is_never_closed_is_one_malformed_record(tmp_path: Path) ->
     assert reader.report.offences[0].startswith(f"{path}:2: invalid csv")
 
 
-def test_tsv_has_no_quoting(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv", '"a\tb"c\n"d"\te\n')
-    assert list(TableReader(path, {"x": 0, "y": 1})) == [
-        {"x": '"a', "y": 'b"c'},
-        {"x": '"d"', "y": "e"},
-    ]
-
-
-def test_positions_have_no_header(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv", "first\tsecond\n1\t2\n")
-    assert list(TableReader(path, {"x": 1})) == [{"x": "second"}, {"x": "2"}]
-
-
-def test_alternative_names_are_tried_in_order(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv", "B\tA\n1\t2\n")
-    assert list(TableReader(path, {"x": ("a", "b")})) == [{"x": "2"}]
-    assert list(TableReader(path, {"x": ("c", "b")})) == [{"x": "1"}]
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "options", "rows"),
+    [
+        ("a.tsv", '"a\tb"c\n', {"x": 0, "y": 1}, {}, [{"x": '"a', "y": 'b"c'}]),
+        ("a.tsv", "first\tsecond\n1\t2\n", {"x": 1}, {}, [{"x": "second"}, {"x": "2"}]),
+        ("a.tsv", "B\tA\n1\t2\n", {"x": ("a", "b")}, {}, [{"x": "2"}]),
+        ("a.tsv", "B\tA\n1\t2\n", {"x": ("c", "b")}, {}, [{"x": "1"}]),
+        ("a.csv", "a, b\tc\n", {"x": 0}, {"file_format": "tsv"}, [{"x": "a, b"}]),
+        ("a.tsv", "w\nn\n", {"w": "w", "e": "e"}, {"optional": ("e",)}, [{"w": "n", "e": ""}]),
+        # A column that is not read may stand there twice.
+        ("a.tsv", "x\ty\tY\n1\t2\t3\n", {"x": "x"}, {}, [{"x": "1"}]),
+        ("a.jsonl", '{"x": "1", "y": 2, "Y": 3}', {"x": "x"}, {}, [{"x": "1"}]),
+    ],
+)
+def test_columns_by_position_and_by_alternative_names(
+    name: str, content: str, columns: Any, options: Any, rows: list[Any], tmp_path: Path
+) -> None:
+    assert list(TableReader(write(tmp_path / name, content), columns, **options)) == rows
 
 
 @pytest.mark.parametrize(
@@ -249,14 +251,6 @@ def test_a_column_that_is_read_stands_there_once(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         list(TableReader(write(tmp_path / name, content), {"x": "x"}))
-
-
-def test_a_column_that_is_not_read_may_stand_there_twice(tmp_path: Path) -> None:
-    for name, content in (
-        ("a.tsv", "x\ty\tY\n1\t2\t3\n"),
-        ("a.jsonl", '{"x": "1", "y": 2, "Y": 3}'),
-    ):
-        assert list(TableReader(write(tmp_path / name, content), {"x": "x"})) == [{"x": "1"}]
 
 
 def test_a_column_of_parquet_stands_there_once(tmp_path: Path) -> None:
@@ -335,14 +329,6 @@ def test_what_is_too_long_is_malformed(tmp_path: Path, monkeypatch: pytest.Monke
     assert reader.report.offences[0].endswith("'q' has 2,000 characters, expected at most 1,000")
 
 
-def test_optional_columns_may_lack_text_or_be_absent(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv", "w\td\nword\tmeaning\n")
-    columns = {"word": "w", "definition": "d", "example": "e"}
-    assert list(TableReader(path, columns, optional=("example",))) == [
-        {"word": "word", "definition": "meaning", "example": ""}
-    ]
-
-
 def test_jsonl_null_counts_as_missing(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", '{"a": "x", "b": null}\n{"a": null, "b": "y"}\n')
     reader = TableReader(path, {"a": "a", "b": "b"}, optional=("b",), max_malformed=1)
@@ -364,11 +350,6 @@ def test_malformed_rows_are_logged_with_file_and_line(
     path = write(tmp_path / "a.jsonl", '{"a": "x"}\n{"a": ""}\n')
     list(TableReader(path, {"a": "a"}, max_malformed=1))
     assert f"{path}:2: no text in 'a'" in caplog.text
-
-
-def test_the_format_may_be_named(tmp_path: Path) -> None:
-    path = write(tmp_path / "sts-dev.csv", "a, b\tc\n")
-    assert list(TableReader(path, {"x": 0}, file_format="tsv")) == [{"x": "a, b"}]
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:

@@ -240,14 +240,6 @@ def entropy(layer: keras.layers.Dense, vectors: np.ndarray, labels: np.ndarray) 
     return float(np.mean(found))
 
 
-@pytest.mark.parametrize("count", [30, 600])
-def test_what_can_be_told_apart_is(count: int) -> None:
-    layer = drawn()
-    vectors, labels = rows(count, noise=0.05)
-    fit_layers([layer], vectors, labels)
-    assert (np.asarray(layer(vectors)).argmax(axis=1) == labels).all()
-
-
 def test_what_cannot_be_told_is_left_open() -> None:
     """Fitted to noise, the layers do not become sure of any class."""
     vectors, labels = rows(600, noise=0.0)

@@ -414,18 +414,6 @@ def test_a_vocabulary_that_is_there_has_no_sizes(start: str, asked: str, tmp_pat
         train("fresh:use_transformer_en", path, tmp_path / "m", **FEW, bigrams=30)
 
 
-@pytest.mark.parametrize("given", [None, ()])
-def test_the_dense_layers_of_a_fresh_use_dan_learn_if_that_is_said(
-    given: tuple[str, ...] | None, tmp_path: Path
-) -> None:
-    path = write(tmp_path / "pairs.csv", paired())
-    options = {**FEW, "steps": 1, "freeze": given}
-    said: list[str] = []
-    train("fresh:use_dan_en", path, tmp_path / "m", log=said.append, **options)
-    (line,) = (line for line in said if line.startswith("training: "))
-    assert line.endswith("frozen: all but the token table") == (given is None)
-
-
 def test_rows_that_validate_or_test_do_not_train(start: str, tmp_path: Path) -> None:
     rows = scored()
     files = [

@@ -258,9 +258,9 @@ def test_a_course_killed_twice_goes_on_to_the_same_weights(
 ) -> None:
     run = partial(train_trans_encoder, [student()], SCORES, tmp_path, settings=SMALL, **OPTIONS)
     for at in (3, 10):  # the number of a remaining evaluation: in cycle 1, and in cycle 2
-        correlations = killed_at(at, trans_encoder._correlation)
+        correlation = killed_at(at, trans_encoder._Cycles.correlation)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(trans_encoder, "_correlation", correlations)
+            patch.setattr(trans_encoder._Cycles, "correlation", correlation)
             run()
     assert (tmp_path / "cycle_2").is_dir()
     assert [each.spearman for each in run()] == [each.spearman for each in whole[1]]

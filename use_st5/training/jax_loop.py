@@ -150,7 +150,16 @@ class JaxStep:
             (_, (numbers, values)), gradients = differentiate(trained_values, variable_values, part)
             total = total + numbers
             sums = gradients if sums is None else [*map(operator.add, sums, gradients)]
-        return self._updated(values, sums), total / self._parts
+        # Variables that the loss does not read get no update, and no weight decay either.
+        pairs = [
+            (gradient / self._parts, variable)
+            for gradient, variable in zip(sums, self._trained, strict=True)
+            if id(variable) in self._read
+        ]
+        with keras.StatelessScope(zip(self._changing, values, strict=True)) as scope:
+            self.optimizer.apply(*(list(column) for column in zip(*pairs, strict=True)))
+        values = [scope.get_current_value(variable) for variable in self._changing]
+        return values, total / self._parts
 
     def _loss_of(
         self, trained: Values, current: VariableValues, batch: Batch
@@ -190,17 +199,6 @@ class JaxStep:
         state, vectors = self._jax.lax.scan(encode_piece, _values_of(self._state, current), pieces)
         row_vectors = [each.swapaxes(0, 1).reshape(-1, each.shape[-1]) for each in vectors]
         return row_vectors, list(zip(self._state, state, strict=True))
-
-    def _updated(self, values: Values, gradients: Values) -> Values:
-        # Variables that the loss does not read get no update, and no weight decay either.
-        pairs = [
-            (gradient / self._parts, variable)
-            for gradient, variable in zip(gradients, self._trained, strict=True)
-            if id(variable) in self._read
-        ]
-        with keras.StatelessScope(zip(self._changing, values, strict=True)) as scope:
-            self.optimizer.apply(*(list(column) for column in zip(*pairs, strict=True)))
-        return [scope.get_current_value(variable) for variable in self._changing]
 
 
 class _Reading(keras.StatelessScope):

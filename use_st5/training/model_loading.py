@@ -157,24 +157,19 @@ class VectorFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._rows: dict[str, int] = {}
-        vectors: list[np.ndarray] = []
+        rows: dict[str, np.ndarray] = {}
         record: Any
-        for number, record in records(path):
-            if isinstance(record, SkippedRowError):  # A blank line.
-                continue
-            try:
-                text, vector = record["text"], np.asarray(record["embedding"], np.float32)
-            except (KeyError, TypeError, ValueError) as error:
-                wanted = 'expected "text" and "embedding", as `use-st5 embed` writes them'
-                raise ValueError(f"{path}, row {number}: {wanted}.") from error
-            if text not in self._rows:
-                self._rows[text] = len(vectors)
-                vectors.append(vector)
-        shapes = {vector.shape for vector in vectors}
-        if len(shapes) != 1 or len(vectors[0].shape) != 1 or not np.isfinite(vectors).all():
-            raise ValueError(f"{path}: expected finite vectors of one length.")
-        self._vectors = np.stack(vectors)
+        expected = 'expected rows with "text" and "embedding", finite vectors of one length'
+        try:
+            for _, record in records(path):
+                if not isinstance(record, SkippedRowError):  # A blank line.
+                    rows.setdefault(record["text"], np.asarray(record["embedding"], np.float32))
+            self._vectors = np.stack([*rows.values()])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}: {expected} ({error!s:.80}).") from error
+        if self._vectors.ndim != 2 or not np.isfinite(self._vectors).all():
+            raise ValueError(f"{path}: {expected}.")
+        self._rows = {text: place for place, text in enumerate(rows)}
 
     def __contains__(self, text: str) -> bool:
         """Whether the file has a vector of the text."""

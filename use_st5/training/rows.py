@@ -419,7 +419,9 @@ def read_file(
     requested = task.get(name) if isinstance(task, Mapping) else task
     name, memory = as_written(name), given[1] if isinstance(given, tuple) else None
     path = Path(name) if memory is not None else cached_path(name)
-    is_text = memory is None and _is_text(path)
+    # Some tables are called .txt too, but have tabs.
+    is_text = memory is None and _TEXT.search(path.name) is not None
+    is_text = is_text and b"\t" not in next(read_lines(path), (0, b""))[1]
     with waiting(f"reading {path.name}"):
         if is_text:
             names: list[str] = []
@@ -427,7 +429,17 @@ def read_file(
             spec, table, report = _read_text(name, path, requested, tasks)
             content = file_sha256(path)
         else:
-            names = _column_names(name, path) if memory is None else memory.column_names
+            if memory is not None:
+                names = memory.column_names
+            elif path.exists():
+                names = column_names(path, where=name)
+            elif path.suffix or not _TFDS.fullmatch(name):
+                raise FileNotFoundError(
+                    f"{name}: expected a file (.tsv, .csv, .jsonl, .parquet, .txt) or the name of "
+                    "a TensorFlow data set, found neither."
+                )
+            else:
+                names = [*DataSet(name).columns]
             renamed = _renamed(names, columns or {})
             spec = task_for([*renamed], name, requested, tasks)
             reader: Table | DataSet
@@ -498,13 +510,6 @@ def _renamed(names: Iterable[str], columns: Mapping[str, str]) -> dict[str, str]
     return keyed | {n: n for n in names if _folded(n) not in keys and n not in keyed}
 
 
-def _is_text(path: Path) -> bool:
-    """Whether a file is a plain text: some tables are called .txt too, but have tabs."""
-    if not _TEXT.search(path.name):
-        return False
-    return not any(b"\t" in line for _, line in itertools.islice(read_lines(path), 1))
-
-
 def split_weight(given: Given) -> tuple[str, float | None]:
     """Splits `given` into the name and the weight after `=`, which is None if there is none."""
     if isinstance(given, tuple):
@@ -520,18 +525,6 @@ def split_weight(given: Given) -> tuple[str, float | None]:
     if not 0 < value < float("inf"):
         raise ValueError(f"{given}: expected a weight above 0 after '=', received {weight}.")
     return name, value
-
-
-def _column_names(name: str, path: Path) -> list[str]:
-    """The names of the columns of a table or a data set, which has no path."""
-    if path.exists():
-        return column_names(path, where=name)
-    if path.suffix or not _TFDS.fullmatch(name):
-        raise FileNotFoundError(
-            f"{name}: expected a file (.tsv, .csv, .jsonl, .parquet, .txt) or the name of a "
-            "TensorFlow data set, found neither."
-        )
-    return [*DataSet(name).columns]
 
 
 def prompts_by_key(given: Prompts, task: TaskSpec, columns: Mapping[str, str]) -> dict[str, str]:
@@ -713,9 +706,17 @@ def _sets_from_files(
         if file.task.label is None:
             sets.append(ValidationSet(name, file.task, rows, prompts=file.prompts))
             continue
+        candidates = [each for each in files if each.task.name == file.task.name]
+        if not candidates:
+            text = f"no training file of the task {file.task.name} teaches its labels"
+            raise ValueError(f"{file.name}: {text}. Give one, or evaluate on another file.")
+        taught = min(candidates, key=lambda each: len(file.classes.keys() - each.classes))
+        if labels := file.classes.keys() - taught.classes:
+            known, other = (", ".join(sorted(names)[:8]) for names in (taught.classes, labels))
+            raise ValueError(f"{file.name}: expected the labels {known}; received others: {other}.")
         same_task = [part for part in others if part.task.name == file.task.name]
         other_rows = [row for part in same_task for row in part.rows]
-        sets.append(validation_set(_teaching_file(files, file), rows, name, others=other_rows))
+        sets.append(validation_set(taught, rows, name, others=other_rows))
     return sets
 
 
@@ -732,22 +733,6 @@ def _ndcg(dataset: RetrievalSet, query_prompt: str, document_prompt: str) -> Met
 
     sizes = f"{len(dataset.judgements):,} queries among {len(dataset.corpus):,} documents"
     return Metric("ndcg@10", f"nDCG@10 of {sizes}, by cosine", scores)
-
-
-def _teaching_file(files: Sequence[TrainingFile], evaluated: TrainingFile) -> TrainingFile:
-    """The training file of the same task that has the labels of a validation file."""
-    candidates = [file for file in files if file.task.name == evaluated.task.name]
-    if not candidates:
-        text = f"no training file of the task {evaluated.task.name} teaches its labels"
-        raise ValueError(f"{evaluated.name}: {text}. Give one, or evaluate on another file.")
-    missing = [set(evaluated.classes) - set(file.classes) for file in candidates]
-    file, labels = min(zip(candidates, missing, strict=True), key=lambda pair: len(pair[1]))
-    if labels:
-        known, other = (", ".join(sorted(names)[:8]) for names in (file.classes, labels))
-        raise ValueError(
-            f"{evaluated.name}: expected the labels {known}; received others: {other}."
-        )
-    return file
 
 
 def held_out_rows(file: TrainingFile, *, tested: bool = True) -> tuple[list[Row], list[Row]]:

@@ -37,7 +37,6 @@ from use_st5.training.task import Task
 if TYPE_CHECKING:
     from use_st5.trainable_encoder import TrainableEncoder
     from use_st5.training.rows import TrainingFile
-    from use_st5.training.train import Trained
 
 # A model TO has its run in the folder TO.run.
 RUN = ".run"
@@ -268,20 +267,11 @@ def _flat(value: Any, name: str) -> list[tuple[str, str]]:
     return [(name, json.dumps(value, default=str))]
 
 
-def write_result(trained: Trained) -> None:
+def write_result(record: Mapping[str, Any], work: Path, target: Path) -> None:
     """Writes the result of a run, and removes the files from which it could have continued."""
-    record = {
-        "format": _FORMAT,
-        "model_hash": model_hash(trained.folder) or "",
-        "monitor": trained.monitor,
-        "best_step": trained.best_step,
-        "steps": trained.steps,
-        "validation": {"before": trained.before, "after": trained.after},
-        "test": {"before": trained.test_before, "after": trained.test_after},
-        "classifiers": [classifier.path.name for classifier in trained.classifiers],
-    }
-    write_json(trained.run / RESULT, record)
-    _remove_unread(trained.run)
+    facts = {"format": _FORMAT, "model_hash": model_hash(target) or ""}
+    write_json(work / RESULT, {**facts, **record})
+    _remove_unread(work)
 
 
 def result_of(work: Path, target: Path) -> dict[str, Any] | None:

@@ -245,7 +245,21 @@ class TrainStep:
             part_values, part_gradients = self._gradients(part)
             values += part_values
             gradients = [_add(a, b) for a, b in zip(gradients, part_gradients, strict=True)]
-        self._apply(gradients)
+        pairs = [
+            (gradient, variable)
+            for gradient, variable in zip(gradients, self._variables, strict=True)
+            if gradient is not None
+        ]
+        found, variables = (list(column) for column in zip(*pairs, strict=True))
+        replicas = self.strategy.num_replicas_in_sync
+        limits = (self.optimizer.clipnorm, self.optimizer.global_clipnorm, self.optimizer.clipvalue)
+        if replicas > 1 and any(limits):
+            # Keras clips before it sums over the replicas, which does not clip the whole gradient.
+            # Clip the sum; each replica's share of it is then too small to be clipped again.
+            context = tf.distribute.get_replica_context()
+            sums = context.all_reduce(tf.distribute.ReduceOp.SUM, found)
+            found = [gradient / replicas for gradient in clipped(self.optimizer, sums)]
+        self.optimizer.apply(found, variables)
         return values / self._parts
 
     def _gradients(self, batch: Batch) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
@@ -282,23 +296,6 @@ class TrainStep:
     def _share(self, loss: tf.Tensor) -> tf.Tensor:
         """The part of the minimised loss that comes from a micro-batch on this replica."""
         return loss / (self._parts * self.strategy.num_replicas_in_sync)
-
-    def _apply(self, gradients: list[tf.Tensor | None]) -> None:
-        replicas = self.strategy.num_replicas_in_sync
-        pairs = [
-            (gradient, variable)
-            for gradient, variable in zip(gradients, self._variables, strict=True)
-            if gradient is not None
-        ]
-        gradients, variables = (list(column) for column in zip(*pairs, strict=True))
-        limits = (self.optimizer.clipnorm, self.optimizer.global_clipnorm, self.optimizer.clipvalue)
-        if replicas > 1 and any(limits):
-            # Keras clips before it sums over the replicas, which does not clip the whole gradient.
-            # Clip the sum; each replica's share of it is then too small to be clipped again.
-            context = tf.distribute.get_replica_context()
-            sums = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
-            gradients = [gradient / replicas for gradient in clipped(self.optimizer, sums)]
-        self.optimizer.apply(gradients, variables)
 
 
 def _rows_once(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor | tf.IndexedSlices:

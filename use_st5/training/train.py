@@ -207,19 +207,7 @@ def train(
                 f"{as_written(target)}: the same training is already complete. Give --overwrite to "
                 "train again."
             )
-            names = [Path(name).name for name in done["classifiers"]]
-            return Trained(
-                folder=target,
-                run=work,
-                before=done["validation"]["before"],
-                after=done["validation"]["after"],
-                monitor=done["monitor"],
-                best_step=done["best_step"],
-                steps=done["steps"],
-                classifiers=[Classifier.load(work / name, encoder=target) for name in names],
-                test_before=done["test"]["before"],
-                test_after=done["test"]["after"],
-            )
+            return _as_trained(done, work, target)
         encoder = open_model(model, parts[0], arguments)
         if runtime_options["strategy"] is not None:
             with strategy_scope(runtime_options["strategy"]):
@@ -276,23 +264,37 @@ def _run(
     classifiers = write_classifiers(
         plan.files, plan.sets, plan.tests, absolute(target), work, seed=seed
     )
-    trained = Trained(
-        folder=target,
-        run=work,
-        before=validation["before"],
-        after=validation["after"],
-        monitor=plan.monitor,
-        best_step=history.best_step or 0,
-        steps=history.step,
-        classifiers=classifiers,
-        test_before=test["before"],
-        test_after=test["after"],
-    )
+    record = {
+        "monitor": plan.monitor,
+        "best_step": history.best_step or 0,
+        "steps": history.step,
+        "validation": validation,
+        "test": test,
+        "classifiers": [classifier.path.name for classifier in classifiers],
+    }
+    trained = _as_trained(record, work, target)
     for line in (*(c.line() for c in classifiers), *plan.result_lines(trained)):
         log(line)
     log(write_plot(history, work, plan.monitor, plan.unit))
-    write_result(trained)
+    write_result(record, work, target)
     return trained
+
+
+def _as_trained(record: Mapping[str, Any], work: Path, target: Path) -> Trained:
+    """The result of a run by its record."""
+    names = [Path(name).name for name in record["classifiers"]]
+    return Trained(
+        folder=target,
+        run=work,
+        before=record["validation"]["before"],
+        after=record["validation"]["after"],
+        monitor=record["monitor"],
+        best_step=record["best_step"],
+        steps=record["steps"],
+        classifiers=[Classifier.load(work / name, encoder=absolute(target)) for name in names],
+        test_before=record["test"]["before"],
+        test_after=record["test"]["after"],
+    )
 
 
 def _train_in_steps(plan: TrainingPlan, work: Path, runtime_options: Mapping[str, Any]) -> History:
@@ -454,16 +456,31 @@ class TrainingPlan:
             yield f"teacher: {self.arguments.teacher}"
         if self.arguments.guide:
             yield f"guide: {self.arguments.guide}"
+        arguments = self.arguments
         if self.in_cycles:
-            cycles = settings_of_cycles(self.arguments)
+            cycles = settings_of_cycles(arguments)
             yield (
                 f"training: {cycles.cycles} cycles: a cross-encoder is trained on the encoder's "
                 f"scores (learning rate {cycles.to_cross.learning_rate:.3g}), the encoder on its "
                 f"scores (learning rate {cycles.to_bi.learning_rate:.3g}, "
                 f"{cycles.to_bi.epochs:g} epochs)"
             )
-        else:
-            yield self._steps_line()
+            return
+        loss = type(arguments.loss).__name__
+        if isinstance(arguments.loss, Mapping):
+            loss = ", ".join(f"{name} {value}" for name, value in arguments.loss.items())
+        weights = self.weights or {name: file.kept for name, file in self.named_files.items()}
+        total = sum(weights.values())
+        shares = ", ".join(f"{name} {weight / total:.0%}" for name, weight in weights.items())
+        has_labels = any(file.task.label for file in self.files)
+        yield (
+            f"training: {self.steps:,} steps of {arguments.batch_size}, learning rate "
+            f"{arguments.learning_rate:.3g}"
+            + f", loss with {loss}" * bool(loss)
+            + "".join(f", frozen: {_FROZEN[part]}" for part in arguments.frozen)
+            + f", the classifier {_HEADS[arguments.head_init]}" * has_labels
+            + f", of {shares}" * (len(self.tasks) > 1)
+        )
 
     def evaluation_lines(self) -> Iterator[str]:
         """The log lines that say which rows are evaluated with which metric."""
@@ -505,24 +522,6 @@ class TrainingPlan:
         if self.tests:
             score = main_score(self.tests)
             yield f"test: {_change(score, trained.test_before, trained.test_after)}"
-
-    def _steps_line(self) -> str:
-        arguments = self.arguments
-        loss = type(arguments.loss).__name__
-        if isinstance(arguments.loss, Mapping):
-            loss = ", ".join(f"{name} {value}" for name, value in arguments.loss.items())
-        has_labels = any(file.task.label for file in self.files)
-        weights = self.weights or {name: file.kept for name, file in self.named_files.items()}
-        total = sum(weights.values())
-        shares = ", ".join(f"{name} {weight / total:.0%}" for name, weight in weights.items())
-        return (
-            f"training: {self.steps:,} steps of {arguments.batch_size}, learning rate "
-            f"{arguments.learning_rate:.3g}"
-            + (f", loss with {loss}" if loss else "")
-            + "".join(f", frozen: {_FROZEN[part]}" for part in arguments.frozen)
-            + (f", the classifier {_HEADS[arguments.head_init]}" if has_labels else "")
-            + f", of {shares}" * (len(self.tasks) > 1)
-        )
 
 
 def make_plan(

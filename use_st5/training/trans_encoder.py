@@ -346,7 +346,10 @@ class _Cycles:
 
     def correlation(self, embed: Embed, kind: Kind, student: Student) -> float:
         """The rank correlation of a model's scores on the validation pairs."""
-        return _correlation(scores(embed, kind, student.validation), self.validation_scores)
+        from scipy.stats import spearmanr
+
+        found = scores(embed, kind, student.validation)
+        return float(np.nan_to_num(spearmanr(found, self.validation_scores).statistic))
 
     def _seed_of(self, cycle: int, kind: Kind, number: int) -> int:
         """A seed of its own for each training."""
@@ -424,12 +427,6 @@ def _loss_and_arrays(
         both = _stacked(pairs.joined, pairs.turned)
         arrays = {"pair": both, "score": np.concatenate([labels, labels])}
     return PairLogitLoss(objective=distillation.objective), arrays
-
-
-def _correlation(predicted: np.ndarray, expected: np.ndarray) -> float:
-    from scipy.stats import spearmanr
-
-    return float(np.nan_to_num(spearmanr(predicted, expected).statistic))
 
 
 def scores(embed: Embed, kind: Kind, pairs: PairIds) -> np.ndarray:
