@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from use_st5._imports import require
 from use_st5.engines.word_ids import PieceIds
@@ -23,14 +23,6 @@ _AGAIN = "Copy or export the model again."
 _ELSE = "Load the model with backend='tensorflow'."
 
 
-class TokenIds(Protocol):
-    """A tokenizer: texts to ids without padding."""
-
-    def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
-        """The ids of each text, at most `max_tokens`, including special ones."""
-        ...
-
-
 class FramedIds:
     """The ids of word pieces or byte pairs between two special tokens."""
 
@@ -39,7 +31,7 @@ class FramedIds:
         self._start, self._end = start, end
 
     def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
-        """The ids of each text."""
+        """The ids of each text, at most `max_tokens`, including special ones."""
         room = None if max_tokens is None else max_tokens - 2
         encodings = self._tokenizer.encode_batch_fast(
             _beginnings(texts, room), add_special_tokens=False
@@ -109,6 +101,9 @@ def _cut(text: str, pieces: int) -> str:
             return text
         end = space.start()
     return text[:end]
+
+
+TokenIds = FramedIds | SentencePieceIds | PieceIds
 
 
 def open_tokenizer(kind: str | None, folder: Path) -> TokenIds:

@@ -104,22 +104,19 @@ class _PositionBias:
         """The bias, float32 `[1, heads, length, length]`."""
         last_length, bias = self._last
         if length != last_length:
+            # The bucket of each distance, as `use_st5.layers.positions` computes it.
             distances = np.arange(1 - length, length)
-            values = self._table[self._buckets(distances)].T
+            half = len(self._table) // 2
+            exact = half // 2
+            size = np.abs(distances)
+            one = np.float32(1.1920929e-07)
+            ratio = np.maximum(size, 1).astype(np.float32) / np.float32(exact) + one
+            scale = np.float32((half - exact) / np.log(self._distance / exact))
+            far = np.minimum(exact + (np.log(ratio) * scale).astype(np.int32), half - 1)
+            buckets = np.where(distances > 0, half, 0) + np.where(size < exact, size, far)
+            values = self._table[buckets].T
             windows = np.lib.stride_tricks.sliding_window_view(values, length, axis=1)
             # Row q has the distances -q … length - 1 - q.
             bias = np.ascontiguousarray(windows[:, ::-1])[None]
             self._last = (length, bias)
         return bias
-
-    def _buckets(self, distances: np.ndarray) -> np.ndarray:
-        """The bucket of each distance, as `use_st5.layers.positions` computes it."""
-        half = len(self._table) // 2
-        exact = half // 2
-        size = np.abs(distances)
-        ratio = np.maximum(size, 1).astype(np.float32) / np.float32(exact) + np.float32(
-            1.1920929e-07
-        )
-        scale = np.float32((half - exact) / np.log(self._distance / exact))
-        far_buckets = np.minimum(exact + (np.log(ratio) * scale).astype(np.int32), half - 1)
-        return np.where(distances > 0, half, 0) + np.where(size < exact, size, far_buckets)

@@ -215,15 +215,17 @@ class PieceIds:
         return [[*self._cache.of(parts(normal(text)))][:max_tokens] or [EMPTY_ID] for text in texts]
 
     def _of_part(self, part: str) -> tuple[int, ...]:
-        return tuple(chain.from_iterable(map(self._of_token, tokens_of(part))))
-
-    def _of_token(self, token: str) -> list[int]:
-        token_id = self._known.get(token)
-        if token_id is not None:
-            return [token_id]
-        if self._whole:
-            return [self._bucket(token)]
-        return [*chain.from_iterable(map(self._pieces, _at_punctuation(token)))]
+        ids: list[int] = []
+        for token in tokens_of(part):
+            if token in self._known:
+                ids.append(self._known[token])
+            elif self._whole:
+                ids.append(self._bucket(token))
+            else:  # It is cut around each character that is neither letter nor mark nor number.
+                cut = "".join(each if is_letter(each) else f" {each} " for each in token)
+                for word in filter(None, cut.split(" ")):
+                    ids += self._pieces(word)
+        return tuple(ids)
 
     def _pieces(self, word: str) -> list[int]:
         """The ids of a word: its own, or those of the longest pieces from left to right."""
@@ -245,12 +247,6 @@ class PieceIds:
     def _bucket(self, word: str) -> int:
         bucket = fingerprint64(word.encode()) % self._vocabulary.unigram_buckets
         return self._vocabulary.unigram_bucket_id + bucket
-
-
-def _at_punctuation(token: str) -> list[str]:
-    """Cuts a token around each character that is neither letter nor mark nor number."""
-    spaced = "".join(each if is_letter(each) else f" {each} " for each in token)
-    return [part for part in spaced.split(" ") if part]
 
 
 # FarmHash's 64-bit fingerprint, by which `tf.strings.to_hash_bucket_fast` finds a bucket.

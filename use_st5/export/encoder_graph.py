@@ -107,13 +107,9 @@ class EncoderGraph:
         variables = [each for each in model.variables if id(each) not in unread_ids]
         trainable = [each for each in model.trainable_variables if id(each) not in unread_ids]
 
-        def stored(variable: keras.Variable) -> list[tf.Variable]:
+        def stored(variable: keras.Variable, which: str = "variables") -> list[tf.Variable]:
             weights = stored_forms.get(id(variable))
-            return weights.variables if weights else raw_variables([variable])
-
-        def tuned(variable: keras.Variable) -> list[tf.Variable]:
-            weights = stored_forms.get(id(variable))
-            return weights.trainable_variables if weights else raw_variables([variable])
+            return getattr(weights, which) if weights else raw_variables([variable])
 
         functions.setdefault("embed_tokens", functions["embed_ids"])
         return cls(
@@ -122,7 +118,9 @@ class EncoderGraph:
             max_length=max_length,
             precision=model.variable_dtype if table is None else table.precision,
             variables=[raw for each in variables for raw in stored(each)],
-            trainable_variables=[raw for each in trainable for raw in tuned(each)],
+            trainable_variables=[
+                raw for each in trainable for raw in stored(each, "trainable_variables")
+            ],
             regularization_losses=[
                 _regularization(v) for v in trainable if v.regularizer and id(v) not in stored_forms
             ],

@@ -32,7 +32,11 @@ def load_saved_model(folder: str | os.PathLike[str]) -> Any:
         if not unknown_op:
             reason = f"TensorFlow {tf.__version__}: {' '.join(str(error).split())[:500]}"
             raise ValueError(f"{folder}: the SavedModel cannot be read by {reason}") from error
-        if "tensorflow_text" in sys.modules or not _tensorflow_text_loads():
+        absent = "tensorflow_text" not in sys.modules
+        # It registers its ops. A build for another TensorFlow fails with an undefined symbol.
+        with contextlib.suppress(Exception):
+            import tensorflow_text  # noqa: F401
+        if not (absent and "tensorflow_text" in sys.modules):
             package = f"tensorflow-text=={'.'.join(tf.__version__.split('.')[:2])}.*"
             what = f"{folder}: the op {unknown_op[1]!r} is not in TensorFlow"
             raise ImportError(f'{what}. Run: pip install "{package}"') from error
@@ -144,12 +148,3 @@ def _graph_file(folder: str | os.PathLike[str]) -> Path:
     if begin not in _BEGINNINGS or path.stat().st_size > _LARGEST:
         raise ValueError(f"{path}: is no graph of a SavedModel. Copy the model again.")
     return path
-
-
-def _tensorflow_text_loads() -> bool:
-    """Imports tensorflow-text, which registers its ops; False if it is missing or unfit."""
-    try:
-        import tensorflow_text  # noqa: F401
-    except Exception:  # a build for another TensorFlow fails with an undefined symbol
-        return False
-    return True
