@@ -1,13 +1,8 @@
-"""Random texts for comparisons of tokenizers.
-
-`python -m tests.engines.fuzzed NUMBER [SEED]` compares the ids of NUMBER texts with the graph's.
-"""
+"""Random texts for comparisons of tokenizers."""
 
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,26 +68,3 @@ def _mixed(draw: random.Random) -> str:
 def _of_code_points(draw: random.Random) -> str:
     ranges = ((1, 0xD800), (0xE000, 0x110000), (1, 0x300))
     return "".join(chr(draw.randrange(*draw.choice(ranges))) for _ in range(draw.randrange(12)))
-
-
-def _main(number: int, seed: int = 0) -> None:
-    import tensorflow as tf
-
-    from use_st5.engines.word_ids import NGramIds
-    from use_st5.hub.model_names import bundled_folder
-    from use_st5.tokenizers.ngram_tokenizer import VOCABULARY_ASSET, NGramTokenizer
-    from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-
-    path = Path(bundled_folder("use_dan_en"), "assets", VOCABULARY_ASSET)
-    vocabulary = NGramVocabulary.load(path)
-    flat = tf.function(
-        NGramTokenizer(vocabulary).flat, input_signature=[tf.TensorSpec([None], tf.string)]
-    )
-    ours = NGramIds(vocabulary)
-    for start in range(0, number, 5000):
-        check_same_ids(ours.flat, flat, fuzzed_texts(5000, seed * number + start))
-    sys.stdout.write(f"{number:,} texts have the graph's ids\n")
-
-
-if __name__ == "__main__":
-    _main(*map(int, sys.argv[1:]))

@@ -21,7 +21,8 @@ TEXTS = ["How old are you?", "", "the river bank", "naïve café 😀"]
 
 
 def test_a_table_by_hand() -> None:
-    table = Int8Weights.of_table(np.array([[1.27, -0.634, 0.0], [0, 0, 0]], np.float32))
+    rows = np.array([[1.27, -0.634, 0.0], [0, 0, 0]], np.float32)
+    table = Int8Weights.rounded(rows, axis=1)
     codes, scales = (variable.numpy() for variable in table.variables)
     assert codes.tolist() == [[127, -63, 0], [0, 0, 0]]
     np.testing.assert_allclose(scales, [0.01, 1.0], rtol=1e-6)
@@ -30,7 +31,8 @@ def test_a_table_by_hand() -> None:
 
 
 def test_a_kernel_by_hand() -> None:
-    kernel = Int8Weights.of_kernel(np.array([[1.27, 0], [-0.634, 0], [0.01, 0]], np.float32))
+    columns = np.array([[1.27, 0], [-0.634, 0], [0.01, 0]], np.float32)
+    kernel = Int8Weights.rounded(columns, axis=0)
     codes, scales = (variable.numpy() for variable in kernel.variables)
     assert codes.tolist() == [[127, 0], [-63, 0], [1, 0]]
     np.testing.assert_allclose(scales, [[0.01, 1.0]], rtol=1e-6)
@@ -41,7 +43,7 @@ def test_a_kernel_by_hand() -> None:
 def test_no_entry_moves_by_more_than_half_a_scale(axis: int) -> None:
     rows = np.random.default_rng(0).normal(size=(50, 32)) * np.geomspace(1e-6, 1e6, 50)[:, None]
     weights = rows if axis else rows.T
-    rounded = [Int8Weights.of_kernel, Int8Weights.of_table][axis](weights.astype(np.float32))
+    rounded = Int8Weights.rounded(weights.astype(np.float32), axis=axis)
     moved = np.abs(rounded.whole().numpy() - weights)
     assert (moved <= np.abs(weights).max(axis=axis, keepdims=True) / 254 * 1.0001).all()
 
@@ -49,8 +51,8 @@ def test_no_entry_moves_by_more_than_half_a_scale(axis: int) -> None:
 def test_what_is_rounded_twice_is_rounded_once() -> None:
     """Rounding a second time changes no bit, for any scales."""
     largest = np.random.default_rng(0).uniform(1, 2, 200_000).astype(np.float32)
-    once = Int8Weights.of_table(np.stack([largest, largest * -0.3], axis=1))
-    twice = Int8Weights.of_table(once.whole().numpy())
+    once = Int8Weights.rounded(np.stack([largest, largest * -0.3], axis=1), axis=1)
+    twice = Int8Weights.rounded(once.whole().numpy(), axis=1)
     for first, second in zip(once.variables, twice.variables, strict=True):
         np.testing.assert_array_equal(first, second)
 

@@ -29,21 +29,17 @@ def check_replaced_folder(path: str | os.PathLike[str], kind: str) -> None:
         return
     content = "a file" if folder.exists() else ""
     if folder.is_dir():
-        content = other_names(folder, _written_names(folder))
+        file_list = folder / FILE_LIST
+        listed = file_list.read_text("utf-8", "replace") if file_list.is_file() else ""
+        names = {*listed.splitlines()}
+        for path in folder.rglob("__pycache__/*.pyc"):  # what Python makes of its programs
+            compiled = path.relative_to(folder)
+            source = compiled.parents[1] / f"{compiled.name.partition('.')[0]}.py"
+            if source.as_posix() in names:
+                names.add(compiled.as_posix())
+        content = other_names(folder, names)
     if content:
         raise FileExistsError(f"{folder} holds more than {kind} of use_st5: {content}. Move this.")
-
-
-def _written_names(folder: Path) -> set[str]:
-    """The names that the file list of a folder names, and what Python makes of its programs."""
-    file_list = folder / FILE_LIST
-    listed = file_list.read_text("utf-8", "replace") if file_list.is_file() else ""
-    names = {*listed.splitlines()}
-    compiled = (path.relative_to(folder) for path in folder.rglob("__pycache__/*.pyc"))
-    sources = {path: path.parents[1] / f"{path.name.partition('.')[0]}.py" for path in compiled}
-    return names | {
-        path.as_posix() for path, source in sources.items() if source.as_posix() in names
-    }
 
 
 def write_archive(folder: Path, path: str | os.PathLike[str]) -> int:

@@ -58,20 +58,12 @@ class Int8Weights:
         self._scales = scales
 
     @classmethod
-    def of_table(cls, table: np.ndarray) -> Self:
-        """Rounds float32 `[rows, dim]` to codes in −127 … 127 with a scale for each row.
+    def rounded(cls, weights: np.ndarray, *, axis: int, name: str = "weights") -> Self:
+        """Rounds a table `[rows, dim]` (axis 1) or a kernel `[inputs, outputs]` (axis 0), float32.
 
-        An entry moves by at most half its row's scale, `max |row| / 254`. A row of zeros stays so.
+        Codes are in −127 … 127, with a scale for each row of a table, or each output of a kernel.
+        An entry moves by at most half its scale, `max |row| / 254`. A row of zeros stays so.
         """
-        return cls._rounded(table, axis=1, name="embedding")
-
-    @classmethod
-    def of_kernel(cls, kernel: np.ndarray, name: str = "kernel") -> Self:
-        """Rounds float32 `[inputs, outputs]` with a scale for each output; `name` is its path."""
-        return cls._rounded(kernel, axis=0, name=name)
-
-    @classmethod
-    def _rounded(cls, weights: np.ndarray, *, axis: int, name: str) -> Self:
         codes, scales = int8_codes(weights, axis=axis)
         return cls(
             tf.Variable(codes, trainable=False, name=f"{name}_codes"),
@@ -104,14 +96,14 @@ EmbeddingTable = Float32Table | Int8Weights
 def stored_table(embeddings: keras.Variable, precision: str) -> EmbeddingTable:
     """A trained table float32 `[rows, dim]`: the variable itself, or with "int8" rounded."""
     if precision == "int8":
-        return Int8Weights.of_table(_float32(embeddings))
+        return Int8Weights.rounded(_float32(embeddings), axis=1, name="embedding")
     _float32(embeddings)
     return Float32Table(*raw_variables([embeddings]))
 
 
 def rounded_kernel(kernel: keras.Variable) -> Int8Weights:
     """A trained matrix float32 `[inputs, outputs]` as codes with a scale for each output."""
-    return Int8Weights.of_kernel(_float32(kernel), kernel.path)
+    return Int8Weights.rounded(_float32(kernel), axis=0, name=kernel.path)
 
 
 def _float32(variable: keras.Variable) -> np.ndarray:

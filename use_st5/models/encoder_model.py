@@ -41,9 +41,6 @@ class EncoderModel(keras.Model):
         arguments = {key: changes.pop(key) for key in cls.own_arguments if key in changes}
         return cls(dataclasses.replace(cls.presets[name], **changes), **arguments, dtype=dtype)
 
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
-        return (input_shape[0], self.dimension)
-
     def get_config(self) -> dict[str, Any]:
         arguments = {name: getattr(self, name) for name in self.own_arguments}
         return {**super().get_config(), "config": dataclasses.asdict(self.config), **arguments}

@@ -66,9 +66,6 @@ class StaticEmbedding(keras.Model):
         """Turns means into sentence vectors, float32 `[batch, dimension]`."""
         return l2_normalize(mean) if self.normalize else mean
 
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, int]:
-        return (input_shape[0], self.dimension)
-
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),

@@ -12,6 +12,7 @@ from use_st5.layers.attention import MultiHeadAttention
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.positions import RelativePositionBias
 from use_st5.layers.random_normal import RandomNormal
+from use_st5.models.encoder_model import EncoderModel
 
 # Rows of the vocabulary: 32,000 pieces and 100 sentinels, rounded up to a multiple of 128.
 T5_ROWS = 32_128
@@ -271,7 +272,7 @@ def _of_keys(tokens: Any) -> Any:
 
 
 @keras.saving.register_keras_serializable(package="use_st5")
-class T5(keras.Model):
+class T5(EncoderModel):
     """The text-to-text Transformer (Raffel et al. 2020), versions 1.0 and 1.1, and mT5.
 
     The layout is that of `t5x/examples/t5/network.py`: RMS norms before each part, no biases, one
@@ -288,6 +289,9 @@ class T5(keras.Model):
     Returns:
         Logits, float32 `[batch, decoder_length, vocabulary_size]`.
     """
+
+    config_type = T5Config
+    presets = T5_PRESETS
 
     def __init__(self, config: T5Config, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -331,13 +335,6 @@ class T5(keras.Model):
             return ops.cast(self.logits(decoded), "float32")
         table = ops.cast(self.embedding.embeddings, decoded.dtype)
         return ops.cast(ops.matmul(decoded, ops.transpose(table)), "float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "config": dataclasses.asdict(self.config)}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> T5:
-        return cls(T5Config(**config.pop("config")), **config)
 
 
 def make_embedding(config: T5Config, *, dtype: Any) -> keras.layers.Embedding:
