@@ -76,13 +76,6 @@ def test_a_bundle_that_fails_and_is_retried_gives_each_row_once(
         np.testing.assert_array_equal(found[name].as_py(), fake.vector(text))
 
 
-def test_a_bundle_that_never_succeeds_ends_the_pipeline(fake: Any, tmp_path: Path) -> None:
-    fake.failing_calls = set(range(100))
-    with pytest.raises(RuntimeError, match="went away"):
-        written([("a", "text")], tmp_path, runner=RETRYING)
-    assert not list(tmp_path.glob("v*"))
-
-
 def test_threads_of_a_process_share_one_model(
     tmp_path: Path, toy_use_dan: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ import pyarrow.parquet as pq
 
 import use_st5
 from use_st5.beam import embed_corpus, read_vectors
-from use_st5.search import VectorIndex
 
 TEXTS = [f"Sentence number {number} of {number * 7}." for number in range(60)]
 
@@ -40,18 +38,6 @@ def test_rows_stay_together(folder: Path) -> None:
     }
     assert dict(zip(ids, texts, strict=True)) == places
     np.testing.assert_allclose(vectors, use_st5.load("use_dan_en").encode(texts), atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["exact", "hnsw"])
-def test_an_index_takes_them(folder: Path, tmp_path: Path, kind: Any) -> None:
-    if kind == "hnsw":
-        pytest.importorskip("faiss", reason="the extra `search` is not installed")
-    encoder = use_st5.load("use_dan_en")
-    ids, texts, vectors = read_vectors(folder)
-    index = VectorIndex.build(tmp_path / "i", vectors, encoder=encoder, texts=texts, kind=kind)
-    _, rows = index.search(encoder, [TEXTS[7], TEXTS[8]], k=1)
-    assert [texts[row] for row in rows[:, 0]] == [TEXTS[7], TEXTS[8]]
-    assert [ids[row] for row in rows[:, 0]] == ["1.txt:3", "2.txt:3"]
 
 
 def test_the_columns_are_what_databases_read(folder: Path) -> None:

@@ -158,20 +158,6 @@ def test_split_keeps_the_classifier_that_the_dev_set_chose() -> None:
     assert found.regularization == (0.3,)
 
 
-def test_training_again_would_give_the_classifier_that_split_keeps() -> None:
-    random = np.random.default_rng(0)
-    train, dev = (
-        LabelledFeatures(random.normal(size=(rows, 5)), random.integers(0, 3, rows))
-        for rows in (150, 60)
-    )
-    classifier = SentEvalClassifier()
-    folds = [(np.arange(150), np.arange(60))]
-    together = classifier.fit(train, folds, [1e-5, 1e-2], classes=3, dev=dev)[0][1]
-    (alone,) = classifier.fit(train, folds, [1e-2], classes=3, dev=dev)[0]
-    assert alone[0] == together[0]
-    assert np.array_equal(predict(alone[1], dev), predict(together[1], dev))
-
-
 def test_a_rare_class_is_refused() -> None:
     few = LabelledFeatures(np.zeros((12, 1)), np.array([0] * 9 + [2] * 3))
     with pytest.raises(ValueError, match=r"4 rows of each class.* received 3"):
