@@ -80,7 +80,7 @@ def test_sick_entailment(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [
-        (read_binary_sentiment, "a\t1\nb 0\n", r"x:2: expected at least 2 tab-separated"),
+        (read_binary_sentiment, "a\t1\nb 0\n", r"x:2: expected a sentence"),
         (read_binary_sentiment, "a\t1\nb\t2\n", r"x:2: expected a sentence and a class of 0, 1"),
         (read_binary_sentiment, "\t1\n", r"x:1: expected a sentence"),
         (read_fine_sentiment, "3\n", r"x:1: expected a sentence"),

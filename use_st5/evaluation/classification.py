@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+import re
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +31,6 @@ from use_st5.evaluation.sts import SICK_TEST, SICK_TRAIN, SICK_TRIAL
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
 from use_st5.io.lines import read_text
 
-_SCORES = ("0", "1", "2", "3", "4")
 _TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 _SICK = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
 _PARTS = {"tr": "train", "va": "dev", "te": "test"}
@@ -41,26 +40,6 @@ _MRPC_CLASSES = ("not_equivalent", "equivalent")
 def read_sentences(path: Path, *, label: int) -> LabelledTexts:
     """Sentences of one class, one per line (ISO-8859-1): MR, CR, SUBJ, MPQA."""
     return _tokens(labelled_texts(path, [(label, [x]) for _, x in read_text(path, "latin-1")]))
-
-
-def read_binary_sentiment(path: Path) -> LabelledTexts:
-    """SST/binary: a sentence, a tab, 0 or 1."""
-    return _classed(path, _SCORES[:2], lambda n, line: split_fields(path, n, line, 2)[1::-1])
-
-
-def read_fine_sentiment(path: Path) -> LabelledTexts:
-    """SST/fine: a digit of 0 … 4, a space, a sentence."""
-    return _classed(path, _SCORES, lambda _, line: line.partition(" ")[::2])
-
-
-def read_trec(path: Path) -> LabelledTexts:
-    """TREC: a coarse class, a colon, a fine class, a space, a question (ISO-8859-1)."""
-
-    def parse(number: int, line: str) -> list[str]:
-        label, _, rest = line.partition(":")
-        return [label, rest.partition(" ")[2]]
-
-    return _classed(path, _TREC, parse, encoding="latin-1")
 
 
 def read_mrpc(path: Path) -> LabelledTexts:
@@ -74,21 +53,30 @@ def read_entailment(path: Path) -> LabelledTexts:
 
 
 def _classed(
-    path: Path,
-    classes: tuple[str, ...],
-    parse: Callable[[int, str], Sequence[str]],
-    *,
-    encoding: str = "utf-8",
+    path: Path, *, classes: tuple[str, ...], line: str, encoding: str = "utf-8"
 ) -> LabelledTexts:
-    """Reads one row per line; `parse` maps line number and line to class and sentence."""
+    """Reads one row per line; `line` is a regular expression with its `label` and `sentence`."""
     rows = []
-    for number, line in numbered_lines(path, encoding=encoding):
-        label, sentence = parse(number, line)
-        if label.strip() not in classes or not sentence.strip():
+    for number, text in numbered_lines(path, encoding=encoding):
+        match = re.fullmatch(line, text)
+        if not match or match["label"] not in classes or not match["sentence"].strip():
             expected = f"expected a sentence and a class of {', '.join(classes)}"
-            raise ValueError(f"{path}:{number}: {expected}, received {line[:80]!r}.")
-        rows.append((classes.index(label.strip()), [sentence]))
+            raise ValueError(f"{path}:{number}: {expected}, received {text[:80]!r}.")
+        rows.append((classes.index(match["label"]), [match["sentence"]]))
     return _tokens(labelled_texts(path, rows))
+
+
+# SST/binary: a sentence, a tab, 0 or 1. SST/fine: a digit of 0 … 4, a space, a sentence. TREC: a
+# coarse class, a colon, a fine class, a space, a question (ISO-8859-1).
+read_binary_sentiment = functools.partial(
+    _classed, classes=("0", "1"), line=r"(?P<sentence>[^\t]*)\t\s*(?P<label>\d)\s*(\t.*)?"
+)
+read_fine_sentiment = functools.partial(
+    _classed, classes=tuple("01234"), line=r"(?P<label>\d) (?P<sentence>.*)"
+)
+read_trec = functools.partial(
+    _classed, classes=_TREC, line=r"(?P<label>\w+):\S* (?P<sentence>.*)", encoding="latin-1"
+)
 
 
 def _tokens(texts: LabelledTexts) -> LabelledTexts:
