@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -16,13 +15,13 @@ from use_st5.encode.sentences import (
     length_sorted_batches,
     one_or_many,
 )
-from use_st5.hub.model_manifest import SAVED_MODEL_FILE
+from use_st5.encode.token_limit import TokenLimit
+from use_st5.hub.model_manifest import SAVED_MODEL_FILE, ModelManifest
 from use_st5.hub.model_names import local_source, short_name
 from use_st5.io.progress import with_progress
 
 if TYPE_CHECKING:
     from use_st5 import TrainableEncoder
-    from use_st5.encode.token_limit import TokenLimit
 
 # First texts, second texts → float32 logits `[batch]`.
 PairScorer = Callable[[list[str], list[str]], np.ndarray]
@@ -79,11 +78,26 @@ class CrossEncoder:
                 Face or sentence-transformers that classifies pairs and has one label; or the name
                 of one on a hub, such as "hf://ORG/NAME".
         """
-        path = local_source(folder)
-        if path.joinpath(SAVED_MODEL_FILE).is_file():
-            score, limit = _of_saved_model(path)
-            return cls(score, name=short_name(folder), limit=limit)
-        return cls.of(use_st5.TrainableEncoder.load(path), name=short_name(folder))
+        path, name = local_source(folder), short_name(folder)
+        if not path.joinpath(SAVED_MODEL_FILE).is_file():
+            return cls.of(use_st5.TrainableEncoder.load(path), name=name)
+        import tensorflow as tf
+
+        from use_st5.export.loading import check_finite_weights, load_saved_model
+
+        manifest = ModelManifest.read(path)
+        if manifest is None or manifest.texts != 2:
+            remedy = "Load a sentence encoder with use_st5.load."
+            raise ValueError(f"{path}: no cross-encoder. {remedy}")
+        manifest.check_sizes(path)
+        loaded = load_saved_model(path)
+        check_finite_weights(loaded, path)
+
+        def score(first: list[str], second: list[str]) -> np.ndarray:
+            texts: dict[str, Any] = {"first": tf.constant(first), "second": tf.constant(second)}
+            return loaded.signatures["serving_default"](**texts)["logits"].numpy()
+
+        return cls(score, name=name, limit=TokenLimit.of_model(loaded, manifest))
 
     @classmethod
     def of(cls, encoder: TrainableEncoder, *, name: str | None = None) -> Self:
@@ -93,8 +107,6 @@ class CrossEncoder:
             encoder: An encoder of a family that reads two texts together.
             name: Its name; None: the encoder's name.
         """
-        from use_st5.encode.token_limit import TokenLimit
-
         name = name or encoder.name or "cross-encoder"
         if encoder.inputs != 2:
             raise ValueError(f"{name}: expected a cross-encoder, found a sentence encoder.")
@@ -177,27 +189,3 @@ class CrossEncoder:
 def sigmoid(logits: np.ndarray) -> np.ndarray:
     """`σ`, without overflow."""
     return np.exp(-np.logaddexp(np.float32(0), -logits))
-
-
-def _of_saved_model(folder: Path) -> tuple[PairScorer, TokenLimit]:
-    import tensorflow as tf
-
-    from use_st5.encode.token_limit import TokenLimit
-    from use_st5.export.loading import check_finite_weights, load_saved_model
-    from use_st5.hub.model_manifest import ModelManifest
-
-    manifest = ModelManifest.read(folder)
-    if manifest is None or manifest.texts != 2:
-        raise ValueError(f"{folder}: no cross-encoder. Load a sentence encoder with use_st5.load.")
-    manifest.check_sizes(folder)
-    loaded = load_saved_model(folder)
-    check_finite_weights(loaded, folder)
-    function = loaded.signatures["serving_default"]
-
-    def score(first: list[str], second: list[str]) -> np.ndarray:
-        texts: dict[str, Any] = {"first": tf.constant(first), "second": tf.constant(second)}
-        return function(**texts)["logits"].numpy()
-
-    # The signature alone does not keep the variables alive.
-    score.model = loaded  # type: ignore[attr-defined]
-    return score, TokenLimit.of_model(loaded, manifest)
