@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NoReturn, Self, Unpack, get_args
+from typing import Any, NoReturn, Self, Unpack, get_args
 
 import keras
 import numpy as np
@@ -27,7 +27,7 @@ from use_st5.encode.sentences import (
     length_sorted_batches,
     one_or_many,
 )
-from use_st5.encode.similarity import compared
+from use_st5.encode.similarity import TextSimilarity
 from use_st5.encode.token_limit import OnTruncation, TokenLimit, window_means
 from use_st5.export.loading import refuse_in_graph
 from use_st5.hub.model_manifest import (
@@ -50,7 +50,7 @@ _TOLERANCE = 1e-4
 _DTYPE = "float32"
 
 
-class TrainableEncoder:
+class TrainableEncoder(TextSimilarity):
     """A tokenizer and a Keras model of one family.
 
     To convert a checkpoint, use `load` and `export`. To fine-tune an encoder, use `load`, train
@@ -344,26 +344,6 @@ class TrainableEncoder:
         vectors[empty] = 0.0
         vectors = options.quantize(vectors)
         return vectors[0] if single else vectors
-
-    def similarity(
-        self,
-        a: str | Sequence[str] | np.ndarray,
-        b: str | Sequence[str] | np.ndarray | None = None,
-        *,
-        metric: Literal["cosine", "angular", "dot"] | None = None,
-    ) -> np.ndarray:
-        """Compares every sentence of `a` with every sentence of `b`, with the current weights.
-
-        Args:
-            a: As for `SentenceEncoder.similarity`.
-            b: As `a`; None compares `a` with itself.
-            metric: "cosine", "angular" or "dot"; None: `similarity_fn_name`.
-
-        Returns:
-            float32 `[n, m]`.
-        """
-        metric = metric or self.similarity_fn_name
-        return compared(self.encode, a, b, dimension=self.dimension, metric=metric)
 
     def __copy__(self) -> Self:
         copied = object.__new__(type(self))

@@ -208,6 +208,19 @@ def test_similarity(encoder: SentenceEncoder) -> None:
         encoder.similarity(np.zeros((2, 9)))
 
 
+def test_similarity_pairwise(encoder: SentenceEncoder) -> None:
+    a, b = TEXTS[:3], TEXTS[1:4]
+    for metric in ("cosine", "angular", "dot"):
+        matrix = encoder.similarity(a, b, metric=metric)
+        pairwise = encoder.similarity_pairwise(a, encoder.encode(b), metric=metric)
+        assert (pairwise.dtype, pairwise.shape) == (np.float32, (3,))
+        np.testing.assert_allclose(pairwise, np.diag(matrix), atol=5e-4)
+    assert encoder.similarity_pairwise("the cat", "the cat").tolist() == [1.0]
+    assert encoder.similarity_pairwise([], []).shape == (0,)
+    with pytest.raises(ValueError, match="as many a as b, received 3 and 2"):
+        encoder.similarity_pairwise(a, b[:2])
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.int8])
 def test_similarity_of_vectors_of_any_real_type(encoder: SentenceEncoder, dtype: Any) -> None:
     vectors = np.array([[3] + [0] * 9, [4] + [0] * 8 + [4]], dtype)

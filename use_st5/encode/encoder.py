@@ -8,9 +8,9 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from use_st5.encode.sentences import (
     not_english_message,
     one_or_many,
 )
-from use_st5.encode.similarity import compared
 from use_st5.encode.token_limit import OnTruncation, TokenLimit, window_means
 from use_st5.encode.workers import encode_in_workers
 from use_st5.engines import BACKENDS, Backend, open_engine
@@ -241,28 +240,6 @@ class SentenceEncoder(SentenceTransformersNames):
         """
         self._check_process()
         return self._limit.longer(one_or_many(sentences)[0])
-
-    def similarity(
-        self,
-        a: str | Sequence[str] | np.ndarray,
-        b: str | Sequence[str] | np.ndarray | None = None,
-        *,
-        metric: Literal["cosine", "angular", "dot"] | None = None,
-    ) -> np.ndarray:
-        """Compares every sentence of `a` with every sentence of `b`.
-
-        Args:
-            a: `n` sentences, or their vectors `[n, dimension]` as an array or tensor of any
-                library. One string or one vector `[dimension]` counts as `n = 1`.
-            b: `m` sentences or vectors; None compares `a` with itself.
-            metric: "cosine" in −1 … 1; "angular", `1 − arccos(cosine) / π` in 0 … 1 (Eq. 1 of the
-                USE paper); "dot". None: the model's own, `similarity_fn_name`.
-
-        Returns:
-            float32 `[n, m]`.
-        """
-        metric = metric or self.similarity_fn_name
-        return compared(self.encode, a, b, dimension=self.dimension, metric=metric)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model with its current weights and its card to a folder.

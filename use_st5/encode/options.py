@@ -7,7 +7,7 @@ refused otherwise.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, TypedDict, get_args
@@ -15,8 +15,7 @@ from typing import Any, TypedDict, get_args
 import numpy as np
 
 from use_st5.encode.sentences import check_choice, one_or_many
-from use_st5.encode.similarity import Precision, quantized, unit_rows
-from use_st5.hub.model_manifest import SimilarityName
+from use_st5.encode.similarity import Precision, TextSimilarity, quantized, unit_rows
 
 
 class SentenceTransformersKeywords(TypedDict, total=False):
@@ -139,14 +138,12 @@ class EncodeOptions:
         return vectors if self.precision == "float32" else quantized(vectors, self.precision)
 
 
-class SentenceTransformersNames(abc.ABC):
+class SentenceTransformersNames(TextSimilarity):
     """Methods and properties of `SentenceTransformer` for an encoder with other names for them.
 
     mteb's wrapper and similar programs use them.
     """
 
-    encode: Callable[..., Any]
-    similarity_fn_name: SimilarityName = "cosine"
     # Name → the text that is put before a text; and the name of the default prompt.
     prompts: Mapping[str, str] = MappingProxyType({"query": "", "document": ""})
     default_prompt_name: str | None = None
@@ -160,11 +157,6 @@ class SentenceTransformersNames(abc.ABC):
     @abc.abstractmethod
     def identity(self) -> str:
         """A text that changes with the content of the model's files, and with nothing else."""
-
-    @property
-    @abc.abstractmethod
-    def dimension(self) -> int:
-        """Dimension of the sentence vectors."""
 
     @property
     @abc.abstractmethod

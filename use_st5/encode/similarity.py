@@ -5,14 +5,17 @@ They are computed in float64: in float32 some pairs become ties, and others get 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import abc
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from use_st5.encode.sentences import check_choice
+from use_st5.hub.model_manifest import SimilarityName
 
 Precision = Literal["float32", "int8", "uint8", "binary", "ubinary"]
+Metric = Literal["cosine", "angular", "dot"]
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
@@ -67,37 +70,84 @@ def pairwise(u: np.ndarray, v: np.ndarray, *, metric: str = "cosine") -> np.ndar
     return cosines.astype(np.float32)
 
 
-def compared(
-    encode: Callable[[Any], np.ndarray], a: Any, b: Any, *, dimension: int, metric: str
-) -> np.ndarray:
-    """Similarity of every sentence or vector of `a` with every one of `b`, float32 `[n, m]`.
+class TextSimilarity(abc.ABC):
+    """The similarities of an encoder's texts."""
 
-    One sentence or vector counts as `n = 1`; a `b` of None compares `a` with itself.
-    """
+    encode: Callable[..., Any]
+    similarity_fn_name: SimilarityName = "cosine"
 
-    def vectors(given: Any, argument: str) -> np.ndarray:
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """Dimension of the sentence vectors."""
+
+    def similarity(
+        self,
+        a: str | Sequence[str] | np.ndarray,
+        b: str | Sequence[str] | np.ndarray | None = None,
+        *,
+        metric: Metric | None = None,
+    ) -> np.ndarray:
+        """Compares every sentence of `a` with every sentence of `b`.
+
+        Args:
+            a: `n` sentences, or their vectors `[n, dimension]` as an array or tensor of any
+                library. One string or one vector `[dimension]` counts as `n = 1`.
+            b: `m` sentences or vectors; None compares `a` with itself.
+            metric: "cosine" in −1 … 1; "angular", `1 − arccos(cosine) / π` in 0 … 1 (Eq. 1 of the
+                USE paper); "dot". None: the model's own, `similarity_fn_name`.
+
+        Returns:
+            float32 `[n, m]`.
+        """
+        metric = metric or self.similarity_fn_name
+        similarity_by_name(metric)
+        left = self._vectors(a, "a")
+        right = left if b is None else self._vectors(b, "b")
+        if not len(left) or not len(right):
+            return np.zeros((len(left), len(right)), np.float32)
+        return pairwise(left, right, metric=metric)
+
+    def similarity_pairwise(
+        self,
+        a: str | Sequence[str] | np.ndarray,
+        b: str | Sequence[str] | np.ndarray,
+        *,
+        metric: Metric | None = None,
+    ) -> np.ndarray:
+        """Compares each sentence of `a` with the sentence of `b` at the same place.
+
+        Args:
+            a: `n` sentences or vectors, as for `similarity`.
+            b: `n` sentences or vectors.
+            metric: As for `similarity`.
+
+        Returns:
+            float32 `[n]`.
+        """
+        compare = similarity_by_name(metric or self.similarity_fn_name)
+        left, right = self._vectors(a, "a"), self._vectors(b, "b")
+        if len(left) != len(right):
+            raise ValueError(f"Expected as many a as b, received {len(left)} and {len(right)}.")
+        return compare(left, right).astype(np.float32)
+
+    def _vectors(self, given: Any, argument: str) -> np.ndarray:
+        """Vectors `[n, dimension]` of sentences or vectors."""
         if hasattr(given, "__array__"):  # tensors of all libraries, pandas and Arrow
             given = np.asarray(given)
         if not isinstance(given, np.ndarray) or given.dtype.kind in "OSTU":
-            return np.atleast_2d(encode(given))
+            return np.atleast_2d(self.encode(given))
         if given.dtype.kind not in "fiu":
             raise TypeError(f"{argument}: expected sentences or vectors, received {given.dtype}.")
-        rows = np.atleast_2d(given)
-        if rows.ndim != 2 or rows.shape[1] != dimension:
-            expected = f"{argument}: expected vectors [n, {dimension}]"
-            raise ValueError(f"{expected}, received {list(given.shape)}.")
+        vectors, received, dim = np.atleast_2d(given), list(given.shape), self.dimension
+        if vectors.ndim != 2 or vectors.shape[1] != dim:
+            raise ValueError(f"{argument}: expected vectors [n, {dim}], received {received}.")
         with np.errstate(over="ignore"):
-            bad = np.flatnonzero(~np.isfinite(rows.astype(np.float32)).all(axis=1))
-        if len(bad):
-            raise ValueError(f"{argument}: not finite in {len(bad)} rows, first {bad[0]}.")
-        return rows
-
-    similarity_by_name(metric)
-    left = vectors(a, "a")
-    right = left if b is None else vectors(b, "b")
-    if not len(left) or not len(right):
-        return np.zeros((len(left), len(right)), np.float32)
-    return pairwise(left, right, metric=metric)
+            bad_rows = np.flatnonzero(~np.isfinite(vectors.astype(np.float32)).all(axis=1))
+        if len(bad_rows):
+            first = bad_rows[0]
+            raise ValueError(f"{argument}: not finite in {len(bad_rows)} rows, first {first}.")
+        return vectors
 
 
 def similarity_by_name(metric: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
