@@ -23,8 +23,10 @@ import use_st5
 from use_st5.cli import (
     benchmark,
     classify,
+    cluster,
     convert,
     doctor,
+    duplicates,
     embed,
     evaluate,
     export,
@@ -165,6 +167,8 @@ app = typer.Typer(
 app.command("embed", help=embed.HELP)(embed.embed)
 app.command("similarity", help=similarity.HELP)(similarity.similarity)
 app.command("rank", help=search.RANK_HELP)(search.rank)
+app.command("duplicates", help=duplicates.HELP)(duplicates.duplicates)
+app.command("cluster", help=cluster.HELP)(cluster.cluster)
 app.command("index", help=search.INDEX_HELP)(search.index)
 app.command("search", help=search.HELP)(search.search)
 app.command("evaluate", help=evaluate.HELP)(evaluate.evaluate)
