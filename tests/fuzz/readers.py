@@ -197,6 +197,7 @@ def _records() -> dict[str, Reader]:
         "embedding_store": Reader(_make_store, _read_store),
         "embedding_job": Reader(_make_job, _read_job),
         "index_exact": _index("exact"),
+        "index_binary": _index("binary"),
         "index_hnsw": _index("hnsw", needs="faiss"),
     }
 

@@ -27,7 +27,14 @@ class Drawn:
 def write_index(folder: Path, kind: str) -> None:
     """Writes an index of `TEXTS`."""
     encoder = Drawn()
-    VectorIndex.build(folder, encoder.vectors, encoder=encoder, texts=TEXTS, kind=kind)
+    VectorIndex.build(
+        folder,
+        encoder.vectors,
+        encoder=encoder,
+        texts=TEXTS,
+        fields={"id": [*range(12)]},
+        kind=kind,
+    )
 
 
 def answer(folder: Path) -> list[object]:
@@ -35,4 +42,4 @@ def answer(folder: Path) -> list[object]:
     index = VectorIndex(folder)
     about = [index.kind, index.model, index.model_hash, index.dimension, len(index)]
     scores, rows = index.search_vectors(Drawn().vectors[:4], k=3)
-    return [*about, scores.tolist(), rows.tolist(), [index.text(row) for row in range(len(index))]]
+    return [*about, scores.tolist(), rows.tolist(), [*index.texts()], index.fields]

@@ -185,9 +185,9 @@ def test_changes_that_are_refused_change_nothing(tmp_path: Path) -> None:
         ("parse", {"fields": {**fields, "mod": ["one", "two"]}}),
         ("expected 2 rows", {"fields": {"id": ["x"]}}),
         ("its model", {"fields": fields, "encoder": other}),
-        (r"\[rows, 20\]", {"fields": fields, "vectors": np.ones((2, 21))}),
+        (r"expected \[2, 20\]", {"fields": fields, "vectors": np.ones((2, 21))}),
         ("for these texts", {"fields": fields, "vectors": np.ones((2, 20))}),
-        ("vectors of hashed", {"fields": fields, "vectors": Hashed().encode(texts[:1])}),
+        (r"received \[1, 20\]", {"fields": fields, "vectors": Hashed().encode(texts[:1])}),
     ):
         with pytest.raises(ValueError, match=message):
             index.add(texts, **{"encoder": Hashed(), **options})  # type: ignore[arg-type]

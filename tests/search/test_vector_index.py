@@ -215,7 +215,7 @@ def test_queries_and_documents_get_their_prompts(tmp_path: Path) -> None:
         VectorIndex.build(tmp_path / "index", queries, encoder=encoder, texts=TEXTS)
 
 
-@pytest.mark.parametrize("kind", ["exact", "hnsw"])
+@pytest.mark.parametrize("kind", ["exact", "hnsw", "binary"])
 def test_every_damaged_byte_is_found_by_verify(kind: str, tmp_path: Path) -> None:
     """Changes many bytes of each file in turn: reading names the file, or only `verify` does."""
     if kind == "hnsw":

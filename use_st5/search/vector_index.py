@@ -218,22 +218,20 @@ class VectorIndex:
         with sole_writer(self.folder):
             self._open()  # Another process may have changed it.
             self._check_model(encoder)
-            if (texts is not None) != self.has_texts or (texts is None and vectors is None):
-                stored = "texts" if self.has_texts else "vectors without texts"
-                raise ValueError(f"{self.folder}: expected {stored}, as the index stores.")
-            count = len(vectors if texts is None else texts)  # type: ignore[arg-type]
-            table = joined_fields(self.fields, fields, count)
+            if (texts is not None) != self.has_texts:
+                raise ValueError(f"{self.folder}: expected texts if, and only if, it stores texts.")
+            size = len(np.asarray(vectors) if texts is None else texts)
+            table = joined_fields(self.fields, fields, size)
             all_ids = ids(table)
             old_ids, new_ids = all_ids[: len(self)], {*all_ids[len(self) :]}
             known = [row for row, id in enumerate(old_ids) if id in new_ids]
             if known and not replace:
                 raise ValueError(f"fields: expected new ids, the index has {old_ids[known[0]]!r}.")
-            if vectors is None:
-                vectors = getattr(encoder, "encode_document", encoder.encode)(texts)
-            vectors = np.asarray(vectors)
-            if vectors.shape[1:] != (self.dimension,):
-                shape = f"[rows, {self.dimension}]"
-                raise ValueError(f"vectors: expected {shape}, received {[*vectors.shape]}.")
+            encode = getattr(encoder, "encode_document", encoder.encode)
+            vectors = np.asarray(encode(texts) if vectors is None else vectors)
+            if vectors.shape != (size, self.dimension):
+                expected = f"expected {[size, self.dimension]}, received {[*vectors.shape]}"
+                raise ValueError(f"vectors: {expected}.")
             _check_vectors_of(texts, vectors, encoder)
             self._rewrite(known, vectors, texts, table)
 
