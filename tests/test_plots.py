@@ -55,23 +55,6 @@ def test_file_is_of_the_kind_its_name_says(tmp_path: Path, name: str, start: byt
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_a_failure_leaves_an_older_picture_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from matplotlib.figure import Figure
-
-    (tmp_path / "map.png").write_text("older")
-
-    def fail(self: Figure, path: Path, **options: object) -> None:
-        path.write_text("half")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Figure, "savefig", fail)
-    with pytest.raises(KeyboardInterrupt):
-        similarity_heatmap(SENTENCES, MATRIX, path=tmp_path / "map.png")
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["older"]
-
-
 def test_intervals_stand_in_the_rows_of_their_labels(tmp_path: Path) -> None:
     series = {"a": [[1, 0, 2], [3, np.nan, np.nan]], "b": [[np.nan] * 3, [-5, -6, -4]]}
     figure = interval_plot(["$first", "second"], series, axis="points")

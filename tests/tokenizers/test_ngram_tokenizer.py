@@ -85,14 +85,6 @@ def test_unknown_tokens_have_stable_buckets(tokenizer: NGramTokenizer) -> None:
     assert ids[:6].tolist() == [8, 8, 8, 10, 10, 9]
 
 
-def test_no_text_gives_no_ids(tokenizer: NGramTokenizer) -> None:
-    none = tf.constant([], tf.string)
-    assert [part.shape for part in tokenizer.flat(none)] == [[0], [0]]
-    assert tokenizer.padded(none).shape[0] == 0
-    assert tokenizer.padded(none, 3).shape == (0, 5)
-    assert tokenizer.token_ids(none, 3).shape == (0, 3)
-
-
 def test_static_shapes(tokenizer: NGramTokenizer) -> None:
     signature = [tf.TensorSpec([None], tf.string)]
     padded = tf.function(lambda text: tokenizer.padded(text, 4), input_signature=signature)
