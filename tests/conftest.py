@@ -6,13 +6,12 @@ import contextlib
 import ctypes
 import gc
 import os
-import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -69,10 +68,6 @@ _FIRST = (
     ),
     tuple(f"tests/{room}/" for room in ("experiments", "export", "models", "training")),
 )
-# The processes of pytest-xdist report their peak memory under the first key; the first process
-# keeps the reports under the second key.
-_PEAK = "use_st5_peak_memory"
-_PEAKS = pytest.StashKey[list[float]]()
 # The process may grow by this many bytes before it returns freed memory to the system. Next: its
 # bytes in memory when it last did so, after a file of tests and after a test.
 _GROWTH = 150_000_000
@@ -80,7 +75,6 @@ _clean_memory = {"file": 0, "test": 0}
 _STARTED = time.monotonic()
 _NO_TIME = "starts after --minutes"
 _END_TO_END = "goes from end to end: --end-to-end runs it"
-_MISSING_MODULE = re.compile(r"could not import '([\w.]+)'|the extra `([\w-]+)` is not installed")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -293,73 +287,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Reports the peak memory of one of several processes to the first process."""
-    if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput[_PEAK] = _peak_memory()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Keeps, in the first process, the peak memory that another reported; none if it crashed."""
-    if peak := getattr(node, "workeroutput", {}).get(_PEAK):
-        node.config.stash.setdefault(_PEAKS, []).append(peak)
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Prints in a few lines which optional parts were not tested, and stores the skipped tests."""
+    """Prints how many tests were skipped for which reason, and stores their names."""
     skipped = terminalreporter.stats.get("skipped", [])
     cache = getattr(terminalreporter.config, "cache", None)  # -p no:cacheprovider
     if cache is not None:
         cache.set(LEFT_OUT, sorted({report.nodeid for report in skipped}))
-    if skipped:
-        terminalreporter.section("left out")
-        for line in _left_out(_reason(report) for report in skipped):
-            terminalreporter.write_line(line)
-    stash = getattr(terminalreporter.config, "stash", {})
-    peaks = stash.get(_PEAKS, None) or [_peak_memory()]
-    if all(peaks):
-        each = " and ".join(f"{peak:.1f}" for peak in peaks)
-        terminalreporter.write_line(f"peak memory of the tests' own process: {each} GB")
-
-
-def _peak_memory() -> float | None:
-    """The most memory that this process had, in GB; None if the system does not say it."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
-
-
-def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
-    _, _, reason = report.longrepr
-    return reason.removeprefix("Skipped: ")
-
-
-def _left_out(reasons: Iterable[str]) -> list[str]:
-    """Returns a line for each kind of reason: the real data, other libraries, this machine."""
-    data = modules = whole = late = 0
-    names: set[str] = set()
-    machine: list[str] = []
-    for reason in reasons:
-        if reason.startswith("needs real data"):
-            data += 1
-        elif reason == _END_TO_END:
-            whole += 1
-        elif reason == _NO_TIME:
-            late += 1
-        elif found := _MISSING_MODULE.search(reason):
-            modules += 1
-            names.add(found[1] or found[2])
-        else:
-            machine.append(reason)
-    lines = [
-        (whole, "go from end to end, which takes long: --end-to-end runs them, too"),
-        (late, "would have started after the minutes that --minutes gives"),
-        (data, "need real data: USE_ST5_DATA names the folder it is unpacked in"),
-        (modules, f"need other libraries (TEST_EXTRAS adds extras): {', '.join(sorted(names))}"),
-        (len(machine), f"do not fit this machine: {'; '.join(sorted(set(machine)))}"),
-    ]
-    return [f"{count} {text}" for count, text in lines if count]
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count} left out: {reason}")
