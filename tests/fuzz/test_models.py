@@ -21,6 +21,15 @@ def test_dozens_of_strings(check: Check) -> None:
     hold(check, batch(0, 30, 4))
 
 
+# The bundled Transformers take seconds for these.
+SLOW = ("use_transformer_en", "st5_mini_en")
+
+
+@pytest.mark.parametrize(
+    "check",
+    [pytest.param(name, marks=[pytest.mark.end_to_end] * (name in SLOW)) for name in MODELS],
+    indirect=True,
+)
 @FEW
 @given(texts=BATCHES)
 def test_strings_that_hypothesis_draws(check: Check, texts: list[bytes]) -> None:

@@ -18,7 +18,14 @@ def check(request: pytest.FixtureRequest) -> Check:
     return STAGES[request.param]()
 
 
-@pytest.mark.parametrize("check", STAGES, indirect=True)
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(name, marks=[pytest.mark.end_to_end] * (name == "long_texts"))
+        for name in STAGES
+    ],
+    indirect=True,
+)
 def test_hundreds_of_strings(check: Check) -> None:
     hold(check, batch(0, 250))
 

@@ -12,6 +12,7 @@ import pytest
 import use_st5
 from tests.fake_hub import COMMIT, FakeHub, contents, fake_hub
 from tests.tiny_bert import write_sentence_bert
+from tests.toy_encoders import Toy
 from use_st5.hub import model_names as module
 from use_st5.hub.cache import MODELS, entries
 from use_st5.hub.model_names import (
@@ -77,12 +78,13 @@ def test_a_folder_that_is_gone_is_downloaded_again(hub: FakeHub) -> None:
     assert [each.name for each in recorded()] == [name]
 
 
-def test_an_exported_model_comes_from_the_hub_as_it_is(hub: FakeHub, tmp_path: Path) -> None:
-    use_st5.TrainableEncoder.load(tmp_path / "tiny").export(tmp_path / "exported")
-    hub.add("org/exported", contents(tmp_path / "exported"))
+def test_an_exported_model_comes_from_the_hub_as_it_is(
+    hub: FakeHub, toy_use_dan: Toy, tmp_path: Path
+) -> None:
+    hub.add("org/exported", contents(toy_use_dan.folder))
     encoder = use_st5.load("hf://org/exported")
     assert encoder.folder.is_relative_to(tmp_path / "huggingface")
-    assert (encoder.encode(TEXTS) == use_st5.load(tmp_path / "exported").encode(TEXTS)).all()
+    assert (encoder.encode(TEXTS) == use_st5.load(toy_use_dan.folder).encode(TEXTS)).all()
     assert not entries()
 
 

@@ -135,13 +135,9 @@ def test_the_saved_model_takes_two_batches_of_strings(
     np.testing.assert_allclose(loaded.encode_ids(ids), logits, atol=1e-6)
 
 
-def test_it_is_loaded_written_and_loaded_again(exported: Path, loaded: Any, tmp_path: Path) -> None:
+def test_it_is_loaded_to_be_trained_again(exported: Path, loaded: Any) -> None:
     again = TrainableEncoder.load(exported)
-    first = loaded(FIRST, SECOND)
-    np.testing.assert_allclose(again.encode(PAIRS), first, atol=1e-5)
-    again.export(tmp_path / "again", precision=exported.name)
-    second = tf.saved_model.load(str(tmp_path / "again"))(FIRST, SECOND)
-    np.testing.assert_array_equal(first, second)
+    np.testing.assert_allclose(again.encode(PAIRS), loaded(FIRST, SECOND), atol=1e-5)
     assert again.model.dropout == 0.2
 
 

@@ -66,9 +66,12 @@ def encoder(toy: Toy) -> TrainableEncoder:
     return TrainableEncoder(in_float32(toy.model), toy.tokenizer, max_length=toy.max_length)
 
 
-def families(*names: str) -> Any:
-    """Runs a test with the toy of each of these families, or of all."""
-    return pytest.mark.parametrize("family", names or FAMILIES)
+def families(*names: str, slow: tuple[str, ...] = ()) -> Any:
+    """Runs a test with the toy of each of these families, or of all; from end to end if slow."""
+    marks = {name: [pytest.mark.end_to_end] * (name in slow) for name in names or FAMILIES}
+    return pytest.mark.parametrize(
+        "family", [pytest.param(name, marks=each) for name, each in marks.items()]
+    )
 
 
 @families()
@@ -117,7 +120,7 @@ def test_its_configuration_brings_it_back(toy: Toy) -> None:
     assert again.get_config() == toy.model.get_config()
 
 
-@families(*OURS)
+@families(*OURS, slow=("mpnet", "modernbert"))
 def test_exported_in_int8_and_loaded(toy: Toy) -> None:
     assert_exported(toy, "int8", tolerance=0.05)
 
@@ -143,7 +146,7 @@ def assert_exported(toy: Toy, precision: str, *, tolerance: float) -> None:
     np.testing.assert_allclose(again.encode(TEXTS), found, rtol=0, atol=1e-5)
 
 
-@families("use_dan", "bert")
+@families("use_dan", "bert", slow=("bert",))
 def test_int8_stays_bit_for_bit(toy: Toy, tmp_path: Path) -> None:
     TrainableEncoder.load(toy.folders["int8"]).export(tmp_path / "again", precision="int8")
     once, twice = (
@@ -155,7 +158,7 @@ def test_int8_stays_bit_for_bit(toy: Toy, tmp_path: Path) -> None:
     np.testing.assert_array_equal(once(TEXTS), twice(TEXTS))
 
 
-@families("use_dan", "bert")
+@families("use_dan", "bert", slow=("bert",))
 def test_every_weight_of_an_int8_model_can_be_trained(toy: Toy, tmp_path: Path) -> None:
     manifest = TrainableEncoder.load(toy.folders["int8"]).export(tmp_path / "model")
     assert manifest.precision == "float32"
@@ -168,7 +171,7 @@ def test_every_weight_of_an_int8_model_can_be_trained(toy: Toy, tmp_path: Path) 
         assert np.isfinite(tf.convert_to_tensor(gradient)).all()
 
 
-@families("bert", "trigrams")
+@families("bert", "trigrams", slow=("bert",))
 def test_what_was_tuned_inside_a_keras_model_is_loaded(toy: Toy, tmp_path: Path) -> None:
     before = use_st5.load(toy.folders["int8"]).encode(TEXTS, on_truncation="ignore")
     with pytest.warns(UserWarning, match="are int8 and stay as they are"):
@@ -196,7 +199,7 @@ def test_loaded_in_the_scope_of_a_strategy(toy: Toy, encoder: TrainableEncoder) 
 @families(*ADAPTED)
 def test_adapters(family: str, encoder: TrainableEncoder) -> None:
     """New adapters change no vector; changed ones do, and merging them keeps the vectors."""
-    before = encoder.encode(TEXTS)
+    before, trainable = encoder.encode(TEXTS), len(encoder.model.trainable_variables)
     adapters = apply_lora(encoder.model, targets="all_linear", rank=1)
     assert len(adapters.layers) == FAMILIES[family]
     np.testing.assert_allclose(encoder.encode(TEXTS), before, atol=1e-6)
@@ -206,6 +209,7 @@ def test_adapters(family: str, encoder: TrainableEncoder) -> None:
     assert np.abs(adapted - before).max() > 1e-3
     adapters.merge()
     np.testing.assert_allclose(encoder.encode(TEXTS), adapted, atol=1e-5)
+    assert len(encoder.model.trainable_variables) == trainable
 
 
 @pytest.mark.end_to_end

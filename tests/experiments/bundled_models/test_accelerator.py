@@ -40,7 +40,10 @@ def test_weights_keep_eight_bits_of_large_matrices(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded[2], weights[2])
 
 
-@pytest.mark.parametrize("name", ["use_dan_en", "use_transformer_en"])
+@pytest.mark.parametrize(
+    "name",
+    ["use_dan_en", pytest.param("use_transformer_en", marks=pytest.mark.end_to_end)],
+)
 def test_ids_are_those_of_the_encoder(tmp_path: Path, name: str) -> None:
     encoder = TrainableEncoder.load(name)
     (tmp_path / f"{name}.assets").symlink_to(bundled_folder(name) / "assets")

@@ -10,7 +10,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from scipy import stats
 
 import use_st5
 from experiments.corpora import definitions
@@ -20,16 +19,14 @@ from experiments.sbert_defsent.sts_tasks import (
     BY_SHARED_WORDS,
     BY_SOURCE,
     dice_coefficient,
-    fifths,
 )
 from tests.evaluation.test_sts import COUNTS
 from tests.evaluation.toys import BagOfWords
 from tests.models.toy_family import TrigramConfig, TrigramEncoder, TrigramTokenizer
 from use_st5.data.data_folder import DataFolder
 from use_st5.encode.vector_store import VectorCache
-from use_st5.evaluation.sts import STSPair
 from use_st5.evaluation.task import TaskContext
-from use_st5.models.family import family_named, family_of
+from use_st5.models.family import family_of
 from use_st5.trainable_encoder import TrainableEncoder
 
 SPLITS = ("train", "dev", "test")
@@ -106,37 +103,6 @@ def test_coefficients_of_the_paper(other: str, published: float) -> None:
     first = "A man is playing a guitar."
     assert round(dice_coefficient(first, other), 3) == published
     assert dice_coefficient(other, first) == dice_coefficient(first, other)
-
-
-# Second sentences for "a b c d", three for each of the coefficients 0, 2/5, 2/3, 6/7 and 1, with
-# their gold scores. Of each three, the first is nearest and the third farthest.
-BY_HAND = {
-    "e": 3, "f": 2, "g": 1,
-    "a": 1, "b": 2, "c": 3,
-    "a b": 3, "b c": 1, "c d": 2,
-    "a b c": 1, "b c d": 3, "c d a": 2,
-    "D c b a": 5, "a, b c d": 5, "a b c d.": 0,
-}  # fmt: skip
-
-
-def encode_by_hand(sentences: list[str]) -> np.ndarray:
-    places = [[*BY_HAND].index(each) % 3 + 1 if each in BY_HAND else 0 for each in sentences]
-    return np.stack([np.cos(places), np.sin(places)], axis=1)
-
-
-def test_quintiles_by_hand() -> None:
-    pairs = [STSPair("a b c d", second, gold) for second, gold in BY_HAND.items()]
-    quintiles = fifths(VectorCache(encode_by_hand), pairs[::-1])
-    assert [(each["dice_from"], each["dice_to"], each["pairs"]) for each in quintiles] == [
-        (value, value, 3) for value in (0, 2 / 5, 2 / 3, 6 / 7, 1)
-    ]
-    # 1 − 6·Σd² / (n·(n² − 1)), the last with a tie.
-    spearman = [each["spearman"] for each in quintiles]
-    assert spearman == pytest.approx([1, -1, 1 - 12 / 24, 1 - 36 / 24, 0.75**0.5])
-    similarities = np.cos([1.0, 2.0, 3.0])
-    assert quintiles[4]["pearson"] == pytest.approx(
-        stats.pearsonr(similarities, [5, 5, 0]).statistic
-    )
 
 
 # Each test gives the gold scores for the cosines 1, 1/2 and 0.
@@ -249,7 +215,6 @@ def test_average_and_concatenation_of_vectors_as_they_are() -> None:
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_exported_and_loaded_in_every_way(precision: str, tmp_path: Path) -> None:
-    """Also with the further settings that version 0.2 wrote."""
     model = Ensemble([member(0), member(1, 6)], mode="concat")
     encoder = TrainableEncoder(model, TrigramTokenizer(), name="two", max_length=30)
     folder = tmp_path / precision
@@ -262,5 +227,3 @@ def test_exported_and_loaded_in_every_way(precision: str, tmp_path: Path) -> Non
     again = TrainableEncoder.load(folder)
     assert family_of(again.model).config(again.model) == manifest.config
     np.testing.assert_allclose(again.encode(TEXTS), vectors, atol=1e-5)
-    older = {**manifest.config, "normalize": False, "unit_members": False, "stages": None}
-    assert family_named("ensemble").restore(older).dimension == 14

@@ -1,4 +1,4 @@
-"""BERT and RoBERTa, read from folders of transformers and checkpoints of TensorFlow."""
+"""BERT and RoBERTa, read from folders of transformers and of google-research/bert."""
 
 from __future__ import annotations
 
@@ -194,7 +194,6 @@ SETTINGS = {
     "initializer_range": 0.02, "directionality": "bidi",
 }  # fmt: skip
 BLOCK = "bert/encoder/layer_1"
-VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def write_bert_config(folder: Path, words: tuple[str, ...] = WORDS, **changes: Any) -> None:
@@ -301,105 +300,6 @@ def test_what_is_missing_is_said(original: tuple[Path, dict[str, np.ndarray]]) -
         write_bert_config(folder)
         write_checkpoint(folder / "another", {"a": np.zeros(2, np.float32)})
         open_checkpoint(folder)
-
-
-GARDEN_TABLES = {
-    "words": "_embedding_layer/embeddings",
-    "positions": "_position_embedding_layer/embeddings",
-    "types": "_type_embedding_layer/embeddings",
-    "norm/scale": "_embedding_norm_layer/gamma",
-    "norm/shift": "_embedding_norm_layer/beta",
-}
-GARDEN_HEAD = {
-    "head/transform/kernel": "masked_lm/dense/kernel",
-    "head/transform/bias": "masked_lm/dense/bias",
-    "head/norm/scale": "masked_lm/layer_norm/gamma",
-    "head/norm/shift": "masked_lm/layer_norm/beta",
-    "head/bias": "masked_lm/output_bias.Sbias",
-}
-
-
-def garden(root: str, head: str | None, *, numbered: bool = False) -> dict[str, np.ndarray]:
-    """The weights with the names and the shapes of the Model Garden."""
-    stored = {}
-    roles = {
-        "query": "_attention_layer/_query_dense", "key": "_attention_layer/_key_dense",
-        "value": "_attention_layer/_value_dense", "output": "_attention_layer/_output_dense",
-        "attention_norm": "_attention_layer_norm", "inner": "_intermediate_dense",
-        "outer": "_output_dense", "output_norm": "_output_layer_norm",
-    }  # fmt: skip
-    parts = {"scale": "gamma", "shift": "beta"}
-    tables = dict(GARDEN_TABLES)
-    if numbered:
-        ends = ["0/embeddings", "1/embeddings", "2/embeddings", "3/gamma", "3/beta"]
-        tables = {path: f"layer_with_weights-{end}" for path, end in zip(tables, ends, strict=True)}
-    for path, array in weights().items():
-        if path in tables:
-            stored[root + tables[path]] = array
-        elif path in GARDEN_HEAD:
-            if head is not None:
-                stored[head + GARDEN_HEAD[path]] = array
-        else:
-            block, role, part = path.split("/")
-            number = int(block.removeprefix("block_"))
-            if role in ("query", "key", "value"):
-                array = array.reshape(*array.shape[:-1], 2, 4)
-            elif (role, part) == ("output", "kernel"):
-                array = array.reshape(2, 4, 8)
-            place = (
-                f"layer_with_weights-{4 + number}" if numbered else f"_transformer_layers/{number}"
-            )
-            stored[f"{root}{place}/{roles[role]}/{parts.get(part, part)}"] = array
-    pooler = "layer_with_weights-6" if numbered else "_pooler_layer"
-    stored |= {
-        f"{root}{pooler}/kernel": np.zeros((8, 8), "f"),
-        f"{root}{pooler}/bias": np.zeros(8, "f"),
-    }
-    return {f"{name}{VALUE}": array for name, array in stored.items()}
-
-
-@pytest.mark.parametrize(
-    ("root", "head", "numbered"),
-    [
-        ("encoder/", None, False),
-        ("model/", None, True),
-        ("encoder/", "", False),
-        ("model/encoder_network/", "model/", False),
-        ("encoder/", "", True),
-    ],
-)
-def test_a_bert_of_the_model_garden(
-    tmp_path: Path, root: str, head: str | None, numbered: bool
-) -> None:
-    """The checkpoint has the library's names; `test_model_garden` uses the library itself."""
-    write_checkpoint(
-        tmp_path / "ckpt-1", garden(root, head, numbered=numbered) | {"save_counter" + VALUE: 1.0}
-    )
-    model = read_sentence_bert(open_checkpoint(tmp_path / "ckpt-1"), separator=3)
-    assert (model.config.num_heads, model.config.activation) == (2, "gelu_tanh")
-    expected = weights()
-    if head is None:
-        expected = {path: array for path, array in expected.items() if "head" not in path}
-    assert_weights(model, expected)
-
-
-def test_what_is_no_bert_of_the_model_garden(tmp_path: Path) -> None:
-    write_checkpoint(tmp_path / "two", garden("a/", None) | garden("b/", None))
-    with pytest.raises(ValueError, match="expected one BERT, found those of a/"):
-        read_sentence_bert(open_checkpoint(tmp_path / "two"), separator=3)
-    without = garden("a/", None)
-    del without[f"a/{GARDEN_TABLES['types']}{VALUE}"]
-    write_checkpoint(tmp_path / "without", without)
-    with pytest.raises(ValueError, match="Model Garden with _type_embedding_layer/embeddings"):
-        read_sentence_bert(open_checkpoint(tmp_path / "without"), separator=3)
-    projected = garden("a/", None) | {
-        f"a/_embedding_projection/kernel{VALUE}": np.ones((4, 8), "f")
-    }
-    write_checkpoint(tmp_path / "projected", projected)
-    with pytest.raises(ValueError, match="Unknown: _embedding_projection/kernel"):
-        read_sentence_bert(open_checkpoint(tmp_path / "projected"), separator=3)
-    write_checkpoint(tmp_path / "other", {"a": np.zeros(2, np.float32)})
-    assert not can_read(open_checkpoint(tmp_path / "other"))
 
 
 def test_a_model_carries_it_and_its_copies_do(tmp_path: Path) -> None:
