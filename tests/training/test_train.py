@@ -206,7 +206,7 @@ def test_definitions_teach_a_bert_the_words(start: str, tmp_path: Path) -> None:
     trained = train(str(bert), path, tmp_path / "tuned", log=said.append, **options)
     assert any("2 steps of 16, learning rate 1.13e-05" in line for line in said)
     assert trained.encoder.dimension == 8
-    with pytest.raises(ValueError, match="expected a BERT or RoBERTa.*received a USEDAN"):
+    with pytest.raises(ValueError, match="expected a BERT or RoBERTa with a head"):
         train(start, path, tmp_path / "no", **options)
 
 

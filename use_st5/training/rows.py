@@ -83,48 +83,23 @@ _RESERVED = ("start", "teacher")
 _USUAL = ((0.0, 1.0), (-1.0, 1.0), (1.0, 5.0), (0.0, 5.0), (0.0, 10.0), (0.0, 100.0))
 
 
-@dataclasses.dataclass(frozen=True)
-class ScoreRange:
-    """The lowest and the highest possible score of a file, which its rows need not reach.
-
-    `scaled`: to 0 … 1. `usual`: the range is a usual one or the user's, not that of the rows.
-    """
-
-    lowest: float
-    highest: float
-    scaled: bool
-    usual: bool
-
-    def target(self, score: Any) -> Any:
-        """The target similarity of two texts with this score."""
-        return (score - self.lowest) / (self.highest - self.lowest) if self.scaled else score
-
-    def line(self, lowest: float, highest: float) -> str:
-        """The log line about a file's scores, whose lowest and highest score are given."""
-        text = f"scores: {lowest:g} … {highest:g}"
-        if not self.scaled:
-            return f"{text}, not scaled"
-        line = f"{text}, scaled from {self.lowest:g} … {self.highest:g} to 0 … 1"
-        return line if self.usual else f"{line} (not a usual range; --score-range sets another)"
-
-
 def score_range(
-    name: str, lowest: float, highest: float, requested: Sequence[float] | None
-) -> ScoreRange:
-    """The range of possible scores of a file, whose rows have scores from `lowest` to `highest`.
+    name: str, lowest: float, highest: float, requested: tuple[float, float] | None
+) -> tuple[float, float]:
+    """The scores of a file that become 0 and 1; (0, 1) if the scores stay, as cosines do.
 
-    `requested` is the range that the user gave; None: the narrowest usual range that holds all
-    scores, or else the range of the rows.
+    Its rows have scores from `lowest` to `highest`. `requested` is the range that the user gave;
+    None: the narrowest usual range that holds all scores, or else the range of the rows.
     """
     if requested is None:
-        usual = [(low, high) for low, high in _USUAL if low <= lowest and highest <= high]
-        bottom, top = usual[0] if usual else (lowest, highest)
-        return ScoreRange(bottom, top, scaled=bottom < -1 or top > 1, usual=bool(usual))
-    bottom, top = requested
-    if lowest < bottom or highest > top:
-        text = f"expected scores from {bottom:g} to {top:g}, found {lowest:g} to {highest:g}"
+        fitting = (ends for ends in _USUAL if ends[0] <= lowest and highest <= ends[1])
+        ends = next(fitting, (lowest, highest))
+        return ends if ends[0] < -1 or ends[1] > 1 else (0.0, 1.0)
+    if lowest < requested[0] or highest > requested[1]:
+        text = "expected scores from {:g} to {:g}, found {:g} to {:g}"
+        text = text.format(*requested, lowest, highest)
         raise ValueError(f"{name}: {text}. Change --score-range.")
-    return ScoreRange(bottom, top, scaled=True, usual=True)
+    return requested
 
 
 @dataclasses.dataclass(eq=False)
@@ -143,7 +118,7 @@ class TrainingFile:
         mixing_weight: Its weight in a mixture; None: the number of its examples.
         prompts: Key of a row → the prompt before its text in training. The table has no prompts.
         lengths: Tokens of each text with its prompt, int `[texts]` (`add_statistics`).
-        scores: The range of the scores; None if the rows have no scores.
+        scores: The scores that become 0 and 1; None if the rows have no scores.
         left_out: Number of rows that are validation or test rows (`leave_out`).
         shared: Number of other rows that share a text with these.
         retrieval: The set of a folder in BEIR's layout; the table has its relevant pairs.
@@ -159,7 +134,7 @@ class TrainingFile:
     mixing_weight: float | None = None
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     lengths: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
-    scores: ScoreRange | None = None
+    scores: tuple[float, float] | None = None
     left_out: int = 0
     shared: int = 0
     retrieval: RetrievalSet | None = None
@@ -208,6 +183,11 @@ class TrainingFile:
             return 0.0, 1.0
         limits = pc.min_max(self.table[self.task.score]).as_py()
         return limits["min"], limits["max"]
+
+    def target(self, score: Any) -> Any:
+        """The target similarity of two texts with this score."""
+        lowest, highest = self.scores or (0.0, 1.0)
+        return (score - lowest) / (highest - lowest)
 
     @cached_property
     def label_numbers(self) -> dict[str, int]:
@@ -267,7 +247,11 @@ class TrainingFile:
             counts = ", ".join(f"{name} {count:,}" for name, count in classes.most_common(8))
             yield f"  labels: {counts}" + f", … ({len(classes)} labels)" * (len(classes) > 8)
         if self.scores is not None:
-            yield "  " + self.scores.line(*self.score_limits)
+            text = "  scores: {:g} … {:g}, ".format(*self.score_limits)
+            scaled = "scaled from {:g} … {:g} to 0 … 1".format(*self.scores)
+            if self.scores == self.score_limits and self.scores not in _USUAL:
+                scaled += " (not a usual range; --score-range sets another)"
+            yield text + (scaled if self.scores != (0, 1) else "not scaled")
         for row in self.table.slice(0, 2).to_pylist():
             yield "  e.g. " + " | ".join(_short(row[key]) for key in row)
 
@@ -550,7 +534,7 @@ def check_prompts(given: Prompts, files: Sequence[TrainingFile]) -> None:
 
 
 def add_statistics(
-    file: TrainingFile, tokenizer: Any, *, scores: Sequence[float] | None = None
+    file: TrainingFile, tokenizer: Any, *, scores: tuple[float, float] | None = None
 ) -> TrainingFile:
     """Counts the tokens of a file, and finds the range of its scores, if that is not given."""
     check_rows(file)
@@ -896,7 +880,7 @@ def loss_table(
         elif key == task.label:
             column = pc.index_in(column, value_set=pa.array([*file.label_numbers], TEXT))
         elif file.scores:
-            column = pa.array(file.scores.target(column.to_numpy()))
+            column = pa.array(file.target(column.to_numpy()))
         columns[feature.name] = column
     return pa.table(columns)
 

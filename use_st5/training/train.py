@@ -607,7 +607,7 @@ def _plan_tasks(plan: TrainingPlan) -> None:
         words = [("objective", "bce"), ("similarity", "angular")]
         if (
             file.scores
-            and file.scores.target(file.score_limits[0]) < 0
+            and file.target(file.score_limits[0]) < 0
             and isinstance(arguments.loss, Mapping)
             and any(arguments.loss.get(name) == word for name, word in words)
         ):
