@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -124,18 +124,15 @@ def round_products(
     onnx = require("onnx", "onnx")
     model = onnx.load(os.fspath(source))
     kinds = {name: node.op_type for node in model.graph.node for name in node.output}
-    weights = {each.name: each for each in model.graph.initializer}
     products = weight_products(model.graph)[first:]
-    normed = [
-        x for x in dict.fromkeys(each.input[0] for each in products) if kinds.get(x) in _NORMS
-    ]
-    largest = largest_inputs(model, normed, batches[::_SHARE]) if normed else {}
+    inputs = dict.fromkeys(node.input[0] for node, _ in products)
+    normed = [x for x in inputs if kinds.get(x) in _NORMS]
+    observed = _observed(model, normed, batches[::_SHARE]) if normed else {}
     replacements: dict[str, list[Any]] = {}
     arrays: Arrays = {}
-    for node in products:
-        matrix = onnx.numpy_helper.to_array(weights[node.input[1]])
+    for node, matrix in products:
         x, y = node.input[0], node.output[0]
-        fixed = _MARGIN * largest[x] if x in largest else None
+        fixed = _MARGIN * float(observed[x][0].max()) if x in observed else None
         replacements[y], product_arrays = _product(
             x,
             y,
@@ -145,8 +142,7 @@ def round_products(
             largest_code=127 if vnni else 63,
         )
         arrays |= product_arrays
-    replace_products(model.graph, replacements, arrays)
-    path.write_bytes(model.SerializeToString())
+    _write_replaced(model, replacements, arrays, path)
     if first and vnni:
         round_blocks(path, path)
 
@@ -195,16 +191,14 @@ def round_blocks(source: Path, path: Path) -> None:
     model = onnx.load(os.fspath(source))
     graph = model.graph
     weights = {each.name: each for each in graph.initializer}
-    products = [
-        each for each in graph.node if each.op_type == "MatMul" and each.input[1] in weights
-    ]
-    for name in {each.input[1] for each in products}:
-        codes, scales = block_codes(onnx.numpy_helper.to_array(weights[name]))
+    products = weight_products(graph)
+    for name, matrix in {node.input[1]: matrix for node, matrix in products}.items():
+        codes, scales = block_codes(matrix)
         graph.initializer.remove(weights[name])
         for suffix, array in (("codes", codes), ("scales", scales)):
             graph.initializer.append(onnx.numpy_helper.from_array(array, f"{name}_{suffix}"))
-    for node in products:
-        inputs, outputs = weights[node.input[1]].dims
+    for node, matrix in products:
+        inputs, outputs = matrix.shape
         numbers = {"K": inputs, "N": outputs, "bits": 8, "block_size": BLOCK}
         level = {"accuracy_level": 4}  # Activations are rounded to int8, too.
         node.input[1:] = [f"{node.input[1]}_codes", f"{node.input[1]}_scales"]
@@ -271,14 +265,12 @@ def round_rows(source: Path, path: Path, batches: list[Arrays], *, vnni: bool) -
     """
     onnx = require("onnx", "onnx")
     model = onnx.load(os.fspath(source))
-    graph = model.graph
-    weights = {each.name: each for each in graph.initializer}
-    products = weight_products(graph)
-    statistics = _observed(model, [*dict.fromkeys(each.input[0] for each in products)], batches)
+    products = weight_products(model.graph)
+    inputs = [*dict.fromkeys(node.input[0] for node, _ in products)]
+    statistics = _observed(model, inputs, batches)
     replacements: dict[str, list[Any]] = {}
     arrays = dict(_SHARED)
-    for node in products:
-        matrix = onnx.numpy_helper.to_array(weights[node.input[1]])
+    for node, matrix in products:
         x, y = node.input[0], node.output[0]
         # The last product of a gated feed-forward layer, which int8 would harm, stays exact.
         largest, _, least = statistics[x]
@@ -286,19 +278,25 @@ def round_rows(source: Path, path: Path, batches: list[Arrays], *, vnni: bool) -
             continue
         replacements[y], product_arrays = _rounded_product(x, y, matrix, statistics[x], vnni)
         arrays |= product_arrays
-    replace_products(graph, replacements, arrays)
-    path.write_bytes(model.SerializeToString())
+    _write_replaced(model, replacements, arrays, path)
 
 
-def weight_products(graph: Any) -> list[Any]:
-    """The nodes of a graph that multiply by weights, in their order."""
-    weights = {each.name for each in graph.initializer}
-    return [node for node in graph.node if node.op_type == "MatMul" and node.input[1] in weights]
+def weight_products(graph: Any) -> list[tuple[Any, np.ndarray]]:
+    """The nodes of a graph that multiply by weights, in their order, and these weights."""
+    to_array = require("onnx", "onnx").numpy_helper.to_array
+    weights = {each.name: each for each in graph.initializer}
+    return [
+        (node, to_array(weights[node.input[1]]))
+        for node in graph.node
+        if node.op_type == "MatMul" and node.input[1] in weights
+    ]
 
 
-def replace_products(graph: Any, replacements: dict[str, list[Any]], arrays: Arrays) -> None:
-    """Replaces the nodes of some outputs, adds arrays, and removes the arrays that nobody uses."""
-    onnx = require("onnx", "onnx")
+def _write_replaced(
+    model: Any, replacements: dict[str, list[Any]], arrays: Arrays, path: Path
+) -> None:
+    """Writes a graph with other nodes for some outputs, and more arrays; drops unused arrays."""
+    onnx, graph = require("onnx", "onnx"), model.graph
     nodes = [new for node in graph.node for new in replacements.get(node.output[0], [node])]
     used_names = {name for node in nodes for name in node.input}
     initializers = [each for each in graph.initializer if each.name in used_names]
@@ -306,6 +304,7 @@ def replace_products(graph: Any, replacements: dict[str, list[Any]], arrays: Arr
     for field, values in ((graph.node, nodes), (graph.initializer, initializers)):
         del field[:]
         field.extend(values)
+    path.write_bytes(model.SerializeToString())
 
 
 # Of the observed inputs `[rows, inputs]` of a product: the largest absolute value of each input,
@@ -316,29 +315,6 @@ Statistics = tuple[np.ndarray, np.ndarray, float]
 
 def _observed(model: Any, names: list[str], batches: list[Arrays]) -> dict[str, Statistics]:
     """Runs a graph on batches; returns the statistics of the named values."""
-    statistics: dict[str, Statistics] = {}
-    for values in _values(model, names, batches):
-        for name, x in values.items():
-            largest, products, least = np.abs(x).max(axis=0), x.T @ x, float(x.min())
-            if name in statistics:
-                np.maximum(largest, statistics[name][0], out=largest)
-                products += statistics[name][1]
-                least = min(least, statistics[name][2])
-            statistics[name] = largest, products, least
-    return statistics
-
-
-def largest_inputs(model: Any, names: list[str], batches: list[Arrays]) -> dict[str, float]:
-    """Runs a graph on batches; returns the largest absolute value of each of the named values."""
-    largest = dict.fromkeys(names, 0.0)
-    for values in _values(model, names, batches):
-        for name, x in values.items():
-            largest[name] = max(largest[name], float(np.abs(x).max()))
-    return largest
-
-
-def _values(model: Any, names: list[str], batches: list[Arrays]) -> Iterator[Arrays]:
-    """Runs a graph on batches; yields the named values."""
     onnx, runtime = require("onnx", "onnx"), require("onnxruntime", "onnx")
     observed_model = onnx.ModelProto.FromString(model.SerializeToString())
     observed_model.graph.output.extend(
@@ -349,8 +325,16 @@ def _values(model: Any, names: list[str], batches: list[Arrays]) -> Iterator[Arr
     session = runtime.InferenceSession(
         observed_model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
+    statistics: dict[str, Statistics] = {}
     for batch in batches:
-        yield dict(zip(names, session.run(names, batch), strict=True))
+        for name, x in zip(names, session.run(names, batch), strict=True):
+            largest, products, least = np.abs(x).max(axis=0), x.T @ x, float(x.min())
+            if name in statistics:
+                np.maximum(largest, statistics[name][0], out=largest)
+                products += statistics[name][1]
+                least = min(least, statistics[name][2])
+            statistics[name] = largest, products, least
+    return statistics
 
 
 def _rounded_product(

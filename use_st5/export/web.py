@@ -15,7 +15,7 @@ import shutil
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -72,7 +72,19 @@ def to_web(
             content = packer.compress(b"".join(_content(source, engine, precision)))
             content += packer.flush()
             parts = [content[at : at + _PART] for at in range(0, len(content), _PART)]
-            facts = {**_facts(manifest, engine), "precision": precision, "parts": len(parts)}
+            rows, width = engine.rows.table.shape
+            facts = {
+                "name": manifest.name,
+                "license": manifest.metadata.get("license"),
+                "dimension": engine.dimension,
+                "activation": manifest.config["config"]["activation"],
+                "prompt": manifest.prompts.get(manifest.default_prompt_name or "", ""),
+                "rows": rows,
+                "width": width,
+                "blocks": [[kernel.shape for kernel in block] for block in engine.blocks],
+                "precision": precision,
+                "parts": len(parts),
+            }
             text = json.dumps(facts, indent=2)
             (folder / _MODEL).write_text(f"const MODEL = {text};\n", encoding="utf-8")
             for number, part in enumerate(parts):
@@ -92,21 +104,6 @@ def dan_manifest(folder: Path) -> ModelManifest:
         advice = "Give a USE-DAN, such as use_dan_en, or run `use-st5 serve`"
         raise ValueError(f"{folder}: a page in the browser runs no other model. {advice}.")
     return manifest
-
-
-def _facts(manifest: ModelManifest, engine: DANEngine) -> dict[str, Any]:
-    """The facts about a model in `model.js`."""
-    rows, width = engine.rows.table.shape
-    return {
-        "name": manifest.name,
-        "license": manifest.metadata.get("license"),
-        "dimension": engine.dimension,
-        "activation": manifest.config["config"]["activation"],
-        "prompt": manifest.prompts.get(manifest.default_prompt_name or "", ""),
-        "rows": rows,
-        "width": width,
-        "blocks": [[kernel.shape for kernel in block] for block in engine.blocks],
-    }
 
 
 def _content(folder: Path, engine: DANEngine, precision: Precision) -> Iterator[bytes]:
