@@ -163,7 +163,15 @@ def _score(
     "train" alone is validated by `inner_kfold`, "train" and "test" by `kfold`, "train", "dev" and
     "test" by `split`. For pairs with two classes, the scores include "f1", that of class 1.
     """
-    parts = {part: _features(embed, texts) for part, texts in data.items()}
+    parts = {}
+    for part, texts in data.items():
+        # The folds depend on this order, by number of tokens and label, as in the original.
+        counts = [np.array([len(text.split()) for text in column]) for column in texts.columns]
+        texts = texts.rows(np.lexsort((texts.labels, *counts[::-1])))
+        first, *second = texts.embedded(embed)
+        for other in second:  # Pairs have (|a − b|, a·b) (senteval/mrpc.py, sick.py).
+            first = np.concatenate([np.abs(first - other), first * other], axis=1)
+        parts[part] = LabelledFeatures(first, texts.labels)
     if "test" not in data:
         result = classifier.inner_kfold(parts["train"])
     elif "dev" not in data:
@@ -185,21 +193,6 @@ def _score(
             "regularization": [*result.regularization],
         },
     )
-
-
-def _features(embed: VectorCache, texts: LabelledTexts) -> LabelledFeatures:
-    """The features of the rows, sorted by number of tokens and label as in the original.
-
-    The folds depend on this order. Pairs have the features (|a − b|, a·b) (senteval/mrpc.py,
-    sick.py).
-    """
-    counts = [np.array([len(text.split()) for text in column]) for column in texts.columns]
-    texts = texts.rows(np.lexsort((texts.labels, *counts[::-1])))
-    vectors = texts.embedded(embed)
-    if len(vectors) == 2:
-        first, second = vectors
-        vectors = [np.concatenate([np.abs(first - second), first * second], axis=1)]
-    return LabelledFeatures(vectors[0], texts.labels)
 
 
 def transfer_task(dataset: LabelledDataset, classifier: SentEvalClassifier) -> EvaluationTask:
