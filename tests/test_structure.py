@@ -29,7 +29,7 @@ LARGEST_PARTS = {
     "data": 2_167,
     "encode": 1_529,
     "engines": 2_328,
-    "evaluation": 3_396,
+    "evaluation": 3_377,
     "export": 1_491,
     "foundation": 139,
     "hub": 938,

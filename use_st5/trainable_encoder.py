@@ -27,7 +27,7 @@ from use_st5.encode.sentences import (
     length_sorted_batches,
     one_or_many,
 )
-from use_st5.encode.similarity import TextSimilarity
+from use_st5.encode.similarity import TextSimilarity, quantized
 from use_st5.encode.token_limit import OnTruncation, TokenLimit, window_means
 from use_st5.export.loading import refuse_in_graph
 from use_st5.hub.model_manifest import (
@@ -342,7 +342,7 @@ class TrainableEncoder(TextSimilarity):
         if owners is not None:
             vectors = options.finish(window_means(vectors, owners)).astype(np.float32)
         vectors[empty] = 0.0
-        vectors = options.quantize(vectors)
+        vectors = quantized(vectors, options.precision)
         return vectors[0] if single else vectors
 
     def __copy__(self) -> Self:

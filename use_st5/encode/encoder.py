@@ -30,6 +30,7 @@ from use_st5.encode.sentences import (
     not_english_message,
     one_or_many,
 )
+from use_st5.encode.similarity import quantized
 from use_st5.encode.token_limit import OnTruncation, TokenLimit, window_means
 from use_st5.encode.workers import encode_in_workers
 from use_st5.engines import BACKENDS, Backend, open_engine
@@ -225,7 +226,7 @@ class SentenceEncoder(SentenceTransformersNames):
             vectors = self._encoded(texts, options, batch_size, workers, show)
         if empty:
             vectors[empty] = 0.0
-        vectors = options.quantize(vectors)
+        vectors = quantized(vectors, options.precision)
         return vectors[0] if single else vectors
 
     def truncated(self, sentences: str | bytes | Iterable[str | bytes]) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any, TypedDict, get_args
 import numpy as np
 
 from use_st5.encode.sentences import check_choice, one_or_many
-from use_st5.encode.similarity import Precision, TextSimilarity, quantized, unit_rows
+from use_st5.encode.similarity import Precision, TextSimilarity, unit_rows
 
 
 class SentenceTransformersKeywords(TypedDict, total=False):
@@ -132,10 +132,6 @@ class EncodeOptions:
         if self.truncate_dim is not None:
             vectors = vectors[:, : self.truncate_dim]
         return unit_rows(vectors) if self.normalize else vectors
-
-    def quantize(self, vectors: np.ndarray) -> np.ndarray:
-        """Returns all vectors of a call `[n, width]` in the chosen precision."""
-        return vectors if self.precision == "float32" else quantized(vectors, self.precision)
 
 
 class SentenceTransformersNames(TextSimilarity):
