@@ -40,7 +40,7 @@ LARGEST_PARTS = {
     "models": 5_147,
     "plots": 166,
     "search": 618,
-    "serve": 861,
+    "serve": 856,
     "sklearn": 112,
     "tokenizers": 2_676,
     "trainable_encoder": 467,

@@ -78,7 +78,15 @@ class Batcher:
         Returns:
             A future of an array `[items, …]`. Cancel it if nobody waits for the result.
         """
-        request = _Request(self._divided(items), [], Future())
+        parts: collections.deque[tuple[int, list[Any]]] = collections.deque()
+        for item in items:
+            tokens = estimated_tokens(item)
+            if parts and parts[-1][0] + tokens <= self._batch_tokens:
+                parts[-1][1].append(item)
+                parts[-1] = (parts[-1][0] + tokens, parts[-1][1])
+            else:
+                parts.append((tokens, [item]))
+        request = _Request(parts, [], Future())
         with self._changed:
             if self._closed:
                 raise ClosedError("The server is stopping.")
@@ -99,19 +107,6 @@ class Batcher:
             self._closed = True
             self._changed.notify()
         self._thread.join()
-
-    def _divided(self, items: Sequence[Any]) -> collections.deque[tuple[int, list[Any]]]:
-        """The items in parts of at most `batch_tokens`, each with its tokens."""
-        parts: collections.deque[tuple[int, list[Any]]] = collections.deque()
-        for item in items:
-            tokens = estimated_tokens(item)
-            if parts and parts[-1][0] + tokens <= self._batch_tokens:
-                before, part = parts[-1]
-                part.append(item)
-                parts[-1] = (before + tokens, part)
-            else:
-                parts.append((tokens, [item]))
-        return parts
 
     def _drop(self, request: _Request) -> None:
         """Gives up the places of a request that has ended, if parts of it still wait."""
