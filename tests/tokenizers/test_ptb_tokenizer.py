@@ -121,16 +121,6 @@ def test_without_typography_curly_quotes_stay() -> None:
     assert _tokens(["I don’t “know”"], typography=False) == [["i", "don’t", "“know”"]]
 
 
-def test_random_bytes_are_read_as_python_reads_them() -> None:
-    generator = random.Random(6)
-    texts = [generator.randbytes(generator.randint(0, 12)) for _ in range(3000)]
-    found = PTBTokenizer()(tf.constant(texts)).to_list()
-    decoded = [text.decode(errors="replace") for text in texts]
-    assert [[token.decode() for token in row] for row in found] == _tokens(decoded)
-    # No token contains a character that Python takes for white space.
-    assert all(len(token.decode().split()) == 1 for row in found for token in row)
-
-
 def test_long_and_hostile_texts_take_linear_time() -> None:
     words = "the cat's hat, isn't it? "
     start = time.perf_counter()
