@@ -117,7 +117,7 @@ def test_a_model_is_described_by_its_files(toy_use_dan: Any, tmp_path: Path) -> 
     for model, name in (("use_dan_en", "use_dan_en"), (str(folder), "foreign")):
         handler = steps.EncoderHandler(model)
         assert (handler.name, handler.model_hash) == (name, handler.load_model().identity)
-    with pytest.raises(FileNotFoundError, match="Bundled models: use_dan_en"):
+    with pytest.raises(FileNotFoundError, match="Bundled models: .*use_dan_en"):
         steps.EncoderHandler("use_dan_em")
 
 
