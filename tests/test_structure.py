@@ -36,7 +36,7 @@ LARGEST_PARTS = {
     "integrations": 75,
     "io": 905,
     "layers": 1_169,
-    "losses": 1_611,
+    "losses": 1_609,
     "models": 5_147,
     "plots": 166,
     "search": 618,
