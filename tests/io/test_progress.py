@@ -43,7 +43,9 @@ def test_long_work_says_lines_where_there_is_no_terminal(
     passing = watched(iter("abc"), "Reading letters", 3, transient=True)
     next(passing)
     assert until_said().startswith("Reading letters: 0 of 3, 0 s\n")
-    assert [*passing] == ["b", "c"]
+    assert next(passing) == "b"
+    assert "Reading letters: 1 of 3, " in until_said()
+    assert [*passing] == ["c"]
 
 
 def test_short_work_says_none(capsys: pytest.CaptureFixture[str]) -> None:

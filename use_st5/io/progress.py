@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from operator import length_hint
+from operator import length_hint
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:  # A command imports this before it knows what it needs.
@@ -76,7 +78,10 @@ def watched(
     A `transient` bar disappears at the end.
     """
     with progress_bars(transient=transient) as bars:
-        yield from bars.track(items, total, description=description)
+        task = bars.add_task(description, total=total or length_hint(items) or None)
+        for item in items:  # rich's `track` counts only what is drawn.
+            yield item
+            bars.advance(task)
 
 
 @contextlib.contextmanager
