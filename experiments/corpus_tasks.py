@@ -126,10 +126,7 @@ def open_tasks(run: Run, tasks: Iterable[CorpusTask], material: Any = None) -> A
 def train_stages(
     run: Run, encoder: Any, stages: Sequence[Stage], arrays: Sequence[Arrays], **options: Any
 ) -> None:
-    """Trains an encoder or model in stages, each step by one task, and writes `history.json`.
-
-    `arrays` has for each stage what `open_tasks` returns; `options` are those of `Trainer`.
-    """
+    """Trains in stages and writes `history.json`; `options` are those of `Trainer`."""
     histories = {}
     for stage, opened in zip(stages, arrays, strict=True):
         data, weights, sizes = {}, {}, {}
@@ -147,6 +144,7 @@ def train_stages(
             batch_sizes=sizes,
             folder=run.checkpoints / stage.name,
             strategy=run.strategy,
+            batch_files=run.batch_files,
             **options,
         ).train()
         histories[stage.name] = history.to_state()

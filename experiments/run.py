@@ -29,6 +29,7 @@ class Run:
             it; None: all parts.
         strategy: The devices to train on, as in `shared_strategy`; None: the backend's own device.
         prepared: Folder of vocabulary and arrays, shared by runs; in `output` by default.
+        batch_files: Folder in which workers in other processes find the batches, as in `Trainer`.
     """
 
     data: Path
@@ -39,6 +40,7 @@ class Run:
     part: Literal["prepare", "train", "export"] | None = None
     strategy: str | Any = None
     prepared: Path | Any = None
+    batch_files: str | None = None
 
     def __post_init__(self) -> None:
         self.parts = ("prepare", "train", "export") if self.part is None else (self.part,)

@@ -133,6 +133,7 @@ class T5Pretraining:
             restore_best=False,
             folder=run.checkpoints,
             strategy=run.strategy,
+            batch_files=run.batch_files,
         ).train()
         scores = evaluate(model)
         if run.writes:
