@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import socket
 import threading
 import time
@@ -211,7 +212,9 @@ def index(
 ) -> VectorIndex:
     """An index of the texts."""
     folder = tmp_path_factory.mktemp("search") / "index"
-    return VectorIndex.build(folder, encoder.encode(TEXTS), encoder=encoder, texts=TEXTS)
+    fields = {"id": [*"abcd"], "day": [dt.date(2026, 11, day) for day in (1, 2, 3, 4)]}
+    vectors = encoder.encode(TEXTS)
+    return VectorIndex.build(folder, vectors, encoder=encoder, texts=TEXTS, fields=fields)
 
 
 def test_search_returns_the_rows_of_the_index(
@@ -233,12 +236,17 @@ def test_search_returns_the_rows_of_the_index(
             hits = answer["found"]
             assert [hit["row"] for hit in hits] == rows[number].tolist()
             assert [hit["text"] for hit in hits] == [TEXTS[row] for row in rows[number]]
+            fields = [{"id": "abcd"[row], "day": f"2026-11-0{row + 1}"} for row in rows[number]]
+            assert [hit["fields"] for hit in hits] == fields
             np.testing.assert_allclose([hit["score"] for hit in hits], scores[number], atol=1e-5)
         assert len(post(query="a").json()["queries"][0]["found"]) == 4  # all, if there are fewer
         assert error(post(), 400) == "Expected either query or queries."
         assert error(post(query="a", queries=["b"]), 400) == "Expected either query or queries."
         assert error(post(query="a", top_k=0), 422) == "top_k: Expected int >= 1."
         assert "up to 3 texts" in error(post(queries=["a"] * 4), 400)
+        among = post(query="a", where='id in ["b", "d"] and day > "2026-11-02"').json()
+        assert [hit["row"] for hit in among["queries"][0]["found"]] == [3]
+        assert "where: expected one of ['id', 'day']" in error(post(query="a", where="x == 1"), 400)
         monkeypatch.setattr(index, "text", lambda row: "half \ud83d")
         assert post(query="a").json()["queries"][0]["found"][0]["text"] == "half ?"
     small = ServerLimits(answer_bytes=4 * 40)

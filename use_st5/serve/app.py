@@ -115,11 +115,15 @@ class RerankRequest(msgspec.Struct):
 
 
 class SearchRequest(msgspec.Struct):
-    """`POST /search`: the texts of the index that are nearest to queries."""
+    """`POST /search`: the texts of the index that are nearest to queries.
+
+    `where` is an expression of the index's fields, as `VectorIndex.search` takes it.
+    """
 
     query: str | None = None
     queries: _Texts | None = None
     top_k: _Positive | None = None
+    where: str | None = None
 
 
 _Body = TypeVar("_Body", bound=msgspec.Struct)
@@ -218,19 +222,27 @@ class _Service:
                 raise HTTPException(499 if is_lost else 503, "" if is_lost else late)
         return result.result()
 
-    def hits(self, vectors: np.ndarray, top_k: int, room: int) -> list[bytes]:
+    def hits(self, vectors: np.ndarray, top_k: int, where: str | None, room: int) -> list[bytes]:
         """Searches the index: the hits of each query in JSON, refused beyond `room` bytes."""
         assert self.index is not None
+        if where is not None and self.index.fields is None:
+            raise HTTPException(400, "where: expected an index with fields, it has none.")
+        try:
+            nearest = self.index.search_vectors(vectors, k=top_k, where=where)
+        except ValueError as error:
+            raise HTTPException(400, str(error)[:_ECHO]) from None
         answers = []
-        for scores, rows in zip(*self.index.search_vectors(vectors, k=top_k), strict=True):
+        for scores, rows in zip(*nearest, strict=True):
             hits = []
             for score, row in zip(scores.tolist(), rows.tolist(), strict=True):
                 if row < 0:  # A graph may find fewer.
                     break
-                hit = {"score": score, "row": row}
+                hit: dict[str, Any] = {"score": score, "row": row}
                 if self.index.has_texts:
                     text = self.index.text(row)  # It may have half a surrogate pair.
                     hit["text"] = text.encode("utf-8", "replace").decode()
+                if fields := self.index.field_values(row):
+                    hit["fields"] = fields
                 hits.append(msgspec.json.encode(hit))
                 room -= len(hits[-1])
                 if room < 0:
@@ -344,7 +356,7 @@ class _Service:
         found: list[bytes] = []
         for start in range(0, len(vectors), _QUERIES):  # Others have their turn between two parts.
             part = vectors[start : start + _QUERIES]
-            future = self.searches.submit(self.hits, part, top_k, room)
+            future = self.searches.submit(self.hits, part, top_k, body.where, room)
             hits = await self.finished(future, request, deadline)
             room -= sum(map(len, hits))
             found += hits
