@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from operator import length_hint
-from operator import length_hint
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:  # A command imports this before it knows what it needs.
