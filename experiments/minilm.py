@@ -11,7 +11,7 @@ import importlib.util
 from pathlib import Path
 
 
-def given_or_minilm(folder: Path | None) -> Path:
+def minilm_folder(folder: Path | None = None) -> Path:
     """The folder of a pre-trained BERT or RoBERTa: the given one, or else MiniLM's."""
     if folder is not None:
         return folder

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from experiments.ablation import Ablation
 from experiments.command import main
-from experiments.minilm import given_or_minilm
+from experiments.minilm import minilm_folder
 from experiments.run import Scores, write_json
 from experiments.sbert_defsent.train import (
     BATCH_SIZE,
@@ -86,7 +86,7 @@ def run(
         for name, (rate, size) in grid.items()
     }
     means = Ablation(rows=rows).run(
-        data, output, pretrained=given_or_minilm(pretrained), seeds=seeds, **options
+        data, output, pretrained=minilm_folder(pretrained), seeds=seeds, **options
     )
     best = max(rows, key=lambda name: means[f"{name}/{CHOSEN_BY}"])
     rate, size = grid[best]

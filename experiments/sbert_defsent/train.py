@@ -64,7 +64,7 @@ from experiments.corpus_tasks import (
     train_stages,
 )
 from experiments.held_out import held_out_sentences
-from experiments.minilm import given_or_minilm
+from experiments.minilm import minilm_folder
 from experiments.paper_corpora import paper_definitions, paper_pairs
 from experiments.run import Run, Scores, read_json
 from experiments.sbert_defsent.combination import Combination
@@ -228,7 +228,7 @@ def multi(steps: int | None, *, pairs: CorpusTask = PAIRS, words: CorpusTask = W
 
 def open_pretrained(folder: Path | None) -> TrainableEncoder:
     """The checkpoint to start from; None: MiniLM's."""
-    folder = given_or_minilm(folder)
+    folder = minilm_folder(folder)
     encoder = TrainableEncoder.load(folder, pooling=None)
     if not isinstance(encoder.model, SentenceBert):
         raise ValueError(

@@ -145,14 +145,14 @@ class Opened:
                 "second_language_model" → the folder of the plain language model of which the
                 base's cross-encoder is made; None: the base.
         """
-        from experiments.minilm import given_or_minilm
+        from experiments.minilm import minilm_folder
         from use_st5 import TrainableEncoder
         from use_st5.convert import open_checkpoint
 
         bi = None if start.bi is None else TrainableEncoder.load(start.bi)
         if bi is not None and not start.cross:
             return cls(start, bi, None)
-        folder = given_or_minilm(folders[start.base])
+        folder = minilm_folder(folders[start.base])
         checkpoint = open_checkpoint(folder)
         pooling = start.pooling if checkpoint.modules is None else None
         base = TrainableEncoder.of_checkpoint(checkpoint, pooling=pooling)
