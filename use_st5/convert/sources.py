@@ -103,6 +103,8 @@ class TensorFlowSource(WeightSource):
         import tensorflow as tf
 
         self.where = prefix = tensorflow_prefix(path) or os.fspath(path)
+        if Path(prefix).is_dir():
+            raise FileNotFoundError(f"{prefix}: expected one TensorFlow checkpoint. {_GIVE_IT}")
         with _damage_reported(f"{prefix}: expected a TensorFlow checkpoint"):
             self._reader = tf.train.load_checkpoint(prefix)
             shapes = self._reader.get_variable_to_shape_map()
