@@ -106,9 +106,8 @@ def _labels(vectors: np.ndarray, count: int, threshold: float | None, seed: int)
         return np.ones(1, int)
     model: Any = KMeans(count, random_state=seed, n_init=3)
     if threshold is not None:
-        vectors = np.maximum(
-            0, 1 - vectors @ vectors.T
-        )  # The distances; a zero vector has them, too.
+        # The distances; a zero vector has them, too.
+        vectors = np.maximum(0, 1 - vectors @ vectors.T)
         model = AgglomerativeClustering(
             n_clusters=None,
             metric="precomputed",
