@@ -103,9 +103,7 @@ def test_nothing_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
     assert build_vocabulary([], num_unigrams=5, num_bigrams=5).unigrams == ()
     vocabulary = build_vocabulary(iter(SENTENCES), num_unigrams=1, show_progress=True)
     assert vocabulary.unigrams == ("cat",)
-    shown = capsys.readouterr()
-    assert "Counting" in shown.err
-    assert not shown.out
+    assert not capsys.readouterr().out
 
 
 def _top(counts: Counter[bytes], number: int) -> tuple[str, ...]:
