@@ -30,6 +30,7 @@ from use_st5.losses.classification_loss import ClassificationLoss
 from use_st5.losses.contrastive_loss import ContrastiveLoss
 from use_st5.losses.label_loss import LabelLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
+from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.losses.task_loss import Feature, VectorLoss
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.trainable_encoder import TrainableEncoder
@@ -784,3 +785,13 @@ def test_other_languages_than_the_models_are_said_before(
             "not English, but toy knows only English" in line for line in made.lines()
         )
     assert said == {"de": languages == ["en"], "en": False}
+
+
+@pytest.mark.parametrize(
+    "loss", [{"objective": "bce"}, {"similarity": "angular"}, ScoredPairLoss(objective="bce")]
+)
+def test_a_loss_for_scores_from_0_refuses_lower_ones(loss: Any, start: str, tmp_path: Path) -> None:
+    rows = [{**row, "score": row["score"] / 5 - 1} for row in scored()]
+    path = write(tmp_path / "sts.csv", rows)
+    with pytest.raises(ValueError, match="scores from 0 for this loss"):
+        train(start, path, tmp_path / "tuned", loss=loss, **FEW)

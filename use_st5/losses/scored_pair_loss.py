@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, get_args
 
 import keras
@@ -80,6 +81,11 @@ class ScoredPairLoss(VectorLoss):
         self.objective = objective
         self.similarity = similarity
         self.temperature = temperature
+
+    @property
+    def least_score(self) -> float:
+        """The lowest score that the loss can learn."""
+        return 0.0 if self.objective == "bce" or self.similarity == "angular" else -math.inf
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         return [batch["first"], batch["second"]]

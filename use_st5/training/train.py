@@ -604,16 +604,11 @@ def _plan_tasks(plan: TrainingPlan) -> None:
     for name, file in plan.named_files.items():
         if vectors is not None and any(map(file.task.stands_in_for, (TEXTS, NEIGHBOURS))):
             continue  # For these tasks the teacher's vectors say more than the losses.
-        words = [("objective", "bce"), ("similarity", "angular")]
-        if (
-            file.scores
-            and file.target(file.score_limits[0]) < 0
-            and isinstance(arguments.loss, Mapping)
-            and any(arguments.loss.get(name) == word for name, word in words)
-        ):
-            text = "expected scores from 0 to 1 for this loss, found lower ones"
-            raise ValueError(f"{file.name}: {text}. Give --score-range -1,1 to scale them.")
         make = partial(file.task.make_loss, file, encoder, arguments.loss)
+        least = getattr(make(), "least_score", -math.inf)
+        if file.scores and file.target(file.score_limits[0]) < least:
+            text = f"expected scores from {least:g} for this loss, found lower ones"
+            raise ValueError(f"{file.name}: {text}. Give --score-range -1,1 to scale them.")
         make_loss = partial(_with_dimensions, make, arguments)
         loss_keys(file, make_loss(), scored=scorer is not None)  # Fails before the training.
         rows = partial(loss_table, file, plan.held, encoder, scorer)
