@@ -186,7 +186,8 @@ def test_closed_and_full_descriptors_end_in_one_line(
         env={**os.environ, "PYTHONPATH": str(repository)},
         check=False,
     )
-    assert (done.returncode, done.stderr) == (code, said)
+    # Whether the stream breaks again when it is flushed, and is named, depends on its buffer.
+    assert (done.returncode, done.stderr.replace("standard output: ", "")) == (code, said)
 
 
 # The command line with a model that, while it encodes, calls the function in the first argument.

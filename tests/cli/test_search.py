@@ -317,8 +317,12 @@ def test_rows_are_added_replaced_and_removed(laws: Path, use: Callable, tmp_path
     assert [*VectorIndex(laws).texts()] == ["alpha", "delta", "new"]
     assert {path.name for path in tmp_path.iterdir()} >= {"laws.index", "laws.csv", "more.csv"}
     assert not list(tmp_path.glob("*.partial"))
-    lines = use("search", "laws.index", "ten", "--hybrid").stdout.splitlines()
-    assert len(lines) == 4
+
+
+def test_a_search_by_words_too(laws: Path, use: Callable) -> None:
+    pytest.importorskip("bm25s", reason="the extra `search` is not installed")
+    lines = use("search", "laws.index", "beta", "--hybrid").stdout.splitlines()
+    assert len(lines) == 5
 
 
 @pytest.mark.parametrize(

@@ -181,11 +181,19 @@ def test_a_long_text_gets_the_mean_of_its_windows(encoder: SentenceEncoder) -> N
     )
 
 
+def need_onnx() -> None:
+    """Skips a test without the extra."""
+    for module in ("onnx", "onnxruntime"):
+        pytest.importorskip(module, reason="the extra `onnx` is not installed")
+
+
 @pytest.mark.parametrize("backend", ["tensorflow", "onnx", "trainable"])
 def test_the_vector_of_a_long_text_does_not_depend_on_others(toy: Toy, backend: Any) -> None:
     if backend == "trainable":
         encoder: Any = TrainableEncoder.load(toy.folder)
     else:
+        if backend == "onnx":
+            need_onnx()
         encoder = SentenceEncoder(toy.folder, backend=backend)
     draw = random.Random(0)
     texts = [" ".join(draw.choices(["cat", "a", "dog.", "x"], k=k)) for k in (0, 5, 17, 70, 300, 9)]
@@ -202,6 +210,7 @@ def test_the_vector_of_a_long_text_does_not_depend_on_others(toy: Toy, backend: 
 
 @pytest.mark.parametrize("backend", ["onnx", "onnx-int8"])
 def test_engines_split_as_tensorflow_does(backend: Any) -> None:
+    need_onnx()
     texts = ["The cat sat on the mat, and the dog read the paper. " * 40, "How old are you?"]
     expected = use_st5.load("use_transformer_en").encode(texts, on_truncation="split")
     encoder = use_st5.load("use_transformer_en", backend=backend)
