@@ -315,8 +315,9 @@ def index(
     if kind == "hnsw":
         require("faiss", "search")
     with sole_writer(to):
-        if add or update:
-            named = _model_of(VectorIndex(to), named)
+        old = VectorIndex(to) if add or update else None
+        if old is not None:
+            named = _model_of(old, named)
         else:
             named = dataclasses.replace(named, name=named.name or DEFAULT_MODEL)
             check_replaceable(to)
@@ -327,11 +328,9 @@ def index(
             encoder = CountingEncoder(load_encoder(named), named)
             rows: dict[str, Any] = {"texts": texts, "encoder": encoder, "fields": fields}
             with waiting(f"building {to}"):
-                if add or update:
-                    built = VectorIndex(to)
-                    built.add(vectors=_vectors(vectors), replace=update, **rows)
-                else:
-                    built = VectorIndex.build(to, _vectors(vectors), kind=kind, **rows)
+                if old is not None:
+                    old.add(vectors=_vectors(vectors), replace=update, **rows)
+                built = old or VectorIndex.build(to, _vectors(vectors), kind=kind, **rows)
             about = f"vectors of {built.dimension} by {built.model} ({built.kind})"
             say(f"{to}: {len(built):,} texts, {about}")
 

@@ -365,15 +365,14 @@ class VectorIndex:
         """
         self._check_model(encoder)
         queries, _ = one_or_many(texts)
-        encode = getattr(encoder, "encode_query", encoder.encode)
-        vectors = encode(queries)
+        vectors = getattr(encoder, "encode_query", encoder.encode)(queries)
         if not hybrid:
             return self.search_vectors(vectors, k=k, breadth=breadth, where=where)
         from use_st5.search.words import WordIndex, reciprocal_ranks
 
         self._words = self._words or WordIndex(self.texts())
         depth, matching = max(k, _FUSED), None if where is None else self.matching_rows(where)
-        nearest = self.search_vectors(vectors, k=depth, breadth=breadth, where=where)[1]
+        nearest = self.search_vectors(vectors, k=depth, breadth=breadth, where=matching)[1]
         scores = np.full((len(queries), min(k, nearest.shape[1])), -np.inf, np.float32)
         rows = np.full(scores.shape, -1, np.int64)
         for place, query in enumerate(queries):
@@ -391,7 +390,7 @@ class VectorIndex:
         *,
         k: int = 10,
         breadth: int | None = None,
-        where: str | pc.Expression | None = None,
+        where: str | pc.Expression | np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Finds the rows with the largest cosines, or dot products if the model uses these.
 
@@ -405,8 +404,8 @@ class VectorIndex:
             where: Only rows for whose fields this is true are searched, without the graph:
                 comparisons such as `domain == "law"`, `year >= 1990`, `lang in ["de", "fr"]` or
                 `note is None`, joined by `and`, `or` and `not`; or an expression of
-                `pyarrow.compute`. A name that is no Python name is put in quotes. In a text, a
-                missing value is not equal to any value, and neither less nor greater.
+                `pyarrow.compute`; or the rows, ascending. A name that is no Python name is put in
+                quotes. In a text, a missing value equals no value, and is neither less nor greater.
 
         Returns:
             Cosines or dot products, float32 `[queries, k]`, the largest first, and rows, int64
@@ -416,7 +415,8 @@ class VectorIndex:
         breadth = _BREADTH[self.kind] if breadth is None else breadth
         if k < 1 or breadth < 1:
             raise ValueError(f"Expected k and breadth from 1, received {k} and {breadth}.")
-        queries, among = np.asarray(queries), None if where is None else self.matching_rows(where)
+        among = where if isinstance(where, np.ndarray | None) else self.matching_rows(where)
+        queries = np.asarray(queries)
         if queries.shape[1:] != (self.dimension,) or not np.isfinite(queries).all():
             shape = f"[queries, {self.dimension}] as {self.model} gives"
             raise ValueError(f"queries: expected finite {shape}, received {[*queries.shape]}.")
