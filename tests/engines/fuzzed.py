@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from use_st5.hub.model_names import bundled_folder
+from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
+
 _LETTERS = [
     *"abcdnotmerwl  ''\"\"``..,,:;()[]{}<>!?-#$%&@0123456789\t\n\x00\x7fSTIA",
     *"ΣσΑİıßÉéñ\u2018\u2019\u201c\u201d\u2026\u2014\u00a0\u200b\ufeff\x91\x85中日٣\U00010400한\u0301",
@@ -23,6 +26,18 @@ def fuzzed_texts(number: int, seed: int = 0) -> list[str]:
     draw = random.Random(seed)
     kinds = (_of_letters, _of_words, _of_words, _mixed, _of_code_points)
     return [draw.choice(kinds)(draw) for _ in range(number)]
+
+
+def ngram_vocabulary(*, buckets_for_pairs: bool) -> NGramVocabulary:
+    """The words of use_dan_en and pairs of the most frequent ones, or few words and buckets."""
+    folder = bundled_folder("use_dan_en")
+    words = NGramVocabulary.load(folder / "assets" / "vocabulary.txt").unigrams[:60_000]
+    frequent = (*words[:150], *_WORDS[:10], "how", "old")
+    frequent = tuple(dict.fromkeys(word for word in frequent if word in words))
+    pairs = tuple(f"{first} {second}" for first in frequent for second in frequent)
+    if buckets_for_pairs:
+        return NGramVocabulary(words[:200], pairs[:3000], 7, 11)
+    return NGramVocabulary(words, pairs, unigram_buckets=1000)
 
 
 def every_code_point(pattern: str) -> list[str]:

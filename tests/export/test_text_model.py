@@ -50,7 +50,7 @@ def test_files_facts_and_copies(source: Path, tmp_path: Path, int8: bool) -> Non
     to_text_model(source, folder, runtime="onnx", length=24, int8=int8)
     expected = {
         *("use_st5_files.txt", "model.json", "network.onnx", "vocabulary.txt", "use_st5_tokenizer"),
-        *("reader.py", "reader.mjs", "tokenizer.mjs", "pieces.mjs"),
+        *("reader.py", "reader.mjs", "tokenizer.mjs"),
     }
     assert {each.name for each in folder.iterdir()} == expected
     facts = json.loads((folder / "model.json").read_text())

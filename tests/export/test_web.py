@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import use_st5
-from tests.engines.fuzzed import check_same_ids, every_code_point, fuzzed_texts
+from tests.engines.fuzzed import check_same_ids, every_code_point, fuzzed_texts, ngram_vocabulary
 from tests.tokenizers.real_sentences import real_sentences
 from tests.toy_encoders import Toy
 from use_st5.encode.encoder import SentenceEncoder
@@ -72,16 +72,14 @@ def bundled_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["bundled", "buckets"])
+@pytest.fixture(scope="module", params=["words", "buckets"])
 def graph(request: pytest.FixtureRequest) -> tuple[NGramVocabulary, Any]:
-    """A vocabulary and its graph: the bundled one, and a small one with buckets for pairs."""
+    """A vocabulary and its graph: a large one, and a small one with buckets for pairs."""
     import tensorflow as tf
 
     from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 
-    vocabulary = NGramVocabulary.load(bundled_folder("use_dan_en") / "assets" / "vocabulary.txt")
-    if request.param == "buckets":
-        vocabulary = NGramVocabulary(vocabulary.unigrams[:200], vocabulary.bigrams[:3000], 7, 11)
+    vocabulary = ngram_vocabulary(buckets_for_pairs=request.param == "buckets")
     text = tf.TensorSpec([None], tf.string)
     return vocabulary, tf.function(NGramTokenizer(vocabulary).flat, input_signature=[text])
 

@@ -65,6 +65,14 @@ class PartCache(dict[str, tuple[int, ...]]):
         return np.array(numbers, np.int64), np.array(starts, np.int64)
 
 
+def blocks_of(text: str) -> Iterator[list[str]]:
+    """The parts of a normal text, some million characters at a time."""
+    start = 0
+    for piece in pieces(text, _PIECE):
+        yield parts(piece, first=start == 0, last=start + len(piece) == len(text))
+        start += len(piece)
+
+
 class NGramIds:
     """Maps sentences to ids of unigrams and bi-grams, as `NGramTokenizer.flat` does."""
 
@@ -99,12 +107,9 @@ class NGramIds:
 
     def blocks(self, text: str) -> Iterator[np.ndarray]:
         """The ids of one text in blocks, each int64 `[terms]`, in bounded memory."""
-        text = normal(text)
-        last, start = -1, 0
-        for piece in pieces(text, _PIECE):
+        last = -1
+        for piece_parts in blocks_of(normal(text)):
             self._forget()
-            piece_parts = parts(piece, first=start == 0, last=start + len(piece) == len(text))
-            start += len(piece)
             numbers = list(self._cache.of(piece_parts))
             if not numbers:
                 continue
@@ -203,7 +208,7 @@ class PieceIds:
 
     def __init__(self, vocabulary: NGramVocabulary, *, whole: bool) -> None:
         vocabulary.check_unigrams_only()
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self._known = dict(
             zip(vocabulary.unigrams, range(FIRST_TERM_ID, vocabulary.size), strict=False)
         )
@@ -213,6 +218,20 @@ class PieceIds:
     def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
         """The ids of each text; `EMPTY_ID` for a text without tokens."""
         return [[*self._cache.of(parts(normal(text)))][:max_tokens] or [EMPTY_ID] for text in texts]
+
+    def flat(self, texts: Sequence[str]) -> Flat:
+        """The ids of all texts, one text after the other."""
+        return self._cache.flat(texts, empty=EMPTY_ID)
+
+    def blocks(self, text: str) -> Iterator[np.ndarray]:
+        """The ids of one text in blocks, each int64 `[ids]`, in bounded memory."""
+        empty = True
+        for piece_parts in blocks_of(normal(text)):
+            if ids := [*self._cache.of(piece_parts)]:
+                empty = False
+                yield np.array(ids, np.int64)
+        if empty:
+            yield np.array([EMPTY_ID])
 
     def _of_part(self, part: str) -> tuple[int, ...]:
         ids: list[int] = []
@@ -245,8 +264,8 @@ class PieceIds:
         return ids
 
     def _bucket(self, word: str) -> int:
-        bucket = fingerprint64(word.encode()) % self._vocabulary.unigram_buckets
-        return self._vocabulary.unigram_bucket_id + bucket
+        bucket = fingerprint64(word.encode()) % self.vocabulary.unigram_buckets
+        return self.vocabulary.unigram_bucket_id + bucket
 
 
 # FarmHash's 64-bit fingerprint, by which `tf.strings.to_hash_bucket_fast` finds a bucket.

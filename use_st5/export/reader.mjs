@@ -8,8 +8,7 @@
 //
 // A folder for LiteRT runs in browsers alone: give the module @litertjs/core, after its loadLiteRt.
 
-import { PieceTokenizer } from "./pieces.mjs";
-import { NGramTokenizer } from "./tokenizer.mjs";
+import { NGramTokenizer, PieceTokenizer } from "./tokenizer.mjs";
 
 // Module of the runtime, bytes of the network → ids to a vector.
 const NETWORKS = {

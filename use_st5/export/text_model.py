@@ -39,7 +39,6 @@ _TOKENIZERS = {
 _PACKAGE = "use_st5_tokenizer"
 # Sources of this package that the reader imports.
 _COPIED = ("engines/ptb_tokens.py", "engines/word_ids.py", "tokenizers/ngram_vocabulary.py")
-_SCRIPTS = ("reader.mjs", "pieces.mjs")
 _HERE = Path(__file__).parent
 _LEAST_COSINE, _LEAST_COSINE_INT8 = 0.999, 0.99
 
@@ -149,10 +148,9 @@ def _write_readers(source: Path, folder: Path, facts: dict[str, Any], kind: str 
         (folder / _PACKAGE / file.name).write_text(_copied(file), encoding="utf-8")
     # LiteRT.js runs networks of a fixed shape only.
     if facts["runtime"] == "onnx" or facts["length"]:
-        for name in _SCRIPTS:
-            shutil.copy(_HERE / name, folder)
+        shutil.copy(_HERE / "reader.mjs", folder)
         script = (_HERE / "page" / "tokenizer.js").read_text(encoding="utf-8")
-        module = f"{script}\nexport {{ EMPTY_ID, NGramTokenizer, characterClass, tokens }};\n"
+        module = f"{script}\nexport {{ NGramTokenizer, PieceTokenizer }};\n"
         (folder / "tokenizer.mjs").write_text(module, encoding="utf-8")
 
 

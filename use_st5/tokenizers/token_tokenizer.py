@@ -1,4 +1,4 @@
-"""Tokenizers of a USE Transformer: one or more ids for a token, inside the TensorFlow graph."""
+"""Tokenizers of the USE models: one or more ids for a token, inside the TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from use_st5.tokenizers.ngram_vocabulary import PIECE_MARK, NGramVocabulary
 
 
 class TokenTokenizer(tf.Module, abc.ABC):
-    """Maps sentences to ids of their tokens: the tokenizer of a USE Transformer.
+    """Maps sentences to ids of their tokens: the tokenizer of a USE Transformer or USE-DAN.
 
     The tokens and the asset are those of `NGramTokenizer`, and so is the memory that long texts
     take. A subclass decides which ids a token gets.
@@ -45,6 +45,16 @@ class TokenTokenizer(tf.Module, abc.ABC):
     def flat(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The ids of all texts, one text after the other, and the text of each: int32 `[ids]`."""
         return self.ids(*self._ngrams.split(text))
+
+    def pieces(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Cuts texts into the pieces that `block` reads, as `NGramTokenizer.pieces` does."""
+        return self._ngrams.pieces(text)
+
+    def block(self, pieces: tf.Tensor, rows: tf.Tensor, *last: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The ids of some successive pieces, and the text of each; `last` as it is given."""
+        positions, tokens, _ = tf.raw_ops.StringSplitV2(input=pieces, sep="")
+        ids, places = self.ids(tokens, positions)
+        return ids, tf.gather(rows, places), *last
 
     def padded(self, text: tf.Tensor, max_tokens: int | None = None) -> tf.Tensor:
         """Returns rows as long as the longest one; `max_tokens` counts ids."""
