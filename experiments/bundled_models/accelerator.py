@@ -6,13 +6,12 @@ runs here again:
 
     python -m experiments.bundled_models.accelerator pack PACK --data DATA --mpnet DIR --minilm DIR
     python -m experiments.bundled_models.accelerator teach PACK
-    KERAS_BACKEND=jax python -m experiments.bundled_models.accelerator train PACK use_dan_en
-    python -m experiments.bundled_models.accelerator export PACK use_dan_en OUT
+    KERAS_BACKEND=jax python -m experiments.bundled_models.accelerator train PACK st5_mini_en
+    python -m experiments.bundled_models.accelerator export PACK st5_mini_en OUT
 
 Each command continues: what is complete in PACK is not made again. On a processor without an
 accelerator, `use-st5 embed PACK/texts.txt --model MINILM --backend onnx-int8 -o PACK/minilm.npy`
-computes a teacher's vectors in a tenth of the time (`teach` then mines the negatives), and
-`pack --words 65000 --bigrams 24000` gives USE-DAN the terms of the new text.
+computes a teacher's vectors in a tenth of the time (`teach` then mines the negatives).
 
 The models go on from the bundled weights. They learn the teachers' vectors of passages, queries and
 sentences (`TeacherLoss`), and to find the passages of the pairs among hard negatives that the
@@ -35,12 +34,14 @@ from typing import Any
 
 import numpy as np
 
+from experiments.bundled_models.search_text import hard_negatives
+
 _PART = 50_000_000
 _TEXTS = "texts.xz"
 _MODELS = Path(__file__).parents[2] / "saved_models"
 _MINILM_SCALE = 0.7  # As in `teacher`.
 TEACHERS = {"minilm": 256, "mpnet": 384}  # and the tokens that they read
-WIDTHS = (16, 32, 64, 128, 256, 512)
+WIDTHS = (16, 32, 64, 128, 256)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +60,6 @@ class Student:
 
 
 STUDENTS = {
-    "use_dan_en": Student(max_tokens=256, learning_rate=2e-3, batch_size=1024),
     "use_transformer_en": Student(max_tokens=256, learning_rate=5e-4, batch_size=512),
     "st5_mini_en": Student(max_tokens=256, learning_rate=3e-4, batch_size=512),
 }
@@ -125,7 +125,6 @@ def pack(
     teachers: dict[str, Path],
     further: Path | None,
     most: int,
-    terms: tuple[int, int] | None,
 ) -> None:
     """Writes texts, pairs, teachers and the students' weights in parts."""
     import use_st5
@@ -149,8 +148,6 @@ def pack(
         _pack_teacher(source, folder / name)
     for name in STUDENTS:
         _pack_student(folder, name, use_st5.TrainableEncoder.load(name))
-    if terms is not None:
-        _widen(folder, texts, teachers["minilm"], terms)
     print(f"{len(texts):,} texts, {len(pairs):,} pairs")
 
 
@@ -165,22 +162,6 @@ def _pack_student(folder: Path, name: str, encoder: Any) -> None:
         "tokenizer": encoder.tokenizer.kind,
     }
     (folder / f"{name}.json").write_text(json.dumps(facts, default=list), encoding="utf-8")
-
-
-def _widen(folder: Path, texts: list[str], teacher: Path, terms: tuple[int, int]) -> None:
-    """Gives USE-DAN the words and bi-grams of the texts."""
-    import use_st5
-    from experiments.bundled_models.wider_vocabulary import wider_model, wider_vocabulary
-    from use_st5.tokenizers import NGramTokenizer
-
-    encoder = use_st5.TrainableEncoder.load("use_dan_en")
-    old: Any = encoder.tokenizer
-    words, bigrams = terms
-    new = wider_vocabulary(old.vocabulary, texts, words=words, bigrams=bigrams)
-    word_vectors = use_st5.load(teacher, backend="onnx").encode([*new.unigrams], show_progress=True)
-    wider = wider_model(encoder.model, old.vocabulary, new, word_vectors)
-    _pack_student(folder, "use_dan_en", use_st5.TrainableEncoder(wider, NGramTokenizer(new)))
-    new.save(folder / "use_dan_en.assets" / "vocabulary.txt")
 
 
 def _pack_teacher(source: Path, target: Path) -> None:
@@ -208,7 +189,8 @@ def teach(folder: Path) -> None:
             np.save(path, _teacher_vectors(folder / name, texts, tokens))
             print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
     if not (folder / "negatives.npy").exists():
-        np.save(folder / "negatives.npy", _negatives(folder))
+        pairs = np.load(folder / "pairs.npy")
+        np.save(folder / "negatives.npy", hard_negatives(both_teachers(folder), pairs))
 
 
 def _teacher_vectors(model_folder: Path, texts: Sequence[str], tokens: int) -> np.ndarray:
@@ -245,46 +227,12 @@ def both_teachers(folder: Path) -> np.ndarray:
     return np.hstack([scales.get(n, 1.0) * x for n, x in zip(names, arrays, strict=True)])
 
 
-def _negatives(folder: Path, *, ranks: int = 30, share: float = 0.95) -> np.ndarray:
-    """The nearest passage of another pair whose cosine is at most 95 % of the positive's.
-
-    It is NV-Retriever's rule, as in `use-st5 mine`; the own passage if no passage fits: a loss
-    leaves out a negative with the ids of the positive.
-    """
-    import torch
-
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    pairs = np.load(folder / "pairs.npy")
-    vectors = torch.nn.functional.normalize(torch.tensor(both_teachers(folder))).to(device)
-    candidates = torch.tensor(np.unique(pairs[:, 1]), device=device)
-    passages = vectors[candidates]
-    negatives = np.empty(len(pairs), np.int32)
-    for start in range(0, len(pairs), 2048):
-        rows = torch.tensor(pairs[start : start + 2048], device=device)
-        queries, positives = vectors[rows[:, 0]], vectors[rows[:, 1]]
-        limit = share * (queries * positives).sum(1, keepdim=True)
-        best, places = (queries @ passages.T).topk(min(ranks, len(candidates)), dim=1)
-        fits = (best <= limit) & (candidates[places] != rows[:, 1:])
-        first = fits.float().argmax(1, keepdim=True)
-        chosen = candidates[places].gather(1, first)
-        chosen = torch.where(fits.any(1, keepdim=True), chosen, rows[:, 1:])
-        negatives[start : start + 2048] = chosen[:, 0].cpu().numpy()
-    return negatives
-
-
 def text_ids(folder: Path, name: str, texts: Sequence[str], max_tokens: int) -> list[list[int]]:
     """The ids of texts, by the tokenizer of a bundled model without TensorFlow."""
-    from use_st5.engines import NGramIds, open_tokenizer
-    from use_st5.tokenizers import NGramVocabulary
+    from use_st5.engines import open_tokenizer
 
     kind = json.loads((folder / f"{name}.json").read_text())["tokenizer"]
-    assets = folder / f"{name}.assets"
-    if kind != "ngrams":
-        return open_tokenizer(kind, assets).ids([*texts], max_tokens)
-    tokenizer = NGramIds(NGramVocabulary.load(assets / "vocabulary.txt"))
-    flat, starts = tokenizer.flat(texts)
-    ends = np.minimum(starts[1:], starts[:-1] + 2 * max_tokens - 1)
-    return [flat[start:end].tolist() for start, end in zip(starts[:-1], ends, strict=True)]
+    return open_tokenizer(kind, folder / f"{name}.assets").ids([*texts], max_tokens)
 
 
 def _id_matrix(folder: Path, name: str, texts: Sequence[str], max_tokens: int) -> np.ndarray:
@@ -301,10 +249,9 @@ def _id_matrix(folder: Path, name: str, texts: Sequence[str], max_tokens: int) -
 
 def student_model(folder: Path, name: str, *, dtype: str | None) -> Any:
     """The Keras model of a bundled model, with the weights that `pack` kept."""
-    from use_st5.models import USEDAN, SentenceT5, USETransformer
+    from use_st5.models import SentenceT5, USETransformer
 
     classes: dict[str, Any] = {
-        "use_dan_en": USEDAN,
         "use_transformer_en": USETransformer,
         "st5_mini_en": SentenceT5,
     }
@@ -371,17 +318,12 @@ def train(
 def export(folder: Path, name: str, target: Path) -> None:
     """Writes the trained student as a SavedModel in int8."""
     import use_st5
-    from use_st5.tokenizers import NGramTokenizer, NGramVocabulary
 
     start = use_st5.TrainableEncoder.load(name)
     model = student_model(folder, name, dtype=None)
     model.set_weights(load_weights(folder, f"{name}.trained"))
     limit = None if start.max_length is None else STUDENTS[name].max_tokens
-    tokenizer = start.tokenizer
-    if name == "use_dan_en":
-        vocabulary = NGramVocabulary.load(folder / f"{name}.assets" / "vocabulary.txt")
-        tokenizer = NGramTokenizer(vocabulary)
-    encoder = use_st5.TrainableEncoder(model, tokenizer, name=name, max_length=limit)
+    encoder = use_st5.TrainableEncoder(model, start.tokenizer, name=name, max_length=limit)
     encoder.export(target, precision="int8")
 
 
@@ -395,8 +337,6 @@ def main() -> None:
         command.add_argument("folder", type=Path, metavar="PACK")
     packing.add_argument("--data", type=Path, required=True)
     packing.add_argument("--further", type=Path, help="a file of further texts, one a line")
-    packing.add_argument("--words", type=int, help="words of a wider USE-DAN")
-    packing.add_argument("--bigrams", type=int, default=24_000, help="its bi-grams")
     packing.add_argument("--most", type=int, default=10**9, help="texts of search at most")
     for name in TEACHERS:
         packing.add_argument(f"--{name}", type=Path, help=f"the folder of {name}")
@@ -410,8 +350,7 @@ def main() -> None:
     if options.command == "pack":
         given = {name: getattr(options, name) for name in TEACHERS}
         teachers = {name: path for name, path in given.items() if path is not None}
-        terms = (options.words, options.bigrams) if options.words else None
-        pack(options.folder, options.data, teachers, options.further, options.most, terms)
+        pack(options.folder, options.data, teachers, options.further, options.most)
     elif options.command == "teach":
         teach(options.folder)
     elif options.command == "train":

@@ -1,215 +1,184 @@
-"""USE-DAN for English on three tasks and two teachers: the bundled model `use_dan_en`.
+"""USE-DAN for English over words and their pieces: the bundled model `use_dan_en`.
 
-The three tasks are the USE paper's (section "Encoders"): Skip-Thought-like on novels,
-input-response on dialogues, classification on inference pairs. In most steps the model learns from
-all-mpnet-base-v2 and all-MiniLM-L6-v2, and in some from the scored pairs of STS-B's training split,
-except those whose sentences are in other STS sets.
+The model learns the vectors of all-MiniLM-L6-v2 for passages, queries and sentences. A batch holds
+pairs of a query and its passage, passages that a search would confuse with them, and other texts.
+The model learns each text's vector, and the cosines of all texts in the batch. Scored pairs of
+STS-B's training split, except those whose sentences are in other STS sets, sharpen the cosines of
+sentences.
 
-    python -m experiments.bundled_models.use_dan_en --data DATA --teacher TEACHER --out OUT
-
-`experiments.bundled_models.teacher` says how TEACHER is made. DATA holds the English corpora of
-`experiments.corpora`, STS-B, and the test sets, whose sentences are left out of the text.
-
-Training starts near a mean of the teachers' vectors of single words, which are weighted by rank.
-The shipped model was trained on an H100 under JAX (README of this folder): 256 seconds while two
-other trainings shared the device. STS-B dev Spearman is 83.1, and 84.1 after calibration. The card
-in `saved_models/use_dan_en` has the other scores.
-
-`--variant uncalibrated` exports the model as training leaves it. `--variant ablation` shows the
-effect of the three tasks: they get none of the steps, their usual share, half of them, or all
-(without the teachers). It uses a sample of the text, 600 steps and three seeds each. `table.md`
-then gives mean and standard deviation over the seeds; complete runs are not repeated.
+    python -m experiments.bundled_models.use_dan_en texts FOLDER --data DATA
+    use-st5 embed FOLDER/texts.txt --model MINILM --backend onnx-int8 -o FOLDER/texts.npy
+    python -m experiments.bundled_models.use_dan_en words FOLDER --data DATA
+    use-st5 embed FOLDER/words.txt --model MINILM --backend onnx-int8 -o FOLDER/words.npy
+    python -m experiments.bundled_models.use_dan_en train FOLDER --data DATA
+    python -m experiments.bundled_models.use_dan_en export FOLDER OUT
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
-from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from experiments.ablation import Ablation
-from experiments.bundled_models.student import spelled, start_near_average, word_table
-from experiments.bundled_models.teacher_tasks import Related, TeacherSentences
+import numpy as np
+
+from experiments.bundled_models.dan_student import Rows, Settings, Student, shuffled
+from experiments.bundled_models.search_text import hard_negatives, read_pairs, search_texts
+from experiments.bundled_models.teacher import Teacher
+from experiments.bundled_models.teacher_tasks import scored_pairs
 from experiments.bundled_models.teacher_text import SHORT_TEXT, TextWithVectors
-from experiments.bundled_models.training import (
-    TEACHER_LOSS,
-    BundledTraining,
-    model_scores,
-    scored_task,
-)
-from experiments.bundled_models.word_vocabulary import VocabularySettings
-from experiments.bundled_models.word_weights import (
-    FIRST_TERM_ID,
-    Calibration,
-    calibrate,
-    weigh_words,
-)
-from experiments.command import main
-from experiments.corpora import NOVELS, dialogue_pairs, inference_pairs
-from experiments.corpus_tasks import (
-    STEPS_PER_CALL,
-    CorpusTask,
-    Examples,
-    Stage,
-)
-from use_st5.data import PreparedColumn
-from use_st5.losses import (
-    ClassificationLoss,
-    InputResponseLoss,
-    SkipThoughtLoss,
-)
-from use_st5.models import USEDAN
-from use_st5.training import TrainingArguments, adam_with_cosine
+from experiments.bundled_models.word_vocabulary import read_wordpieces
+from experiments.bundled_models.word_weights import FIRST_TERM_ID, word_weights
+from experiments.held_out import held_out_sentences
+from use_st5.engines import PieceIds
+from use_st5.tokenizers import NGramVocabulary
 
-if TYPE_CHECKING:  # It needs TensorFlow.
-    from use_st5.tokenizers import NGramTokenizer
-
-PRESET = "use_dan_en"
-VOCABULARY = VocabularySettings(num_unigrams=60_000, num_bigrams=25_000, unigram_buckets=1_000)
-IDS = PreparedColumn("ids", max_tokens=28)  # in training; the encoder itself has no limit
-DECODED = PreparedColumn("token_ids", max_tokens=20)
-
-SKIP_THOUGHT = CorpusTask(
-    name="skip_thought",
-    loss=partial(SkipThoughtLoss, vocabulary_size=4_000, hidden_dim=128, intermediate_dim=512),
-    data=Examples(
-        NOVELS.examples, {"sentence": IDS, "previous": DECODED, "next": DECODED}, every=5
-    ),
-    weight=0.02,
-    batch_size=128,
-)
-INPUT_RESPONSE = CorpusTask(
-    name="input_response",
-    loss=InputResponseLoss,
-    data=Examples(dialogue_pairs, {"input": IDS, "response": IDS}, every=3),
-    weight=0.05,
-    batch_size=512,
-)
-INFERENCE = CorpusTask(
-    name="inference",
-    loss=partial(ClassificationLoss, num_classes=3),
-    data=Examples(
-        inference_pairs, {"premise": IDS, "hypothesis": IDS, "label": PreparedColumn("label")}
-    ),
-    weight=0.05,
-    batch_size=512,
-)
-LENGTHS = {"9_words": (1, 9, 13), "16_words": (10, 16, 21), "30_words": (17, 30, 36)}
-TEACHER = CorpusTask(
-    name="teacher",
-    loss=TEACHER_LOSS,
-    data=TeacherSentences(lengths=LENGTHS, ids="ids", hints=True),
-    weight=0.6,
-    batch_size=1024,
-    # There are many single words and short spans, and they are learnt soon.
-    part_weights={"teacher_9_words": 0.5, "teacher_30_words": 1.5},
-)
-RELATED = CorpusTask(
-    name="related",
-    loss=TEACHER_LOSS,
-    data=Related(
-        lengths=LENGTHS | {"9_words": (4, 9, 13)},
-        ids="ids",
-        hints=True,
-    ),
-    weight=0.28,
-    batch_size=1024,
-)
-SCORED = scored_task(IDS, batch_size=256)
-THREE_TASKS = (SKIP_THOUGHT, INPUT_RESPONSE, INFERENCE)
-TEACHERS = (TEACHER, RELATED, SCORED)
-# The factor on the random initial rows of bi-grams and hash buckets.
-_OTHER_ROWS = 0.3
-# Chosen by hand, one factor at a time, on the development splits of STS-B and SICK, where they gave
-# 1.0 and 1.1 points of Spearman's correlation. `frequent=0.7` and `unknown=3.0` gave 0.3 more on
-# STS-B, but products in int8 then moved a vector of LiteRT to a cosine of 0.987.
-CALIBRATION = Calibration(numbers=1.8, bigrams=0.75, unknown=2.0, skip=0.5)
+NAME = "use_dan_en"
+PIECES = "vocab/bert-base-uncased/vocab.txt"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class UseDanEn(BundledTraining):
-    """The training of `use_dan_en`.
+def write_texts(folder: Path, data: Path, *, most: int) -> None:
+    """Writes the texts that the teacher reads, one a line: at most `most` of search, sentences."""
+    folder.mkdir(parents=True, exist_ok=True)
+    held_out = partial(held_out_sentences, data)
+    short = TextWithVectors(SHORT_TEXT, data, folder, Teacher(folder), held_out)
+    altered = (text for pairs in short.pairs.values() for pair in pairs for text in pair)
+    sentences = (" ".join(text.split()) for text in (*short.sentences, *altered))
+    texts = dict.fromkeys([*search_texts(data)[:most], *sentences])
+    (folder / "texts.txt").write_text("\n".join([*texts, ""]), encoding="utf-8")
 
-    Attributes:
-        tasks: The tasks; without any, the model keeps its initial weights.
-        args: Settings of the training.
-        vocabulary: Sizes of the vocabulary, which is counted in the text.
-        calibration: Factors on groups of the trained weights; None: the weights are not scaled.
-    """
 
-    name = PRESET
-    tasks: Sequence[CorpusTask] = (*THREE_TASKS, *TEACHERS)
-    args: TrainingArguments = TrainingArguments(
-        optimizer=adam_with_cosine(5e-3, warmup_steps=1_000),
-        steps=20_000,
-        steps_per_execution=STEPS_PER_CALL,
-        evaluation_steps=5_000,
+def write_words(folder: Path, data: Path, *, count: int) -> None:
+    """Counts the words of the texts, and writes the vocabulary and its terms, one a line."""
+    from use_st5.tokenizers import build_vocabulary  # It needs TensorFlow.
+
+    words, pieces = read_wordpieces(data / PIECES)
+    vocabulary = build_vocabulary(
+        read_texts(folder),
+        show_progress=True,
+        num_unigrams=count - len(pieces),
+        num_bigrams=0,
+        always=words,
+        unigram_buckets=200,
     )
-    vocabulary: VocabularySettings = VOCABULARY
-    calibration: Calibration | None = CALIBRATION
+    vocabulary = dataclasses.replace(vocabulary, unigrams=(*vocabulary.unigrams, *pieces))
+    vocabulary.save(folder / "vocabulary.txt")
+    spelled = (term.removeprefix("##") or term for term in vocabulary.unigrams)
+    (folder / "words.txt").write_text("\n".join([*spelled, ""]), encoding="utf-8")
 
-    def _stages(self) -> Sequence[Stage]:
-        return [Stage(tasks=self.tasks, args=self.args)]
 
-    def _tokenizer(self, text: TextWithVectors) -> NGramTokenizer:
-        from use_st5.tokenizers import NGramTokenizer
+def read_texts(folder: Path) -> list[str]:
+    """The texts of `write_texts`."""
+    return (folder / "texts.txt").read_text(encoding="utf-8").split("\n")[:-1]
 
-        return NGramTokenizer(text.vocabulary(self.vocabulary))
 
-    def _words(self, text: TextWithVectors) -> Sequence[str]:
-        return spelled(text.vocabulary(self.vocabulary).unigrams)
+def initial_table(folder: Path, vocabulary: NGramVocabulary) -> np.ndarray:
+    """The teacher's vectors of the terms, centred and weighted by rank, `[rows, dim]`."""
+    vectors = np.load(folder / "words.npy").astype(np.float32)
+    table = np.zeros((vocabulary.size, vectors.shape[1]), np.float32)
+    table[FIRST_TERM_ID : FIRST_TERM_ID + len(vectors)] = vectors - vectors.mean(axis=0)
+    return table * word_weights(vocabulary)[:, None]
 
-    def _initial_model(self, words: Sequence[str], text: TextWithVectors, seed: int) -> USEDAN:
-        """The preset's model, whose vectors are near a weighted mean of the words' vectors."""
-        vocabulary = text.vocabulary(self.vocabulary)
-        model = USEDAN.from_preset(PRESET, num_embeddings=vocabulary.size)
-        model.build()
-        table = word_table(
-            text.vectors(words),
-            rows=vocabulary.size,
-            dim=model.config.embedding_dim,
-            first=FIRST_TERM_ID,
-            seed=seed,
+
+def text_ids(vocabulary: NGramVocabulary, texts: list[str]) -> Rows:
+    """The ids of texts."""
+    return Rows(*PieceIds(vocabulary, whole=False).flat(texts))
+
+
+def train(folder: Path, data: Path, settings: Settings) -> None:
+    """Trains the model, and writes its weights to `weights.npz`."""
+    texts = read_texts(folder)
+    vocabulary = NGramVocabulary.load(folder / "vocabulary.txt")
+    teacher = np.load(folder / "texts.npy", mmap_mode="r")
+    numbers = {text: number for number, text in enumerate(texts)}
+    pairs = np.array(
+        [
+            (numbers[query], numbers[passage])
+            for _, query, passage in read_pairs(data)
+            if query in numbers and passage in numbers
+        ]
+    )
+    if not (folder / "negatives.npy").exists():
+        np.save(folder / "negatives.npy", hard_negatives(teacher, pairs))
+    pairs = np.hstack([pairs, np.load(folder / "negatives.npy")[:, None]])
+    scored = [(each["first"], each["second"], each["score"]) for each in scored_pairs(data)]
+    firsts, seconds, given = zip(*scored, strict=True)
+    scores = np.array(given, np.float32)
+    rows = text_ids(vocabulary, [*texts, *firsts, *seconds])
+    student = Student(initial_table(folder, vocabulary), 512, teacher.shape[1], settings)
+    rng = np.random.default_rng(settings.seed)
+    of_pairs = shuffled(rng, len(pairs), settings.pairs)
+    of_texts = shuffled(rng, len(texts), settings.texts)
+    of_scored = shuffled(rng, len(scores), settings.scored)
+    for number in range(1, settings.steps + 1):
+        batch = np.concatenate([pairs[next(of_pairs)].T.ravel(), next(of_texts)])
+        chosen = next(of_scored)
+        ids, starts = rows.take(
+            np.concatenate([batch, len(texts) + chosen, len(texts) + len(scores) + chosen])
         )
-        # A bi-gram has no teachers' vector yet, so it adds little to the vectors of its words.
-        table[FIRST_TERM_ID + len(vocabulary.unigrams) :] *= _OTHER_ROWS
-        model.embedding.embeddings.assign(table)
-        weigh_words(model, vocabulary)
-        layers = model.network.get_layer("feed_forward")
-        start_near_average(
-            around=layers.projections.values(), branches=layers.dense_layers[1::2], seed=seed
+        vectors = np.asarray(teacher[batch], np.float32)
+        loss = student.step(
+            number,
+            ids,
+            starts,
+            teacher=vectors / np.linalg.norm(vectors, axis=1, keepdims=True),
+            same=batch[:, None] == batch,
+            scores=scores[chosen],
         )
-        return model
-
-    def _finish(self, model: USEDAN, text: TextWithVectors) -> None:
-        if self.calibration is not None:
-            calibrate(model, text.vocabulary(self.vocabulary), self.calibration)
-
-
-EXPERIMENT = UseDanEn()
-UNCALIBRATED = UseDanEn(calibration=None)
+        if number % 500 == 0:
+            print(f"step {number:,} of {settings.steps:,}: loss {loss:.4f}", flush=True)
+    weights = [student.table, *(kernel.detach() for kernel in student.kernels)]
+    np.savez(folder / "weights.npz", *[each.numpy() for each in weights])
 
 
-def _short(*tasks: CorpusTask) -> UseDanEn:
-    return UseDanEn(tasks=tasks, calibration=None, text=SHORT_TEXT)
+def export(folder: Path, target: Path) -> None:
+    """Writes the trained model as a SavedModel in int8."""
+    import use_st5
+    from use_st5.models import USEDAN
+    from use_st5.tokenizers import PieceTokenizer
+
+    vocabulary = NGramVocabulary.load(folder / "vocabulary.txt")
+    model = USEDAN.from_preset(NAME, num_embeddings=vocabulary.size)
+    model.build()
+    with np.load(folder / "weights.npz") as weights:
+        model.set_weights([weights[name] for name in weights.files])
+    encoder = use_st5.TrainableEncoder(
+        model,
+        PieceTokenizer(vocabulary),
+        name=NAME,
+        metadata={"languages": ["en"], "license": "Apache-2.0", "seed": Settings.seed},
+    )
+    encoder.export(target, precision="int8")
 
 
-# The three tasks' weights together, 0.12, become those of the teachers, 0.9.
-HALF = [dataclasses.replace(task, weight=7.5 * (task.weight or 0)) for task in THREE_TASKS]
-ABLATION = Ablation(
-    rows={
-        "untrained": _short(),
-        "three_tasks": _short(*THREE_TASKS),
-        "teachers": _short(*TEACHERS),
-        "whole": _short(*THREE_TASKS, *TEACHERS),
-        "half": _short(*HALF, *TEACHERS),
-    },
-    steps=600,
-    further=model_scores,
-)
-VARIANTS: dict[str, UseDanEn | Ablation] = {"uncalibrated": UNCALIBRATED, "ablation": ABLATION}
+def main() -> None:
+    """Reads the command."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(required=True, dest="command")
+    parsers = {name: commands.add_parser(name) for name in ("texts", "words", "train", "export")}
+    for name, command in parsers.items():
+        command.add_argument("folder", type=Path, metavar="FOLDER")
+        if name != "export":
+            command.add_argument("--data", type=Path, required=True)
+    parsers["texts"].add_argument("--most", type=int, default=440_000, help="texts of search")
+    parsers["words"].add_argument("--count", type=int, default=85_000, help="words and pieces")
+    for field in dataclasses.fields(Settings):
+        if field.name != "short":
+            flag = f"--{field.name.replace('_', '-')}"
+            parsers["train"].add_argument(flag, type=type(field.default), default=field.default)
+    parsers["export"].add_argument("target", type=Path, metavar="OUT")
+    options = vars(parser.parse_args())
+    command, folder = options.pop("command"), options.pop("folder")
+    if command == "texts":
+        write_texts(folder, options["data"], most=options["most"])
+    elif command == "words":
+        write_words(folder, options["data"], count=options["count"])
+    elif command == "train":
+        train(folder, options.pop("data"), Settings(**options))
+    else:
+        export(folder, options["target"])
 
 
 if __name__ == "__main__":
-    main(EXPERIMENT, VARIANTS)
+    main()

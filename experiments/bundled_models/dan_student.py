@@ -1,0 +1,171 @@
+"""A USE-DAN learns a teacher's vectors, and the cosines of all texts in a batch, in PyTorch.
+
+An update changes only the rows of the table that a batch reads. A step of 640 texts takes a tenth
+of a second on one core; Keras's Adam updates the whole table, and takes as long for that alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+MOST_IDS = 400  # of a text, in training
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The training.
+
+    Attributes:
+        steps: Updates.
+        pairs: Pairs of a query and a passage in a batch, with a hard negative each.
+        texts: Other texts in a batch.
+        scored: Scored pairs in a batch.
+        table_rate: The peak of the table's learning rate.
+        dense_rate: That of the dense layers.
+        similarity: The weight of the squared error of the cosines in the batch.
+        score: The weight of the squared error of the scored pairs' cosines.
+        short: The widths at which the cosines are learnt, too.
+        seed: Seed of everything random.
+    """
+
+    steps: int = 10_000
+    pairs: int = 128
+    texts: int = 256
+    scored: int = 64
+    table_rate: float = 3e-3
+    dense_rate: float = 1e-3
+    similarity: float = 10.0
+    score: float = 1.0
+    short: tuple[int, ...] = ()
+    seed: int = 1
+
+
+class Rows:
+    """Ids of texts, one text after the other.
+
+    Args:
+        ids: int `[ids]`.
+        starts: The place where each text begins, and the number of ids, `[texts + 1]`.
+    """
+
+    def __init__(self, ids: np.ndarray, starts: np.ndarray) -> None:
+        self._ids, self._starts = ids.astype(np.int32), starts
+
+    def take(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of some texts, at most `MOST_IDS` each, and the place where each text begins."""
+        counts = np.minimum(self._starts[texts + 1] - self._starts[texts], MOST_IDS)
+        starts = np.cumsum(counts) - counts
+        places = np.repeat(self._starts[texts] - starts, counts) + np.arange(counts.sum())
+        return self._ids[places], starts
+
+
+class Student:
+    """The model in PyTorch: the mean of the table's rows, the layers of `ResidualFeedForward`.
+
+    Args:
+        table: Initial rows, float32 `[rows, width]`.
+        width: Of the vectors.
+        teacher_width: Of the teacher's vectors, to which a matrix maps the student's.
+        settings: The training.
+    """
+
+    def __init__(
+        self, table: np.ndarray, width: int, teacher_width: int, settings: Settings
+    ) -> None:
+        import torch
+
+        self._torch, self._settings = torch, settings
+        torch.manual_seed(settings.seed)
+        inner = table.shape[1]
+        self.table = torch.tensor(table)
+        self._moments = torch.zeros_like(self.table), torch.zeros_like(self.table)
+
+        def kernel(inputs: int, outputs: int, scale: float) -> Any:
+            return (scale * inputs**-0.5 * torch.randn(inputs, outputs)).requires_grad_()
+
+        # The branches begin small: the first vectors are means of the table's rows, turned.
+        turned = torch.linalg.qr(torch.randn(width, inner))[0].T.contiguous().requires_grad_()
+        self.kernels = [
+            *(kernel(inner, inner, scale) for scale in (1.0, 0.1)),
+            *(kernel(inner, width, 1.0), kernel(width, width, 0.1), turned),
+        ]
+        self._projection = kernel(width, teacher_width, 0.5)
+        self._dense = torch.optim.Adam([*self.kernels, self._projection], betas=(0.9, 0.98))
+
+    def vectors(self, rows: Any, ids: Any, starts: Any) -> Any:
+        """Unit vectors `[texts, width]` of flat ids, which number the `rows`."""
+        torch = self._torch
+        x = torch.nn.functional.embedding_bag(ids, rows, starts, mode="mean")
+        first, second, third, fourth, turned = self.kernels
+        x = torch.tanh(torch.tanh(x @ first) @ second) + x
+        x = torch.tanh(torch.tanh(x @ third) @ fourth) + x @ turned
+        return torch.nn.functional.normalize(x)
+
+    def step(self, number: int, ids: np.ndarray, starts: np.ndarray, **batch: np.ndarray) -> float:
+        """One update; returns the loss. `batch` holds the arguments of `_loss`."""
+        torch, settings = self._torch, self._settings
+        used, places = np.unique(ids, return_inverse=True)
+        used = torch.tensor(used, dtype=torch.int64)
+        rows = self.table[used].requires_grad_()
+        vectors = self.vectors(rows, torch.tensor(places), torch.tensor(starts))
+        loss = self._loss(vectors, **{name: torch.tensor(each) for name, each in batch.items()})
+        self._dense.zero_grad()
+        loss.backward()
+        share = schedule(number, settings.steps)
+        for group in self._dense.param_groups:
+            group["lr"] = share * settings.dense_rate
+        torch.nn.utils.clip_grad_norm_([*self.kernels, self._projection], 1.0)
+        self._dense.step()
+        # Adam, for the rows of this batch alone: the moments of other rows rest.
+        with torch.no_grad():
+            gradient: Any = rows.grad
+            mean, square = (moments[used] for moments in self._moments)
+            mean = 0.9 * mean + 0.1 * gradient
+            square = 0.98 * square + 0.02 * gradient**2
+            self._moments[0][used], self._moments[1][used] = mean, square
+            size = (square / (1 - 0.98**number)).sqrt() + 1e-8
+            change = mean / (1 - 0.9**number) / size
+            self.table[used] = rows.detach() - share * settings.table_rate * change
+        return float(loss.detach())
+
+    def _loss(self, vectors: Any, teacher: Any, same: Any, scores: Any) -> Any:
+        """The loss of a batch: texts with the teacher's vectors, then scored pairs.
+
+        Args:
+            vectors: The student's, `[texts + 2 * scored, width]`.
+            teacher: The teacher's unit vectors, `[texts, teacher_width]`.
+            same: Whether two texts are the same one, `[texts, texts]`.
+            scores: Of the pairs, 0 to 1, `[scored]`.
+        """
+        torch, settings = self._torch, self._settings
+        texts = len(teacher)
+        projected = torch.nn.functional.normalize(vectors[:texts] @ self._projection)
+        loss = 1 - (projected * teacher).sum(1).mean()
+        cosines = teacher @ teacher.T
+        for width in (*settings.short, vectors.shape[1]):
+            short = torch.nn.functional.normalize(vectors[:texts, :width])
+            errors = ((short @ short.T - cosines) ** 2).masked_fill(same, 0.0)
+            loss = loss + settings.similarity / (1 + len(settings.short)) * errors.mean()
+        if len(scores):
+            first, second = vectors[texts:].reshape(2, len(scores), -1)
+            loss = loss + settings.score * (((first * second).sum(1) - scores) ** 2).mean()
+        return loss
+
+
+def schedule(step: int, steps: int, *, warm_up: int = 100) -> float:
+    """The share of the learning rate: a linear warm-up, then half a cosine to 0."""
+    if step < warm_up:
+        return step / warm_up
+    return 0.5 * (1 + float(np.cos(np.pi * (step - warm_up) / (steps - warm_up))))
+
+
+def shuffled(rng: np.random.Generator, size: int, count: int) -> Iterator[np.ndarray]:
+    """Yields `count` numbers below `size` at a time, in an order that is new in each round."""
+    while True:
+        order = rng.permutation(size)
+        for start in range(0, size - count + 1, count):
+            yield order[start : start + count]
