@@ -7,7 +7,7 @@ of a second on one core; Keras's Adam updates the whole table, and takes as long
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,25 +22,29 @@ class Settings:
     Attributes:
         steps: Updates.
         pairs: Pairs of a query and a passage in a batch, with a hard negative each.
-        texts: Other texts in a batch.
+        passages: Other passages in a batch.
+        sentences: Sentences in a batch.
+        altered: Sentences in a batch with an alteration each.
         scored: Scored pairs in a batch.
         table_rate: The peak of the table's learning rate.
         dense_rate: That of the dense layers.
-        similarity: The weight of the squared error of the cosines in the batch.
+        similarity: The weight of the squared error of the cosines of a teacher's texts.
         score: The weight of the squared error of the scored pairs' cosines.
         short: The widths at which the cosines are learnt, too.
         seed: Seed of everything random.
     """
 
     steps: int = 10_000
-    pairs: int = 128
-    texts: int = 256
+    pairs: int = 96
+    passages: int = 96
+    sentences: int = 160
+    altered: int = 64
     scored: int = 64
     table_rate: float = 3e-3
     dense_rate: float = 1e-3
     similarity: float = 10.0
     score: float = 1.0
-    short: tuple[int, ...] = ()
+    short: tuple[int, ...] = (64, 128, 256)
     seed: int = 1
 
 
@@ -68,13 +72,17 @@ class Student:
 
     Args:
         table: Initial rows, float32 `[rows, width]`.
-        width: Of the vectors.
-        teacher_width: Of the teacher's vectors, to which a matrix maps the student's.
+        width: Of the vectors; None: they are means of rows, without layers.
+        teacher_widths: Of the teachers' vectors; a matrix each maps the student's to them.
         settings: The training.
     """
 
     def __init__(
-        self, table: np.ndarray, width: int, teacher_width: int, settings: Settings
+        self,
+        table: np.ndarray,
+        width: int | None,
+        teacher_widths: Sequence[int],
+        settings: Settings,
     ) -> None:
         import torch
 
@@ -87,38 +95,58 @@ class Student:
         def kernel(inputs: int, outputs: int, scale: float) -> Any:
             return (scale * inputs**-0.5 * torch.randn(inputs, outputs)).requires_grad_()
 
-        # The branches begin small: the first vectors are means of the table's rows, turned.
-        turned = torch.linalg.qr(torch.randn(width, inner))[0].T.contiguous().requires_grad_()
-        self.kernels = [
-            *(kernel(inner, inner, scale) for scale in (1.0, 0.1)),
-            *(kernel(inner, width, 1.0), kernel(width, width, 0.1), turned),
-        ]
-        self._projection = kernel(width, teacher_width, 0.5)
-        self._dense = torch.optim.Adam([*self.kernels, self._projection], betas=(0.9, 0.98))
+        self.kernels = []
+        if width is not None:
+            # The branches begin small: the first vectors are means of the table's rows, turned.
+            turned = torch.linalg.qr(torch.randn(width, inner))[0].T.contiguous().requires_grad_()
+            self.kernels = [
+                *(kernel(inner, inner, scale) for scale in (1.0, 0.1)),
+                *(kernel(inner, width, 1.0), kernel(width, width, 0.1), turned),
+            ]
+        self._projections = [kernel(width or inner, outputs, 0.5) for outputs in teacher_widths]
+        self._parameters = [*self.kernels, *self._projections]
+        self._dense = torch.optim.Adam(self._parameters, betas=(0.9, 0.98))
 
     def vectors(self, rows: Any, ids: Any, starts: Any) -> Any:
         """Unit vectors `[texts, width]` of flat ids, which number the `rows`."""
         torch = self._torch
         x = torch.nn.functional.embedding_bag(ids, rows, starts, mode="mean")
-        first, second, third, fourth, turned = self.kernels
-        x = torch.tanh(torch.tanh(x @ first) @ second) + x
-        x = torch.tanh(torch.tanh(x @ third) @ fourth) + x @ turned
+        if self.kernels:
+            first, second, third, fourth, turned = self.kernels
+            x = torch.tanh(torch.tanh(x @ first) @ second) + x
+            x = torch.tanh(torch.tanh(x @ third) @ fourth) + x @ turned
         return torch.nn.functional.normalize(x)
 
-    def step(self, number: int, ids: np.ndarray, starts: np.ndarray, **batch: np.ndarray) -> float:
-        """One update; returns the loss. `batch` holds the arguments of `_loss`."""
+    def step(
+        self,
+        number: int,
+        ids: np.ndarray,
+        starts: np.ndarray,
+        parts: Sequence[tuple[np.ndarray, np.ndarray]],
+        scores: np.ndarray,
+    ) -> float:
+        """One update; returns the loss.
+
+        Args:
+            number: Of the step, from 1.
+            ids: Flat ids of the texts: of each part, then the first and second texts of pairs.
+            starts: The place where each text begins.
+            parts: For each teacher the numbers of the texts that it read, `[texts]`, and its unit
+                vectors of them, `[texts, teacher_width]`.
+            scores: Of the pairs, 0 to 1, `[pairs]`.
+        """
         torch, settings = self._torch, self._settings
         used, places = np.unique(ids, return_inverse=True)
         used = torch.tensor(used, dtype=torch.int64)
         rows = self.table[used].requires_grad_()
         vectors = self.vectors(rows, torch.tensor(places), torch.tensor(starts))
-        loss = self._loss(vectors, **{name: torch.tensor(each) for name, each in batch.items()})
+        loss = self.loss(vectors, parts, scores)
         self._dense.zero_grad()
         loss.backward()
         share = schedule(number, settings.steps)
         for group in self._dense.param_groups:
             group["lr"] = share * settings.dense_rate
-        torch.nn.utils.clip_grad_norm_([*self.kernels, self._projection], 1.0)
+        torch.nn.utils.clip_grad_norm_(self._parameters, 1.0)
         self._dense.step()
         # Adam, for the rows of this batch alone: the moments of other rows rest.
         with torch.no_grad():
@@ -132,27 +160,32 @@ class Student:
             self.table[used] = rows.detach() - share * settings.table_rate * change
         return float(loss.detach())
 
-    def _loss(self, vectors: Any, teacher: Any, same: Any, scores: Any) -> Any:
-        """The loss of a batch: texts with the teacher's vectors, then scored pairs.
-
-        Args:
-            vectors: The student's, `[texts + 2 * scored, width]`.
-            teacher: The teacher's unit vectors, `[texts, teacher_width]`.
-            same: Whether two texts are the same one, `[texts, texts]`.
-            scores: Of the pairs, 0 to 1, `[scored]`.
-        """
+    def loss(
+        self,
+        vectors: Any,
+        parts: Sequence[tuple[np.ndarray, np.ndarray]],
+        scores: np.ndarray,
+    ) -> Any:
+        """The loss of a batch with the student's `vectors`, `[texts, width]`; as in `step`."""
         torch, settings = self._torch, self._settings
-        texts = len(teacher)
-        projected = torch.nn.functional.normalize(vectors[:texts] @ self._projection)
-        loss = 1 - (projected * teacher).sum(1).mean()
-        cosines = teacher @ teacher.T
-        for width in (*settings.short, vectors.shape[1]):
-            short = torch.nn.functional.normalize(vectors[:texts, :width])
-            errors = ((short @ short.T - cosines) ** 2).masked_fill(same, 0.0)
-            loss = loss + settings.similarity / (1 + len(settings.short)) * errors.mean()
+        sizes = [*(len(texts) for texts, _ in parts), 2 * len(scores)]
+        *own, of_pairs = torch.split(vectors, sizes)
+        loss = torch.zeros(())
+        for ours, projection, (texts, teacher) in zip(own, self._projections, parts, strict=True):
+            target = torch.tensor(teacher)
+            projected = torch.nn.functional.normalize(ours @ projection)
+            loss = loss + 1 - (projected * target).sum(1).mean()
+            cosines = target @ target.T
+            same = torch.tensor(texts[:, None] == texts)
+            widths = (*settings.short, vectors.shape[1])
+            for width in widths:
+                short = torch.nn.functional.normalize(ours[:, :width])
+                errors = ((short @ short.T - cosines) ** 2).masked_fill(same, 0.0)
+                loss = loss + settings.similarity / len(widths) * errors.mean()
         if len(scores):
-            first, second = vectors[texts:].reshape(2, len(scores), -1)
-            loss = loss + settings.score * (((first * second).sum(1) - scores) ** 2).mean()
+            first, second = of_pairs.reshape(2, len(scores), -1)
+            errors = ((first * second).sum(1) - torch.tensor(scores)) ** 2
+            loss = loss + settings.score * errors.mean()
         return loss
 
 

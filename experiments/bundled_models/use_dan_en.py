@@ -1,13 +1,16 @@
 """USE-DAN for English over words and their pieces: the bundled model `use_dan_en`.
 
-The model learns the vectors of all-MiniLM-L6-v2 for passages, queries and sentences. A batch holds
-pairs of a query and its passage, passages that a search would confuse with them, and other texts.
-The model learns each text's vector, and the cosines of all texts in the batch. Scored pairs of
-STS-B's training split, except those whose sentences are in other STS sets, sharpen the cosines of
-sentences.
+For passages and queries it learns from all-MiniLM-L6-v2; for sentences from that and from
+`use_transformer_en`, whose vectors tell sentiment and roles better. A batch holds pairs of a query
+and its passage, passages that a search would confuse with them, other passages; and sentences, some
+with an alteration by rules. The model learns each text's vector, and the cosines of all texts of a
+teacher in the batch, also of its shortened vectors. Scored pairs of STS-B's training split, except
+those whose sentences are in other STS sets, sharpen the cosines of sentences.
 
     python -m experiments.bundled_models.use_dan_en texts FOLDER --data DATA
     use-st5 embed FOLDER/texts.txt --model MINILM --backend onnx-int8 -o FOLDER/texts.npy
+    use-st5 embed FOLDER/sentences.txt --model use_transformer_en --backend onnx-int8 \
+        -o FOLDER/sentences.npy
     python -m experiments.bundled_models.use_dan_en words FOLDER --data DATA
     use-st5 embed FOLDER/words.txt --model MINILM --backend onnx-int8 -o FOLDER/words.npy
     python -m experiments.bundled_models.use_dan_en train FOLDER --data DATA
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +31,7 @@ from experiments.bundled_models.dan_student import Rows, Settings, Student, shuf
 from experiments.bundled_models.search_text import hard_negatives, read_pairs, search_texts
 from experiments.bundled_models.teacher import Teacher
 from experiments.bundled_models.teacher_tasks import scored_pairs
-from experiments.bundled_models.teacher_text import SHORT_TEXT, TextWithVectors
+from experiments.bundled_models.teacher_text import TEXT, TextWithVectors
 from experiments.bundled_models.word_vocabulary import read_wordpieces
 from experiments.bundled_models.word_weights import FIRST_TERM_ID, word_weights
 from experiments.held_out import held_out_sentences
@@ -35,18 +39,36 @@ from use_st5.engines import PieceIds
 from use_st5.tokenizers import NGramVocabulary
 
 NAME = "use_dan_en"
+# At most 20,000 sentences of a source, a quarter of the alterations: 366,000 texts.
+SENTENCES = dataclasses.replace(
+    TEXT,
+    sources={
+        name: dataclasses.replace(sample, limit=min(sample.limit or 20_000, 20_000))
+        for name, sample in TEXT.sources.items()
+    },
+    spans=6_000,
+    related={length: count // 4 for length, count in TEXT.related.items()},
+)
 PIECES = "vocab/bert-base-uncased/vocab.txt"
+
+
+def sentences_of(folder: Path, data: Path) -> TextWithVectors:
+    """The sentences of before: made once and kept in the folder."""
+    held_out = partial(held_out_sentences, data)
+    return TextWithVectors(SENTENCES, data, folder, Teacher(folder), held_out)
 
 
 def write_texts(folder: Path, data: Path, *, most: int) -> None:
     """Writes the texts that the teacher reads, one a line: at most `most` of search, sentences."""
     folder.mkdir(parents=True, exist_ok=True)
-    held_out = partial(held_out_sentences, data)
-    short = TextWithVectors(SHORT_TEXT, data, folder, Teacher(folder), held_out)
-    altered = (text for pairs in short.pairs.values() for pair in pairs for text in pair)
-    sentences = (" ".join(text.split()) for text in (*short.sentences, *altered))
+    sentences = dict.fromkeys(map(_one_line, sentences_of(folder, data).numbers))
     texts = dict.fromkeys([*search_texts(data)[:most], *sentences])
-    (folder / "texts.txt").write_text("\n".join([*texts, ""]), encoding="utf-8")
+    for name, lines in (("texts", texts), ("sentences", sentences)):
+        (folder / f"{name}.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def write_words(folder: Path, data: Path, *, count: int) -> None:
@@ -68,9 +90,9 @@ def write_words(folder: Path, data: Path, *, count: int) -> None:
     (folder / "words.txt").write_text("\n".join([*spelled, ""]), encoding="utf-8")
 
 
-def read_texts(folder: Path) -> list[str]:
-    """The texts of `write_texts`."""
-    return (folder / "texts.txt").read_text(encoding="utf-8").split("\n")[:-1]
+def read_texts(folder: Path, name: str = "texts") -> list[str]:
+    """The texts of `write_texts`, or the sentences."""
+    return (folder / f"{name}.txt").read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def initial_table(folder: Path, vocabulary: NGramVocabulary) -> np.ndarray:
@@ -92,44 +114,59 @@ def train(folder: Path, data: Path, settings: Settings) -> None:
     vocabulary = NGramVocabulary.load(folder / "vocabulary.txt")
     teacher = np.load(folder / "texts.npy", mmap_mode="r")
     numbers = {text: number for number, text in enumerate(texts)}
-    pairs = np.array(
-        [
-            (numbers[query], numbers[passage])
-            for _, query, passage in read_pairs(data)
-            if query in numbers and passage in numbers
-        ]
-    )
+    named = ((query, passage) for _, query, passage in read_pairs(data))
+    pairs = numbered(named, numbers)
     if not (folder / "negatives.npy").exists():
         np.save(folder / "negatives.npy", hard_negatives(teacher, pairs))
     pairs = np.hstack([pairs, np.load(folder / "negatives.npy")[:, None]])
+    sentences = read_texts(folder, "sentences")
+    second = np.load(folder / "sentences.npy", mmap_mode="r")
+    altered = numbered(
+        ((_one_line(a), _one_line(b)) for a, b in altered_pairs(folder, data)),
+        {text: number for number, text in enumerate(sentences)},
+    )
+    in_texts = np.array([numbers[text] for text in sentences])
     scored = [(each["first"], each["second"], each["score"]) for each in scored_pairs(data)]
     firsts, seconds, given = zip(*scored, strict=True)
     scores = np.array(given, np.float32)
     rows = text_ids(vocabulary, [*texts, *firsts, *seconds])
-    student = Student(initial_table(folder, vocabulary), 512, teacher.shape[1], settings)
+    widths = (teacher.shape[1], teacher.shape[1] + second.shape[1])
+    student = Student(initial_table(folder, vocabulary), 512, widths, settings)
     rng = np.random.default_rng(settings.seed)
     of_pairs = shuffled(rng, len(pairs), settings.pairs)
-    of_texts = shuffled(rng, len(texts), settings.texts)
+    of_passages = shuffled(rng, len(texts), settings.passages)
+    of_altered = shuffled(rng, len(altered), settings.altered)
+    of_sentences = shuffled(rng, len(sentences), settings.sentences)
     of_scored = shuffled(rng, len(scores), settings.scored)
     for number in range(1, settings.steps + 1):
-        batch = np.concatenate([pairs[next(of_pairs)].T.ravel(), next(of_texts)])
-        chosen = next(of_scored)
-        ids, starts = rows.take(
-            np.concatenate([batch, len(texts) + chosen, len(texts) + len(scores) + chosen])
-        )
-        vectors = np.asarray(teacher[batch], np.float32)
-        loss = student.step(
-            number,
-            ids,
-            starts,
-            teacher=vectors / np.linalg.norm(vectors, axis=1, keepdims=True),
-            same=batch[:, None] == batch,
-            scores=scores[chosen],
-        )
+        search = np.concatenate([pairs[next(of_pairs)].ravel(), next(of_passages)])
+        chosen = np.concatenate([altered[next(of_altered)].ravel(), next(of_sentences)])
+        of_both = np.hstack([units(teacher[in_texts[chosen]]), units(second[chosen])]) / 2**0.5
+        parts = [(search, units(teacher[search])), (chosen, of_both)]
+        pair = next(of_scored) + len(texts)
+        read = np.concatenate([search, in_texts[chosen], pair, len(scores) + pair])
+        loss = student.step(number, *rows.take(read), parts, scores[pair - len(texts)])
         if number % 500 == 0:
             print(f"step {number:,} of {settings.steps:,}: loss {loss:.4f}", flush=True)
     weights = [student.table, *(kernel.detach() for kernel in student.kernels)]
     np.savez(folder / "weights.npz", *[each.numpy() for each in weights])
+
+
+def units(vectors: np.ndarray) -> np.ndarray:
+    """Vectors scaled to length 1, float32."""
+    vectors = np.asarray(vectors, np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def altered_pairs(folder: Path, data: Path) -> list[tuple[str, str]]:
+    """Sentences, and an alteration of each."""
+    return [pair for pairs in sentences_of(folder, data).pairs.values() for pair in pairs]
+
+
+def numbered(pairs: Iterable[tuple[str, str]], numbers: Mapping[str, int]) -> np.ndarray:
+    """The numbers of both texts of each pair, int64 `[pairs, 2]`, if both have one."""
+    found = [[numbers[a], numbers[b]] for a, b in pairs if a in numbers and b in numbers]
+    return np.array(found, np.int64)
 
 
 def export(folder: Path, target: Path) -> None:

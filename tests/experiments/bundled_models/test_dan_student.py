@@ -16,13 +16,15 @@ ROWS = Rows(np.concatenate(IDS), np.array([0, 3, 5, 6]))
 
 def student(**settings: object) -> Student:
     table = np.random.default_rng(0).normal(size=(8, 6)).astype(np.float32)
-    return Student(table, 10, 4, Settings(steps=200, **settings))  # type: ignore[arg-type]
+    return Student(table, 10, [4], Settings(steps=200, **{"short": (), **settings}))  # type: ignore[arg-type]
 
 
-def batch(seed: int = 0) -> dict[str, np.ndarray]:
-    vectors = np.random.default_rng(seed).normal(size=(3, 4)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return {"teacher": vectors, "same": np.eye(3, dtype=bool), "scores": np.zeros(0, np.float32)}
+NO_SCORES = np.zeros(0, np.float32)
+
+
+def teacher() -> np.ndarray:
+    vectors = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def test_rows_of_some_texts() -> None:
@@ -46,33 +48,43 @@ def test_vectors_are_those_of_the_keras_model() -> None:
 
 
 def test_a_step_changes_only_the_rows_that_it_reads() -> None:
-    ours = student()
+    ours, texts = student(), np.arange(3)
     before = ours.table.clone()
-    ours.step(100, *ROWS.take(np.arange(3)), **batch())
+    ours.step(100, *ROWS.take(texts), [(texts, teacher())], NO_SCORES)
     changed = (ours.table != before).any(1).tolist()
     assert changed == [False, True, True, True, True, True, False, False]
 
 
 def test_cosines_become_those_of_the_teacher_also_of_short_vectors() -> None:
-    ours, given = student(short=(5,), table_rate=0.02), batch()
-    ids, starts = ROWS.take(np.arange(3))
-    losses = [ours.step(number, ids, starts, **given) for number in range(1, 200)]
+    ours, texts = student(short=(5,), table_rate=0.02), np.arange(3)
+    ids, starts = ROWS.take(texts)
+    steps = range(1, 200)
+    losses = [ours.step(each, ids, starts, [(texts, teacher())], NO_SCORES) for each in steps]
     assert losses[-1] < 0.05 * losses[0]
     vectors = ours.vectors(ours.table, torch.tensor(ids), torch.tensor(starts)).detach().numpy()
-    expected = given["teacher"] @ given["teacher"].T
     for width in (5, 10):
         short = vectors[:, :width] / np.linalg.norm(vectors[:, :width], axis=1, keepdims=True)
-        np.testing.assert_allclose(short @ short.T, expected, atol=0.1)
+        np.testing.assert_allclose(short @ short.T, teacher() @ teacher().T, atol=0.1)
+
+
+def test_a_repeated_text_has_no_cosine_with_itself() -> None:
+    ours, twice = student(), np.array([0, 1, 2, 2])
+    repeated = torch.tensor(np.eye(10, dtype=np.float32)[[0, 1, 2, 5]])
+    rows = np.append(teacher(), teacher()[2:], axis=0)
+    cosines = teacher() @ teacher().T
+    errors = cosines[~np.eye(3, dtype=bool)] ** 2
+    of_both = ours.loss(repeated, [(twice, rows)], NO_SCORES)
+    expected = 10 * (errors.sum() + 2 * (cosines[2, :2] ** 2).sum()) / 16
+    with_none = student(similarity=0.0).loss(repeated, [(twice, rows)], NO_SCORES)
+    assert (of_both - with_none).item() == pytest.approx(expected, rel=1e-4)
 
 
 def test_scores_of_pairs_by_hand() -> None:
-    ours = student(similarity=0.0, score=2.0)
-    given = {name: torch.tensor(each) for name, each in batch().items()}
+    ours, texts = student(similarity=0.0, score=2.0), np.arange(3)
     vectors = torch.tensor(np.eye(10, dtype=np.float32)[[0, 1, 2, 3, 4, 3, 5]])
-    without = ours._loss(vectors[:3], **given)
-    given["scores"] = torch.tensor([1.0, 0.5])
+    without = ours.loss(vectors[:3], [(texts, teacher())], NO_SCORES)
     # The first pair is one text twice, cosine 1; the other's texts are orthogonal.
-    loss = ours._loss(vectors, **given)
+    loss = ours.loss(vectors, [(texts, teacher())], np.array([1.0, 0.5], np.float32))
     assert (loss - without).item() == pytest.approx(2.0 * (0.0 + 0.25) / 2)
 
 
