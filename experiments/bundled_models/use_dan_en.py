@@ -35,7 +35,7 @@ from experiments.bundled_models.teacher_text import TEXT, TextWithVectors
 from experiments.bundled_models.word_vocabulary import read_wordpieces
 from experiments.bundled_models.word_weights import FIRST_TERM_ID, word_weights
 from experiments.held_out import held_out_sentences
-from use_st5.engines import PieceIds
+from use_st5.engines import NGramIds
 from use_st5.tokenizers import NGramVocabulary
 
 NAME = "use_dan_en"
@@ -105,7 +105,7 @@ def initial_table(folder: Path, vocabulary: NGramVocabulary) -> np.ndarray:
 
 def text_ids(vocabulary: NGramVocabulary, texts: list[str]) -> Rows:
     """The ids of texts."""
-    return Rows(*PieceIds(vocabulary, whole=False).flat(texts))
+    return Rows(*NGramIds(vocabulary).flat(texts))
 
 
 def train(folder: Path, data: Path, settings: Settings) -> None:
@@ -173,7 +173,7 @@ def export(folder: Path, target: Path) -> None:
     """Writes the trained model as a SavedModel in int8."""
     import use_st5
     from use_st5.models import USEDAN
-    from use_st5.tokenizers import PieceTokenizer
+    from use_st5.tokenizers import NGramTokenizer
 
     vocabulary = NGramVocabulary.load(folder / "vocabulary.txt")
     model = USEDAN.from_preset(NAME, num_embeddings=vocabulary.size)
@@ -182,7 +182,7 @@ def export(folder: Path, target: Path) -> None:
         model.set_weights([weights[name] for name in weights.files])
     encoder = use_st5.TrainableEncoder(
         model,
-        PieceTokenizer(vocabulary),
+        NGramTokenizer(vocabulary),
         name=NAME,
         metadata={"languages": ["en"], "license": "Apache-2.0", "seed": Settings.seed},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
@@ -28,16 +29,20 @@ def fuzzed_texts(number: int, seed: int = 0) -> list[str]:
     return [draw.choice(kinds)(draw) for _ in range(number)]
 
 
-def ngram_vocabulary(*, buckets_for_pairs: bool) -> NGramVocabulary:
-    """The words of use_dan_en and pairs of the most frequent ones, or few words and buckets."""
-    folder = bundled_folder("use_dan_en")
-    words = NGramVocabulary.load(folder / "assets" / "vocabulary.txt").unigrams[:60_000]
-    frequent = (*words[:150], *_WORDS[:10], "how", "old")
-    frequent = tuple(dict.fromkeys(word for word in frequent if word in words))
-    pairs = tuple(f"{first} {second}" for first in frequent for second in frequent)
-    if buckets_for_pairs:
+def ngram_vocabulary(kind: str) -> NGramVocabulary:
+    """The words of a bundled model and pairs of the most frequent ones.
+
+    Unknown words have buckets ("words"), or pieces ("pieces"); with few "buckets" pairs have some.
+    """
+    folder = bundled_folder("use_transformer_en")
+    terms = NGramVocabulary.load(folder / "assets" / "vocabulary.txt").unigrams
+    words = tuple(term for term in terms if not term.startswith("##"))
+    pieces = terms[len(words) :] if kind == "pieces" else ()
+    frequent = [word for word in (*words[:150], *_WORDS[:10], "how", "old") if word in {*words}]
+    pairs = tuple(f"{a} {b}" for a, b in itertools.product(dict.fromkeys(frequent), repeat=2))
+    if kind == "buckets":
         return NGramVocabulary(words[:200], pairs[:3000], 7, 11)
-    return NGramVocabulary(words, pairs, unigram_buckets=1000)
+    return NGramVocabulary((*words[:20_000], *pieces), pairs, unigram_buckets=1000)
 
 
 def every_code_point(pattern: str) -> list[str]:

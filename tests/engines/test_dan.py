@@ -20,12 +20,9 @@ from tests.toy_encoders import Toy
 from use_st5.encode.encoder import SentenceEncoder
 from use_st5.engines import dan, word_ids
 from use_st5.engines.ptb_tokens import is_letter, normal, parts, pieces, tokens_of
-from use_st5.engines.word_ids import NGramIds, PieceIds, fingerprint64
-from use_st5.hub.model_names import bundled_folder
+from use_st5.engines.word_ids import NGramIds, fingerprint64
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
-from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer
-from use_st5.tokenizers.token_tokenizer import PieceTokenizer
 
 TEXTS = ["How old are you?", "", " ", "the cat", "The cat sat on the mat. " * 300, "ﷺ naïve “q”"]
 
@@ -147,10 +144,10 @@ def test_buckets_are_those_of_tensorflow_for_every_length() -> None:
     assert [fingerprint64(text) % (2**61 - 1) for text in texts] == expected.tolist()
 
 
-@pytest.fixture(scope="module", params=["words", "buckets"])
+@pytest.fixture(scope="module", params=["words", "pieces", "buckets"])
 def both(request: pytest.FixtureRequest) -> Any:
-    """Our ids and the graph, for a large vocabulary or a small one with buckets for pairs."""
-    vocabulary = ngram_vocabulary(buckets_for_pairs=request.param == "buckets")
+    """Our ids and the graph, for vocabularies with buckets or pieces."""
+    vocabulary = ngram_vocabulary(request.param)
     text = tf.TensorSpec([None], tf.string)
     flat = tf.function(NGramTokenizer(vocabulary).flat, input_signature=[text], autograph=False)
     return NGramIds(vocabulary), flat
@@ -188,20 +185,12 @@ def test_one_text_has_the_same_ids(both: Any, monkeypatch: pytest.MonkeyPatch, f
     monkeypatch.setattr(word_ids, "_FEW", few)
     monkeypatch.setattr(word_ids, "_PIECE", 30)
     texts = fuzzed_texts(200)
-    for text in (*texts, " ".join(texts), "how old are you", "", "\x00"):
+    more = (
+        "how old are you",
+        "",
+        "\x00",
+        "how antidisestablishmentarianism, of cookie-cutter 26,000",
+    )
+    for text in (*texts, " ".join(texts), *more):
         blocks = [*both[0].blocks(text)]
         np.testing.assert_array_equal(np.concatenate(blocks), both[0].flat([text])[0])
-
-
-def test_ids_of_words_and_their_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    assets = bundled_folder("use_transformer_en") / "assets"
-    vocabulary = NGramVocabulary.load(assets / "vocabulary.txt")
-    ours = PieceIds(vocabulary, whole=False)
-    text = tf.TensorSpec([None], tf.string)
-    flat = tf.function(PieceTokenizer(vocabulary).flat, input_signature=[text], autograph=False)
-    texts = ["", *fuzzed_texts(1000), "antidisestablishmentarianism, cookie-cutter 26,000"]
-    check_same_ids(ours.flat, flat, texts)
-    monkeypatch.setattr(word_ids, "_PIECE", 30)
-    for each in (*texts[:100], " ".join(texts[:100]), "\x00"):
-        blocks = np.concatenate([*ours.blocks(each)])
-        np.testing.assert_array_equal(blocks, ours.flat([each])[0])

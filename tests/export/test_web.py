@@ -72,14 +72,14 @@ def bundled_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["words", "buckets"])
+@pytest.fixture(scope="module", params=["words", "pieces", "buckets"])
 def graph(request: pytest.FixtureRequest) -> tuple[NGramVocabulary, Any]:
-    """A vocabulary and its graph: a large one, and a small one with buckets for pairs."""
+    """A vocabulary with buckets or pieces, and its graph."""
     import tensorflow as tf
 
     from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
 
-    vocabulary = ngram_vocabulary(buckets_for_pairs=request.param == "buckets")
+    vocabulary = ngram_vocabulary(request.param)
     text = tf.TensorSpec([None], tf.string)
     return vocabulary, tf.function(NGramTokenizer(vocabulary).flat, input_signature=[text])
 

@@ -14,6 +14,5 @@ if TYPE_CHECKING:
     from use_st5.engines.onnx_model import open_engine as open_engine
     from use_st5.engines.token_ids import open_tokenizer as open_tokenizer
     from use_st5.engines.word_ids import NGramIds as NGramIds
-    from use_st5.engines.word_ids import PieceIds as PieceIds
 
 __getattr__, __dir__, __all__ = public_names(__name__)

@@ -11,7 +11,7 @@ import numpy as np
 from use_st5.engines.engine import Session
 from use_st5.engines.onnx_graph import MEANS
 from use_st5.engines.weights import TableRows, Weights, check_shape
-from use_st5.engines.word_ids import NGramIds, PieceIds
+from use_st5.engines.word_ids import NGramIds
 from use_st5.hub.model_manifest import FILE_NAME, ModelManifest
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
@@ -44,9 +44,7 @@ class DANEngine:
         if name not in _ACTIVATIONS:
             raise ValueError(f"{folder}: no engine has the activation {name!r}. {_ELSE}")
         self._activation = _ACTIVATIONS[name]
-        vocabulary = NGramVocabulary.load(folder / "assets" / "vocabulary.txt")
-        has_pieces = manifest.tokenizer == "pieces"
-        self._ids = PieceIds(vocabulary, whole=False) if has_pieces else NGramIds(vocabulary)
+        self._ids = NGramIds(NGramVocabulary.load(folder / "assets" / "vocabulary.txt"))
         weights = Weights(folder)
         table = weights.table()
         self.rows = TableRows(table, _ROWS)

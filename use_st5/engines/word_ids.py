@@ -65,26 +65,23 @@ class PartCache(dict[str, tuple[int, ...]]):
         return np.array(numbers, np.int64), np.array(starts, np.int64)
 
 
-def blocks_of(text: str) -> Iterator[list[str]]:
-    """The parts of a normal text, some million characters at a time."""
-    start = 0
-    for piece in pieces(text, _PIECE):
-        yield parts(piece, first=start == 0, last=start + len(piece) == len(text))
-        start += len(piece)
-
-
 class NGramIds:
     """Maps sentences to ids of unigrams and bi-grams, as `NGramTokenizer.flat` does."""
 
     def __init__(self, vocabulary: NGramVocabulary) -> None:
         self.vocabulary = vocabulary
         # A known token's number is its id. An unknown token that is part of a known pair has a
-        # number of its own above all ids; if pairs have buckets, every unknown token has.
+        # number of its own above all ids; if pairs have buckets or words pieces, every unknown
+        # token has.
         self._numbers = dict(
             zip(vocabulary.unigrams, range(FIRST_TERM_ID, vocabulary.size), strict=False)
         )
+        self._pieces = WordPieces(vocabulary) if vocabulary.has_pieces else None
         self._spelled: list[str] = []
+        # Number → the first of its ids, the number of further ones, and these of unknown tokens.
         self._ids = np.arange(vocabulary.size)
+        self._more = np.zeros(vocabulary.size, np.int64)
+        self._own_ids: list[tuple[int, ...]] = []
         pairs = [pair.split(" ") for pair in vocabulary.bigrams]
         keys = np.array([(self._own(a) << 32) + self._own(b) for a, b in pairs], np.int64)
         order = np.argsort(keys)
@@ -107,9 +104,12 @@ class NGramIds:
 
     def blocks(self, text: str) -> Iterator[np.ndarray]:
         """The ids of one text in blocks, each int64 `[terms]`, in bounded memory."""
-        last = -1
-        for piece_parts in blocks_of(normal(text)):
+        text = normal(text)
+        last, start = -1, 0
+        for piece in pieces(text, _PIECE):
             self._forget()
+            piece_parts = parts(piece, first=start == 0, last=start + len(piece) == len(text))
+            start += len(piece)
             numbers = list(self._cache.of(piece_parts))
             if not numbers:
                 continue
@@ -131,12 +131,13 @@ class NGramIds:
                 pair = self._bucket_of_pair(before, number)
             if pair is not None:
                 ids.append(pair)
-            ids.append(number if number < self.vocabulary.size else int(self._ids[number]))
+            known = number < self.vocabulary.size
+            ids += [number] if known else self._own_ids[number - self.vocabulary.size]
             before = number
         return np.array(ids, np.int64)
 
     def _terms(self, numbers: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of tokens, each after that of the pair it ends; the number of pairs so far."""
+        """The ids of tokens, each after that of the pair it ends; the further ids so far."""
         keys = (before << 32) + numbers
         places = self._keys[:-1].searchsorted(keys)
         has_pair = self._keys[places] == keys
@@ -148,11 +149,16 @@ class NGramIds:
             has_pair[unknown] = True
         pairs = np.zeros(len(numbers) + 1, np.int64)
         has_pair.cumsum(out=pairs[1:])
-        places = pairs[1:] + np.arange(len(numbers))
-        ids = np.empty(len(numbers) + pairs[-1], np.int64)
+        more = self._more[numbers]
+        further = pairs + np.append(0, more.cumsum())
+        places = further[:-1] + has_pair + np.arange(len(numbers))
+        ids = np.empty(len(numbers) + further[-1], np.int64)
         ids[places] = self._ids[numbers]
         ids[places[has_pair] - 1] = pair_ids[has_pair]
-        return ids, pairs
+        for token in np.flatnonzero(more).tolist():
+            own_ids = self._own_ids[numbers[token] - self.vocabulary.size]
+            ids[places[token] : places[token] + len(own_ids)] = own_ids
+        return ids, further
 
     def _of_part(self, part: str) -> tuple[int, ...]:
         return tuple(map(self._number, tokens_of(part)))
@@ -161,7 +167,9 @@ class NGramIds:
         number = self._numbers.get(token)
         if number is not None:
             return number
-        return self._own(token) if self.vocabulary.bigram_buckets else self._bucket(token)
+        if self.vocabulary.bigram_buckets or self._pieces:
+            return self._own(token)
+        return bucket_of(token, self.vocabulary)
 
     def _own(self, token: str) -> int:
         """The number of a token: its id, or if it is unknown, a number of its own."""
@@ -171,12 +179,13 @@ class NGramIds:
             self._spelled.append(token)
             if number >= len(self._ids):
                 self._ids = np.append(self._ids, np.zeros(len(self._ids), np.int64))
-            self._ids[number] = self._bucket(token)
+                self._more = np.append(self._more, np.zeros(len(self._more), np.int64))
+            own_ids: tuple[int, ...] = (bucket_of(token, self.vocabulary),)
+            if self._pieces:
+                own_ids = self._pieces.ids(token)
+            self._own_ids.append(own_ids)
+            self._ids[number], self._more[number] = own_ids[0], len(own_ids) - 1
         return number
-
-    def _bucket(self, token: str) -> int:
-        bucket = fingerprint64(token.encode()) % self.vocabulary.unigram_buckets
-        return self.vocabulary.unigram_bucket_id + bucket
 
     def _bucket_of_pair(self, first: int, second: int) -> int:
         pair = f"{self._spelling(first)} {self._spelling(second)}"
@@ -194,8 +203,43 @@ class NGramIds:
             return
         for word in self._spelled[self._fixed :]:
             del self._numbers[word]
-        del self._spelled[self._fixed :]
+        del self._spelled[self._fixed :], self._own_ids[self._fixed :]
         self._cache.clear()
+
+
+class WordPieces:
+    """The ids of a token, as `use_st5.tokenizers.word_pieces` gives them."""
+
+    def __init__(self, vocabulary: NGramVocabulary) -> None:
+        self._vocabulary = vocabulary
+        self.known = dict(
+            zip(vocabulary.unigrams, range(FIRST_TERM_ID, vocabulary.size), strict=False)
+        )
+
+    def ids(self, token: str) -> tuple[int, ...]:
+        """The id of a known token, or the ids of its parts."""
+        if token in self.known:
+            return (self.known[token],)
+        # It is cut around each character that is neither letter nor mark nor number.
+        cut = "".join(each if is_letter(each) else f" {each} " for each in token)
+        return tuple(chain.from_iterable(map(self._of_part, filter(None, cut.split(" ")))))
+
+    def _of_part(self, word: str) -> list[int]:
+        """The ids of a part: its own, or those of the longest pieces from left to right."""
+        word_id = self.known.get(word)
+        if word_id is not None:
+            return [word_id]
+        ids: list[int] = []
+        while word and len(ids) < _MOST_PIECES:
+            mark = PIECE_MARK if ids else ""
+            sizes = range(min(len(word), _PIECE_LETTERS), 0, -1)
+            fitting_sizes = (size for size in sizes if mark + word[:size] in self.known)
+            size = next(fitting_sizes, 0)
+            if not size:
+                return [*ids, bucket_of(word, self._vocabulary)]
+            ids.append(self.known[mark + word[:size]])
+            word = word[size:]
+        return ids
 
 
 class PieceIds:
@@ -208,10 +252,8 @@ class PieceIds:
 
     def __init__(self, vocabulary: NGramVocabulary, *, whole: bool) -> None:
         vocabulary.check_unigrams_only()
-        self.vocabulary = vocabulary
-        self._known = dict(
-            zip(vocabulary.unigrams, range(FIRST_TERM_ID, vocabulary.size), strict=False)
-        )
+        self._vocabulary = vocabulary
+        self._pieces = WordPieces(vocabulary)
         self._whole = whole
         self._cache = PartCache(self._of_part)
 
@@ -219,53 +261,19 @@ class PieceIds:
         """The ids of each text; `EMPTY_ID` for a text without tokens."""
         return [[*self._cache.of(parts(normal(text)))][:max_tokens] or [EMPTY_ID] for text in texts]
 
-    def flat(self, texts: Sequence[str]) -> Flat:
-        """The ids of all texts, one text after the other."""
-        return self._cache.flat(texts, empty=EMPTY_ID)
-
-    def blocks(self, text: str) -> Iterator[np.ndarray]:
-        """The ids of one text in blocks, each int64 `[ids]`, in bounded memory."""
-        empty = True
-        for piece_parts in blocks_of(normal(text)):
-            if ids := [*self._cache.of(piece_parts)]:
-                empty = False
-                yield np.array(ids, np.int64)
-        if empty:
-            yield np.array([EMPTY_ID])
-
     def _of_part(self, part: str) -> tuple[int, ...]:
-        ids: list[int] = []
-        for token in tokens_of(part):
-            if token in self._known:
-                ids.append(self._known[token])
-            elif self._whole:
-                ids.append(self._bucket(token))
-            else:  # It is cut around each character that is neither letter nor mark nor number.
-                cut = "".join(each if is_letter(each) else f" {each} " for each in token)
-                for word in filter(None, cut.split(" ")):
-                    ids += self._pieces(word)
-        return tuple(ids)
+        of_token = self._whole_id if self._whole else self._pieces.ids
+        return tuple(chain.from_iterable(map(of_token, tokens_of(part))))
 
-    def _pieces(self, word: str) -> list[int]:
-        """The ids of a word: its own, or those of the longest pieces from left to right."""
-        word_id = self._known.get(word)
-        if word_id is not None:
-            return [word_id]
-        ids: list[int] = []
-        while word and len(ids) < _MOST_PIECES:
-            mark = PIECE_MARK if ids else ""
-            sizes = range(min(len(word), _PIECE_LETTERS), 0, -1)
-            fitting_sizes = (size for size in sizes if mark + word[:size] in self._known)
-            size = next(fitting_sizes, 0)
-            if not size:
-                return [*ids, self._bucket(word)]
-            ids.append(self._known[mark + word[:size]])
-            word = word[size:]
-        return ids
+    def _whole_id(self, token: str) -> tuple[int]:
+        known_id = self._pieces.known.get(token)
+        return (bucket_of(token, self._vocabulary) if known_id is None else known_id,)
 
-    def _bucket(self, word: str) -> int:
-        bucket = fingerprint64(word.encode()) % self.vocabulary.unigram_buckets
-        return self.vocabulary.unigram_bucket_id + bucket
+
+def bucket_of(word: str, vocabulary: NGramVocabulary) -> int:
+    """The id of the hash bucket of an unknown word."""
+    bucket = fingerprint64(word.encode()) % vocabulary.unigram_buckets
+    return vocabulary.unigram_bucket_id + bucket
 
 
 # FarmHash's 64-bit fingerprint, by which `tf.strings.to_hash_bucket_fast` finds a bucket.

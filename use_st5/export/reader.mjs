@@ -8,7 +8,7 @@
 //
 // A folder for LiteRT runs in browsers alone: give the module @litertjs/core, after its loadLiteRt.
 
-import { NGramTokenizer, PieceTokenizer } from "./tokenizer.mjs";
+import { NGramTokenizer } from "./tokenizer.mjs";
 
 // Module of the runtime, bytes of the network → ids to a vector.
 const NETWORKS = {
@@ -45,9 +45,8 @@ export async function loadEncoder(runtime) {
   const text = async (name) => new TextDecoder().decode(await content(name));
   const facts = JSON.parse(await text("model.json"));
   const network = await NETWORKS[facts.runtime](runtime, await content(facts.network));
-  // Without pairs in the vocabulary n-grams are tokens: so a USE Transformer may have "unigrams".
-  const Tokenizer = facts.tokenizer === "pieces" ? PieceTokenizer : NGramTokenizer;
-  return new Encoder(facts, new Tokenizer(await text("vocabulary.txt")), network);
+  // Without pairs in the vocabulary these are the ids of a USE Transformer, too.
+  return new Encoder(facts, new NGramTokenizer(await text("vocabulary.txt")), network);
 }
 
 class Encoder {

@@ -150,7 +150,7 @@ def _write_readers(source: Path, folder: Path, facts: dict[str, Any], kind: str 
     if facts["runtime"] == "onnx" or facts["length"]:
         shutil.copy(_HERE / "reader.mjs", folder)
         script = (_HERE / "page" / "tokenizer.js").read_text(encoding="utf-8")
-        module = f"{script}\nexport {{ NGramTokenizer, PieceTokenizer }};\n"
+        module = f"{script}\nexport {{ NGramTokenizer }};\n"
         (folder / "tokenizer.mjs").write_text(module, encoding="utf-8")
 
 

@@ -31,7 +31,7 @@ Precision = Literal["small", "int8"]
 
 _PAGE = Path(__file__).with_name("page")
 _MODEL = "model.js"
-_TOKENIZERS = ("ngrams", "pieces")  # of `page/tokenizer.js`
+_TOKENIZER = "ngrams"  # of `page/tokenizer.js`
 # Bytes in one script.
 _PART = 3 * 2**20
 # Characters begin here: U+3400 to U+B3FF are letters, no surrogates, quotes or ends of lines.
@@ -77,7 +77,6 @@ def to_web(
                 "name": manifest.name,
                 "license": manifest.metadata.get("license"),
                 "dimension": engine.dimension,
-                "tokenizer": manifest.tokenizer,
                 "activation": manifest.config["config"]["activation"],
                 "prompt": manifest.prompts.get(manifest.default_prompt_name or "", ""),
                 "rows": rows,
@@ -101,7 +100,7 @@ def check_page(path: str | os.PathLike[str]) -> None:
 def dan_manifest(folder: Path) -> ModelManifest:
     """Returns the manifest of the USE-DAN in a folder."""
     manifest = ModelManifest.read(folder)
-    if manifest is None or manifest.family != "use_dan" or manifest.tokenizer not in _TOKENIZERS:
+    if manifest is None or manifest.tokenizer != _TOKENIZER:
         advice = "Give a USE-DAN, such as use_dan_en, or run `use-st5 serve`"
         raise ValueError(f"{folder}: a page in the browser runs no other model. {advice}.")
     return manifest

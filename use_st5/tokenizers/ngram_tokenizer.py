@@ -14,6 +14,7 @@ import tensorflow as tf
 from use_st5.tokenizers.long_texts import are_long, cut, fold
 from use_st5.tokenizers.ngram_vocabulary import EMPTY_TERM, NGramVocabulary
 from use_st5.tokenizers.ptb_tokenizer import PTBTokenizer
+from use_st5.tokenizers.word_pieces import WordPieces
 
 _UNKNOWN = -1
 VOCABULARY_ASSET = "vocabulary.txt"
@@ -25,8 +26,9 @@ class NGramTokenizer(tf.Module):
     One implementation serves the data pipeline (`dataset.batch(n).map(tokenizer.padded)`) and
     the exported graph. The ids of a sentence alternate: its first token, the pair of its first
     and second token, its second token, and so on. An unknown token has the id of its hash
-    bucket; an unknown pair has one too, or is left out if the vocabulary has no buckets for
-    pairs. A text without any token has exactly one id, 1.
+    bucket, or the ids of its pieces if the vocabulary has pieces (`WordPieces`); an unknown pair
+    has the id of its bucket, or is left out if the vocabulary has no buckets for pairs. A text
+    without any token has exactly one id, 1.
 
     The vocabulary is a tracked asset: a SavedModel of a module that holds the tokenizer as an
     attribute carries it as `assets/vocabulary.txt`.
@@ -59,6 +61,7 @@ class NGramTokenizer(tf.Module):
             vocab_size=vocabulary.unigram_bucket_id,
         )
         self.table = tf.lookup.StaticHashTable(initializer, default_value=_UNKNOWN)
+        self.word_pieces = WordPieces(self.table, self.buckets)
 
     @classmethod
     def from_assets(cls, folder: Path) -> Self:
@@ -199,6 +202,21 @@ class NGramTokenizer(tf.Module):
             bucket_ids = self.vocabulary.bigram_bucket_id + bucket
             pair_ids = tf.where(pair_ids == _UNKNOWN, bucket_ids, pair_ids)
         pair_ids = tf.where(paired, pair_ids, _UNKNOWN)
+        if self.vocabulary.has_pieces:
+            own_ids, owners = self.word_pieces.ids(tokens)
+            has_pair = tf.cast(pair_ids != _UNKNOWN, tf.int64)
+            # Each id moves by the pairs up to its token, and each pair by the ids before its token.
+            own_places = tf.range(tf.size(owners, tf.int64)) + tf.gather(
+                tf.cumsum(has_pair), owners
+            )
+            pairs = tf.where(has_pair > 0)[:, 0]
+            before_pairs = tf.searchsorted(owners, pairs, out_type=tf.int64)
+            pair_places = before_pairs + tf.range(tf.size(pairs, tf.int64))
+            places = tf.concat([own_places, pair_places], axis=0)[:, None]
+            ids = tf.concat([own_ids, tf.gather(pair_ids, pairs)], axis=0)
+            rows = tf.stack([ids, tf.concat([owners, pairs], axis=0)], axis=1)
+            merged = tf.scatter_nd(places, rows, tf.shape(rows, tf.int64))
+            return tf.cast(merged[:, 0], tf.int32), merged[:, 1]
         ids = tf.reshape(tf.stack([pair_ids, self.ids(tokens)], axis=1), [-1])
         places = tf.where(ids != _UNKNOWN)[:, 0]
         return tf.cast(tf.gather(ids, places), tf.int32), places // 2

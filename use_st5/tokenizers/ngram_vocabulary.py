@@ -6,6 +6,7 @@ import dataclasses
 import os
 import re
 from collections import Counter
+from functools import cached_property
 from pathlib import Path
 
 PADDING_ID = 0
@@ -76,6 +77,11 @@ class NGramVocabulary:
     def bigram_bucket_id(self) -> int:
         """The first id of the bi-gram buckets (`size` if there are none)."""
         return self.unigram_bucket_id + self.unigram_buckets
+
+    @cached_property
+    def has_pieces(self) -> bool:
+        """Whether there are pieces of words, which begin with "##"."""
+        return any(len(term) > 2 and term.startswith(PIECE_MARK) for term in self.unigrams)
 
     def check_unigrams_only(self) -> None:
         """Checks that there are neither bi-grams nor buckets for them."""

@@ -25,8 +25,7 @@ class Encoder {
     );
     this.codes = new Int8Array(content, at, model.rows * model.width);
     at += this.codes.byteLength;
-    const Tokenizer = model.tokenizer === "pieces" ? PieceTokenizer : NGramTokenizer;
-    this.tokenizer = new Tokenizer(new TextDecoder().decode(new Uint8Array(content, at)));
+    this.tokenizer = new NGramTokenizer(new TextDecoder().decode(new Uint8Array(content, at)));
   }
 
   /** The unit vector of a text, Float32Array [dimension]. */

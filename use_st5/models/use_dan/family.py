@@ -13,19 +13,18 @@ from use_st5.models.family import Family
 from use_st5.models.use_dan.model import USE_DAN_PRESETS, USEDAN
 from use_st5.tokenizers.long_texts import are_long, fold
 from use_st5.tokenizers.ngram_tokenizer import NGramTokenizer
-from use_st5.tokenizers.token_tokenizer import PieceTokenizer, TokenTokenizer
 from use_st5.tokenizers.tokenizer import Tokenizer
 
 _RUN = 256  # ids that are summed in float32
 
 
 class USEDANFamily(Family):
-    """Averaged embeddings of words and bi-grams, or of word pieces, for texts of any length."""
+    """Averaged word and bi-gram embeddings (`USEDAN`), for texts of any length."""
 
     name = "use_dan"
     model_types = (USEDAN,)
     presets = USE_DAN_PRESETS
-    tokenizers: ClassVar = {each.kind: each for each in (NGramTokenizer, PieceTokenizer)}
+    tokenizers: ClassVar = {NGramTokenizer.kind: NGramTokenizer}
     precisions = ("float32", "int8")
     learning_rates: ClassVar = {
         **{"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
@@ -41,9 +40,8 @@ class USEDANFamily(Family):
         """The lean graph, which does not pad texts."""
         if max_length is not None:
             raise ValueError(f"A USE-DAN reads any length: max_length={max_length} must be None.")
-        if not isinstance(tokenizer, NGramTokenizer | TokenTokenizer):
-            received = type(tokenizer).__name__
-            raise ValueError(f"Expected an NGramTokenizer or PieceTokenizer, received {received}.")
+        if not isinstance(tokenizer, NGramTokenizer):
+            raise ValueError(f"Expected an NGramTokenizer, received {type(tokenizer).__name__}.")
         table = stored_table(model.embedding.embeddings, precision)
         mean = MeanOfTerms(model, tokenizer, table)
         vector = tf.TensorSpec([None, model.config.embedding_dim], tf.float32)
@@ -70,9 +68,7 @@ class MeanOfTerms:
         table: The stored form of the model's table.
     """
 
-    def __init__(
-        self, model: USEDAN, tokenizer: NGramTokenizer | TokenTokenizer, table: EmbeddingTable
-    ) -> None:
+    def __init__(self, model: USEDAN, tokenizer: NGramTokenizer, table: EmbeddingTable) -> None:
         text, row = tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int32)
         last, last_row = tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.int32)
         self._flat = graph_of(tokenizer.flat, [text])
