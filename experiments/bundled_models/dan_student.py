@@ -34,13 +34,13 @@ class Settings:
         seed: Seed of everything random.
     """
 
-    steps: int = 10_000
+    steps: int = 3_000
     pairs: int = 96
     passages: int = 96
     sentences: int = 160
     altered: int = 64
     scored: int = 64
-    table_rate: float = 3e-3
+    table_rate: float = 2e-3
     dense_rate: float = 1e-3
     similarity: float = 10.0
     score: float = 1.0
@@ -71,8 +71,8 @@ class Student:
     """The model in PyTorch: the mean of the table's rows, the layers of `ResidualFeedForward`.
 
     Args:
-        table: Initial rows, float32 `[rows, width]`.
-        width: Of the vectors; None: they are means of rows, without layers.
+        table: The rows at the start, float32 `[rows, width]`.
+        kernels: Those of the layers: two a block, and the projection around the second block.
         teacher_widths: Of the teachers' vectors; a matrix each maps the student's to them.
         settings: The training.
     """
@@ -80,7 +80,7 @@ class Student:
     def __init__(
         self,
         table: np.ndarray,
-        width: int | None,
+        *kernels: np.ndarray,
         teacher_widths: Sequence[int],
         settings: Settings,
     ) -> None:
@@ -88,22 +88,14 @@ class Student:
 
         self._torch, self._settings = torch, settings
         torch.manual_seed(settings.seed)
-        inner = table.shape[1]
         self.table = torch.tensor(table)
         self._moments = torch.zeros_like(self.table), torch.zeros_like(self.table)
-
-        def kernel(inputs: int, outputs: int, scale: float) -> Any:
-            return (scale * inputs**-0.5 * torch.randn(inputs, outputs)).requires_grad_()
-
-        self.kernels = []
-        if width is not None:
-            # The branches begin small: the first vectors are means of the table's rows, turned.
-            turned = torch.linalg.qr(torch.randn(width, inner))[0].T.contiguous().requires_grad_()
-            self.kernels = [
-                *(kernel(inner, inner, scale) for scale in (1.0, 0.1)),
-                *(kernel(inner, width, 1.0), kernel(width, width, 0.1), turned),
-            ]
-        self._projections = [kernel(width or inner, outputs, 0.5) for outputs in teacher_widths]
+        self.kernels = [torch.tensor(kernel).requires_grad_() for kernel in kernels]
+        width = kernels[-1].shape[1]
+        self._projections = [
+            (0.5 * width**-0.5 * torch.randn(width, outputs)).requires_grad_()
+            for outputs in teacher_widths
+        ]
         self._parameters = [*self.kernels, *self._projections]
         self._dense = torch.optim.Adam(self._parameters, betas=(0.9, 0.98))
 
@@ -111,10 +103,9 @@ class Student:
         """Unit vectors `[texts, width]` of flat ids, which number the `rows`."""
         torch = self._torch
         x = torch.nn.functional.embedding_bag(ids, rows, starts, mode="mean")
-        if self.kernels:
-            first, second, third, fourth, turned = self.kernels
-            x = torch.tanh(torch.tanh(x @ first) @ second) + x
-            x = torch.tanh(torch.tanh(x @ third) @ fourth) + x @ turned
+        first, second, third, fourth, projection = self.kernels
+        x = torch.tanh(torch.tanh(x @ first) @ second) + x
+        x = torch.tanh(torch.tanh(x @ third) @ fourth) + x @ projection
         return torch.nn.functional.normalize(x)
 
     def step(

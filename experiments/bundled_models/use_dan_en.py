@@ -1,5 +1,9 @@
 """USE-DAN for English over words and their pieces: the bundled model `use_dan_en`.
 
+It goes on from a model of `multi_task_dan`, which has no pieces and knows the words of sentences:
+known words and bi-grams keep their rows of the table. The row of a new word or piece is a linear
+function of a teacher's vector of it, fitted on the known words.
+
 For passages and queries it learns from all-MiniLM-L6-v2; for sentences from that and from
 `use_transformer_en`, whose vectors tell sentiment and roles better. A batch holds pairs of a query
 and its passage, passages that a search would confuse with them, other passages; and sentences, some
@@ -13,7 +17,7 @@ those whose sentences are in other STS sets, sharpen the cosines of sentences.
         -o FOLDER/sentences.npy
     python -m experiments.bundled_models.use_dan_en words FOLDER --data DATA
     use-st5 embed FOLDER/words.txt --model MINILM --backend onnx-int8 -o FOLDER/words.npy
-    python -m experiments.bundled_models.use_dan_en train FOLDER --data DATA
+    python -m experiments.bundled_models.use_dan_en train FOLDER --data DATA --start MODEL
     python -m experiments.bundled_models.use_dan_en export FOLDER OUT
 """
 
@@ -24,6 +28,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +38,7 @@ from experiments.bundled_models.teacher import Teacher
 from experiments.bundled_models.teacher_tasks import scored_pairs
 from experiments.bundled_models.teacher_text import TEXT, TextWithVectors
 from experiments.bundled_models.word_vocabulary import read_wordpieces
-from experiments.bundled_models.word_weights import FIRST_TERM_ID, word_weights
+from experiments.bundled_models.word_weights import FIRST_TERM_ID
 from experiments.held_out import held_out_sentences
 from use_st5.engines import NGramIds
 from use_st5.tokenizers import NGramVocabulary
@@ -71,8 +76,9 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def write_words(folder: Path, data: Path, *, count: int) -> None:
-    """Counts the words of the texts, and writes the vocabulary and its terms, one a line."""
+def write_words(folder: Path, data: Path, start: str, *, count: int) -> None:
+    """Counts the words of the texts, and writes the vocabulary and its words, one a line."""
+    import use_st5
     from use_st5.tokenizers import build_vocabulary  # It needs TensorFlow.
 
     words, pieces = read_wordpieces(data / PIECES)
@@ -84,7 +90,9 @@ def write_words(folder: Path, data: Path, *, count: int) -> None:
         always=words,
         unigram_buckets=200,
     )
-    vocabulary = dataclasses.replace(vocabulary, unigrams=(*vocabulary.unigrams, *pieces))
+    old: Any = use_st5.TrainableEncoder.load(start).tokenizer.vocabulary
+    unigrams = (*vocabulary.unigrams, *pieces)
+    vocabulary = dataclasses.replace(vocabulary, unigrams=unigrams, bigrams=old.bigrams)
     vocabulary.save(folder / "vocabulary.txt")
     spelled = (term.removeprefix("##") or term for term in vocabulary.unigrams)
     (folder / "words.txt").write_text("\n".join([*spelled, ""]), encoding="utf-8")
@@ -95,12 +103,25 @@ def read_texts(folder: Path, name: str = "texts") -> list[str]:
     return (folder / f"{name}.txt").read_text(encoding="utf-8").split("\n")[:-1]
 
 
-def initial_table(folder: Path, vocabulary: NGramVocabulary) -> np.ndarray:
-    """The teacher's vectors of the terms, centred and weighted by rank, `[rows, dim]`."""
+def started(folder: Path, start: str) -> list[np.ndarray]:
+    """The weights of the model `start` with the rows of the new vocabulary."""
+    import use_st5
+
+    vocabulary = NGramVocabulary.load(folder / "vocabulary.txt")
+    encoder = use_st5.TrainableEncoder.load(start)
+    old: Any = encoder.tokenizer.vocabulary
+    table, *kernels = map(np.asarray, encoder.model.get_weights())
+    known = dict(zip((*old.unigrams, *old.bigrams), table[FIRST_TERM_ID:], strict=False))
     vectors = np.load(folder / "words.npy").astype(np.float32)
-    table = np.zeros((vocabulary.size, vectors.shape[1]), np.float32)
-    table[FIRST_TERM_ID : FIRST_TERM_ID + len(vectors)] = vectors - vectors.mean(axis=0)
-    return table * word_weights(vocabulary)[:, None]
+    inputs = np.hstack([vectors, np.ones((len(vectors), 1), np.float32)])
+    is_known = [word in known for word in vocabulary.unigrams]
+    targets = np.stack([known[word] for word in vocabulary.unigrams if word in known])
+    fit = np.linalg.lstsq(inputs[is_known], targets, rcond=1e-3)[0]
+    for word, row in zip(vocabulary.unigrams, inputs @ fit, strict=True):
+        known.setdefault(word, row)
+    rows = [known[term] for term in (*vocabulary.unigrams, *vocabulary.bigrams)]
+    buckets = table[old.unigram_bucket_id :][: vocabulary.unigram_buckets]
+    return [np.vstack([table[:FIRST_TERM_ID], *rows, buckets]), *kernels]
 
 
 def text_ids(vocabulary: NGramVocabulary, texts: list[str]) -> Rows:
@@ -108,7 +129,7 @@ def text_ids(vocabulary: NGramVocabulary, texts: list[str]) -> Rows:
     return Rows(*NGramIds(vocabulary).flat(texts))
 
 
-def train(folder: Path, data: Path, settings: Settings) -> None:
+def train(folder: Path, data: Path, start: str, settings: Settings) -> None:
     """Trains the model, and writes its weights to `weights.npz`."""
     texts = read_texts(folder)
     vocabulary = NGramVocabulary.load(folder / "vocabulary.txt")
@@ -131,7 +152,7 @@ def train(folder: Path, data: Path, settings: Settings) -> None:
     scores = np.array(given, np.float32)
     rows = text_ids(vocabulary, [*texts, *firsts, *seconds])
     widths = (teacher.shape[1], teacher.shape[1] + second.shape[1])
-    student = Student(initial_table(folder, vocabulary), 512, widths, settings)
+    student = Student(*started(folder, start), teacher_widths=widths, settings=settings)
     rng = np.random.default_rng(settings.seed)
     of_pairs = shuffled(rng, len(pairs), settings.pairs)
     of_passages = shuffled(rng, len(texts), settings.passages)
@@ -199,7 +220,9 @@ def main() -> None:
         if name != "export":
             command.add_argument("--data", type=Path, required=True)
     parsers["texts"].add_argument("--most", type=int, default=440_000, help="texts of search")
-    parsers["words"].add_argument("--count", type=int, default=85_000, help="words and pieces")
+    for name in ("words", "train"):
+        parsers[name].add_argument("--start", required=True, help="a model of multi_task_dan")
+    parsers["words"].add_argument("--count", type=int, default=65_000, help="words and pieces")
     for field in dataclasses.fields(Settings):
         if field.name != "short":
             flag = f"--{field.name.replace('_', '-')}"
@@ -210,9 +233,9 @@ def main() -> None:
     if command == "texts":
         write_texts(folder, options["data"], most=options["most"])
     elif command == "words":
-        write_words(folder, options["data"], count=options["count"])
+        write_words(folder, options["data"], options["start"], count=options["count"])
     elif command == "train":
-        train(folder, options.pop("data"), Settings(**options))
+        train(folder, options.pop("data"), options.pop("start"), Settings(**options))
     else:
         export(folder, options["target"])
 

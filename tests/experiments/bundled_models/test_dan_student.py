@@ -15,8 +15,11 @@ ROWS = Rows(np.concatenate(IDS), np.array([0, 3, 5, 6]))
 
 
 def student(**settings: object) -> Student:
-    table = np.random.default_rng(0).normal(size=(8, 6)).astype(np.float32)
-    return Student(table, 10, [4], Settings(steps=200, **{"short": (), **settings}))  # type: ignore[arg-type]
+    rng = np.random.default_rng(0)
+    shapes = [(8, 6), (6, 6), (6, 6), (6, 10), (10, 10), (6, 10)]
+    weights = [rng.normal(scale=0.4, size=shape).astype(np.float32) for shape in shapes]
+    given = Settings(steps=200, **{"short": (), **settings})  # type: ignore[arg-type]
+    return Student(*weights, teacher_widths=[4], settings=given)
 
 
 NO_SCORES = np.zeros(0, np.float32)
