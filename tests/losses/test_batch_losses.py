@@ -24,6 +24,7 @@ from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.simcse_loss import SimCSELoss
 from use_st5.losses.task_loss import VectorLoss
 from use_st5.losses.teacher_loss import TeacherLoss
+from use_st5.losses.triplet_loss import BatchTripletLoss, TripletLoss
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
@@ -119,6 +120,48 @@ def test_several_negatives_of_a_row_are_candidates_of_all_rows() -> None:
     value, _ = loss(FixedEncoder(TABLE), {**BATCH, "negative": first, "negative_2": second})
     rows = [A @ P.T, *(A @ unit(TABLE[ids[:, 0]]).T for ids in (first, second))]
     assert float(value) == pytest.approx(cost(np.hstack(rows) / 0.5), abs=1e-5)
+
+
+# On a line: the distances are differences.
+LINE = FixedEncoder(np.array([[0], [1], [3], [4], [9]]))
+
+
+def test_triplets_by_hand() -> None:
+    columns = {"anchor": [0, 0, 1], "positive": [1, 3, 2], "negative": [2, 1, 2]}
+    batch = {name: np.array(ids, np.int32)[:, None] for name, ids in columns.items()}
+    value, metrics = TripletLoss(distance="euclidean", margin=1.0)(LINE, batch)
+    # 1 − 3 + 1 < 0; 4 − 1 + 1 = 4; the third negative is the positive.
+    assert float(value) == pytest.approx(4 / 3, abs=1e-6)
+    assert float(metrics["accuracy"]) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("mining", "costs"),
+    [
+        # Texts at 0, 1, 4 with label 0 and at 3, 9 with label 1; margin 0.5.
+        ("hard", [4 - 3, 3 - 2, 4 - 1, 6 - 1, 6 - 5]),
+        # The nearest negative beyond the positive, or the farthest one.
+        ("semi_hard", [1 - 3, 4 - 9, 1 - 2, 3 - 8, 4 - 5, 3 - 5, 6 - 3, 6 - 8]),
+        (
+            "all",
+            [1 - 3, 1 - 9, 4 - 3, 4 - 9, 1 - 2, 1 - 8, 3 - 2, 3 - 8]
+            + [4 - 1, 4 - 5, 3 - 1, 3 - 5, 6 - 3, 6 - 2, 6 - 1, 6 - 9, 6 - 8, 6 - 5],
+        ),
+    ],
+)
+def test_mined_triplets_by_hand(mining: Any, costs: list[int]) -> None:
+    batch = {"text": one_id(5), "label": np.array([0, 0, 1, 0, 1], np.int32)}
+    loss = BatchTripletLoss(mining=mining, distance="euclidean", margin=0.5)
+    terms = np.maximum(0, np.array(costs) + 0.5)
+    expected = terms[terms > 0].mean() if mining == "all" else terms.mean()
+    value, metrics = loss(LINE, batch)
+    assert float(value) == pytest.approx(expected, abs=1e-6)
+    assert float(metrics["accuracy"]) == pytest.approx(2 / 5)  # The texts at 0 and at 1.
+    # The last text again with another label: it is no negative of itself, and has no positive.
+    again = {"text": np.append(batch["text"], [[4, 0, 0]], axis=0), "label": [0, 0, 1, 0, 1, 2]}
+    if mining == "hard":
+        repeated = {name: np.array(column, np.int32) for name, column in again.items()}
+        assert float(loss(LINE, repeated)[0]) == pytest.approx(expected, abs=1e-6)
 
 
 TALK = {"input": one_id(4), "response": one_id(4, start=4)}

@@ -191,6 +191,18 @@ def test_cosent_sums_over_the_pairs_whose_scores_differ() -> None:
     assert value(ScoredPairLoss(objective="cosent")) == pytest.approx(np.log(1 + total), rel=1e-5)
 
 
+def test_angle_by_hand() -> None:
+    """U = 1, v = 1 and v = i: z = 1 and z = −i, |Re + Im| = 1 for both; v = (1 + i)/√2: 0."""
+    table = np.array([[1, 0], [1, 0], [0, 1], [1, 1]], np.float32)
+    batch = {"first": np.zeros((3, 1), np.int32), "second": one_id(3, start=1), "score": SCORES[:3]}
+    loss = ScoredPairLoss(objective="angle", temperature=1.0)
+    # Scores 0.9, 0.1, 0.5: 0 above 1 and 2, 2 above 1. The similarities are 1, 1, 0.
+    expected = np.log(1 + np.exp(1 - 1) + np.exp(0 - 1) + np.exp(1 - 0))
+    assert float(loss(FixedEncoder(table), batch)[0]) == pytest.approx(expected, abs=1e-6)
+    odd = np.pad(table, [(0, 0), (0, 1)])[:, [0, 2, 1]]  # A width of 3 is filled up to 4.
+    assert float(loss(FixedEncoder(odd), batch)[0]) == pytest.approx(expected, abs=1e-6)
+
+
 def test_equal_scores_leave_nothing_to_order() -> None:
     batch = {**SCORED_BATCH, "score": np.full(6, 0.3, np.float32)}
     assert value(ScoredPairLoss(objective="cosent"), batch) == 0.0

@@ -13,6 +13,7 @@ from tests.losses.fixed_encoder import FixedEncoder, one_id, over_replicas
 from use_st5 import losses
 from use_st5.data.arrays import ArrayData
 from use_st5.losses import (
+    BatchTripletLoss,
     ContrastiveLoss,
     MatryoshkaLoss,
     ScoredPairLoss,
@@ -58,6 +59,7 @@ def test_an_example_that_does_not_fit_would_fail() -> None:
 
 # Arguments other than the defaults, for each loss but `MatryoshkaLoss`.
 SETTINGS: dict[str, dict[str, Any]] = {
+    "BatchTripletLoss": dict(mining="semi_hard", distance="euclidean", margin=0.2),
     "GISTEmbedLoss": {
         "guide_dim": 6,
         "temperature": 0.1,
@@ -78,6 +80,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "SkipThoughtLoss": dict(
         vocabulary_size=9, hidden_dim=8, num_layers=2, num_heads=2, intermediate_dim=16
     ),
+    "TripletLoss": dict(distance="euclidean", margin=0.2, hard_negatives=2),
     "TeacherLoss": dict(
         teacher_dim=3,
         vector_weight=0.7,
@@ -103,6 +106,7 @@ def test_the_config_holds_the_arguments_and_makes_the_same_loss(name: str) -> No
 REPLICATED = {*SETTINGS} - {"DefinitionLoss", "PairLogitLoss", "SkipThoughtLoss"}
 LOSSES_OF_A_BATCH = [getattr(losses, name)(**SETTINGS[name]) for name in sorted(REPLICATED)]
 LOSSES_OF_A_BATCH += [SimCSELoss(), ScoredPairLoss(objective="mse")]
+LOSSES_OF_A_BATCH += [BatchTripletLoss(), BatchTripletLoss(mining="all")]
 LOSSES_OF_A_BATCH.append(MatryoshkaLoss(ContrastiveLoss(temperature=0.5), dimensions=(6, 2)))
 
 
@@ -130,11 +134,13 @@ def test_every_loss_has_settings_above() -> None:
 @pytest.mark.parametrize(
     ("name", "wrong", "message"),
     [
+        ("BatchTripletLoss", {"mining": "easy"}, "mining: expected one of"),
         ("ClassificationLoss", {"parts": ("u", "u")}, "Expected parts among"),
         ("ContrastiveLoss", {"temperature": 0.0}, "temperature: expected more"),
         ("PairLogitLoss", {"objective": "cosent"}, r"one of \('bce', 'mse'\)"),
         ("ScoredPairLoss", {"similarity": "dot"}, r"one of \('cosine', "),
         ("SimCSELoss", {"masked_span": 2}, "Expected the mask_id"),
+        ("TripletLoss", {"distance": "dot"}, "distance: expected"),
         ("MatryoshkaLoss", {"loss": ContrastiveLoss(), "dimensions": (4, 4)}, "1 or more, each"),
     ],
 )

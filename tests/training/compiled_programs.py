@@ -61,6 +61,13 @@ ENCODERS: dict[str, Callable[[], keras.Model]] = {
 
 PAIR = ("anchor", "positive", "negative")
 LOSSES: dict[str, tuple[Callable[[], TaskLoss], dict[str, str]]] = {
+    **{
+        f"batch_triplet {each}": (
+            lambda each=each: losses.BatchTripletLoss(mining=each, distance="euclidean"),
+            {"text": "sentence"},
+        )
+        for each in ("hard", "semi_hard", "all")
+    },
     "classification": (losses.ClassificationLoss, {}),
     "contrastive": (
         lambda: losses.ContrastiveLoss(hard_negatives=True, bidirectional=True, margin=0.1),
@@ -92,7 +99,7 @@ LOSSES: dict[str, tuple[Callable[[], TaskLoss], dict[str, str]]] = {
             lambda each=each: losses.ScoredPairLoss(objective=each),
             {"first": "premise", "second": "hypothesis"},
         )
-        for each in ("mse", "cosent")
+        for each in ("mse", "cosent", "angle")
     },
     "simcse": (losses.SimCSELoss, {}),
     "simcse masked": (lambda: losses.SimCSELoss(masked_span=2, mask_id=3), {}),
@@ -103,6 +110,10 @@ LOSSES: dict[str, tuple[Callable[[], TaskLoss], dict[str, str]]] = {
             teacher_dim=toy.TEACHER, similarity_weight=1.0, ranking_weight=0.1
         ),
         {},
+    ),
+    "triplet": (
+        losses.TripletLoss,
+        dict(zip(PAIR, ("premise", "hypothesis", "sentence"), strict=True)),
     ),
 }
 

@@ -23,5 +23,7 @@ if TYPE_CHECKING:
     from use_st5.losses.task_loss import TaskLoss as TaskLoss
     from use_st5.losses.task_loss import VectorLoss as VectorLoss
     from use_st5.losses.teacher_loss import TeacherLoss as TeacherLoss
+    from use_st5.losses.triplet_loss import BatchTripletLoss as BatchTripletLoss
+    from use_st5.losses.triplet_loss import TripletLoss as TripletLoss
 
 __getattr__, __dir__, __all__ = public_names(__name__)

@@ -13,7 +13,7 @@ from use_st5.layers.attention import EXCLUDED
 from use_st5.layers.pooling import l2_normalize
 from use_st5.losses.task_loss import Feature, Gather, TaskLoss, VectorLoss
 
-Objective = Literal["mse", "bce", "cosent"]
+Objective = Literal["mse", "bce", "cosent", "angle"]
 PairObjective = Literal["bce", "mse"]
 Similarity = Literal["cosine", "angular"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
@@ -26,7 +26,7 @@ _NEARLY_ONE = 1.0 - 1e-7
 
 @keras.saving.register_keras_serializable(package="use_st5")
 class ScoredPairLoss(VectorLoss):
-    """`mean (sim(uᵢ, vᵢ) − yᵢ)²`, or one of two other objectives.
+    """`mean (sim(uᵢ, vᵢ) − yᵢ)²`, or one of three other objectives.
 
     - "mse": the squared error, as in SBERT's regression (Reimers and Gurevych 2019, section 3) and
       Trans-Encoder's step from the cross-encoder to the bi-encoder (Liu et al. 2022, Eq. 3).
@@ -35,6 +35,9 @@ class ScoredPairLoss(VectorLoss):
     - "cosent": `log(1 + Σ_{yᵢ > yⱼ} exp((simⱼ − simᵢ) / τ))` over all pairs of rows of the batch
       (with `tf.distribute`, of all replicas). It uses only the order of the scores (CoSENT, Su
       2022, kexue.fm/archives/8847).
+    - "angle": "cosent" with `sim = |Re z + Im z|`, `z` the product of `u` and the conjugate of `v`.
+      Their first halves are real parts, their second halves imaginary parts (AnglE, Li and Li 2023,
+      arXiv 2309.12871, section 3.4; without the in-batch term, as in sentence-transformers).
 
     The similarity is the cosine, or `1 − arccos(cosine) / π` (USE paper, Eq. 1).
 
@@ -43,7 +46,7 @@ class ScoredPairLoss(VectorLoss):
         |---|---|
         | first | ids `[batch, length]` |
         | second | ids `[batch, length]` |
-        | score | floats `[batch]`: a similarity for "mse", 0 … 1 for "bce", any for "cosent" |
+        | score | floats `[batch]`: a similarity for "mse", 0 … 1 for "bce", else any |
 
     Relations:
         For pairs without a score, use `ContrastiveLoss`. To train a cross-encoder on the same
@@ -55,9 +58,9 @@ class ScoredPairLoss(VectorLoss):
         >>> task.check_features()
 
     Args:
-        objective: "mse", "bce" or "cosent".
-        similarity: "cosine" or "angular".
-        temperature: `τ` of "cosent".
+        objective: "mse", "bce", "cosent" or "angle".
+        similarity: "cosine" or "angular"; "angle" has its own.
+        temperature: `τ` of "cosent" and "angle".
     """
 
     features = (Feature("first", "ids"), Feature("second", "ids"), Feature("score", "score"))
@@ -100,7 +103,11 @@ class ScoredPairLoss(VectorLoss):
             similarity = 1.0 - ops.arccos(cosine) / np.float32(np.pi)
         scores = ops.cast(batch["score"], "float32")
         error = ops.mean(ops.square(similarity - scores))
-        if self.objective == "cosent":
+        if self.objective == "angle":
+            even = [[0, 0], [0, vectors[0].shape[-1] % 2]]
+            (a, b), (c, d) = (ops.split(ops.pad(each, even), 2, axis=-1) for each in (u, v))
+            similarity = ops.abs(ops.sum(a * c + b * d + b * c - a * d, axis=-1))
+        if self.objective in ("cosent", "angle"):
             loss = _disorder(gather(similarity) / self.temperature, gather(scores))
         else:
             loss = error if self.objective == "mse" else soft_cross_entropy(scores, similarity)
