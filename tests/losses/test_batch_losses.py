@@ -227,45 +227,6 @@ def test_a_case_by_hand() -> None:
     assert float(metrics["accuracy"]) == 1.0
 
 
-@pytest.mark.parametrize("strategy", ["absolute", "relative"])
-@pytest.mark.parametrize("negatives", [False, True])
-@pytest.mark.parametrize("margin", [0.0, 0.2])
-def test_value_and_gradient_are_those_of_sentence_transformers(
-    monkeypatch: pytest.MonkeyPatch, strategy: Any, negatives: bool, margin: float
-) -> None:
-    torch = pytest.importorskip("torch", reason="needs PyTorch (extra peers)")
-    pytest.importorskip("sentence_transformers", reason="needs sentence-transformers")
-    from sentence_transformers.sentence_transformer.losses import gist_embed
-
-    names = ("anchor", "positive", "negative")[: 2 + negatives]
-    table = torch.tensor(GUIDED, requires_grad=True)
-    vectors = {
-        "model": [table[IDS[name][:, 0]] for name in names],
-        "guide": [torch.tensor(GUIDE[f"guide_{name}"]) for name in names],
-    }
-    monkeypatch.setattr(gist_embed, "embed_columns", lambda model, features: vectors[model])
-    theirs = gist_embed.GISTEmbedLoss.__new__(gist_embed.GISTEmbedLoss)
-    torch.nn.Module.__init__(theirs)
-    settings = {"temperature": 0.3, "margin": margin, "margin_strategy": strategy}
-    further = {"contrast_anchors": True, "contrast_positives": True, "must_retokenize": False}
-    further |= {"gather_across_devices": False, "model": "model", "guide": "guide"}
-    further |= {"similarity_fct": torch.nn.CosineSimilarity(dim=-1)}
-    further |= {"cross_entropy_loss": torch.nn.CrossEntropyLoss()}
-    for name, value in (settings | further).items():
-        setattr(theirs, name, value)
-    expected = theirs([], None)
-    expected.backward()
-
-    loss = GISTEmbedLoss(guide_dim=3, hard_negatives=negatives, **settings)
-    encoder = FixedEncoder(GUIDED)
-    encoder.table = tf.Variable(GUIDED)
-    with tf.GradientTape() as tape:
-        value, _ = loss(encoder, GUIDED_BATCH)
-    gradient = tf.convert_to_tensor(tape.gradient(value, encoder.table))
-    assert float(value) == pytest.approx(float(expected.detach()), abs=1e-6)
-    np.testing.assert_allclose(gradient, table.grad, atol=1e-6)
-
-
 def test_a_guide_that_tells_nothing_apart_leaves_the_negatives() -> None:
     """With a guide whose cosines are all equal, no candidate is above the positive."""
     flat = {name: np.ones_like(vectors) for name, vectors in GUIDE.items()}

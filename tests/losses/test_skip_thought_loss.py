@@ -1,4 +1,4 @@
-"""The Skip-Thought task and its decoder."""
+"""The Skip-Thought task, its decoder, and TSDAE, which has the same decoder."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.losses.fixed_encoder import FixedEncoder, log_softmax, one_id
 from use_st5.losses.skip_thought_loss import SentenceDecoder, SkipThoughtLoss
+from use_st5.losses.tsdae_loss import TSDAELoss
+from use_st5.models.static_embedding.model import StaticEmbedding
 
 RNG = np.random.default_rng(4)
 TOKENS = np.array([[3, 5, 2, 7], [1, 4, 0, 0]], np.int32)
@@ -127,3 +130,44 @@ def test_ids_beyond_the_vocabulary_count_as_unknown() -> None:
         for i in (1, 9, 80_000, 8)
     ]
     assert values[0] == values[1] == values[2] != values[3]
+
+
+def test_a_text_is_reconstructed_from_a_part_of_its_tokens() -> None:
+    ids = np.tile(np.int32([2, *range(10, 30), 3, 0, 0]), (300, 1))
+    loss = TSDAELoss(vocabulary_size=28, seed=1, **SIZES)
+    damaged = np.asarray(loss._damaged(ids))
+    lengths = (damaged > 0).sum(axis=1)
+    assert (damaged[:, 0] == 2).all()
+    assert (damaged[np.arange(300), lengths - 1] == 3).all()
+    assert lengths.mean() == pytest.approx(2 + 0.4 * 20, abs=0.4)
+    words = [row[1 : length - 1] for row, length in zip(damaged, lengths, strict=True)]
+    assert all((np.diff(row) > 0).all() for row in words)  # In order, without gaps.
+    value, _ = loss(FixedEncoder(np.eye(4)), {"sentence": ids})
+    logits = loss.decoder(
+        np.array([[2, *range(10, 28), 3]], np.int32),  # Without the ids from 28 on.
+        vectors=np.eye(4)[2:3].astype(np.float32),
+        directions=np.zeros(1, np.int32),
+    )
+    logs = log_softmax(np.asarray(logits, np.float64))[0]
+    expected = -logs[np.arange(20), [2, *range(10, 28), 3]].mean()
+    assert float(value) == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_tied_decoder_has_the_encoder_s_table() -> None:
+    encoder = StaticEmbedding(30, 8)
+    encoder.build()
+    with pytest.raises(ValueError, match="table of width 6, received one of width 8"):
+        TSDAELoss(vocabulary_size=30, tied=True, hidden_dim=6).check_encoder(encoder)
+    loss = TSDAELoss(vocabulary_size=30, tied=True, **SIZES)
+    loss.check_encoder(encoder)
+    sizes = []
+    for scale in (1.0, 9.0):
+        encoder.embedding.embeddings.assign(scale * encoder.embedding.embeddings)
+        with tf.GradientTape() as tape:
+            value, _ = loss(encoder, {"sentence": one_id(5, start=1)})
+        gradient = tape.gradient(value, encoder.embedding.embeddings.value)
+        sizes.append(float(value))
+        # The decoder reaches words that no text has.
+        assert np.abs(tf.convert_to_tensor(gradient)[20:]).max() > 0
+    assert sizes[0] == pytest.approx(sizes[1], rel=1e-5)
+    assert "tokens" not in {weight.name for weight in loss.decoder.weights}

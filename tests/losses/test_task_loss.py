@@ -74,6 +74,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "DefinitionLoss": {},
     "InputResponseLoss": dict(hidden_dims=(5,), activation="gelu", scale=3.0, margin=0.2),
     "LabelLoss": dict(num_classes=3, hidden_dims=(5,), activation="tanh", dropout=0.1),
+    "MultiLabelLoss": dict(num_classes=3, hidden_dims=(5,), activation="tanh", dropout=0.1),
     "PairLogitLoss": dict(objective="mse"),
     "ScoredPairLoss": dict(objective="cosent", similarity="angular", temperature=0.2),
     "SimCSELoss": dict(temperature=0.04, all_views=True, masked_span=5, mask_id=3, seed=7),
@@ -81,6 +82,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         vocabulary_size=9, hidden_dim=8, num_layers=2, num_heads=2, intermediate_dim=16
     ),
     "TripletLoss": dict(distance="euclidean", margin=0.2, hard_negatives=2),
+    "TSDAELoss": dict(vocabulary_size=30, deletion=0.0, hidden_dim=8, num_heads=2, seed=3),
     "TeacherLoss": dict(
         teacher_dim=3,
         vector_weight=0.7,

@@ -87,6 +87,10 @@ LOSSES: dict[str, tuple[Callable[[], TaskLoss], dict[str, str]]] = {
         lambda: losses.MatryoshkaLoss(losses.ContrastiveLoss(), dimensions=(8, 4)),
         {"anchor": "premise", "positive": "hypothesis"},
     ),
+    "multi_label": (
+        lambda: losses.MultiLabelLoss(num_classes=toy.TEACHER),
+        {"text": "sentence", "labels": "teacher"},
+    ),
     **{
         f"pair_logit {each}": (
             lambda each=each: losses.PairLogitLoss(objective=each),
@@ -111,6 +115,7 @@ LOSSES: dict[str, tuple[Callable[[], TaskLoss], dict[str, str]]] = {
         ),
         {},
     ),
+    "tsdae": (lambda: losses.TSDAELoss(vocabulary_size=SIZE, hidden_dim=8), {}),
     "triplet": (
         losses.TripletLoss,
         dict(zip(PAIR, ("premise", "hypothesis", "sentence"), strict=True)),

@@ -15,6 +15,7 @@ from keras import ops
 from tests.training import toy
 from use_st5.data.arrays import ArrayData
 from use_st5.losses.contrastive_loss import ContrastiveLoss
+from use_st5.losses.gist_loss import GISTEmbedLoss
 from use_st5.losses.task_loss import LOCAL, Feature, TaskLoss, encode_together
 from use_st5.training import tensorflow_step
 from use_st5.training.arguments import TrainingArguments
@@ -183,6 +184,7 @@ def trained(make: Callable[[], TaskLoss], **options: Any) -> list[np.ndarray]:
     loss = make()
     columns = toy.arrays()
     columns |= dict(zip(("anchor", "positive", "negative"), columns.values(), strict=False))
+    columns |= dict.fromkeys(("guide_anchor", "guide_positive"), columns["teacher"])
     optimizer = keras.optimizers.SGD(0.5, global_clipnorm=0.1)
     task = Task("only", loss, ArrayData(columns), batch_size=32)
     trainer = toy.loop(TensorFlowLoop, toy.ToyEncoder(), [task], optimizer, **options)
@@ -190,10 +192,16 @@ def trained(make: Callable[[], TaskLoss], **options: Any) -> list[np.ndarray]:
     return [v.numpy() for v in (*trainer.encoder.weights, *loss.weights)]
 
 
-@pytest.mark.parametrize(("name", "parts", "pieces"), [("text", 1, 2), ("pairs", 2, 2)])
+@pytest.mark.parametrize(
+    ("name", "parts", "pieces"), [("text", 1, 2), ("pairs", 2, 2), ("guided", 1, 4)]
+)
 def test_the_trainer_makes_the_same_steps(name: str, parts: int, pieces: int) -> None:
-    pairs = partial(ContrastiveLoss, temperature=0.1, hard_negatives=True)
-    make = pairs if name == "pairs" else lambda: toy.losses()[name]
+    pairs = {
+        "pairs": partial(ContrastiveLoss, temperature=0.1, hard_negatives=True),
+        # What others call CachedGISTEmbed.
+        "guided": partial(GISTEmbedLoss, guide_dim=toy.TEACHER, temperature=0.1),
+    }
+    make = pairs.get(name, lambda: toy.losses()[name])
     weights = [
         trained(make, gradient_accumulation_steps=parts, micro_batch_size=32 // parts // n)
         for n in (1, pieces)

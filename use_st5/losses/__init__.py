@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from use_st5.losses.gist_loss import GISTEmbedLoss as GISTEmbedLoss
     from use_st5.losses.input_response_loss import InputResponseLoss as InputResponseLoss
     from use_st5.losses.label_loss import LabelLoss as LabelLoss
+    from use_st5.losses.label_loss import MultiLabelLoss as MultiLabelLoss
     from use_st5.losses.matryoshka_loss import MatryoshkaLoss as MatryoshkaLoss
     from use_st5.losses.scored_pair_loss import PairLogitLoss as PairLogitLoss
     from use_st5.losses.scored_pair_loss import ScoredPairLoss as ScoredPairLoss
@@ -25,5 +26,6 @@ if TYPE_CHECKING:
     from use_st5.losses.teacher_loss import TeacherLoss as TeacherLoss
     from use_st5.losses.triplet_loss import BatchTripletLoss as BatchTripletLoss
     from use_st5.losses.triplet_loss import TripletLoss as TripletLoss
+    from use_st5.losses.tsdae_loss import TSDAELoss as TSDAELoss
 
 __getattr__, __dir__, __all__ = public_names(__name__)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
+from keras import ops
 
+from use_st5.losses.scored_pair_loss import soft_cross_entropy
 from use_st5.losses.task_loss import (
     Feature,
     Gather,
@@ -94,4 +96,47 @@ class LabelLoss(VectorLoss):
         for layer in self.hidden_layers:
             x = layer(self.dropout_layer(x, training=training))
         logits = self.output_layer(self.dropout_layer(x, training=training))
-        return cross_entropy(keras.ops.cast(batch["label"], "int32"), logits)
+        return self.cost(logits, batch)
+
+    def cost(self, logits: Any, batch: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The loss and the metrics of logits `[batch, num_classes]`."""
+        return cross_entropy(ops.cast(batch["label"], "int32"), logits)
+
+
+@keras.saving.register_keras_serializable(package="use_st5")
+class MultiLabelLoss(LabelLoss):
+    """`−y·log σ(x) − (1 − y)·log(1 − σ(x))`, mean over labels and rows, `x = W·h + b` the logits.
+
+    Binary cross-entropy: a text has any number of labels, and `h` is that of `LabelLoss`. The value
+    is that of PyTorch's `BCEWithLogitsLoss`.
+
+    Inputs:
+        | feature | kind |
+        |---|---|
+        | text | ids `[batch, length]` |
+        | labels | floats `[batch, num_classes]`: 1 for a label that the text has, else 0 |
+
+    Relations:
+        If each text has one label, use `LabelLoss`, whose probabilities sum to 1.
+
+    Examples:
+        >>> data = ArrayData({"text": ids, "labels": vectors})
+        >>> task = Task("topics", MultiLabelLoss(num_classes=6), data)
+        >>> task.check_features()
+
+    Args:
+        num_classes: Number of labels.
+        hidden_dims: Widths of the hidden layers; may be empty.
+        activation: Keras name of the hidden layers' activation.
+        dropout: Dropout rate on the input of every hidden layer and of the output layer.
+    """
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The text and its labels."""
+        return Feature("text", "ids"), Feature("labels", "vector", size=self.num_classes)
+
+    def cost(self, logits: Any, batch: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        labels = ops.cast(batch["labels"], "float32")
+        hits = (logits > 0) == (labels > 0.5)
+        return soft_cross_entropy(labels, logits), {"accuracy": ops.mean(ops.cast(hits, "float32"))}

@@ -23,7 +23,8 @@ class SentenceDecoder(keras.layers.Layer):
     embeddings. The conditioning is cross-attention over a single vector. Its softmax is always 1,
     so it is computed as a linear map of that vector, added at every position.
 
-    Targets are padded at the end, so the causal mask also hides padding from real tokens.
+    Targets are padded at the end, so the causal mask also hides padding from real tokens. If it is
+    `tied`, the caller gives the token embeddings, `table`.
     """
 
     def __init__(
@@ -34,11 +35,13 @@ class SentenceDecoder(keras.layers.Layer):
         num_layers: int,
         num_heads: int,
         intermediate_dim: int,
+        tied: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.hidden_dim = hidden_dim
+        self.tied = tied
         self.blocks = [
             _Block(hidden_dim, num_heads, intermediate_dim, dtype=self.dtype_policy)
             for _ in range(num_layers)
@@ -48,9 +51,9 @@ class SentenceDecoder(keras.layers.Layer):
     def build(self, vectors_shape: tuple[int | None, int]) -> None:
         stddev = 1.0 / math.sqrt(self.hidden_dim)
         initializer = keras.initializers.RandomNormal(mean=0.0, stddev=stddev)
-        self.tokens = self.add_weight(
-            name="tokens", shape=(self.vocabulary_size, self.hidden_dim), initializer=initializer
-        )
+        if not self.tied:
+            shape = (self.vocabulary_size, self.hidden_dim)
+            self.tokens = self.add_weight(name="tokens", shape=shape, initializer=initializer)
         self.directions = self.add_weight(
             name="directions", shape=(_DIRECTIONS, self.hidden_dim), initializer=initializer
         )
@@ -59,22 +62,22 @@ class SentenceDecoder(keras.layers.Layer):
             block.build(vectors_shape)
         self.norm.build((None, None, self.hidden_dim))
 
-    def __call__(self, tokens: Any, *, vectors: Any, directions: Any) -> Any:
+    def __call__(self, tokens: Any, *, vectors: Any, directions: Any, table: Any = None) -> Any:
         """Builds for the vectors' width in the first call, then runs `call` (see the class)."""
         if not self.built:
             self.build(tuple(vectors.shape))
-        return super().__call__(tokens, vectors=vectors, directions=directions)
+        return super().__call__(tokens, vectors=vectors, directions=directions, table=table)
 
-    def call(self, tokens: Any, vectors: Any, directions: Any) -> Any:
-        length = tokens.shape[1]
+    def call(self, tokens: Any, vectors: Any, directions: Any, table: Any = None) -> Any:
+        table = table if self.tied else self.tokens
         # Scaled so that token and position weigh alike (Vaswani et al. 2017, section 3.4).
-        x = ops.take(self.tokens, tokens[:, : length - 1], axis=0) * math.sqrt(self.hidden_dim)
+        x = ops.take(table, tokens[:, :-1], axis=0) * math.sqrt(self.hidden_dim)
         x = ops.pad(x, [[0, 0], [1, 0], [0, 0]])
-        x = x + ops.convert_to_tensor(_sinusoids(length, self.hidden_dim))[None]
+        x = x + _sinusoids(ops.shape(tokens)[1], self.hidden_dim)[None]
         x = x + ops.take(self.directions, directions, axis=0)[:, None, :]
         for block in self.blocks:
             x = block(x, vectors=vectors)
-        return ops.matmul(self.norm(x), ops.transpose(self.tokens)) + self.bias
+        return ops.matmul(self.norm(x), ops.transpose(table)) + self.bias
 
 
 class _Block(keras.layers.Layer):
@@ -107,11 +110,11 @@ class _Block(keras.layers.Layer):
         return x + self.contract(self.expand(self.feed_forward_norm(x)))
 
 
-def _sinusoids(length: int, width: int) -> np.ndarray:
+def _sinusoids(length: Any, width: int) -> Any:
     """Sinusoidal positions, float32 `[length, width]` (Vaswani et al. 2017, 3.5)."""
-    rates = 10_000.0 ** (-np.arange(0, width, 2) / width)
-    angles = np.arange(length)[:, None] * rates[None, :]
-    return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)
+    rates = (10_000.0 ** (-np.arange(0, width, 2) / width)).astype(np.float32)
+    angles = ops.arange(length, dtype="float32")[:, None] * rates[None, :]
+    return ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
 
 
 _PADDING, _UNKNOWN = 0, 1
@@ -171,7 +174,7 @@ class SkipThoughtLoss(VectorLoss):
     ) -> None:
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
-        self.sizes = {
+        self.sizes: dict[str, Any] = {
             "hidden_dim": hidden_dim,
             "num_layers": num_layers,
             "num_heads": num_heads,
@@ -197,11 +200,16 @@ class SkipThoughtLoss(VectorLoss):
         logits = self.decoder(
             targets, vectors=ops.concatenate([sentences, sentences], axis=0), directions=directions
         )
-        token_mask = ops.cast(targets != _PADDING, "float32")
-        losses = ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)
-        hits = ops.cast(ops.argmax(logits, axis=-1), "int32") == ops.cast(targets, "int32")
-        accuracy = _mean_of_row_means(ops.cast(hits, "float32"), token_mask)
-        return _mean_of_row_means(losses, token_mask), {"accuracy": accuracy}
+        return token_loss(targets, logits)
+
+
+def token_loss(targets: Any, logits: Any) -> tuple[Any, dict[str, Any]]:
+    """Cross-entropy and accuracy of ids `[rows, length]`, 0 = padding: means of the rows' means."""
+    token_mask = ops.cast(targets != _PADDING, "float32")
+    losses = ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)
+    hits = ops.cast(ops.argmax(logits, axis=-1), "int32") == ops.cast(targets, "int32")
+    accuracy = _mean_of_row_means(ops.cast(hits, "float32"), token_mask)
+    return _mean_of_row_means(losses, token_mask), {"accuracy": accuracy}
 
 
 def _mean_of_row_means(values: Any, weights: Any) -> Any:
