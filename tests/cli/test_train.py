@@ -94,6 +94,11 @@ def test_options_reach_the_library_and_the_scores_are_shown(use: Callable, asked
             {"anchor": "query: ", "positive": "a = b: "},
         ),
         (("--freeze", "nothing"), "freeze", ()),
+        (
+            ("--loss", "tsdae", "--loss", "deletion=0.5"),
+            "loss",
+            {"name": "tsdae", "deletion": 0.5},
+        ),
         (("--strategy", "mirrored"), "strategy", "mirrored"),
         (("--strategy", "tpu", "--tpu", "pod-1"), "strategy", "tpu:pod-1"),
         (("--tpu", "grpc://10.0.0.2:8470"), "strategy", "tpu:grpc://10.0.0.2:8470"),
@@ -118,7 +123,7 @@ def test_an_interruption_says_how_it_goes_on(use: Callable, asked: list) -> None
     [
         (("use_dan_en",), 2, "experiments/README.md"),
         (("use_dan_en", "--train", "a.tsv"), 2, "--to DIR"),
-        (("m", "--train", "a", "--to", "m", "--loss", "0.3"), 2, "expected NAME=VALUE"),
+        (("m", "--train", "a", "--to", "m", "--loss", "=0.3"), 2, "expected NAME=VALUE"),
         (("m", "--train", "a", "--to", "m", "--task", "b", "--task", "c"), 2, "FILE=TASK for each"),
         (
             ("m", "--train", "a", "--to", "m", "--matryoshka-dimensions", "few"),

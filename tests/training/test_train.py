@@ -32,6 +32,7 @@ from use_st5.losses.label_loss import LabelLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.losses.task_loss import Feature, VectorLoss
+from use_st5.losses.triplet_loss import BatchTripletLoss, TripletLoss
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import make_arguments
@@ -476,6 +477,7 @@ def test_another_run_in_the_same_place_is_refused(
         ({"loss": {"scale": 3}}, "loss: expected arguments among .*temperature.* received scale"),
         ({"loss": {"temperature": -1}}, "temperature: expected more than 0"),
         ({"loss": {"hard_negatives": 2}}, "the loss reads a column negative_2"),
+        ({"loss": "tsdae"}, "loss: expected triplet for these files, received 'tsdae'"),
         ({"matryoshka_dimensions": (8, 4096)}, "matryoshka_dimensions: expected up to 16"),
         ({"epoch": 3}, r"Unknown argument 'epoch'. Known are: learning_rate"),
         ({"settings": "st5"}, "expected one of sentence_t5, .* received 'st5'"),
@@ -675,6 +677,32 @@ def test_a_loss_of_labels_that_was_made_is_built_once(
         trained = use_st5.train(start, files, tmp_path / name, loss=loss, **FEW)
         assert trained.steps == 4
         assert loss.built
+
+
+def test_another_loss_of_a_task_by_name_and_data_sets_in_turn(start: str, tmp_path: Path) -> None:
+    texts = [{"text": text} for text in SENTENCES[:60]]
+    files = [write(tmp_path / "single.csv", texts), write(tmp_path / "topics.csv", labelled()[:40])]
+    said: list[str] = []
+    loss = {"name": "tsdae", "deletion": 0.5}
+    options = {**FEW, "task_order": "cycle", "log": said.append}
+    use_st5.train(start, files, tmp_path / "m", loss=loss, **options)
+    record = json.loads((tmp_path / "m.run/history.json").read_text())[""]
+    assert record["task_steps"] == {"single": 2, "topics": 2}
+    assert "loss with name tsdae, deletion 0.5" in "\n".join(said)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "loss"),
+    [("triplet", paired, TripletLoss), ("batch_triplet", labelled, BatchTripletLoss)],
+)
+def test_a_name_makes_a_loss(
+    name: str, rows: Callable, loss: type, start: str, tmp_path: Path
+) -> None:
+    made = make_arguments(loss={"name": name, "margin": 0.5})
+    file = read_file(write(tmp_path / "rows.csv", rows()))
+    plan = make_plan(start, TrainableEncoder.load(start), [file], [], [], made)
+    (made_loss,) = (make() for _, make in plan.tasks.values())
+    assert (type(made_loss), made_loss.margin) == (loss, 0.5)
 
 
 def test_own_tasks_in_the_place_of_others(start: str, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def train(
 
 # Arguments that are given as words: how often they may be given, and the shape of a word.
 _WORDS: dict[str, tuple[Any, str]] = {
-    "loss": (list[str], "NAME=VALUE"),
+    "loss": (list[str], "[NAME=]VALUE"),
     "prompts": (list[str], "COLUMN=TEXT"),
     "freeze": (list[str], "PART"),
     "matryoshka_dimensions": (str, "64,256,…"),
@@ -188,7 +188,8 @@ train.__signature__ = _signature.replace(  # type: ignore[attr-defined]
 def _read(name: str, value: Any) -> Any:
     """The value of an option as `FileArguments` has it."""
     if name == "loss":
-        return {key: _value(text) for key, text in named_words("--loss", value).items()}
+        words = [word if "=" in word else f"name={word}" for word in value]
+        return {key: _value(text) for key, text in named_words("--loss", words).items()}
     if name == "prompts":
         return _one_or_by_name("--prompts", "COLUMN=TEXT", value)
     if name == "freeze":

@@ -119,8 +119,8 @@ def token_table(encoder: keras.Model) -> Any:
 
 def _moved_together(ids: Any, mask: Any) -> Any:
     """The ids of the mask, in order, then padding: `[rows, length]`."""
-    width = ops.shape(ids)[1]
     mask &= ids != 0
-    positions = ops.arange(width, dtype="int32")[None, :]
-    order = ops.argsort(ops.where(mask, positions, positions + width), axis=1)
-    return ops.take_along_axis(ops.where(mask, ids, 0), order, axis=1)
+    # No sorting: under XLA, TensorFlow's has a size that a TPU does not know beforehand.
+    places = ops.cumsum(ops.cast(mask, "int32"), axis=1) - 1
+    moves = places[:, :, None] == ops.arange(ops.shape(ids)[1], dtype="int32")
+    return ops.sum(ops.where(moves & mask[:, :, None], ids[:, :, None], 0), axis=1)

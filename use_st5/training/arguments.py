@@ -63,7 +63,8 @@ class TrainingArguments:
             a better score; None: all steps are made.
         steps_per_execution: Steps in one call from the host; None: 10, or 1 if there are fewer than
             100 steps.
-        task_order: "drawn": the task of each call is drawn at random; "cycle": tasks take turns.
+        task_order: Which data set the next steps have. "drawn": one at random, in proportion to
+            its size or weight; "cycle": all in turn.
         jit_compile: Whether XLA compiles the step under TensorFlow; None: on a GPU.
         seed: The seed of the order of tasks and examples.
     """
@@ -210,7 +211,7 @@ TYPES: Mapping[str, Any] = {
 # Arguments for which the command line has no option.
 PYTHON_ONLY = (
     *("gradient_accumulation_steps", "evaluation_steps", "evaluate_epochs", "steps_per_execution"),
-    *("task_order", "jit_compile"),
+    "jit_compile",
 )
 
 
@@ -219,7 +220,8 @@ class FileArguments(TrainingArguments):
     """The arguments of `train`: those of `Trainer`, and settings of the model and the losses.
 
     Attributes:
-        loss: The loss of all files, or arguments of the tasks' losses by name.
+        loss: The loss of all files, or arguments of the tasks' losses by name. A "name" chooses
+            another loss of the task: "triplet", "batch_triplet" or "tsdae"; such a word alone, too.
         matryoshka_dimensions: Lengths to which vectors can be cut and stay good.
         prompts: Prompts before the texts: one for all texts, or prompts by column. The
             exported model keeps them for queries and documents (docs/training.md).
@@ -346,7 +348,7 @@ def _checked(name: str, value: Any) -> Any:
     if name not in fields:
         raise ValueError(f"Unknown argument {name!r}. Known are: {', '.join(fields)}.")
     if name == "loss" and isinstance(value, str):
-        raise TypeError(f"loss: expected a TaskLoss or arguments by name, received {value!r:.60}.")
+        return {"name": value}
     expected = TYPES.get(fields[name].removesuffix(" | None"))
     if expected is None or (value is None and fields[name].endswith(" | None")):
         return value

@@ -22,6 +22,8 @@ from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.losses.simcse_loss import SimCSELoss
 from use_st5.losses.skip_thought_loss import SkipThoughtLoss
 from use_st5.losses.task_loss import TaskLoss
+from use_st5.losses.triplet_loss import BatchTripletLoss, TripletLoss
+from use_st5.losses.tsdae_loss import TSDAELoss, token_table
 from use_st5.training.validation import Metric, accuracy, correlation, halves_retrieval, retrieval
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ _NEGATIVE = "negative_{}"
 _MOST_NEGATIVES = 16
 # The decoder of neighbours predicts only the most frequent words.
 _DECODER_WORDS = 8000
+# That of TSDAE predicts all tokens of most vocabularies, whose ids are in the order of frequency.
+_RECONSTRUCTED_IDS = 2**15
 # LoRA's adapters start at zero and a fresh model at random values: both need larger steps.
 _RATE_OF_ADAPTERS, _RATE_OF_FRESH = 3e-4, 1e-3
 
@@ -169,6 +173,19 @@ def guided(task: TaskSpec, guide_dim: int) -> TaskSpec:
     return dataclasses.replace(task, loss=partial(GISTEmbedLoss, guide_dim=guide_dim))
 
 
+def choose_loss(files: Sequence[TrainingFile], name: str) -> None:
+    """Gives files the loss of this name (a key of `LOSSES`) if it is one for their task."""
+    fitting = [n for n, other in LOSSES.items() if any(f.task.stands_in_for(other) for f in files)]
+    if name not in fitting:
+        text = f"expected {' or '.join(fitting) or 'no name'} for these files"
+        raise ValueError(f"loss: {text}, received {name!r}.")
+    other = LOSSES[name]
+    for file in files:
+        if (task := file.task).stands_in_for(other):
+            make, arguments = other.loss, other.loss_arguments
+            file.task = dataclasses.replace(task, loss=make, loss_arguments=arguments)
+
+
 def argument_names(loss: Callable[..., TaskLoss]) -> list[str]:
     """The names of the arguments that a loss takes."""
     parameters = inspect.signature(loss).parameters.values()
@@ -179,6 +196,23 @@ def _negatives() -> dict[str, tuple[str, ...]]:
     first = ("negative", "hard_negative", "hard_neg", "negative_1")
     more = {_NEGATIVE.format(n): (_NEGATIVE.format(n),) for n in range(2, _MOST_NEGATIVES + 1)}
     return {"negative": first, **more}
+
+
+def _negative_count(file: TrainingFile) -> int:
+    return sum(key in file.columns for key in _negatives())
+
+
+def _reconstruction(file: TrainingFile, encoder: TrainableEncoder) -> dict[str, Any]:
+    """Arguments of TSDAE: with the encoder's token table, if it has one."""
+    table = token_table(encoder.model)
+    ids = [_RECONSTRUCTED_IDS, encoder.tokenizer.vocabulary.size]
+    if table is None:
+        return {"vocabulary_size": min(ids)}
+    return {
+        "vocabulary_size": min(*ids, table.shape[0]),
+        "tied": True,
+        "hidden_dim": table.shape[1],
+    }
 
 
 _FIRST = ("sentence1", "sentence_1", "sentence_a", "text1")
@@ -197,7 +231,7 @@ PAIRS = TaskSpec(
     loss=ContrastiveLoss,
     loss_arguments=lambda file, encoder: {
         "temperature": 0.05,
-        "hard_negatives": sum(key in file.columns for key in _negatives()),
+        "hard_negatives": _negative_count(file),
     },
     metric=retrieval("anchor", "positive", negatives=tuple(_negatives())),
 )
@@ -291,6 +325,19 @@ TASKS = {
         *(PAIRS, SCORED_PAIRS, INFERENCE, RESPONSES, DEFINITIONS, LABELS),
         *(NEIGHBOURS, TEXTS, UNSCORED_PAIRS),
     )
+}
+
+# Further losses of tasks, by the name that `loss` takes.
+LOSSES = {
+    "triplet": dataclasses.replace(
+        PAIRS,
+        loss=TripletLoss,
+        loss_arguments=lambda file, encoder: {"hard_negatives": _negative_count(file)},
+    ),
+    "batch_triplet": dataclasses.replace(
+        LABELS, loss=BatchTripletLoss, loss_arguments=lambda file, encoder: {}
+    ),
+    "tsdae": dataclasses.replace(TEXTS, loss=TSDAELoss, loss_arguments=_reconstruction),
 }
 
 

@@ -71,6 +71,7 @@ from use_st5.training.tasks import (
     UNSCORED_PAIRS,
     TaskSpec,
     argument_names,
+    choose_loss,
     guided,
 )
 from use_st5.training.trainer import Trainer, strategy_scope
@@ -316,13 +317,15 @@ def _train_in_steps(plan: TrainingPlan, work: Path, runtime_options: Mapping[str
                 if not losses[name].built:  # A loss that the user made may serve several files.
                     losses[name].build((None, encoder.dimension))
                 losses[name].set_weights(head_weights)
+        in_turn = arguments.task_order == "cycle"
+        turn = arguments.execution_steps(plan.steps) if in_turn else 1
         trainer = Trainer(
             encoder,
             {name: (rows(losses[name]), losses[name]) for name, (rows, _) in plan.tasks.items()},
             dataclasses.replace(arguments, steps=plan.steps, max_length=plan.width),
             evaluate=partial(scores_of, plan.sets),
             monitor=plan.monitor,
-            mixing_weights=plan.weights,
+            mixing_weights={name: turn * weight for name, weight in plan.weights.items()},
             folder=work / "checkpoints",
             arrays=work / "prepared",
             **runtime_options,
@@ -469,7 +472,10 @@ class TrainingPlan:
         loss = type(arguments.loss).__name__
         if isinstance(arguments.loss, Mapping):
             loss = ", ".join(f"{name} {value}" for name, value in arguments.loss.items())
-        weights = self.weights or {name: file.kept for name, file in self.named_files.items()}
+        in_turn = arguments.task_order == "cycle"
+        weights = self.weights or {
+            name: 1 if in_turn else file.kept for name, file in self.named_files.items()
+        }
         total = sum(weights.values())
         shares = ", ".join(f"{name} {weight / total:.0%}" for name, weight in weights.items())
         has_labels = any(file.task.label for file in self.files)
@@ -546,18 +552,8 @@ def make_plan(
     for file in files:
         leave_out(file, [*sets, *tests])
     teacher = open_teacher(arguments.teacher) if arguments.teacher else None
-    guide: Any = None
-    if arguments.guide:
-        guide = open_teacher(arguments.guide)
-        guided_files = [file for file in files if file.task.stands_in_for(PAIRS)]
-        if isinstance(guide, CrossEncoder) or not guided_files:
-            raise ValueError("guide: expected a file of pairs (anchor, positive), and an encoder.")
-        for file in guided_files:
-            file.task = guided(file.task, guide.dimension)
-    valid = {name for file in files for name in argument_names(file.task.loss)}
-    if unknown := set() if isinstance(arguments.loss, TaskLoss) else {*arguments.loss} - valid:
-        text = f"expected arguments among {', '.join(sorted(valid))}"
-        raise ValueError(f"loss: {text}, received {', '.join(sorted(unknown))}.")
+    guide: Any = open_teacher(arguments.guide) if arguments.guide else None
+    _choose_losses(files, arguments, guide)
     family = known_family(encoder.model)
     precisions = family.precisions if family else ("float32",)
     if (precision := arguments.precision or encoder.stored) not in precisions:
@@ -586,6 +582,26 @@ def make_plan(
     else:
         _plan_tasks(plan)
     return plan
+
+
+def _choose_losses(
+    files: Sequence[TrainingFile], arguments: FileArguments, guide: Teacher | None
+) -> None:
+    """Gives the files the losses that a name or a guide chooses, and refuses unknown arguments."""
+    given = {} if isinstance(arguments.loss, TaskLoss) else arguments.loss
+    if name := given.get("name"):
+        choose_loss(files, name)
+    if guide is not None:
+        guided_files = [file for file in files if file.task.stands_in_for(PAIRS)]
+        if isinstance(guide, CrossEncoder) or not guided_files or name:
+            text = "a file of pairs (anchor, positive), an encoder, and no other loss"
+            raise ValueError(f"guide: expected {text}.")
+        for file in guided_files:
+            file.task = guided(file.task, guide.dimension)
+    valid = {argument for file in files for argument in argument_names(file.task.loss)}
+    if unknown := {*given} - valid - {"name"}:
+        text = f"expected arguments among {', '.join(sorted(valid))}"
+        raise ValueError(f"loss: {text}, received {', '.join(sorted(unknown))}.")
 
 
 def _plan_tasks(plan: TrainingPlan) -> None:

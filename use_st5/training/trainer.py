@@ -71,7 +71,8 @@ class Trainer:
             step.
         batch_sizes: Task → its examples in a step; `args.batch_size` for a task not named here.
         mixing_weights: Task → its weight in the draw of tasks; the number of its examples for a
-            task not named here. In a cycle, the number of steps that it has in a row.
+            task not named here. In a cycle, the number of steps that it has in a row, by default
+            one call from the host.
         callbacks: Keras callbacks. For them a batch is one call from the host, and an epoch ends
             with each evaluation.
         folder: The folder of TensorBoard's files and of checkpoints, from which a later call
@@ -142,12 +143,16 @@ class Trainer:
                 micro_batches=self.args.gradient_accumulation_steps,
                 pieces=self.args.pieces,
             )
-            weight = weights.get(name, float(len(data)))
-            self._tasks.append(Task(name, loss, data, mixing_weight=weight, batch_size=size))
+            self._tasks.append(Task(name, loss, data, batch_size=size))
         size = self.args.batch_size
         # In batches of this size: that of a task may be another, or its data set smaller.
         self._examples = sum(len(each.data) * size / each.batch_size for each in self._tasks)
         self.steps = self.args.steps_of(self._examples)
+        turn = float(self.args.execution_steps(self.steps))
+        in_turn = self.args.task_order == "cycle"
+        for place, task in enumerate(self._tasks):
+            weight = weights.get(task.name, turn if in_turn else float(len(task.data)))
+            self._tasks[place] = dataclasses.replace(task, mixing_weight=weight)
 
     def train(self) -> History:
         """Makes the steps, and gives the encoder the best weights if it is evaluated.
