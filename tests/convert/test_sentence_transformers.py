@@ -65,9 +65,12 @@ def test_each_module(tmp_path: Path) -> None:
     ("settings", "pooling"),
     [
         ("mean", "mean"),
-        (["cls", "max"], "cls+max"),
+        (["max", "cls", "mean_sqrt_len_tokens"], "max+cls+mean_sqrt_len"),
         ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, "mean"),
-        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}, "cls+mean"),
+        (
+            {f"pooling_mode_{name}": True for name in ("lasttoken", "mean_tokens", "cls_token")},
+            "cls+mean+lasttoken",
+        ),
         ({"pooling_mode_max_tokens": True, "include_prompt": True}, "max"),
         ({"pooling_mode_mean_tokens": 0, "pooling_mode_cls_token": 1}, "cls"),
         ({}, ""),

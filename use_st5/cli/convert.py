@@ -28,7 +28,8 @@ HELP = manual(
     kaggle://… for Kaggle Models, or the URL of an archive. It is downloaded once: only safetensors,
     JSON and vocabularies.
 
-    For a plain BERT or a similar model, --pooling is mean, cls or max. A BERT, MPNet, RoBERTa or
+    For a plain BERT or a similar model, --pooling is mean, cls or max, or several joined by + whose
+    vectors are put one after the other, such as mean+max. A BERT, MPNet, RoBERTa or
     XLM-RoBERTa that classifies pairs and has one label becomes a cross-encoder, for use-st5 rank. A
     plain T5 becomes the raw encoder of the Sentence-T5 paper, without projection and with --pooling
     mean, first or decoder. T5X and TensorFlow checkpoints have no vocabulary: give it with

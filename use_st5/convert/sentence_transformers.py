@@ -23,6 +23,8 @@ _READ = ("Transformer", "Pooling", "Dense", "LayerNorm", "Normalize", "StaticEmb
 _ORDER = re.compile("TP[DL]*N?|SN?")
 _KNOWN = "Transformer, Pooling, Dense or LayerNorm, Normalize; or StaticEmbedding, Normalize"
 _LONGEST = 2**31 - 1
+# The order of several poolings in folders before version 6.
+_POOLINGS = ("cls", "max", "mean", "mean_sqrt_len", "weightedmean", "lasttoken")
 # The most bytes of a tokenizer.json, which contains a vocabulary.
 _TOKENIZER_LIMIT = 2**26
 _KERNEL, _BIAS = "linear.weight", "linear.bias"
@@ -248,13 +250,19 @@ def _max_length(folder: Path, settings: list[_Settings]) -> int | None:
 def _pooling(settings: dict[str, Any]) -> str:
     """The pooling mode; before version 6 each mode had a switch of its own."""
     prefix = "pooling_mode_"
-    modes = settings.get("pooling_mode") or sorted(
+    stated = settings.get("pooling_mode")
+    modes = stated or [
         name.removeprefix(prefix)
         for name, value in settings.items()
         if name.startswith(prefix) and value
-    )
-    names = map(str, modes if isinstance(modes, list) else [modes])
-    return "+".join(name.removesuffix("_tokens").removesuffix("_token") for name in names)
+    ]
+    names = [
+        str(mode).removesuffix("_tokens").removesuffix("_token")
+        for mode in (modes if isinstance(modes, list) else [modes])
+    ]
+    if not stated:
+        names.sort(key=lambda name: _POOLINGS.index(name) if name in _POOLINGS else -1)
+    return "+".join(names)
 
 
 def _layer(folder: Path, kind: str) -> LayerModule:

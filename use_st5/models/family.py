@@ -258,7 +258,7 @@ def family_for(checkpoint: Checkpoint) -> Family:
     pooling = checkpoint.pooling
     for family in families().values():
         if family.can_read(checkpoint):
-            if pooling is None or pooling in family.poolings:
+            if pooling is None or {*pooling.split("+")} <= {*family.poolings}:
                 return family
             expected = f"one of the poolings {family.poolings} of {family.name}"
             raise ValueError(f"{checkpoint.where}: expected {expected}, received {pooling!r}.")

@@ -352,15 +352,15 @@ KIND_TEXTS = [f"a {word} is a kind of {other}" for word in VOCABULARY[5:15] for 
 Chain = list[Any]
 
 
-def peer_with(folder: Path, chain: Chain, *, normalize: bool) -> Any:
+def peer_with(folder: Path, chain: Chain, *, normalize: bool, pooling: Any = "mean") -> Any:
     """A tiny model of sentence-transformers with random modules behind the pooling."""
     peers = pytest.importorskip("sentence_transformers.models")
     from sentence_transformers import SentenceTransformer
 
     torch.manual_seed(0)
     modules: list[Any] = [peers.Transformer(str(write_tiny_bert(folder, head=False)))]
-    modules.append(peers.Pooling(8, pooling_mode="mean"))
-    width = 8
+    modules.append(peers.Pooling(8, pooling_mode=pooling))
+    width = modules[-1].get_embedding_dimension()
     for each in chain:
         if each == "norm":
             modules.append(peers.LayerNorm(width))
@@ -381,6 +381,13 @@ CHAINS: dict[str, tuple[Callable[[Any], Chain], bool]] = {
         lambda nn: ["norm", (12, True, nn.Tanh()), (7, False, nn.GELU()), (9, True, nn.Sigmoid())],
         False,
     ),
+    "smooth and leaky": (
+        lambda nn: [
+            *((8, True, kind()) for kind in (nn.SiLU, nn.Mish, nn.ELU)),
+            (9, False, nn.LeakyReLU()),
+        ],
+        True,
+    ),
     # As EmbeddingGemma has them.
     "two without activation": (
         lambda nn: [(24, False, nn.Identity()), (6, False, nn.Identity())],
@@ -389,11 +396,15 @@ CHAINS: dict[str, tuple[Callable[[Any], Chain], bool]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHAINS)
-def test_layers_after_the_pooling(name: str, tmp_path: Path) -> None:
+POOLED = [("mean", name) for name in CHAINS]
+POOLED += [(("mean", "max", "cls"), "smooth and leaky"), (("max", "mean_sqrt_len_tokens"), "")]
+
+
+@pytest.mark.parametrize(("pooling", "name"), POOLED)
+def test_layers_after_the_pooling(pooling: Any, name: str, tmp_path: Path) -> None:
     """They are compared when read, exported, read again, and run on ONNX Runtime."""
-    made, normalize = CHAINS[name]
-    peer = peer_with(tmp_path / "tiny", made(torch.nn), normalize=normalize)
+    made, normalize = CHAINS.get(name, (lambda nn: [], False))
+    peer = peer_with(tmp_path / "tiny", made(torch.nn), normalize=normalize, pooling=pooling)
     peer.save(str(tmp_path / "peer"))
     expected = peer.encode(KIND_TEXTS)
     encoder = TrainableEncoder.load(tmp_path / "peer")

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -34,7 +34,6 @@ from use_st5.models.bert.model import (
     BertConfig,
     DenseActivation,
     NormConfig,
-    Pooling,
     ProjectionConfig,
     SentenceBert,
 )
@@ -69,6 +68,10 @@ _DENSE_ACTIVATIONS: dict[str, DenseActivation] = {
     "ReLU": "relu",
     "GELU": "gelu",
     "Sigmoid": "sigmoid",
+    "SiLU": "silu",
+    "Mish": "mish",
+    "ELU": "elu",
+    "LeakyReLU": "leaky_relu",
 }
 _REMEDY = "Give the folder of a model as transformers saves it."
 
@@ -163,7 +166,7 @@ def read_sentence_bert(
     check_shapes(expected_shapes, source)
     model = kind.model(
         dataclasses.replace(config, separator_id=separator),
-        pooling=cast("Pooling", checkpoint.pooling or POOLINGS[0]),
+        pooling=checkpoint.pooling or POOLINGS[0],
         **layers_of(modules, config.hidden_dim),
         normalize=modules is not None and modules.normalize,
         head=head,
@@ -201,7 +204,7 @@ def _open(
 def layers_of(modules: SentenceModules | None, hidden_dim: int) -> dict[str, Any]:
     """The arguments `dense` and `after` of a `SentenceBert`; the tensors are checked."""
     configs: list[ProjectionConfig | NormConfig] = []
-    width = hidden_dim
+    width = hidden_dim * ((modules and modules.pooling) or "").count("+") + hidden_dim
     for module in modules.behind_pooling if modules else ():
         module.check(width)
         width = module.width

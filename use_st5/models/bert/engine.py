@@ -44,9 +44,12 @@ def write(config: dict[str, Any], graph: GraphWriter, *, scores: str = "") -> tu
         hidden = graph.fused(activation, hidden, inner_bias)
         feed_forward = graph.linear(hidden, f"{name}/outer", inner, dim, bias=True)
         x = graph.norm(graph.op("Add", feed_forward, x), f"{name}/output_norm", dim, epsilon)
-    if config["pooling"] not in _POOLINGS:
+    poolings = config["pooling"].split("+")
+    if not {*poolings} <= {*_POOLINGS}:
         raise ValueError(f"ONNX Runtime has no pooling {config['pooling']!r}, TensorFlow has it.")
-    vector = graph.pooled(x, _POOLINGS[config["pooling"]])
+    vectors = [graph.pooled(x, _POOLINGS[name]) for name in poolings]
+    vector = graph.op("Concat", *vectors, axis=1) if len(vectors) > 1 else vectors[0]
+    dim *= len(vectors)
     if config["dense"]:
         vector, dim = _dense(vector, dim, config["dense"], "projection", graph)
     for number, layer in enumerate(config.get("after", ())):
@@ -66,8 +69,12 @@ def _dense(
     activation = dense["activation"]
     if activation == "gelu":
         vector = graph.fused("Gelu", vector)
+    elif activation == "silu":
+        vector = graph.op("Mul", vector, graph.op("Sigmoid", vector))
+    elif activation == "mish":
+        vector = graph.op("Mul", vector, graph.op("Tanh", graph.op("Softplus", vector)))
     elif activation != "linear":
-        vector = graph.op(activation.title(), vector)
+        vector = graph.op(activation.title().replace("_", ""), vector)
     return vector, dense["units"]
 
 

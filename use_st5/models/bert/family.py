@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from use_st5.convert.checkpoint import Checkpoint
 from use_st5.convert.tokenizer_files import read_tokenizer
@@ -16,7 +16,6 @@ from use_st5.models.bert.model import (
     BERT_PRESETS,
     POOLINGS,
     BertConfig,
-    Pooling,
     SentenceBert,
 )
 from use_st5.models.family import Family
@@ -90,7 +89,7 @@ class BertFamily(Family):
 
     def word_model(self, model: SentenceBert, *, pooling: str | None = None) -> SentenceBert | None:
         """A copy with the masked language model's head and no dense layer before it."""
-        return model.pooled(cast("Pooling", pooling or model.pooling), head=True)
+        return model.pooled(pooling or model.pooling, head=True)
 
     def pair_model(self, model: SentenceBert) -> SentenceBert:
         """A copy whose vector is the output of the first token, as in BERT's own classifiers."""

@@ -25,7 +25,9 @@ from use_st5.layers.pooling import (
 from use_st5.layers.random_normal import RandomNormal, without_initial_values
 from use_st5.models.encoder_model import EncoderModel
 
-DenseActivation = Literal["linear", "tanh", "relu", "gelu", "sigmoid"]
+DenseActivation = Literal[
+    "linear", "tanh", "relu", "gelu", "sigmoid", "silu", "mish", "elu", "leaky_relu"
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,10 +50,13 @@ def behind_pooling(config: ProjectionConfig | NormConfig, name: str) -> keras.la
     """The layer of a configuration, computed in float32."""
     if isinstance(config, NormConfig):
         return keras.layers.LayerNormalization(epsilon=config.epsilon, dtype="float32", name=name)
+    activation: Any = config.activation
+    if activation == "leaky_relu":  # The slope of torch; that of Keras is 0.2.
+        activation = functools.partial(ops.leaky_relu, negative_slope=0.01)
     return keras.layers.Dense(
         config.units,
         use_bias=config.use_bias,
-        activation=config.activation,
+        activation=activation,
         dtype="float32",
         name=name,
     )
@@ -279,7 +284,8 @@ class SentenceBert(EncoderModel):
 
     Args:
         config: The shape of the BERT; `SentenceBert.from_preset` knows the published ones.
-        pooling: "mean": the mean of the outputs over all tokens, including [CLS] and [SEP]; "cls":
+        pooling: One or several, whose vectors are put one after the other ("mean+max"). "mean": the
+            mean of the outputs over all tokens, including [CLS] and [SEP]; "cls":
             the output of the first token; "max": the maximum of each dimension over all tokens. As
             in sentence-transformers, "mean_sqrt_len": the sum divided by √length; "weightedmean":
             the mean weighted by position; "lasttoken": the output of the last token.
@@ -312,7 +318,7 @@ class SentenceBert(EncoderModel):
         self,
         config: BertConfig,
         *,
-        pooling: Pooling = "mean",
+        pooling: str = "mean",
         dense: ProjectionConfig | None = None,
         after: Sequence[ProjectionConfig | NormConfig] = (),
         normalize: bool = False,
@@ -320,7 +326,7 @@ class SentenceBert(EncoderModel):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if pooling not in POOLINGS:
+        if not {*pooling.split("+")} <= {*POOLINGS}:
             raise ValueError(f"Unknown pooling: {pooling!r}. Expected one of {POOLINGS}.")
         self.config = config
         self.pooling = pooling
@@ -361,7 +367,11 @@ class SentenceBert(EncoderModel):
         """Dimension of the sentence vector."""
         configs = (self.dense, *self.after)
         widths = [layer.units for layer in configs if isinstance(layer, ProjectionConfig)]
-        return widths[-1] if widths else self.config.hidden_dim
+        return widths[-1] if widths else self._pooled_dim
+
+    @property
+    def _pooled_dim(self) -> int:
+        return self.config.hidden_dim * len(self.pooling.split("+"))
 
     @property
     def behind_pooling(self) -> list[keras.layers.Layer]:
@@ -375,6 +385,7 @@ class SentenceBert(EncoderModel):
         width = self.config.hidden_dim
         for layer in (self.embedding_norm, *self.blocks):
             layer.build((None, None, width))
+        width = self._pooled_dim
         for layer in self.behind_pooling:
             layer.build((None, width))
             width = layer.compute_output_shape((None, width))[-1]
@@ -394,12 +405,13 @@ class SentenceBert(EncoderModel):
         With `packed`, padding is not computed. Compiled programs do not allow this.
         """
         outputs, tokens = self.token_outputs(embedded, ids, training, packed)
-        vector = _POOLED[self.pooling](outputs, tokens)
+        vectors = [_POOLED[name](outputs, tokens) for name in self.pooling.split("+")]
+        vector = ops.concatenate(vectors, axis=-1) if len(vectors) > 1 else vectors[0]
         for layer in self.behind_pooling:
             vector = layer(vector)
         return l2_normalize(vector) if self.normalize else vector
 
-    def pooled(self, pooling: Pooling, *, head: bool = False) -> Self:
+    def pooled(self, pooling: str, *, head: bool = False) -> Self:
         """A model with the same weights and another pooling, without projection and scaling.
 
         Cross-encoders and DefSent start from it.
