@@ -173,12 +173,60 @@ def test_names_of_model2vec_and_other_tensors(tmp_path: Path) -> None:
     save_file({"embeddings": table}, path)
     found = TrainableEncoder.load(tmp_path).encode(TEXTS)
     np.testing.assert_allclose(found, peer.encode(TEXTS), atol=1e-5)
-    for others in ({"mapping": np.arange(12)}, {"weights": np.ones(12, np.float32)}):
-        save_file({"embeddings": table, **others}, path)
-        with pytest.raises(ValueError, match="expected one table embedding.weight or embeddings"):
-            TrainableEncoder.load(tmp_path)
+    peers = pytest.importorskip("sentence_transformers")
+    others = {"mapping": np.arange(12)[::-1] % 7, "weights": np.linspace(0, 2, 12)}
+    for stored in ({}, {"mapping": others["mapping"]}, {"weights": others["weights"]}, others):
+        save_file({"embeddings": table, **stored}, path)
+        found = TrainableEncoder.load(tmp_path).encode(TEXTS)
+        again = peers.SentenceTransformer(str(tmp_path), device="cpu")
+        np.testing.assert_allclose(found, again.encode(TEXTS), atol=1e-5)
+    save_file({"embeddings": table, "mapping": np.arange(12) + 1}, path)
+    with pytest.raises(ValueError, match="mapping: expected rows of the 12"):
+        TrainableEncoder.load(tmp_path)
+    save_file({"embeddings": table, "weights": np.ones(11)}, path)
+    with pytest.raises(ValueError, match="expected a weight for each"):
+        TrainableEncoder.load(tmp_path)
+    save_file({"embeddings": table, "more": table}, path)
+    with pytest.raises(ValueError, match="expected one table embedding.weight or embeddings"):
+        TrainableEncoder.load(tmp_path)
     save_file({"embedding.weight": table[:-1]}, path)
     with pytest.raises(ValueError, match="12 pieces, but the table has 11 rows"):
         TrainableEncoder.load(tmp_path)
     with pytest.raises(ValueError, match="sets the pooling"):
         TrainableEncoder.load(tmp_path, pooling="mean")
+
+
+@pytest.mark.parametrize("framed", [True, False])
+def test_a_folder_of_model2vec(tmp_path: Path, framed: bool) -> None:
+    """Its mean leaves out unknown words; newer folders have no words around a text."""
+    words = WORDS if framed else [WORDS[1], WORDS[0], *WORDS[5:]]
+    tokenizers = pytest.importorskip("tokenizers", reason="the extra `peers` is not installed")
+    vocabulary = {word: number for number, word in enumerate(words)}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    if framed:
+        ends = [(word, vocabulary[word]) for word in ("[SEP]", "[CLS]")]
+        tokenizer.post_processor = tokenizers.processors.BertProcessing(*ends)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    settings = {"model_type": "model2vec", "architectures": ["StaticModel"], "normalize": True}
+    (tmp_path / "config.json").write_text(json.dumps(settings | {"hidden_dim": 6}))
+    random = np.random.default_rng(0)
+    table, factors = random.normal(size=(7, 6)).astype(np.float32), random.random(len(words))
+    mapping = np.arange(len(words)) % 7
+    tensors = {"embeddings": table, "mapping": mapping, "weights": factors}
+    save_file(tensors, tmp_path / "model.safetensors")
+    texts = [*TEXTS, "the dog sat", "dog"]
+    rows = [each.ids for each in tokenizer.encode_batch(texts, add_special_tokens=False)]
+    kept = [[id for id in row if id != vocabulary["[UNK]"]] for row in rows]
+    means = [(table[mapping[row]] * factors[row, None]).sum(axis=0) for row in kept]
+    expected = np.array([mean / (np.linalg.norm(mean) or 1) for mean in means])
+    encoder = TrainableEncoder.load(tmp_path)
+    np.testing.assert_allclose(encoder.encode(texts), expected, atol=1e-5)
+    encoder.export(tmp_path / "exported")
+    np.testing.assert_allclose(use_st5.load(tmp_path).encode(texts), expected, atol=1e-5)
+    again = TrainableEncoder.load(tmp_path / "exported")
+    np.testing.assert_allclose(again.encode(texts), expected, atol=1e-5)
+    if importlib.util.find_spec("model2vec") is not None:
+        peer = importlib.import_module("model2vec").StaticModel.from_pretrained(str(tmp_path))
+        np.testing.assert_allclose(peer.encode(texts), expected, atol=1e-5)

@@ -40,6 +40,8 @@ _FRAMED_MODEL = "sentencepiece.bpe.model"
 MPNET_TOKENS = SpecialTokens(
     padding="<pad>", start="<s>", separator="</s>", mask="<mask>", between=2
 )
+# Of vocabularies that have no tokens to put around a text.
+_UNFRAMED = SpecialTokens(start="[UNK]", separator="[UNK]")
 _REMEDY = "Give the tokenizer of a BERT, an MPNet, a RoBERTa, an XLM-RoBERTa or a T5."
 # Tokenizer classes of transformers, without the end "Fast". A generic one is what tokenizer.json
 # describes. Both kinds give a model no token types, unless `model_input_names` lists them.
@@ -120,19 +122,20 @@ class _Tokenizer(msgspec.Struct):
     added_tokens: list[_Added] = []
 
 
-def read_tokenizer(folder: str | os.PathLike[str]) -> FramedTokenizer:
+def read_tokenizer(folder: str | os.PathLike[str], *, needs_frame: bool = True) -> FramedTokenizer:
     """Builds the tokenizer that a folder's tokenizer files describe.
 
     The files are `tokenizer.json`, which comes first, or `vocab.txt` (BERT), `vocab.json` and
     `merges.txt` (RoBERTa), or `sentencepiece.bpe.model` (XLM-RoBERTa); and `tokenizer_config.json`,
-    if there is one.
+    if there is one. Without `needs_frame`, a model that ignores the special tokens around a text, a
+    WordPiece vocabulary may lack them.
     """
     folder = Path(folder)
     settings = _read_settings(folder)
     if (path := folder / _WHOLE).is_file():
         tokenizer = _read_whole(path)
         with named_errors(path, _REMEDY):
-            return _from_whole(tokenizer, settings)
+            return _from_whole(tokenizer, settings, needs_frame)
     if (path := folder / _WORDS).is_file():
         words = read_words(path)
         special = BERT_TOKENS if BERT_TOKENS.start in words else MPNET_TOKENS
@@ -188,7 +191,9 @@ def _read_whole(path: Path) -> _Tokenizer:
     return read_record(path, _Tokenizer, remedy=_REMEDY, limit=FILE_LIMIT)
 
 
-def _from_whole(tokenizer: _Tokenizer, settings: dict[str, Any]) -> FramedTokenizer:
+def _from_whole(
+    tokenizer: _Tokenizer, settings: dict[str, Any], needs_frame: bool
+) -> FramedTokenizer:
     """The tokenizer of a `tokenizer.json`."""
     if _class_name(settings) in _GENERIC:
         settings = {name: settings[name] for name in settings if name == "add_prefix_space"}
@@ -204,7 +209,9 @@ def _from_whole(tokenizer: _Tokenizer, settings: dict[str, Any]) -> FramedTokeni
     )
     parts = (model.type, normalizer.type, pre_tokenizer.type)
     if parts == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
-        special = _special(frame, BERT_TOKENS, MPNET_TOKENS)
+        special = _UNFRAMED
+        if needs_frame or frame not in ([], ["A"]):
+            special = _special(frame, BERT_TOKENS, MPNET_TOKENS)
         affix, limit = model.continuing_subword_prefix, model.max_input_chars_per_word
         options: tuple[Any, ...] = (normalizer.clean_text, model.unk_token, affix, limit)
         _expect("$.normalizer.clean_text, $.model", options, (True, "[UNK]", "##", 100))

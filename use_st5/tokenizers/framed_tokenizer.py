@@ -80,6 +80,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
         separator: The id after a text.
         between: Separators between the two texts of a pair.
         mask: The id that stands for a hidden word; None if the vocabulary has none.
+        unknown_id: The id of what cannot be spelled; None if everything can.
         padding_id: The id of padding in the files of the vocabulary; here padding has the id 0.
     """
 
@@ -106,7 +107,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
         self.mask = mask
         self.padding_id = padding
         self._start = start
-        self._unknown = unknown
+        self.unknown_id = unknown
 
     @abc.abstractmethod
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
@@ -164,7 +165,7 @@ class FramedTokenizer(tf.Module, abc.ABC):
         pieces = self.pieces(tf.constant([*words], tf.string))
         single = pieces.row_lengths() == 1
         ids = _cut(pieces, tf.ones_like(pieces.row_lengths())).to_tensor(shape=[None, 1])[:, 0]
-        is_known = single if self._unknown is None else single & (ids != self._unknown)
+        is_known = single if self.unknown_id is None else single & (ids != self.unknown_id)
         return tf.where(is_known, ids, 0).numpy()
 
     def _beginnings(self, text: tf.Tensor, room: int | None) -> tf.RaggedTensor:

@@ -129,11 +129,10 @@ class WordPieceTokenizer(FramedTokenizer):
         words[0], words[padding] = words[padding], words[0]
         # If a word occurs several times, the last one counts, as in Hugging Face's tokenizers.
         ids = {word: number for number, word in enumerate(words)}
-        self._unknown_id = ids[special.unknown]
         super().__init__(
             start=ids[special.start],
             separator=ids[special.separator],
-            unknown=self._unknown_id,
+            unknown=ids[special.unknown],
             between=special.between,
             mask=ids.get(special.mask),
             padding=padding,
@@ -197,7 +196,7 @@ class WordPieceTokenizer(FramedTokenizer):
         too_long = tf.gather(tf.math.segment_sum(tf.abs(letters), words) > _MOST_LETTERS, words)
 
         def without_long() -> tuple[tf.Tensor, tf.Tensor]:
-            ids = tf.where(too_long, self._unknown_id, pieces.values)
+            ids = tf.where(too_long, self.unknown_id, pieces.values)
             kept_ids = tf.ragged.boolean_mask(
                 pieces.with_values(ids), pieces.with_values(begins | ~too_long)
             )

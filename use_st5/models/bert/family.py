@@ -129,7 +129,11 @@ class BertFamily(Family):
 
 
 def read_framed_tokenizer(
-    checkpoint: Checkpoint, label: str, kinds: tuple[type[FramedTokenizer], ...]
+    checkpoint: Checkpoint,
+    label: str,
+    kinds: tuple[type[FramedTokenizer], ...],
+    *,
+    needs_frame: bool = True,
 ) -> FramedTokenizer:
     """The tokenizer in the checkpoint's folder, or in the folder of the given vocabulary."""
     vocabulary = checkpoint.vocabulary
@@ -141,7 +145,7 @@ def read_framed_tokenizer(
         cased = any(word != word.lower() for word in words if not word.startswith("["))
         tokenizer = WordPieceTokenizer(words, lower_case=not cased)
     else:
-        tokenizer = read_tokenizer(folder)
+        tokenizer = read_tokenizer(folder, needs_frame=needs_frame)
     if type(tokenizer) not in kinds:
         found = type(tokenizer).__name__
         raise ValueError(f"{folder}: expected a tokenizer of {label}, found a {found}.")

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import numpy as np
 import tensorflow as tf
 
 from use_st5.convert.checkpoint import Checkpoint
-from use_st5.convert.weights import RenamedSource, Target, assign_weights, check_shapes, listed
+from use_st5.convert.weights import (
+    RenamedSource,
+    Target,
+    WeightSource,
+    assign_weights,
+    check_shapes,
+    listed,
+)
 from use_st5.export.encoder_graph import TEXTS, EncoderGraph, graph_of
 from use_st5.export.stored_weights import stored_table
 from use_st5.layers.random_normal import without_initial_values
@@ -26,6 +35,8 @@ from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
 _LABEL = "StaticEmbedding"
 # Names of the table in sentence-transformers and in model2vec.
 _NAMES = ("embedding.weight", "embeddings")
+# The row of each token, and its factor: model2vec may store them beside its table.
+_FOLDED = ("mapping", "weights")
 _TOKENIZERS = (WordPieceTokenizer, BytePairTokenizer, FramedSentencePieceTokenizer)
 
 
@@ -38,7 +49,7 @@ class StaticEmbeddingFamily(Family):
     tokenizers: ClassVar = {each.kind: each for each in _TOKENIZERS}
     precisions = ("float32", "int8")
     poolings = ("mean",)
-    reads = (_LABEL,)
+    reads = (_LABEL, "model2vec")
     # The rates of USE-DAN, which averages the rows of a table too.
     learning_rates: ClassVar = {
         **{"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
@@ -62,7 +73,11 @@ class StaticEmbeddingFamily(Family):
         def flat(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             pieces = tokenizer.pieces(text if room is None else beginnings(text, room))
             pieces = pieces if room is None else pieces[:, :room]
-            return pieces.values, pieces.value_rowids()
+            if not model.ignored_id:
+                return pieces.values, pieces.value_rowids()
+            kept = tf.not_equal(pieces.values, model.ignored_id)
+            values = (pieces.values, pieces.value_rowids())
+            return tuple(tf.boolean_mask(each, kept) for each in values)
 
         ids_of = graph_of(flat, TEXTS[1])
 
@@ -93,29 +108,74 @@ class StaticEmbeddingFamily(Family):
         )
 
     def can_read(self, checkpoint: Checkpoint) -> bool:
-        """Whether a folder of sentence-transformers has the module StaticEmbedding."""
-        return checkpoint.modules is not None and checkpoint.modules.static
+        """Whether a folder is model2vec's, or sentence-transformers' with a StaticEmbedding."""
+        if checkpoint.modules is not None:
+            return checkpoint.modules.static
+        return checkpoint.settings.get("model_type") == "model2vec"
 
     def read(
         self, checkpoint: Checkpoint, *, dtype: Any = None
     ) -> tuple[StaticEmbedding, FramedTokenizer]:
         """A model with the table of the checkpoint, and its tokenizer."""
-        shapes = checkpoint.source.shapes()
+        own = _TokenRows(checkpoint.source)
+        shapes = own.shapes()
         if len(shapes) != 1 or not {*shapes} <= {*_NAMES} or len(*shapes.values()) != 2:
             where, names = checkpoint.source.where, " or ".join(_NAMES)
             raise ValueError(f"{where}: expected one table {names}, found {listed(shapes)}.")
         ((name, (rows, width)),) = shapes.items()
-        checkpoint = dataclasses.replace(checkpoint, settings={"vocab_size": rows})
-        tokenizer = read_framed_tokenizer(checkpoint, _LABEL, _TOKENIZERS)
+        counted = dataclasses.replace(checkpoint, settings={"vocab_size": rows})
+        tokenizer = read_framed_tokenizer(counted, _LABEL, _TOKENIZERS, needs_frame=False)
         first_rows = padding_first(tokenizer.padding_id, name)
-        source = RenamedSource(checkpoint.source, {name: name}, first_rows=first_rows)
+        source = RenamedSource(own, {name: name}, first_rows=first_rows)
         check_shapes({name: (rows, width)}, source)
-        normalize = checkpoint.modules is not None and checkpoint.modules.normalize
-        model = StaticEmbedding(rows, width, normalize=normalize, dtype=dtype)
+        options: dict[str, Any] = {"normalize": checkpoint.settings.get("normalize") is True}
+        if checkpoint.modules is not None:
+            options = {"normalize": checkpoint.modules.normalize}
+        else:
+            options["ignored_id"] = tokenizer.unknown_id or 0
+        model = StaticEmbedding(rows, width, **options, dtype=dtype)
         with without_initial_values():
             model.build()
         assign_weights({name: Target(model.embedding.embeddings)}, source)
         return model, tokenizer
+
+
+class _TokenRows(WeightSource):
+    """The table of a checkpoint with a row for each token: `embeddings[mapping] · weights`."""
+
+    def __init__(self, source: WeightSource) -> None:
+        self.where = source.where
+        self._source = source
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name → shape, without the tensors that `pieces` joins with the table."""
+        stored = self._source.shapes()
+        shapes = {name: shape for name, shape in stored.items() if name not in _FOLDED}
+        for name, shape in shapes.items():
+            count, row = stored.get("mapping", shape[:1]), shape[1:]
+            if any(stored.get(folded, count) != count for folded in _FOLDED):
+                raise ValueError(f"{self.where}: expected a weight for each of {count} tokens.")
+            shapes[name] = (*count, *row)
+        return shapes
+
+    def read(self, name: str) -> np.ndarray:
+        """The table `[tokens, width]`."""
+        return np.concatenate([*self.pieces(name)])
+
+    def pieces(self, name: str) -> Iterator[np.ndarray]:
+        """The table in pieces of some rows; as one if it has a mapping."""
+        stored, pieces, end = self._source.shapes(), self._source.pieces(name), 0
+        if "mapping" in stored:
+            table, rows = self._source.read(name), self._source.read("mapping")
+            if rows.dtype.kind not in "iu" or not (rows.min() >= 0 and rows.max() < len(table)):
+                raise ValueError(f"{self.where}: mapping: expected rows of the {len(table):,}.")
+            pieces = iter([table[rows]])
+        factors = self._source.read("weights") if "weights" in stored else None
+        for piece in pieces:
+            if piece.dtype == np.int8:  # Without a scale: only the direction counts.
+                piece = piece.astype(np.float32)
+            start, end = end, end + len(piece)
+            yield piece if factors is None else piece * np.float32(factors[start:end, None])
 
 
 FAMILY = StaticEmbeddingFamily()

@@ -26,6 +26,7 @@ class StaticEmbedding(keras.Model):
         num_embeddings: Rows of the table.
         dimension: Width of the table and of the sentence vector.
         normalize: Whether vectors are scaled to length 1.
+        ignored_id: An id that the mean does not include, model2vec's unknown word; 0: none.
 
     Call arguments:
         ids: int32 `[batch, length]`, 0 = padding, including the special tokens.
@@ -35,12 +36,19 @@ class StaticEmbedding(keras.Model):
     """
 
     def __init__(
-        self, num_embeddings: int, dimension: int, *, normalize: bool = False, **kwargs: Any
+        self,
+        num_embeddings: int,
+        dimension: int,
+        *,
+        normalize: bool = False,
+        ignored_id: int = 0,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.num_embeddings = num_embeddings
         self.dimension = dimension
         self.normalize = normalize
+        self.ignored_id = ignored_id
         self.embedding = keras.layers.Embedding(
             num_embeddings,
             dimension,
@@ -60,6 +68,8 @@ class StaticEmbedding(keras.Model):
         """Computes the sentence vectors from `embedded`, the table's rows for `ids`."""
         # After the first id, each id with another one after it is a token; the last is special.
         tokens = ops.not_equal(ids[:, FRAME:], PADDING_ID)
+        if self.ignored_id:
+            tokens = ops.logical_and(tokens, ops.not_equal(ids[:, 1:-1], self.ignored_id))
         return self.scaled(masked_mean(embedded[:, 1:-1], tokens))
 
     def scaled(self, mean: Any) -> Any:
@@ -72,4 +82,6 @@ class StaticEmbedding(keras.Model):
             "num_embeddings": self.num_embeddings,
             "dimension": self.dimension,
             "normalize": self.normalize,
+            # Written only if there is one: earlier versions do not know this field.
+            **({"ignored_id": self.ignored_id} if self.ignored_id else {}),
         }
