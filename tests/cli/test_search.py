@@ -38,6 +38,34 @@ def test_the_nearest_texts_with_their_lines(where: str, use: Callable, fake: Any
 
 
 @pytest.mark.parametrize("where", ["texts.txt", "texts.index"])
+def test_dot_products(
+    where: str, use: Callable, fake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that was trained for cosines, whose vectors have several lengths."""
+    encode = fake.encode
+    lengths = dict(zip(TEXTS, (1, 2, 3, 4, 5), strict=True))
+
+    def scaled(texts: Any, **options: Any) -> np.ndarray:
+        return encode(texts, **options) * np.array([[lengths[text]] for text in texts])
+
+    monkeypatch.setattr(fake, "encode", scaled)
+    metric = ("--metric", "dot")
+    assert use("index", "texts.txt", "--to", "texts.index", "-m", "fake", *metric).exit_code == 0
+    options = (where, "beta", "-m", "fake", "--json")
+    found = json.loads(use("search", *options, *metric * (where == "texts.txt")).stdout)
+    products = scaled(TEXTS) @ scaled(["beta"])[0]
+    hits = found["queries"][0]["found"]
+    assert [hit["line"] - 1 for hit in hits] == np.argsort(-products).tolist()
+    np.testing.assert_allclose([hit["score"] for hit in hits], -np.sort(-products), rtol=1e-5)
+    refused = [
+        ("search", "texts.index", "a"),
+        ("index", "texts.txt", "--to", "texts.index", "--add"),
+    ]
+    for command in refused:
+        assert use(*command, *metric).exit_code == 2
+
+
+@pytest.mark.parametrize("where", ["texts.txt", "texts.index"])
 def test_several_queries_of_a_file(where: str, use: Callable, fake: Any) -> None:
     use("index", "texts.txt", "--to", "texts.index", "-m", "fake")
     options = ("-m", "fake", "-k", "1")

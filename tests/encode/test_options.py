@@ -149,6 +149,8 @@ def test_a_model_for_dot_products_ranks_by_them(tmp_path: Path) -> None:
     for similarity in (encoder.similarity, trainable.similarity):
         np.testing.assert_allclose(similarity(texts), dots, rtol=1e-4, atol=1e-5)
     assert (np.argsort(-encoder.similarity(texts, metric="cosine")) != np.argsort(-dots)).any()
+    by_cosine = VectorIndex.build(tmp_path / "index", vectors, encoder=encoder, metric="cosine")
+    np.testing.assert_allclose(by_cosine.search(encoder, texts, k=1)[0], 1, atol=1e-6)
     VectorIndex.build(tmp_path / "index", vectors, encoder=encoder, texts=texts)
     index = VectorIndex(tmp_path / "index")
     index.verify()

@@ -41,7 +41,9 @@ Hit = tuple[float, int, str, dict[str, Any]]  # score, line from 1, text, fields
 Found = tuple[str, int, list[list[Hit]]]  # name of the model, number of texts, hits of each query
 
 HELP = manual(
-    r"""Find the texts that are nearest to a query by cosine, or by the model's dot product.
+    r"""Find the texts that are nearest to a query by cosine or dot product.
+
+    An index has its metric; for a file it is that of the model, or --metric.
 
     WHERE is an index of use-st5 index, a text file with one text a line, or a table whose --column
     has the texts. A file is embedded for each search. The queries are the arguments after WHERE, or
@@ -68,6 +70,9 @@ HELP = manual(
     "use-st5 search laws.index 'Who may vote?' --where 'year >= 1990' --hybrid",
 )
 
+MetricOption = Annotated[
+    Literal["cosine", "dot"] | None, typer.Option("--metric", help="Default: the model's.")
+]
 FieldsOption = Annotated[
     str | None,
     typer.Option("--fields", help="Fields to print besides the id, such as domain,year."),
@@ -102,6 +107,7 @@ def search(
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
     column: ColumnOption = None,
+    metric: MetricOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Finds the texts that are nearest to queries."""
@@ -110,15 +116,16 @@ def search(
     queries = queries or _texts(file or "")
     chosen = ModelChoice(model or "", backend, prompt, prompt_name)
     if Path(where).is_dir():
-        if column is not None:
-            raise typer.BadParameter("--column expects a table; WHERE is an index.")
+        if column is not None or metric is not None:
+            option = "--metric" if column is None else "--column"
+            raise typer.BadParameter(f"{option} expects a table; WHERE is an index.")
         options = {"k": top_k, "breadth": breadth, "where": condition, "hybrid": hybrid}
         name, count, results = _in_index(where, queries, chosen, options)
     else:
         given = {"--breadth": breadth, "--where": condition, "--hybrid": hybrid or None}
         if wrong := [option for option, value in given.items() if value is not None]:
             raise typer.BadParameter(f"{wrong[0]} expects an index; WHERE is a file.")
-        name, count, results = _in_file(where, column, queries, top_k, chosen)
+        name, count, results = _in_file(where, column, queries, top_k, chosen, metric)
     if as_json:
         rows = [
             {
@@ -195,7 +202,12 @@ def _model_of(index: VectorIndex, model: ModelChoice) -> ModelChoice:
 
 
 def _in_file(
-    where: str, column: str | None, queries: Sequence[str], top_k: int, model: ModelChoice
+    where: str,
+    column: str | None,
+    queries: Sequence[str],
+    top_k: int,
+    model: ModelChoice,
+    metric: str | None,
 ) -> Found:
     texts, fields = _rows(where, column)
     model = dataclasses.replace(model, name=model.name or DEFAULT_MODEL)
@@ -209,7 +221,7 @@ def _in_file(
     with waiting(f"searching {len(texts):,} texts"):
         corpus = encoder.encode(texts, prompt=of_documents)
         query_vectors = encoder.encode_query(list(queries))
-        if loaded.similarity_fn_name == "cosine":
+        if (metric or loaded.similarity_fn_name) == "cosine":
             corpus, query_vectors = unit_rows(corpus), unit_rows(query_vectors)
         scores, rows = exact_search(query_vectors, corpus, k=min(top_k, len(texts)))
     encoder.say_truncated()
@@ -236,8 +248,8 @@ def _hits(
 INDEX_HELP = manual(
     r"""Make an index for use-st5 search from the lines of a text, or from the texts of a table.
 
-    The index is a folder with the vectors (scaled to length 1, unless the model was trained for dot
-    products), the texts, and the name and hash of the model. The same command
+    The index is a folder with the vectors (scaled to length 1, unless --metric is dot or the model
+    was trained for dot products), the texts, and the name and hash of the model. The same command
     continues an interrupted embedding.
 
     --kind exact, the default, compares a query with every vector and finds the nearest texts.
@@ -280,6 +292,7 @@ def index(
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
     kind: Annotated[Literal["exact", "hnsw", "binary"], typer.Option(help="The index.")] = "exact",
+    metric: MetricOption = None,
     vectors: Annotated[Path | None, typer.Option(help="A .npy file of use-st5 embed.")] = None,
     batch_size: BatchSizeOption = None,
     column: ColumnOption = None,
@@ -303,8 +316,12 @@ def index(
         raise FileNotFoundError(f"{to.parent}: expected a folder to write to, found none")
     if to.exists() and to.samefile("."):
         raise ValueError(f"{to}: expected another folder than the current one")
-    if (source is None) != (remove is not None) or (add or update or remove) and overwrite:
-        raise typer.BadParameter("expected INPUT or --remove, and --overwrite alone.")
+    if (
+        (source is None) != (remove is not None)
+        or (add or update or remove)
+        and (overwrite or metric)
+    ):
+        raise typer.BadParameter("expected INPUT or --remove; --overwrite, --metric for new ones.")
     if remove is not None:
         changed = VectorIndex(to)
         with waiting(f"changing {to}"):
@@ -330,7 +347,9 @@ def index(
             with waiting(f"building {to}"):
                 if old is not None:
                     old.add(vectors=_vectors(vectors), replace=update, **rows)
-                built = old or VectorIndex.build(to, _vectors(vectors), kind=kind, **rows)
+                built = old or VectorIndex.build(
+                    to, _vectors(vectors), kind=kind, metric=metric, **rows
+                )
             about = f"vectors of {built.dimension} by {built.model} ({built.kind})"
             say(f"{to}: {len(built):,} texts, {about}")
 

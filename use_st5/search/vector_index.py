@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from use_st5._imports import require
-from use_st5.encode.sentences import one_or_many
+from use_st5.encode.sentences import check_choice, one_or_many
 from use_st5.encode.similarity import cosine, unit_rows
 from use_st5.hub.model_manifest import FileEntry, SimilarityName, short_hash
 from use_st5.io.files import atomic_path, file_sha256, sole_writer
@@ -97,6 +97,7 @@ class VectorIndex:
         model: The name of the model.
         model_hash: The `identity` of the model.
         dimension: The dimension of the vectors.
+        metric: "cosine" or "dot".
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -115,7 +116,7 @@ class VectorIndex:
         )
         self.kind: Kind = record.kind
         self.model, self.model_hash = record.model, record.model_hash
-        self.dimension = record.dimension
+        self.dimension, self.metric = record.dimension, record.similarity
         self._vectors = self._mapped(_VECTORS, (record.rows, record.dimension), "float32")
         self._graph: Any = None
         if record.kind == "hnsw":
@@ -147,14 +148,14 @@ class VectorIndex:
         texts: Sequence[str] | None = None,
         fields: Fields | None = None,
         kind: Kind = "exact",
+        metric: SimilarityName | None = None,
     ) -> VectorIndex:
         """Writes an index to a folder; an existing index there is replaced in one step.
 
         Args:
             folder: The folder to write.
             vectors: `[rows, dim]`, preferably from `encode_document`; they are read in blocks, so
-                they may be a memory map. They are scaled to length 1, unless the model's
-                `similarity_fn_name` is "dot".
+                they may be a memory map. They are scaled to length 1, unless the metric is "dot".
             encoder: The model that computed the vectors: an object with `encode`, `name`, and
                 `identity`, a hash of its files.
             texts: The texts of the vectors. They are stored, and some are encoded again to check
@@ -162,9 +163,12 @@ class VectorIndex:
             fields: An Arrow table, or name → values, with a value for each row. A field named `id`
                 or `_id` holds texts that name the rows.
             kind: "exact", "hnsw" or "binary".
+            metric: "cosine" or "dot"; None: the model's own, `similarity_fn_name`.
         """
         if kind not in _BREADTH:
             raise ValueError(f"kind: expected exact, hnsw or binary, received {kind}.")
+        chosen: Any = metric or getattr(encoder, "similarity_fn_name", "cosine")
+        check_choice("metric", chosen, ("cosine", "dot"))
         if kind == "hnsw":
             require("faiss", "search")
         vectors = np.asarray(vectors)
@@ -176,19 +180,20 @@ class VectorIndex:
             from use_st5.search.fields import field_table
 
             table = field_table(fields, len(vectors))
-        is_dot = getattr(encoder, "similarity_fn_name", None) == "dot"
         record = _Record(
             kind=kind,
             model=encoder.name,
             model_hash=encoder.identity,
             dimension=vectors.shape[1],
             rows=vectors.shape[0],
-            similarity="dot" if is_dot else "cosine",
+            similarity=chosen,
         )
         target = Path(folder)
         with sole_writer(target):
             check_replaceable(target)
-            _write(target, record, _blocks(vectors, to_unit_length=not is_dot), texts, table)
+            _write(
+                target, record, _blocks(vectors, to_unit_length=chosen == "cosine"), texts, table
+            )
         return cls(target)
 
     def add(
@@ -285,7 +290,7 @@ class VectorIndex:
             raise ValueError(f"{self.folder}: expected to keep a row. Delete the folder instead.")
         blocks = _blocks(self._vectors, kept, to_unit_length=False)
         if vectors is not None:
-            to_unit_length = self._record.similarity == "cosine"
+            to_unit_length = self.metric == "cosine"
             blocks = itertools.chain(blocks, _blocks(vectors, to_unit_length=to_unit_length))
         if fields is not None:
             fields = fields.take(np.delete(np.arange(len(fields)), np.asarray(removed, np.int64)))
@@ -392,7 +397,7 @@ class VectorIndex:
         breadth: int | None = None,
         where: str | pc.Expression | np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the rows with the largest cosines, or dot products if the model uses these.
+        """Finds the rows with the largest cosines, or dot products if this is the index's metric.
 
         Args:
             queries: `[queries, dim]`, finite. They must come from the model of the index, which
@@ -420,7 +425,7 @@ class VectorIndex:
         if queries.shape[1:] != (self.dimension,) or not np.isfinite(queries).all():
             shape = f"[queries, {self.dimension}] as {self.model} gives"
             raise ValueError(f"queries: expected finite {shape}, received {[*queries.shape]}.")
-        if self._record.similarity == "cosine":
+        if self.metric == "cosine":
             queries = unit_rows(queries)
         queries = np.ascontiguousarray(queries, np.float32)
         searched = len(self) if among is None else len(among)
