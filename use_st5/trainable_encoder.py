@@ -27,7 +27,7 @@ from use_st5.encode.sentences import (
     length_sorted_batches,
     one_or_many,
 )
-from use_st5.encode.similarity import TextSimilarity, quantized
+from use_st5.encode.similarity import quantized
 from use_st5.encode.token_limit import OnTruncation, TokenLimit, window_means
 from use_st5.export.loading import refuse_in_graph
 from use_st5.hub.model_manifest import (
@@ -40,7 +40,13 @@ from use_st5.hub.model_manifest import (
 from use_st5.hub.model_names import bundled_names, local_source, model_folder
 from use_st5.io.progress import with_progress
 from use_st5.models.encoder_model import checked_length, in_float32, inference
-from use_st5.models.family import family_for, family_named, family_with, known_family
+from use_st5.models.family import (
+    exported_tokenizer,
+    family_for,
+    family_named,
+    family_with,
+    known_family,
+)
 from use_st5.tokenizers.tokenizer import PairTokenizer, Tokenizer
 
 # Texts for which a restored model must give the vectors of its SavedModel, and the tolerance.
@@ -50,7 +56,7 @@ _TOLERANCE = 1e-4
 _DTYPE = "float32"
 
 
-class TrainableEncoder(TextSimilarity):
+class TrainableEncoder(SentenceTransformersNames):
     """A tokenizer and a Keras model of one family.
 
     To convert a checkpoint, use `load` and `export`. To fine-tune an encoder, use `load`, train
@@ -100,7 +106,7 @@ class TrainableEncoder(TextSimilarity):
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
-        self.max_length = checked_length(model, max_length)
+        self.max_length = max_length
         self.card = card
         self.metadata = dict(metadata or {})
         self.stored = stored
@@ -250,7 +256,7 @@ class TrainableEncoder(TextSimilarity):
             )
         manifest.check_sizes(folder)
         family = family_named(manifest.family)
-        tokenizer = family.tokenizer_class(manifest.tokenizer).from_assets(folder / "assets")
+        tokenizer = exported_tokenizer(manifest.family, manifest.tokenizer, folder)
         stored = "bfloat16" if manifest.precision == "bfloat16" else _DTYPE
         loaded = load_saved_model(folder)
         check_finite_weights(loaded, folder)
@@ -276,6 +282,15 @@ class TrainableEncoder(TextSimilarity):
         return encoder
 
     @property
+    def max_length(self) -> int | None:
+        """Texts are cut to this number of tokens; None: they are not. It can be set."""
+        return self._max_length
+
+    @max_length.setter
+    def max_length(self, max_length: int | None) -> None:
+        self._max_length = checked_length(self.model, max_length)
+
+    @property
     def dimension(self) -> int:
         """Dimension of the sentence vectors."""
         return self.model.dimension
@@ -294,6 +309,7 @@ class TrainableEncoder(TextSimilarity):
         show_progress: bool | None = None,
         on_empty: OnEmpty = "encode",
         on_truncation: OnTruncation = "ignore",
+        workers: int = 1,
         **keywords: Unpack[SentenceTransformersKeywords],
     ) -> np.ndarray:
         """Turns sentences into vectors, or pairs into logits, with the current weights.
@@ -306,6 +322,7 @@ class TrainableEncoder(TextSimilarity):
                 `SentenceEncoder.encode`.
             on_truncation: What to do with texts that are cut, as there, but by default they are cut
                 in silence, because training encodes often. Pairs are always cut.
+            workers: Only 1: other processes load an exported model.
             **keywords: Keywords of sentence-transformers, as there, but the model's default prompt
                 is not added. Pairs get no prompt.
 
@@ -315,6 +332,8 @@ class TrainableEncoder(TextSimilarity):
         check_batch_size(batch_size)
         check_choice("on_empty", on_empty, get_args(OnEmpty))
         check_choice("on_truncation", on_truncation, get_args(OnTruncation))
+        if workers != 1:
+            raise ValueError(f"workers: expected 1, received {workers}. Export and load the model.")
         options = EncodeOptions.from_keywords(
             keywords, {**SentenceTransformersNames.prompts, **self.prompts}
         )

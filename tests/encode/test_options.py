@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -193,8 +194,37 @@ def test_a_trainable_encoder_takes_the_same_keywords(folder: Path) -> None:
     )
     with pytest.raises(ValueError, match="1 empty"):
         trainable.encode(texts, on_empty="raise")
+    with pytest.raises(ValueError, match="workers: expected 1"):
+        trainable.encode(texts, workers=2)
     with pytest.raises(TypeError, match="'nonsense'"):
         trainable.encode(texts, nonsense=True)
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "onnx"])
+def test_a_shorter_limit(folder: Path, tmp_path: Path, backend: Any) -> None:
+    pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
+    if backend == "onnx":
+        pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+    trainable = TrainableEncoder.load(folder)
+    trainable.export(tmp_path / "model")
+    texts = ["one dog", "another cat is a kind of music " * 20]
+    encoder = use_st5.load(tmp_path / "model", backend=backend)
+    whole, identity = encoder.encode(texts, prompt="", on_truncation="ignore"), encoder.identity
+    trainable.max_seq_length = encoder.max_seq_length = 9
+    for one in (encoder, copy.copy(encoder)):
+        found = one.encode(texts, prompt="", on_truncation="ignore")
+        np.testing.assert_allclose(found, trainable.encode(texts), atol=1e-5)
+        assert (one.max_length, one.truncated(texts).tolist()) == (9, [1])
+    assert np.abs(found - whole)[1].max() > 1e-3
+    assert encoder.identity != identity
+    again = use_st5.load(tmp_path / "model", backend=backend)
+    assert (again.max_length, again.identity) == (32, identity)
+    assert encoder.tokenizer.token_counts(texts).numpy().tolist()[0] == 4
+    for limit in (33, 0):
+        with pytest.raises(ValueError, match="max_length: expected 1 to 32"):
+            encoder.max_seq_length = limit
+    with pytest.raises(ValueError, match="expected 1 to 128 tokens"):
+        trainable.max_seq_length = 129
 
 
 def test_signatures_of_queries_and_documents(folder: Path, tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import os
+import sys
 import threading
 import warnings
 import weakref
@@ -78,6 +80,8 @@ class SentenceEncoder(SentenceTransformersNames):
             None with another backend than TensorFlow.
     """
 
+    # The limit that was set, in tokens.
+    _set_length: int | None = None
     # How many calls had enough texts to judge their language.
     _judged = 0
 
@@ -93,7 +97,7 @@ class SentenceEncoder(SentenceTransformersNames):
         self.model: Any = None
         self._run: Callable[[list[str]], np.ndarray]
         if backend != "tensorflow":
-            engine = open_engine(self.folder, self.manifest, backend, family_engine)
+            engine = self._engine = open_engine(self.folder, self.manifest, backend, family_engine)
             counts = getattr(engine, "token_counts", None)
             self._limit = TokenLimit(engine.max_length, counts, takes_tensors=False)
             self._run, self._dimension = engine.run, engine.dimension
@@ -121,7 +125,18 @@ class SentenceEncoder(SentenceTransformersNames):
     def identity(self) -> str:
         """A hash of the content of the model's files; int8 has another one: its vectors differ."""
         model_hash = self.manifest.model_hash if self.manifest else describe_files(self.folder)[1]
-        return f"{model_hash}-int8" if self.backend == "onnx-int8" else model_hash
+        limit = f"-{self._set_length}" if self._set_length else ""
+        return f"{model_hash}{'-int8' if self.backend == 'onnx-int8' else ''}{limit}"
+
+    @functools.cached_property
+    def tokenizer(self) -> Any:
+        """The tokenizer that made the ids of a model of use_st5; it needs TensorFlow."""
+        manifest = self.manifest
+        if manifest is None or manifest.family is None or manifest.tokenizer is None:
+            raise ValueError(f"{self.folder}: its tokenizer is inside the SavedModel.")
+        from use_st5.models.family import exported_tokenizer
+
+        return exported_tokenizer(manifest.family, manifest.tokenizer, self.folder)
 
     @property
     def prompts(self) -> dict[str, str]:  # type: ignore[override]
@@ -146,8 +161,36 @@ class SentenceEncoder(SentenceTransformersNames):
 
     @property
     def max_length(self) -> int | None:
-        """Maximum number of tokens that the model reads; None: no limit, or an unknown limit."""
+        """Maximum number of tokens that the model reads; None: no limit, or an unknown limit.
+
+        It can be set to fewer tokens. The encoder then has another `identity`, and `load` no longer
+        returns it.
+        """
         return self._limit.max_length
+
+    @max_length.setter
+    def max_length(self, max_length: int) -> None:
+        most, backend = self._limit.max_length if not self._set_length else None, self.backend
+        most = most or (self.manifest and self.manifest.max_length) or sys.maxsize
+        if not 1 <= max_length <= most or (backend != "tensorflow" and most == sys.maxsize):
+            advice = "TrainableEncoder.load(…, max_length=…).export(folder) makes another model"
+            raise ValueError(
+                f"max_length: expected 1 to {most:,}, received {max_length}; {advice}."
+            )
+        if backend == "tensorflow":
+            import tensorflow as tf
+
+            tokenizer = self.tokenizer
+            self._run = lambda texts: self.model.encode_ids(
+                tokenizer.padded(tf.constant(texts, tf.string), max_length), False
+            ).numpy()
+            self._limit = TokenLimit(max_length, tokenizer.token_counts)
+        else:
+            self._engine.max_length = self._limit.max_length = max_length
+        self._set_length = max_length
+        for version, encoder in [*_loaded.items()]:
+            if encoder is self:
+                del _loaded[version]
 
     @property
     def card(self) -> str:
@@ -257,11 +300,11 @@ class SentenceEncoder(SentenceTransformersNames):
 
         write_again(self.model, self.folder, path, dimension=self.dimension)
 
-    def __reduce__(self) -> tuple[Callable[..., SentenceEncoder], tuple[str, bool, str, Backend]]:
+    def __reduce__(self) -> tuple[Callable[..., SentenceEncoder], tuple[Any, ...]]:
         name = self.folder.name
         bundled = name in bundled_names() and bundled_folder(name).resolve() == self.folder
         source = name if bundled else str(self.folder)
-        return _loaded_again, (source, bundled, self.identity, self.backend)
+        return _loaded_again, (source, bundled, self.identity, self.backend, self._set_length)
 
     def _encoded(
         self,
@@ -349,11 +392,20 @@ class _UnloadedEncoder(SentenceEncoder):
 
 
 def _loaded_again(
-    place: str, bundled: bool, identity: str, backend: Backend = "tensorflow"
+    place: str,
+    bundled: bool,
+    identity: str,
+    backend: Backend = "tensorflow",
+    max_length: int | None = None,
 ) -> SentenceEncoder:
     """Loads a pickled encoder, if the model is still the same."""
     try:
-        encoder = load(bundled_folder(place) if bundled else place, backend=backend)
+        folder = bundled_folder(place) if bundled else place
+        if max_length is None:
+            encoder = load(folder, backend=backend)
+        else:
+            encoder = SentenceEncoder(folder, backend=backend)
+            encoder.max_length = max_length
         if encoder.identity != identity:
             raise ValueError(f"{encoder.folder}: the model was replaced. Pickle the encoder again.")
     except Exception as error:  # Raised here, `multiprocessing.Pool` would wait for it without end.

@@ -6,7 +6,6 @@ refused otherwise.
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, SimpleNamespace
@@ -138,26 +137,18 @@ class SentenceTransformersNames(TextSimilarity):
     """Methods and properties of `SentenceTransformer` for an encoder with other names for them.
 
     mteb's wrapper and similar programs use them.
+
+    Attributes:
+        name: The model's name.
+        max_length: Tokens of a text beyond this number are not read; None: no limit, or none known.
     """
+
+    name: Any
+    max_length: Any
 
     # Name → the text that is put before a text; and the name of the default prompt.
     prompts: Mapping[str, str] = MappingProxyType({"query": "", "document": ""})
     default_prompt_name: str | None = None
-
-    @property
-    @abc.abstractmethod
-    def name(self) -> str:
-        """The model's name."""
-
-    @property
-    @abc.abstractmethod
-    def identity(self) -> str:
-        """A text that changes with the content of the model's files, and with nothing else."""
-
-    @property
-    @abc.abstractmethod
-    def max_length(self) -> int | None:
-        """Tokens of a text beyond this number are not read; None: no limit, or none known."""
 
     def __call__(self, sentences: Any, **options: Any) -> Any:
         """The same as `encode`."""
@@ -193,14 +184,19 @@ class SentenceTransformersNames(TextSimilarity):
 
     @property
     def max_seq_length(self) -> int | None:
-        """The same as `max_length`."""
+        """The same as `max_length`; it can be set."""
         return self.max_length
+
+    @max_seq_length.setter
+    def max_seq_length(self, max_length: int) -> None:
+        self.max_length = max_length
 
     @property
     def model_card_data(self) -> SimpleNamespace:
         """The model's name and version, under which mteb files its scores."""
+        version = getattr(self, "identity", None)
         return SimpleNamespace(
-            model_name=f"use_st5/{self.name}", base_model=None, base_model_revision=self.identity
+            model_name=f"use_st5/{self.name}", base_model=None, base_model_revision=version
         )
 
 

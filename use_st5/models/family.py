@@ -6,6 +6,7 @@ import abc
 import dataclasses
 import importlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import keras
@@ -196,6 +197,11 @@ class Family(abc.ABC):
         """The properties that a model must share with the base that adapters were trained on."""
         fields = dataclasses.asdict(model.config)
         return {name: value for name, value in fields.items() if name not in self.harmless}
+
+
+def exported_tokenizer(family: str, kind: str, folder: Path) -> Tokenizer:
+    """The tokenizer of the SavedModel in a folder; `use_st5.json` names its family and kind."""
+    return family_named(family).tokenizer_class(kind).from_assets(folder / "assets")
 
 
 _registered: dict[str, Family] = {}
